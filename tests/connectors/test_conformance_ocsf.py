@@ -33,12 +33,12 @@ class TestOcsf(FileProviderConformance):
             ],
         }
 
-    def log_record(self, occurrence: LogEvent) -> dict:
+    def log_record(self, log_event: LogEvent) -> dict:
         return {
             "class_uid": 4001,
             "class_name": "Network Activity",
-            "time_dt": occurrence.occurred_at.isoformat(),
-            "message": occurrence.text,
-            "src_endpoint": {"ip": occurrence.entities[0].value},
+            "time_dt": log_event.occurred_at.isoformat(),
+            "message": log_event.text,
+            "src_endpoint": {"ip": log_event.entities[0].value},
             "dst_endpoint": {"ip": "198.51.100.200"},
         }

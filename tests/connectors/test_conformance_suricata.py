@@ -47,11 +47,11 @@ class TestSuricata(FileProviderConformance):
             },
         }
 
-    def log_record(self, occurrence: LogEvent) -> dict:
+    def log_record(self, log_event: LogEvent) -> dict:
         return {
-            "timestamp": occurrence.occurred_at.strftime("%Y-%m-%dT%H:%M:%S.%f%z"),
+            "timestamp": log_event.occurred_at.strftime("%Y-%m-%dT%H:%M:%S.%f%z"),
             "event_type": "http",
-            "src_ip": occurrence.entities[0].value,
+            "src_ip": log_event.entities[0].value,
             "dest_ip": "198.51.100.200",
-            "http": {"hostname": "shop.example", "url": "/", "http_user_agent": occurrence.text},
+            "http": {"hostname": "shop.example", "url": "/", "http_user_agent": log_event.text},
         }

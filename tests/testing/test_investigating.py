@@ -106,22 +106,22 @@ async def test_incidents_are_found_by_number_entity_and_time(desk):
         FindIncidents(entities=(ADDRESS,)),
         ListIncidents(window=DAY),
     )
-    assert [it.number for it in numbered] == [2]
-    assert [it.number for it in about] == [2, 1]
-    assert [it.number for it in within] == [2]
+    assert [record.number for record in numbered] == [2]
+    assert [record.number for record in about] == [2, 1]
+    assert [record.number for record in within] == [2]
 
 
 async def test_the_latest_events_are_found_and_that_there_are_more(desk):
     [found] = await contents(desk, FindEvents(provider="edge", entity=ADDRESS, window=DAY, limit=2))
-    assert [it.occurred_at.hour for it in found.events] == [10, 11]
+    assert [event.occurred_at.hour for event in found.events] == [10, 11]
     assert not found.complete
 
 
 async def test_enrichments_and_matches_are_found(desk):
     asked = GetEnrichments(enricher="lists", entities=(ADDRESS, OTHER), marking=Marking())
     said, matches = await contents(desk, asked, SearchHistory(text="scan"))
-    assert [it.entity for it in said] == [OTHER]
-    assert [it.id for it in matches] == ["1"]
+    assert [enrichment.entity for enrichment in said] == [OTHER]
+    assert [match.id for match in matches] == ["1"]
 
 
 async def test_who_is_there_and_who_is_away(desk):
@@ -211,11 +211,17 @@ def reporting(**changes) -> Investigator:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"summary": (Statement("So it is.", ("step:9",)),)}, "it cites step:9"),
-        ({"gaps": (Statement("So it is.", ("incident:7",)),)}, "it cites incident:7"),
+        (
+            {"summary": (Statement("So it is.", ("step:9",)),)},
+            "unknown references in the report: step:9",
+        ),
+        (
+            {"gaps": (Statement("So it is.", ("incident:7",)),)},
+            "unknown references in the report: incident:7",
+        ),
         (
             {"findings": (Finding(id="1", kind="k", title="t", severity="Low", statements=()),)},
-            "not F1",
+            "expected F1",
         ),
     ],
 )
@@ -277,12 +283,12 @@ class Inventive(Asking):
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (Remembering, "goes another way at step:1"),
-        (Forgetful, "goes another way at step:1"),
-        (Rambling, "goes on where the first had ended"),
-        (Inspired, "lead to another title"),
-        (SideBySide, "from two tasks at once"),
-        (Inventive, "it cites step:4"),
+        (Remembering, "diverges at step:1"),
+        (Forgetful, "diverges at step:1"),
+        (Rambling, "continues after the end of the first"),
+        (Inspired, "returns a different title"),
+        (SideBySide, "two tasks asked at the same time"),
+        (Inventive, "unknown references in the report: step:4"),
     ],
 )
 async def test_one_that_cannot_be_replayed_is_found(desk, kind, words):
@@ -306,5 +312,5 @@ async def test_what_an_investigator_raises_comes_through(desk):
 
 
 async def test_what_is_no_question_is_told_of(desk):
-    with pytest.raises(AssertionError, match="none of the questions"):
+    with pytest.raises(AssertionError, match="is not a known question"):
         await desk.ask(type("Odd", (), {"asked_of": "nobody"})())

@@ -30,7 +30,9 @@ class Plain(Simulator):
         now = self.siem.now()
         window = Window(now - timedelta(days=30), now + timedelta(days=30))
         page = self.page(window, limit=100, token=request.query.get("token"))
-        return self.json({"cases": [self.show(it) for it in page.cases], "next": page.next_token})
+        return self.json(
+            {"cases": [self.show(case) for case in page.cases], "next": page.next_token}
+        )
 
 
 class Backwards(Plain):

@@ -1,4 +1,10 @@
-"""Test kit for plugin authors."""
+"""Test kit for plugin authors.
+
+`Siem` holds vendor-neutral incidents, and a `Scenario` fills it over time. A `Simulator` serves
+them through a vendor's API, with every `Fault`; a `ReceiverSimulator` is the far side of a channel.
+`open_provider` and `open_enricher` start plugins that may reach them. `investigate` runs an
+investigator with a `ScriptedQueryClient`.
+"""
 
 from tocsin.testing.clock import ManualClock
 from tocsin.testing.faults import Fault

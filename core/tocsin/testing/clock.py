@@ -6,19 +6,19 @@ from datetime import UTC, datetime, timedelta
 
 
 class ManualClock:
-    """A `tocsin.Clock` that stands still until it is moved; whoever sleeps on it moves it."""
+    """A `tocsin.Clock` that only advances on request; sleeping advances it."""
 
     def __init__(self, now: datetime = datetime(2026, 11, 21, 12, tzinfo=UTC)) -> None:
         self._now = now
 
     def now(self) -> datetime:
-        """Return the time that the clock was moved to."""
+        """Return the current time of this clock."""
         return self._now
 
     def advance(self, **duration: float) -> None:
-        """Move the clock; takes what `timedelta` takes."""
+        """Advance the clock; takes the arguments of `timedelta`."""
         self._now += timedelta(**duration)
 
     async def sleep(self, duration: timedelta) -> None:
-        """Return at once, with the clock moved by `duration`."""
+        """Advance the clock by `duration`, and return immediately."""
         self._now += duration

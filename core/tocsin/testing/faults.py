@@ -11,11 +11,11 @@ from enum import StrEnum, auto
 from aiohttp import web
 
 Answer = Callable[[], Awaitable[web.Response]]
-"""Returns what the request would have been answered."""
+"""Returns the regular response to the request."""
 
 
 class Fault(StrEnum):
-    """One way in which one request goes wrong."""
+    """A way for a single request to fail."""
 
     THROTTLED = auto()
     """429, with Retry-After in seconds."""
@@ -28,7 +28,7 @@ class Fault(StrEnum):
     ERROR = auto()
     """500."""
     UNAUTHORIZED = auto()
-    """401, however the request is signed."""
+    """401, whatever the credentials."""
     FORBIDDEN = auto()
     """403."""
     PARTIAL = auto()
@@ -36,29 +36,29 @@ class Fault(StrEnum):
     LOGIN_PAGE = auto()
     """200, with the HTML of a login page."""
     EMPTY = auto()
-    """200, with no body at all."""
+    """200, with an empty body."""
     UNEXPECTED = auto()
-    """200, with JSON that has none of the expected members."""
+    """200, with JSON that lacks every expected member."""
     TRUNCATED = auto()
-    """200, with JSON that ends in the middle."""
+    """200, with truncated JSON."""
     CUT = auto()
-    """A connection that ends in the middle of the answer."""
+    """The connection breaks during the response."""
     SLOW = auto()
-    """No answer until the client gives up."""
+    """No response until the client gives up."""
     REVOKED = auto()
-    """Every session has ended early: 401 until the next sign-in."""
+    """All sessions are revoked: 401 until the next sign-in."""
     RESTARTED = auto()
-    """A connection that ends without an answer; sessions and page tokens are forgotten."""
+    """The connection breaks without a response; sessions and page tokens are dropped."""
     LOST = auto()
-    """What the next request asks for that is no GET is done, and never answered."""
+    """The next request that is not a GET is processed, and its response is lost."""
     EXPIRED_PAGE = auto()
-    """The next page token that is shown has expired: 400."""
+    """The next page token that is used has expired: 400."""
     REPEATED_PAGE = auto()
-    """The answer to the next page token leads to the same page again."""
+    """The response to the next page token links to the same page again."""
 
 
 OF_PAGES = frozenset({Fault.EXPIRED_PAGE, Fault.REPEATED_PAGE, Fault.PARTIAL})
-"""What goes wrong with a page and not with just any request."""
+"""Faults of pages, which do not apply to other requests."""
 
 _HTML = b"<!doctype html><title>Sign in</title><form><input name=password></form>"
 _STATUSES = {
@@ -79,7 +79,7 @@ _HTML_FAULTS = (Fault.BAD_GATEWAY, Fault.LOGIN_PAGE)
 async def spoil(
     fault: Fault, request: web.Request, answer: Answer, now: datetime, delay: timedelta
 ) -> web.StreamResponse:
-    """Return what the request is answered instead; `delay` is what Retry-After asks for."""
+    """Return the faulty response to a request; `delay` is the value of Retry-After."""
     match fault:
         case Fault.TRUNCATED:
             right = await answer()

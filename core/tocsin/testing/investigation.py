@@ -11,7 +11,7 @@ from tocsin.model import Inquiry, Persona, Report
 from tocsin.testing.query_client import ScriptedQueryClient
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
-"""When a run is asked for, unless a test says otherwise."""
+"""The default time of a run."""
 
 
 async def investigate(
@@ -23,11 +23,10 @@ async def investigate(
     asked_at: datetime = NOON,
     previous: Report | None = None,
 ) -> Report:
-    """Return the report of an inquiry, which is run twice: the second time from its ledger alone.
+    """Return the report of an inquiry, after a second run that replays its ledger.
 
-    Raises AssertionError where the second run asks or says something else than the first, and
-    where the report cites what is not there, or has findings that are not numbered in their
-    order. What the investigator raises comes through.
+    Raises AssertionError if the second run differs, if the report cites unknown references, or if
+    its findings are not numbered in order. Exceptions of the investigator propagate.
     """
     inquiry = Inquiry(
         session_id="ses_test",
@@ -40,10 +39,8 @@ async def investigate(
     report = await _run(investigator, inquiry, desk)
     again = await _run(investigator, inquiry, desk.replay())
     if again != report:
-        differing = (
-            field_.name for field_ in fields(Report) if _differs(field_.name, report, again)
-        )
-        raise AssertionError(f"the same answers lead to another {', '.join(differing)}")
+        differing = (field.name for field in fields(Report) if _differs(field.name, report, again))
+        raise AssertionError(f"the second run returns a different {', '.join(differing)}")
     _check(report, desk, previous)
     return report
 
@@ -63,7 +60,7 @@ def _check(report: Report, desk: ScriptedQueryClient, previous: Report | None) -
     concluded = {reference for step in desk.steps for reference in step.evidence}
     citable = desk.references | (collect_citable(previous) if previous else set())
     if unknown := sorted((collect_citations(report) | concluded) - citable):
-        raise AssertionError(f"it cites {', '.join(unknown)}, which no answer was")
+        raise AssertionError(f"unknown references in the report: {', '.join(unknown)}")
     names = [finding.id for finding in report.findings]
     if names != [f"F{number}" for number in range(1, len(names) + 1)]:
-        raise AssertionError(f"the findings are called {', '.join(names)}, not F1, F2 and so on")
+        raise AssertionError(f"findings are named {', '.join(names)}, expected F1, F2, ...")

@@ -1,6 +1,6 @@
-"""The pytest plugin that comes with Tocsin: it reports a broken rule in the rule's own words.
+"""Pytest plugin of Tocsin, which reports broken rules in plain words.
 
-It imports nothing of Tocsin, so that it costs nothing where no provider is tested.
+It imports nothing of Tocsin, so that it costs nothing in other test suites.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 def pytest_runtest_makereport(
     call: pytest.CallInfo[None],
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Return the report; of a broken rule with what it says, and what the provider has raised."""
+    """Return the report; for a broken rule, with its text and the provider's exception."""
     report = yield
     rules = sys.modules.get("tocsin.testing.conformance.rules")
     error = call.excinfo.value if call.excinfo else None

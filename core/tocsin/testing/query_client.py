@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RecordedStep:
-    """One step of a run: a question and what came of it, or a conclusion and its evidence."""
+    """One step of a run: a question with its result, or a conclusion with its evidence."""
 
     reference: str
-    """What cites it, such as `step:3`."""
+    """The citation of the step, such as `step:3`."""
     phase: Phase | None
     _: KW_ONLY
     question: Question[Any] | None = None
@@ -36,34 +36,34 @@ class RecordedStep:
 
 @dataclass(kw_only=True, slots=True)
 class ScriptedQueryClient(QueryScript):
-    """Answers questions from what it is given, numbers each step, and keeps it in `steps`.
+    """Query client that answers from a script, numbers each step, and keeps it in `steps`.
 
-    Windows, limits and orders are as the service has them. What two tasks ask at once raises
-    AssertionError: the order of their steps would be left to chance.
+    Windows, limits and orders match the service. Concurrent questions of two tasks raise
+    AssertionError, because the order of their steps would be random.
     """
 
     steps_before: int = 0
-    """How many steps earlier runs of the session took."""
+    """The number of steps in earlier runs of the session."""
     steps: list[RecordedStep] = field(default_factory=list, init=False)
     phases: list[Phase] = field(default_factory=list, init=False)
-    """What was entered, in order."""
+    """The phases that were entered, in order."""
     _recorded: Sequence[RecordedStep] | None = field(default=None, init=False)
     _trouble: AssertionError | None = field(default=None, init=False)
     _is_asked: bool = field(default=False, init=False)
 
     @property
     def asked(self) -> list[Question[Any]]:
-        """Every question, in the order in which it was asked."""
+        """Every question, in order."""
         return [step.question for step in self.steps if step.question is not None]
 
     @property
     def elapsed(self) -> timedelta:
-        """How long the run had taken at its last step."""
+        """The duration of the run at its last step."""
         return len(self.asked) * self.each_takes
 
     @property
     def references(self) -> set[str]:
-        """Everything that may be cited: the steps, and the incidents that answers have named."""
+        """Everything that may be cited: the steps, and the incidents in results."""
         steps = {step.reference for step in self.steps}
         contents = (step.answered.content for step in self.steps if step.answered)
         return steps | {
@@ -71,15 +71,15 @@ class ScriptedQueryClient(QueryScript):
         }
 
     def replay(self) -> ScriptedQueryClient:
-        """Return a desk that says what this one has said, and AssertionError to anything else."""
+        """Return a client that replays this run, and raises AssertionError for anything else."""
         desk = ScriptedQueryClient(each_takes=self.each_takes, steps_before=self.steps_before)
         desk._recorded = tuple(self.steps)
         return desk
 
     def check(self) -> None:
-        """Raise AssertionError where it was asked what it may not be, or ended early in a replay.
+        """Raise AssertionError after a forbidden question or an incomplete replay.
 
-        Call it when the run is over: what it raises within, an investigator may have caught.
+        Call it when the run is over, because an investigator may have caught the original error.
         """
         if self._trouble:
             raise self._trouble
@@ -88,27 +88,29 @@ class ScriptedQueryClient(QueryScript):
             raise AssertionError(f"the second run ends before {missing.reference}: {missing.said}")
 
     def enter(self, phase: Phase) -> None:
-        """Note that what follows belongs to this phase."""
+        """Start this phase."""
         self.phases.append(phase)
 
     async def ask(self, question: Question[T]) -> QueryResult[T]:
-        """Return what came of a question."""
+        """Return the result of a question."""
         [only] = await self.ask_all([question])
         return only
 
     async def ask_all(self, questions: Sequence[Question[T]]) -> list[QueryResult[T]]:
-        """Return what came of each, in their order."""
+        """Return the results of several questions, in order."""
         if self._is_asked:
-            raise self._stop("it is asked from two tasks at once; `ask_all` asks side by side")
+            raise self._stop(
+                "two tasks asked at the same time; use `ask_all` for concurrent questions"
+            )
         self._is_asked = True
         try:
-            await asyncio.sleep(0)  # as every real answer lets others go first
+            await asyncio.sleep(0)  # yield to other tasks, like every real query
         finally:
             self._is_asked = False
         return [self._take(question) for question in questions]
 
     async def conclude(self, text: str, evidence: Sequence[str]) -> str:
-        """Note a conclusion, and what it rests on; return its own step."""
+        """Record a conclusion with its evidence, and return its step."""
         self._next_recorded((text, tuple(evidence)))
         step = RecordedStep(self._reference, self._phase, conclusion=text, evidence=tuple(evidence))
         self.steps.append(step)
@@ -125,15 +127,15 @@ class ScriptedQueryClient(QueryScript):
     def _next_recorded(
         self, said: Question[Any] | tuple[str, tuple[str, ...]]
     ) -> RecordedStep | None:
-        """Return the step that a replay is at, which must say the same; None without a replay."""
+        """Return the recorded step that a replay must repeat; None without a replay."""
         if self._recorded is None:
             return None
         if len(self.steps) == len(self._recorded):
-            raise self._stop(f"the second run goes on where the first had ended: {said}")
+            raise self._stop(f"the second run continues after the end of the first: {said}")
         recorded = self._recorded[len(self.steps)]
         if recorded.said != said:
-            words = f"the second run goes another way at {recorded.reference}"
-            raise self._stop(f"{words}: it was {recorded.said}, and is {said}")
+            words = f"the second run diverges at {recorded.reference}"
+            raise self._stop(f"{words}: was {recorded.said}, is {said}")
         return recorded
 
     def _stop(self, words: str) -> AssertionError:

@@ -42,39 +42,39 @@ _RECENT = 10
 
 
 class NotThereError(Exception):
-    """Who is asked does not exist."""
+    """The requested source does not exist."""
 
 
 @dataclass(kw_only=True, slots=True)
 class QueryScript:
-    """Everything that there is to be known."""
+    """Everything that a scripted query client knows."""
 
     incidents: Sequence[IncidentRecord] = ()
     events: Mapping[str, Sequence[SiemEvent]] = field(default_factory=dict)
-    """By provider; each that is named here can be asked for events."""
+    """Events by provider; only the providers listed here answer event queries."""
     enrichments: Mapping[str, Sequence[Enrichment]] = field(default_factory=dict)
-    """By enricher; each that is named here can be asked."""
+    """Enrichments by enricher; only the enrichers listed here answer."""
     edges: Sequence[Edge] = ()
     matches: Sequence[Match] = ()
-    """What `SearchHistory` finds, where its title holds every word."""
+    """Results of `SearchHistory`, if their title contains every word."""
     environment: Environment = field(default_factory=Environment)
-    """Tells what is internal and what is well known."""
+    """Decides which entities are internal or well known."""
     away: Mapping[str, str] = field(default_factory=dict)
-    """Who cannot be asked, and why: `provider:edge`, `enricher:lists`, `graph`."""
+    """Unavailable sources with the reason: `provider:edge`, `enricher:lists`, `graph`."""
     sources: Sources | None = None
-    """Who is there; by default, whoever is named above."""
+    """The available sources; by default, those named above."""
     each_takes: timedelta = timedelta(0)
-    """How long each question is said to have taken."""
+    """The reported duration of each question."""
 
 
 def answer_question(script: QueryScript, question: Question[Any]) -> Any:
-    """Return what a script has for a question, as the service orders and limits it.
+    """Return a script's result for a question, ordered and limited like the service.
 
-    Raises NotThereError where nobody of the name is there, and TypeError for no question at all.
+    Raises NotThereError for an unknown source, and TypeError for an unknown question.
     """
     answer = _ANSWERS.get(type(question))
     if answer is None:
-        raise TypeError(f"{question!r} is none of the questions that there are")
+        raise TypeError(f"{question!r} is not a known question")
     return answer(script, question)
 
 
@@ -168,7 +168,7 @@ def _endpoints(edges: Iterable[Edge]) -> Iterator[Node]:
 def _find_events(script: QueryScript, question: FindEvents) -> FoundEvents:
     found = [
         event
-        for event in _get_named(script.events, question.provider, "provider that finds events")
+        for event in _get_named(script.events, question.provider, "provider with events")
         if question.entity in event.entities and event.occurred_at in question.window
     ]
     found.sort(key=lambda event: (event.occurred_at, event.external_id or ""))
@@ -178,12 +178,17 @@ def _find_events(script: QueryScript, question: FindEvents) -> FoundEvents:
 
 def _get_enrichments(script: QueryScript, question: GetEnrichments) -> tuple[Enrichment, ...]:
     said = _get_named(script.enrichments, question.enricher, "enricher")
-    return tuple(it for entity in question.entities for it in said if it.entity == entity)
+    return tuple(
+        enrichment
+        for entity in question.entities
+        for enrichment in said
+        if enrichment.entity == entity
+    )
 
 
 def _get_named(several: Mapping[str, Sequence[T]], name: str, what: str) -> Sequence[T]:
     if name not in several:
-        raise NotThereError(f"there is no such {what}")
+        raise NotThereError(f"no such {what}")
     return several[name]
 
 

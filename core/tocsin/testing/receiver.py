@@ -1,4 +1,7 @@
-"""Loopback simulator of a receiver that keeps objects."""
+"""Loopback simulator of a receiver that keeps objects.
+
+Derive from `ReceiverSimulator` and add only the vendor's part: routes, sign-in, and objects.
+"""
 
 from __future__ import annotations
 
@@ -17,59 +20,59 @@ from tocsin.testing.vendor_api import VendorApi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteObject:
-    """An object at the receiver's, in nobody's shape."""
+    """A vendor-neutral object at the receiver."""
 
     id: str
-    """What a receipt calls it."""
+    """The id that receipts return."""
     observables: Sequence[str] = ()
-    """The values of its observables; a value that it has twice is in it twice."""
+    """The values of its observables; duplicates are listed twice."""
     notes: Sequence[str] = ()
     is_open: bool = True
 
 
 class ReceiverSimulator(VendorApi):
-    """The API of one receiver; `async with` serves it, at `url`."""
+    """API of one receiver; `async with` serves it at `url`."""
 
     search_delay: ClassVar[timedelta] = timedelta(0)
-    """How long its search does not find what was just made; `is_searchable` says so."""
+    """The delay before a search finds new objects; see `is_searchable`."""
     _reason = "message"
 
     def __init__(self, clock: Clock, *, port: int = 0) -> None:
-        """Begin without any object, at a port that is free unless one is given."""
+        """Start without objects, at a free port unless one is given."""
         super().__init__(clock, port=port)
         self.lacks: set[str] = set()
-        """Permissions that whoever asks does not have, by the vendor's names."""
+        """Permissions that the client does not have, by the vendor's names."""
         self._faults: dict[int, Fault] = {}
 
-    # what a vendor's simulator says
+    # implemented by a vendor's simulator
 
     @abstractmethod
     def objects(self) -> Sequence[RemoteObject]:
-        """Return the objects that there are, in the order in which they were made."""
+        """Return the objects in the order of their creation."""
 
     @abstractmethod
     def remove(self, identifier: str) -> None:
-        """Remove an object, as a person there would."""
+        """Remove an object, as a person would."""
 
-    # what its handlers use
+    # used by its handlers
 
     def next_number(self) -> int:
-        """Return a number that nothing has yet."""
+        """Return an unused number."""
         return next(self._numbers)
 
     def is_searchable(self, made_at: Any) -> bool:
-        """Return whether the search finds what was made then."""
+        """Return whether a search finds an object from this time."""
         return bool(self.clock.now() - made_at >= self.search_delay)
 
-    # what a test uses
+    # used by tests
 
     def fail(self, fault: Fault, *, after: int = 0) -> None:
-        """Have a request go wrong: the next, or the one after so many more."""
+        """Make the next request fail, or a later one."""
         self._faults[len(self.requests) + after] = fault
 
     def heal(self) -> None:
-        """Have nothing go wrong any more that has not yet."""
+        """Drop the faults that have not occurred yet."""
         self._faults.clear()
 
-    def _fault_of(self, _: web.Request) -> Fault | None:
+    def _select_fault(self, _: web.Request) -> Fault | None:
         return self._faults.pop(len(self.requests), None)

@@ -15,11 +15,11 @@ from tocsin.testing.siem import Case
 from tocsin.testing.simulator import Simulator
 
 LATEST_ARRIVAL = timedelta(minutes=5)
-"""The API shows a change so long after its time at most."""
+"""The longest delay before the API shows a change."""
 LATEST_ENTITIES = timedelta(minutes=20)
-"""The API shows the entities of a new incident so long after its time at most."""
+"""The longest delay before the API shows the entities of a new incident."""
 CHANGES_A_FAULT = 5_000
-"""Every fault happens once for so many changes, and twice at least."""
+"""The number of changes for one occurrence of every fault; each occurs at least twice."""
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -34,7 +34,7 @@ HOSTILE = (
     "колокол \N{BELL} 鐘 e\N{COMBINING ACUTE ACCENT}",
     "much " * 2_000,
 )
-"""Titles that mean harm to whoever is careless with them."""
+"""Hostile titles that break careless software."""
 _TITLES = ("Password spray", "Beaconing to a rare domain", "Malware found", "Impossible travel")
 _HOSTILE_IDS = ("{}/..?x=1#y", "{} with spaces", "{}&limit=0", "{}-ü%2F")
 _UNKNOWN_SEVERITIES = ("sev-11", "Fatal?", "P1")
@@ -44,23 +44,23 @@ _POISONED_FOR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class ScheduledFault:
-    """Something that goes wrong at a moment of the day."""
+    """A fault at a time of the scenario."""
 
     at: datetime
     fault: Fault | None = None
-    """What happens to the next request."""
+    """The fault of the next request."""
     skew: timedelta | None = None
-    """How far the SIEM's clock is ahead from now on."""
+    """The new offset of the SIEM's clock."""
     poisons: bool = False
-    """Whether the next incident that changes breaks every list, for an hour."""
+    """Whether the next incident that changes breaks every list for an hour."""
 
 
 class Scenario:
-    """What changes in a SIEM from `start` on, `changes` times in all.
+    """Changes in a SIEM from `start` on, `changes` in total, the same for the same seed.
 
-    Incidents appear, are updated, escalated, closed and merged; some in bursts of one and the same
-    moment, some visible late, some with entities that come later, some malformed, and repaired or
-    not; titles and ids are hostile at times. `mishaps` is what goes wrong meanwhile.
+    Incidents appear, change, escalate, close and merge. Some arrive in bursts with equal
+    timestamps, some become visible late, some get their entities later, and some are malformed.
+    Some titles and ids are hostile. `mishaps` lists the faults.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Scenario:
         self.start = start
         self.end = start + length
         self.settled_at = self.end + LATEST_ENTITIES
-        """When everything has become visible."""
+        """The time at which everything is visible."""
         random = Random(seed)  # noqa: S311 - a story, not a secret
         self.cases = tuple(_Generator(random, start, length).tell(changes))
         """Every version of every incident, with true times, the oldest first."""
@@ -85,14 +85,14 @@ class Scenario:
         self._poisons = False
 
     def due(self, now: datetime) -> list[Case]:
-        """Return what has changed by now and was not returned before."""
+        """Return the changes up to now that were not returned before."""
         due = []
         while self._cases and self._cases[0].changed_at <= now:
             due.append(self._cases.popleft())
         return due
 
     def play(self, simulator: Simulator) -> None:
-        """Let happen in a simulator what is due by its clock."""
+        """Apply everything that is due to a simulator."""
         now = simulator.siem.clock.now()
         while self._mishaps and self._mishaps[0].at <= now:
             self._go_wrong(self._mishaps.popleft(), simulator)
@@ -116,7 +116,7 @@ class Scenario:
 def _plan_faults(
     random: Random, start: datetime, length: timedelta, changes: int
 ) -> list[ScheduledFault]:
-    """Return what goes wrong over the day, leaving its last hour alone."""
+    """Return the faults of the scenario; its last hour has none."""
     until = length - timedelta(hours=1)
 
     def moment() -> datetime:
@@ -133,7 +133,7 @@ def _plan_faults(
 
 
 class _Generator:
-    """Makes up what happens, one change after the other."""
+    """Generates changes one after the other."""
 
     def __init__(self, random: Random, start: datetime, length: timedelta) -> None:
         self._random = random
@@ -143,7 +143,7 @@ class _Generator:
         self._ids: list[str] = []
 
     def tell(self, changes: int) -> Iterator[Case]:
-        """Yield so many changes, the oldest first."""
+        """Yield this many changes, the oldest first."""
         moments = deque(sorted(self._moment() for _ in range(changes)))
         while moments:
             moment = moments.popleft()
@@ -185,7 +185,7 @@ class _Generator:
         )
 
     def _change(self, case: Case, moment: datetime) -> dict[str, Any]:
-        """Return the parts that change; of an incident that was merged only the title does."""
+        """Return the fields that change; only the title of a merged incident changes."""
         changes: list[dict[str, Any]] = [
             {"title": f"{self._random.choice(_TITLES)} at {moment:%H:%M:%S}"},
             {"merged_into": self._any().id, "status": IncidentStatus.CLOSED},
@@ -204,7 +204,7 @@ class _Generator:
         return case
 
     def _any(self) -> Case:
-        """Return an incident, sooner one of the latest."""
+        """Return an incident, with a preference for recent ones."""
         last = len(self._ids) - 1
         place = last - min(last, int(self._random.expovariate(1 / 40)))
         return self._now[self._ids[place]]

@@ -8,7 +8,7 @@ from aiohttp import web
 
 
 class LoopbackServer:
-    """An application on a port of its own, which it keeps over restarts."""
+    """An application on a port that stays the same across restarts."""
 
     def __init__(self, app: web.Application, port: int = 0) -> None:
         self._runner = web.AppRunner(
@@ -18,7 +18,7 @@ class LoopbackServer:
 
     @property
     def url(self) -> str:
-        """The address of the server, without a slash at the end."""
+        """The address of the server, without a trailing slash."""
         return f"http://127.0.0.1:{self._port}"
 
     async def __aenter__(self) -> Self:
@@ -30,13 +30,13 @@ class LoopbackServer:
         await self._runner.cleanup()
 
     async def listen(self) -> None:
-        """Take connections, again on the same port."""
+        """Accept connections, on the same port as before."""
         site = web.TCPSite(self._runner, "127.0.0.1", self._port, reuse_address=True)
         await site.start()
         self._port = self._runner.addresses[0][1]
 
     async def hang_up(self) -> None:
-        """Close every connection, and take no more until `listen`."""
+        """Close every connection, and accept none until `listen`."""
         for site in list(self._runner.sites):
             await site.stop()
         if self._runner.server is not None:

@@ -1,4 +1,8 @@
-"""Loopback simulator of a SIEM vendor's API."""
+"""Loopback simulator of a SIEM vendor's API.
+
+Derive from `Simulator` and add only the vendor's part: routes, sign-in, and the shape of incidents.
+Sessions, pagination, throttling and faults are built in.
+"""
 
 from __future__ import annotations
 
@@ -21,80 +25,79 @@ _MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class ListedPage:
-    """A page of what the vendor lists."""
+    """A page of the vendor's list."""
 
     cases: Sequence[Case]
     next_token: str | None
-    """What the next page is asked for with; None at the last one."""
+    """The token of the next page; None on the last page."""
 
 
 @dataclass(frozen=True, slots=True)
 class _PageToken:
-    """Where a page token leads to, and until when."""
+    """The position and expiry of a page token."""
 
     key: tuple[datetime, str]
     expires_at: datetime
 
 
 class Simulator(VendorApi):
-    """The API of one SIEM; `async with` serves it, at `url`."""
+    """API of one SIEM; `async with` serves it at `url`."""
 
     most_per_page: ClassVar[int] = 100
-    """The vendor's limit; whoever asks for more gets so many."""
+    """The vendor's page limit, which also applies if a client requests more."""
     newest_first: ClassVar[bool] = False
     session_lifetime: ClassVar[timedelta] = timedelta(hours=1)
     page_token_lifetime: ClassVar[timedelta] = timedelta(minutes=10)
 
     def __init__(self, siem: Siem, *, port: int = 0) -> None:
-        """Show a SIEM at a port; at one that is free, unless it is given."""
+        """Serve a SIEM, at a free port unless one is given."""
         self.siem = siem
         super().__init__(siem.clock, port=port)
         self.most_per_minute: int | None = None
-        """More requests than these are answered 429."""
+        """The number of requests per minute above which 429 is returned."""
         self.before_each: Callable[[], None] = lambda: None
-        """Called before each request is answered, so that things happen while pages are read."""
+        """A callback before each request is answered, for changes during pagination."""
         self._sessions: dict[str, datetime] = {}
         self._places: dict[str, _PageToken] = {}
         self._faults: list[tuple[Fault, str]] = []
         self._page_fault: Fault | None = None
 
-    # what a vendor's simulator says
+    # implemented by a vendor's simulator
 
     @abstractmethod
     def render(self, case: Case) -> dict[str, Any]:
-        """Return an incident in the vendor's shape."""
+        """Return an incident in the vendor's format."""
 
-    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
-        """Return what was logged in the vendor's shape; needed where the provider has `events`."""
+    def render_log_event(self, log_event: LogEvent) -> dict[str, Any]:
+        """Return a log event in the vendor's format; needed if the provider has `events`."""
         raise NotImplementedError
 
     def is_signed(self, request: web.Request) -> bool:
-        """Return whether a request may be answered: by default, whether it shows a session."""
+        """Return whether a request is authenticated. Default: whether it has a valid session."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         ends = self._sessions.get(token)
         return scheme == "Bearer" and ends is not None and ends > self.siem.clock.now()
 
-    # what its handlers use
+    # used by its handlers
 
     def begin_session(self) -> str:
-        """Return a new bearer token, good for `session_lifetime`."""
+        """Return a new bearer token that is valid for `session_lifetime`."""
         token = f"session-{next(self._numbers)}"
         self._sessions[token] = self.siem.clock.now() + self.session_lifetime
         return token
 
     def page(self, window: Window, *, limit: int, token: str | None = None) -> ListedPage:
-        """Return the page that a token leads to, or the first one, of what changed in a window.
+        """Return the page of a token, or the first page of the changes in a window.
 
-        A token leads to behind the last incident of the page before, so that what changes
-        meanwhile moves nothing. Raises `Refusal` for a token that has expired and where an
-        incident is poisoned.
+        A token points behind the last incident of the previous page, so that concurrent changes
+        shift nothing. Raises `ErrorResponse` for an expired token and for a poisoned incident.
         """
         cases = self.siem.changed(window)[:: -1 if self.newest_first else 1]
         start = 0 if token is None else self._place(cases, token)
         end = start + min(limit, self.most_per_page)
         page, more = cases[start:end], end < len(cases)
         if any(case.id in self.siem.poisoned for case in page):
-            raise ErrorResponse(500, "an incident cannot be shown")
+            raise ErrorResponse(500, "an incident cannot be rendered")
         if self._takes(Fault.PARTIAL):
             page = page[: len(page) // 2]
         elif token is not None and self._takes(Fault.REPEATED_PAGE):
@@ -102,77 +105,77 @@ class Simulator(VendorApi):
         return ListedPage(page, self._token(_sort_key(cases[end - 1])) if more else None)
 
     def slice(self, window: Window, *, limit: int, offset: int = 0) -> Sequence[Case]:
-        """Return the incidents from `offset` on of what changed in a window, for other paging."""
+        """Return the changes in a window from `offset` on, for other kinds of pagination."""
         cases = self.siem.changed(window)[:: -1 if self.newest_first else 1]
         page = cases[offset : offset + min(limit, self.most_per_page)]
         if any(case.id in self.siem.poisoned for case in page):
-            raise ErrorResponse(500, "an incident cannot be shown")
+            raise ErrorResponse(500, "an incident cannot be rendered")
         return page[: len(page) // 2] if self._takes(Fault.PARTIAL) else page
 
     def has_page_token(self, text: str) -> bool:
-        """Return whether a text holds a page token that was given out, such as a link does."""
+        """Return whether a text, such as a link, contains an issued page token."""
         return any(token in text for token in self._places)
 
     def get(self, identifier: str) -> Case:
-        """Return the incident as the API shows it now; `Refusal` 404 where it shows none."""
+        """Return the visible version of an incident; `ErrorResponse` 404 if there is none."""
         if (case := self.siem.get(identifier)) is None:
-            raise ErrorResponse(404, "there is no such incident")
+            raise ErrorResponse(404, "no such incident")
         return case
 
     def show(self, case: Case) -> dict[str, Any]:
-        """Return what the API shows of an incident: its shape, or nonsense for a malformed one."""
+        """Return the API's record of an incident; unreadable for a malformed one."""
         record = self.render(case)
         return _corrupt(record) if case.malformed else record
 
     def logged(
         self, window: Window, entity: Entity, *, limit: int, offset: int = 0
     ) -> Sequence[LogEvent]:
-        """Return what was logged in a window with an entity, the latest first, from `offset` on."""
+        """Return the log events of an entity in a window, the latest first, from `offset` on."""
         found = self.siem.logged(window, entity)
         page = found[offset : offset + min(limit, self.most_per_page)]
         return page[: len(page) // 2] if self._takes(Fault.PARTIAL) else page
 
-    def show_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
-        """Return what the API shows of something logged; nonsense for what is malformed."""
-        record = self.render_log_event(occurrence)
-        return _corrupt(record) if occurrence.malformed else record
+    def show_log_event(self, log_event: LogEvent) -> dict[str, Any]:
+        """Return the API's record of a log event; unreadable for a malformed one."""
+        record = self.render_log_event(log_event)
+        return _corrupt(record) if log_event.malformed else record
 
-    # what a test uses
+    # used by tests
 
     def fail(self, *faults: Fault, times: int = 1, where: str = "") -> None:
-        """Have the next requests go wrong, one for each fault, and that so many times over.
+        """Make the next requests fail, one for each fault, `times` times.
 
-        Only requests are meant whose path contains `where`.
+        Only requests whose path contains `where` count.
         """
         self._faults += [(fault, where) for _ in range(times) for fault in faults]
 
     @property
     def faults_left(self) -> int:
-        """How many faults have not been met yet."""
+        """The number of faults that have not occurred yet."""
         return len(self._faults)
 
     def recover(self) -> None:
-        """Take back the faults that have not been met yet."""
+        """Drop the faults that have not occurred yet."""
         self._faults.clear()
 
     def forget(self) -> None:
-        """End every session and every page token, as a restart does."""
+        """Drop every session and every page token, like a restart."""
         self._sessions.clear()
         self._places.clear()
 
     async def hang_up(self) -> None:
-        """Be away: connections are refused until `listen`."""
+        """Refuse connections until `listen`."""
         await self._server.hang_up()
 
     async def listen(self) -> None:
-        """Be back, with nothing remembered."""
+        """Accept connections again, with all sessions and tokens dropped."""
         self.forget()
         await self._server.listen()
 
     def _now(self) -> datetime:
         return self.siem.now()
 
-    def _fault_of(self, request: web.Request) -> Fault | None:
+    def _select_fault(self, request: web.Request) -> Fault | None:
         self.before_each()
         fault = self._next_fault(request)
         if fault in (Fault.REVOKED, Fault.RESTARTED):
@@ -206,7 +209,7 @@ class Simulator(VendorApi):
         return None
 
     def _takes(self, fault: Fault) -> bool:
-        """Return whether this fault is the next of a page's, and take it if so."""
+        """Return whether this is the next page fault, and consume it if so."""
         for index, (next_fault, _) in enumerate(self._faults):
             if next_fault is fault:
                 del self._faults[index]
@@ -220,7 +223,7 @@ class Simulator(VendorApi):
         return token
 
     def _place(self, cases: Sequence[Case], token: str) -> int:
-        """Return the index of the first incident behind the one that a token remembers."""
+        """Return the index of the first incident behind a token's position."""
         place = self._places.get(token)
         expired = place is None or place.expires_at <= self.siem.clock.now()
         if place is None or expired or self._takes(Fault.EXPIRED_PAGE):

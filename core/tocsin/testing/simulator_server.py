@@ -15,10 +15,10 @@ _HISTORY = timedelta(hours=12)
 
 
 def run_simulator(kind: type[Simulator], *, port: int = 8099, changes: int = 500) -> None:
-    """Serve a simulator on a port of this machine, by the real time, until Ctrl+C.
+    """Serve a simulator on a local port in real time, until Ctrl+C.
 
-    It is in the middle of a `Day` with so many changes: half of them were made already, and the
-    others are made as the hours pass.
+    It is halfway through a `Scenario` with this many changes: half of them are already made, and
+    the others follow over the next hours.
     """
     with suppress(KeyboardInterrupt):
         asyncio.run(_serve_simulator(kind, port, changes))
@@ -35,5 +35,5 @@ async def _serve_simulator(kind: type[Simulator], port: int, changes: int) -> No
 
     simulator.before_each = catch_up
     async with simulator:
-        print(f"{kind.__name__} answers at {simulator.url}; Ctrl+C ends it", flush=True)  # noqa: T201
+        print(f"{kind.__name__} listens at {simulator.url}; press Ctrl+C to stop it", flush=True)  # noqa: T201
         await asyncio.Event().wait()

@@ -39,17 +39,17 @@ E = TypeVar("E", bound=Enricher)
 
 
 def loopback_client() -> GuardedClient:
-    """Return the client that plugins are handed, which may reach this machine.
+    """Return an HTTP client for plugins that may reach this machine.
 
-    Close it when the test is over, with `await client.close()`.
+    Close it after the test with `await client.close()`.
     """
     return open_client(allow_hosts=["127.0.0.1"])
 
 
 def loopback_sockets(ca_file: str | None = None) -> Sockets:
-    """Return the sockets that plugins are handed, which may reach this machine.
+    """Return sockets for plugins that may reach this machine.
 
-    `ca_file` is trusted instead of the system's authorities.
+    `ca_file` replaces the system's certificate authorities.
     """
     return open_sockets(allow_hosts=["127.0.0.1"], ca_file=ca_file)
 
@@ -64,10 +64,10 @@ def make_tools(
     sockets: Sockets | None = None,
     attempts: AttemptLog | None = None,
 ) -> Tools:
-    """Return what a plugin is handed.
+    """Return the tools for a plugin object.
 
-    Without a client and sockets it reaches nothing; its clock stands still unless another is given,
-    nothing is internal, nothing is known, and nothing was tried before.
+    By default, there is no network, the clock is a `ManualClock`, no entity is internal, and there
+    is no knowledge and no earlier attempt.
     """
     return Tools(
         name=name,
@@ -85,9 +85,9 @@ def make_tools(
 async def open_provider(
     kind: type[P], *, clock: Clock | None = None, name: str = "test", **settings: Any
 ) -> AsyncGenerator[P, None]:
-    """Yield a provider of this kind that was started, with a client that may reach this machine.
+    """Yield a started provider of this type, with a client that may reach this machine.
 
-    The settings are given as in `plugins.toml`, except that secrets are given as text.
+    Settings are given as in `plugins.toml`, with secrets as text.
     """
     http = loopback_client()
     try:
@@ -108,9 +108,9 @@ async def open_enricher(
     knowledge: Knowledge | None = None,
     **settings: Any,
 ) -> AsyncGenerator[E, None]:
-    """Yield an enricher of this kind that was started, with a client that may reach this machine.
+    """Yield a started enricher of this type, with a client that may reach this machine.
 
-    The settings are given as in `plugins.toml`, except that secrets are given as text.
+    Settings are given as in `plugins.toml`, with secrets as text.
     """
     http = loopback_client()
     tools = make_tools(http, name, clock, environment=environment, knowledge=knowledge)
@@ -123,7 +123,7 @@ async def open_enricher(
 
 
 def make_settings(kind: Kind, name: str = "test", **settings: Any) -> Any:
-    """Return checked settings of a kind, given as in `plugins.toml`, with secrets as text."""
+    """Return validated settings of this type, given as in `plugins.toml`, with secrets as text."""
     with TemporaryDirectory() as folder:
         secrets = (part for part in settings if part in kind.Settings.secret_fields())
         given = {"plugin": name, **settings}
@@ -133,7 +133,7 @@ def make_settings(kind: Kind, name: str = "test", **settings: Any) -> Any:
 
 
 def _to_reference(value: Any, folder: Path) -> Any:
-    """Return the reference to a file that holds a secret; of a table, one for each member."""
+    """Return a reference to a file with the secret; for a table, one for each member."""
     if isinstance(value, Mapping):
         return {name: _to_reference(member, folder) for name, member in value.items()}
     if not isinstance(value, str):
@@ -144,7 +144,7 @@ def _to_reference(value: Any, folder: Path) -> Any:
 
 
 class _NoNetwork:
-    """The client of what was handed none."""
+    """HTTP client without a network."""
 
     def check_url(self, url: str) -> None:
         raise _raise_unreachable(url)
@@ -157,17 +157,17 @@ class _NoNetwork:
 
 
 def _raise_unreachable(url: str) -> Misconfigured:
-    return Misconfigured(f"{url}: there is no network here; hand `make_tools` a client")
+    return Misconfigured(f"{url}: no network; pass a client to `make_tools`")
 
 
 def installed_channel(plugin: str) -> type[Channel]:
-    """Return the channel of an installed plugin, such as `ticketing`; KeyError where none is."""
+    """Return the channel of an installed plugin, such as `ticketing`; KeyError if there is none."""
     channel: type[Channel] = _module(plugin).tocsin_channels()
     return channel
 
 
 def shipped_templates() -> Sequence[Path]:
-    """Return the folders of the templates that come with Tocsin."""
+    """Return the folders of the templates that ship with Tocsin."""
     return list(_module("templates").tocsin_template_paths())
 
 

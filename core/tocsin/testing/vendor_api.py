@@ -21,7 +21,7 @@ Handler = Callable[[web.Request], Awaitable[Any]]
 
 
 class ErrorResponse(Exception):  # noqa: N818 - what the vendor answers, not a mistake of the simulator
-    """Raise it for a request that the vendor answers with an error."""
+    """Raise it in a handler to send an error response."""
 
     def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(reason)
@@ -31,7 +31,7 @@ class ErrorResponse(Exception):  # noqa: N818 - what the vendor answers, not a m
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """A request that came."""
+    """A request that arrived."""
 
     at: datetime
     method: str
@@ -41,22 +41,22 @@ class RecordedRequest:
 
 
 class VendorApi(ABC):
-    """An API that keeps what it was asked, and goes wrong where it is told to."""
+    """An API that records its requests, and fails on demand."""
 
     open_paths: ClassVar[tuple[str, ...]] = ()
-    """The paths that are answered to everybody, such as that of a sign-in."""
+    """Paths that need no authentication, such as sign-in."""
     _reason: ClassVar[str] = "error"
-    """The member of an answer that says why a request is refused."""
+    """The response member with the reason of an error."""
 
     def __init__(self, clock: Clock, *, port: int = 0) -> None:
-        """Serve at a port; at one that is free, unless it is given."""
+        """Serve at a free port unless one is given."""
         self.clock = clock
         self.requests: list[RecordedRequest] = []
-        """Every request that came, in order."""
+        """Every request, in order."""
         self.retry_after = timedelta(seconds=30)
-        """What the faults ask for that name a delay."""
+        """The delay that throttling faults send."""
         self.mistakes: list[Exception] = []
-        """What its own handlers have raised, which is answered 500."""
+        """Exceptions of its handlers, which are answered with 500."""
         self._numbers = count(1)
         app = web.Application(middlewares=[self._answer])
         app.add_routes(self.routes())
@@ -68,17 +68,17 @@ class VendorApi(ABC):
 
     @abstractmethod
     def is_signed(self, request: web.Request) -> bool:
-        """Return whether a request shows the right credentials."""
+        """Return whether a request has valid credentials."""
 
     @staticmethod
     def json(content: Any, status: int = 200) -> web.Response:
-        """Return an answer in JSON."""
+        """Return a JSON response."""
         body = orjson.dumps(content)
         return web.Response(body=body, status=status, content_type="application/json")
 
     @property
     def url(self) -> str:
-        """The address of the API, without a slash at the end."""
+        """The address of the API, without a trailing slash."""
         return self._server.url
 
     async def __aenter__(self) -> Self:
@@ -89,16 +89,16 @@ class VendorApi(ABC):
         await self._server.__aexit__()
 
     @abstractmethod
-    def _fault_of(self, request: web.Request) -> Fault | None:
-        """Return what goes wrong with the request that has just come, None where nothing does."""
+    def _select_fault(self, request: web.Request) -> Fault | None:
+        """Return the fault of this request, None if there is none."""
 
     def _now(self) -> datetime:
-        """Return what time the vendor has."""
+        """Return the vendor's time."""
         return self.clock.now()
 
     @web.middleware
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        fault = self._fault_of(request)
+        fault = self._select_fault(request)
         query, headers = dict(request.query), dict(request.headers)
         asked = RecordedRequest(self.clock.now(), request.method, request.path, query, headers)
         self.requests.append(asked)
@@ -130,4 +130,4 @@ class VendorApi(ABC):
 
     def _admit(self, request: web.Request) -> None:
         if request.path not in self.open_paths and not self.is_signed(request):
-            raise ErrorResponse(401, "the session has ended, or never began")
+            raise ErrorResponse(401, "the session is unknown or expired")

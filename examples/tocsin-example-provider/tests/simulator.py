@@ -1,4 +1,4 @@
-"""Example's API, as far as the provider uses it."""
+"""Simulator of Example's API, as far as the provider uses it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ STATUSES = {"New": "open", "Active": "in_progress", "Closed": "closed"}
 
 
 class ExampleSimulator(Simulator):
-    """Signs in with a client's id and secret, lists cases by their time of change."""
+    """Signs in with a client's id and secret, and lists cases by their time of change."""
 
     client = ("tocsin", "a secret")
     open_paths = ("/oauth/token",)
 
     def routes(self) -> list[web.RouteDef]:
-        """Return what the provider asks for."""
+        """Return the routes."""
         return [
             web.post("/oauth/token", self.sign_in),
             web.get("/api/v1/cases", self.list_cases),
@@ -34,7 +34,7 @@ class ExampleSimulator(Simulator):
         ]
 
     async def sign_in(self, request: web.Request) -> web.Response:
-        """Answer a token to the client that is known."""
+        """Return a token for the known client."""
         form = await request.post()
         if (form["client_id"], form["client_secret"]) != self.client:
             raise ErrorResponse(401, "invalid_client")
@@ -42,7 +42,7 @@ class ExampleSimulator(Simulator):
         return self.json({"access_token": self.begin_session(), "expires_in": seconds})
 
     async def list_cases(self, request: web.Request) -> web.Response:
-        """Answer a page; without bounds, of everything."""
+        """Return a page of cases; without bounds, of all."""
         query = request.query
         page = self.page(
             Window(
@@ -56,30 +56,30 @@ class ExampleSimulator(Simulator):
         return self.json({"cases": cases, "next_page_token": page.next_token})
 
     async def get_case(self, request: web.Request) -> web.Response:
-        """Answer one case."""
+        """Return one case."""
         return self.json(self.show(self.get(request.match_info["id"])))
 
     async def change_case(self, request: web.Request) -> web.Response:
-        """Have a case stand otherwise."""
+        """Change the status of a case."""
         case, change = self.get(request.match_info["id"]), await request.json()
         [status] = [status for status, word in STATUSES.items() if word == change["status"]]
         changed = {"status": IncidentStatus(status), "changed_at": self.siem.clock.now()}
         return self.json(self.show(self.siem.put(replace(case, **changed))))
 
     async def list_comments(self, request: web.Request) -> web.Response:
-        """Answer the comments to a case."""
+        """Return the comments on a case."""
         case = self.get(request.match_info["id"])
         return self.json({"comments": [{"text": text} for text in self.siem.comments(case.id)]})
 
     async def add_comment(self, request: web.Request) -> web.Response:
-        """Keep a comment to a case."""
+        """Store a comment on a case."""
         case = self.get(request.match_info["id"])
         comment = await request.json()
         self.siem.comment(case.id, comment["text"])
         return self.json(comment, 201)
 
     async def search_log(self, request: web.Request) -> web.Response:
-        """Answer a page of what was logged with an entity, the latest first."""
+        """Return a page of the log entries of an entity, the latest first."""
         query = request.query
         offset = int(query.get("page_token", 0))
         page = self.logged(
@@ -91,23 +91,23 @@ class ExampleSimulator(Simulator):
             limit=int(query["limit"]),
             offset=offset,
         )
-        entries = [self.show_log_event(occurrence) for occurrence in page]
+        entries = [self.show_log_event(log_event) for log_event in page]
         token = str(offset + len(page)) if page else None
         return self.json({"entries": entries, "next_page_token": token})
 
-    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
-        """Return an entry of the log as Example writes it."""
+    def render_log_event(self, log_event: LogEvent) -> dict[str, Any]:
+        """Return a log entry in Example's format."""
         return {
-            "id": occurrence.id,
-            "logged_at": occurrence.occurred_at.isoformat(),
-            "text": occurrence.text,
+            "id": log_event.id,
+            "logged_at": log_event.occurred_at.isoformat(),
+            "text": log_event.text,
             "entities": [
-                {"type": entity.kind.value, "value": entity.value} for entity in occurrence.entities
+                {"type": entity.kind.value, "value": entity.value} for entity in log_event.entities
             ],
         }
 
     def render(self, case: Case) -> dict[str, Any]:
-        """Return a case as Example writes it."""
+        """Return a case in Example's format."""
         return {
             "id": case.id,
             "number": case.number,

@@ -1,4 +1,4 @@
-"""The provider, held against the contract tests that come with Tocsin."""
+"""Conformance of the example provider."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tocsin.testing.conformance import ProviderConformance
 
 
 class TestExample(ProviderConformance):
-    """Every rule that a provider of an HTTP API has to keep."""
+    """Every rule for a provider of an HTTP API."""
 
     provider = ExampleProvider
     simulator = ExampleSimulator
 
     def settings(self, url: str) -> dict[str, Any]:
-        """Return what an operator would set for the simulator."""
+        """Return the settings for the simulator."""
         return {"url": url, "client_id": "tocsin", "client_secret": "a secret"}

@@ -98,20 +98,20 @@ class LocalApiSimulator(Simulator):
         limit, found = int(query["limit"]), list[LogEvent]()
         while chunk := self.logged(window, entity, limit=limit - len(found), offset=len(found)):
             found += chunk
-        return self.json([self.show_log_event(occurrence) for occurrence in found] or None)
+        return self.json([self.show_log_event(log_event) for log_event in found] or None)
 
-    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
+    def render_log_event(self, log_event: LogEvent) -> dict[str, Any]:
         case = Case(
-            id=occurrence.id,
-            number=int(occurrence.id),
-            title="test/occurrence",
+            id=log_event.id,
+            number=int(log_event.id),
+            title="test/log_event",
             severity=Severity.LOW,
-            created_at=occurrence.occurred_at,
-            changed_at=occurrence.occurred_at,
-            entities=occurrence.entities,
+            created_at=log_event.occurred_at,
+            changed_at=log_event.occurred_at,
+            entities=log_event.entities,
         )
         alert = self.render(case)
-        alert["events"][0]["meta"].append({"key": "http_path", "value": occurrence.text})
+        alert["events"][0]["meta"].append({"key": "http_path", "value": log_event.text})
         return {**alert, "decisions": None}
 
     async def _newest(self, window: Window, limit: int) -> Sequence[Case]:

@@ -241,18 +241,18 @@ class FalconSimulator(Simulator):
             **severity_of(case),
         }
 
-    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
+    def render_log_event(self, log_event: LogEvent) -> dict[str, Any]:
         named = {
             PLACES[entity.kind]: entity.value
-            for entity in occurrence.entities
+            for entity in log_event.entities
             if entity.kind in PLACES
         }
         return {
-            "@timestamp": int(occurrence.occurred_at.timestamp() * 1000),
-            "@id": occurrence.id,
+            "@timestamp": int(log_event.occurred_at.timestamp() * 1000),
+            "@id": log_event.id,
             "#event_simpleName": "NetworkConnectIP4",
             "ContextBaseFileName": "curl.exe",
-            "message": occurrence.text,
+            "message": log_event.text,
             **named,
         }
 

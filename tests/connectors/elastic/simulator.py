@@ -209,12 +209,12 @@ class ElasticSimulator(IndexSimulator):
             source["kibana.alert.workflow_status_updated_at"] = told
         return source
 
-    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
+    def render_log_event(self, log_event: LogEvent) -> dict[str, Any]:
         return {
-            "@timestamp": seven_digits(occurrence.occurred_at),
+            "@timestamp": seven_digits(log_event.occurred_at),
             "event": {"dataset": "made.up", "action": "made-up"},
-            "message": occurrence.text,
-            **ecs(occurrence.entities),
+            "message": log_event.text,
+            **ecs(log_event.entities),
         }
 
     async def list_notes(self, request: web.Request) -> web.Response:

@@ -117,23 +117,23 @@ class MicrosoftSimulator(Simulator):
             found += chunk
         return [self.row(item, PLACES[entity.kind][0]) for item in found]
 
-    def row(self, occurrence: LogEvent, table: str) -> dict[str, Any]:
-        record = self.show_log_event(occurrence)
+    def row(self, log_event: LogEvent, table: str) -> dict[str, Any]:
+        record = self.show_log_event(log_event)
         return {
             "EventTime": record[self.time_column],
             "EventTable": table,
             "EventRecord": record,
         }
 
-    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
+    def render_log_event(self, log_event: LogEvent) -> dict[str, Any]:
         named = {
             PLACES[entity.kind][1]: entity.value
-            for entity in occurrence.entities
+            for entity in log_event.entities
             if entity.kind in PLACES
         }
         return {
-            self.time_column: stamp(occurrence.occurred_at),
-            "ActionType": occurrence.text,
+            self.time_column: stamp(log_event.occurred_at),
+            "ActionType": log_event.text,
             "InitiatingProcessFileName": "curl.exe",
             **named,
         }

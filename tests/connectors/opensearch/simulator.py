@@ -68,19 +68,19 @@ class AnalyticsSimulator(IndexSimulator):
         ]
 
     def documents(self, window: Window, indices: str = "") -> Iterator[Document]:
-        for occurrence in self.siem._log:
-            if occurrence.occurred_at in window:
+        for log_event in self.siem._log:
+            if log_event.occurred_at in window:
                 yield Document(
                     index="logs-windows",
-                    id=occurrence.id,
-                    source=self.render_log_event(occurrence),
-                    shown=self.show_log_event(occurrence),
-                    at=occurrence.occurred_at,
+                    id=log_event.id,
+                    source=self.render_log_event(log_event),
+                    shown=self.show_log_event(log_event),
+                    at=log_event.occurred_at,
                 )
 
-    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
-        document = document_of(occurrence.entities)
-        return {"@timestamp": short(occurrence.occurred_at), "message": occurrence.text, **document}
+    def render_log_event(self, log_event: LogEvent) -> dict[str, Any]:
+        document = document_of(log_event.entities)
+        return {"@timestamp": short(log_event.occurred_at), "message": log_event.text, **document}
 
     async def search_detectors(self, _request: web.Request) -> web.Response:
         self.need(f"{PERMISSION}/detector/search")

@@ -142,13 +142,13 @@ class ArielSimulator(Simulator):
         del self.searches[name]
         return self.json(told, 202)
 
-    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
+    def render_log_event(self, log_event: LogEvent) -> dict[str, Any]:
         named = {
             FIELDS[entity.kind]: entity.value
-            for entity in occurrence.entities
+            for entity in log_event.entities
             if entity.kind in FIELDS
         }
-        at = milliseconds(occurrence.occurred_at)
+        at = milliseconds(log_event.occurred_at)
         row = {
             "starttime": at,
             "devicetime": at - 1500,
@@ -168,7 +168,7 @@ class ArielSimulator(Simulator):
             "identityhostname": None,
             "eventcount": 1,
             "magnitude": 3,
-            "payload": f"made up: {occurrence.text}",
+            "payload": f"made up: {log_event.text}",
         }
         return {**row, **named}
 

@@ -25,8 +25,8 @@ async def ask(provider, entity=ADDRESS, limit=10):
 def log(console, clock):
     def log(*entities, minutes=7, **parts):
         at = clock.now() - timedelta(minutes=minutes)
-        occurrence = LogEvent(id="e", occurred_at=at, entities=entities, text="x", **parts)
-        return console.siem.log(occurrence)
+        log_event = LogEvent(id="e", occurred_at=at, entities=entities, text="x", **parts)
+        return console.siem.log(log_event)
 
     return log
 

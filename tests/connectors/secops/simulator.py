@@ -246,19 +246,19 @@ class SecOpsSimulator(Simulator):
             ],
         }
 
-    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
+    def render_log_event(self, log_event: LogEvent) -> dict[str, Any]:
         event: dict[str, Any] = {"principal": {}, "network": {}}
-        for entity in occurrence.entities:
+        for entity in log_event.entities:
             for noun, members in udm(entity).items():
                 event[noun] |= members
         metadata = {
-            "id": occurrence.id,
-            "eventTimestamp": stamp(occurrence.occurred_at),
+            "id": log_event.id,
+            "eventTimestamp": stamp(log_event.occurred_at),
             "eventType": "NETWORK_CONNECTION",
             "productName": "A firewall",
-            "description": occurrence.text,
+            "description": log_event.text,
         }
-        return {"name": f"events/{occurrence.id}", "udm": {"metadata": metadata, **event}}
+        return {"name": f"events/{log_event.id}", "udm": {"metadata": metadata, **event}}
 
 
 def udm(entity: Entity) -> dict[str, Any]:

@@ -224,9 +224,9 @@ def test_a_label_alone_makes_no_incident_tocsins_own(name, label, is_tocsins):
 
 
 async def test_what_the_channel_makes_is_known_as_its_own():
-    async with ChannelSuite().harness() as lab:
-        await lab.bring(lab.alert())
-        [(name, made)] = lab.simulator.incidents.items()
+    async with ChannelSuite().harness() as harness:
+        await harness.bring(harness.alert())
+        [(name, made)] = harness.simulator.incidents.items()
     assert is_own({"name": name, "properties": made["properties"]})
 
 

@@ -275,12 +275,12 @@ class SplunkSimulator(Simulator):
         let_by, exactly = condition(near), condition(where.removeprefix("where "))
         earliest, latest = float(form["earliest_time"]), float(form["latest_time"])
         most = int(head.removeprefix("head "))
-        for occurrence in reversed(self.siem._log):
-            record = self.render_log_event(occurrence)
-            within = earliest <= occurrence.occurred_at.timestamp() < latest
+        for log_event in reversed(self.siem._log):
+            record = self.render_log_event(log_event)
+            within = earliest <= log_event.occurred_at.timestamp() < latest
             if within and let_by(record) and exactly(record) and most > 0:
                 most -= 1
-                yield self.show_log_event(occurrence)
+                yield self.show_log_event(log_event)
 
     # what is written
 
@@ -343,18 +343,18 @@ class SplunkSimulator(Simulator):
             **{name: record if len(record) > 1 else record[0] for name, record in named.items()},
         }
 
-    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
+    def render_log_event(self, log_event: LogEvent) -> dict[str, Any]:
         named: dict[str, list[str]] = {}
-        for entity in occurrence.entities:
+        for entity in log_event.entities:
             named.setdefault(FIELDS[entity.kind], []).append(entity.value)
         return {
-            "_time": occurrence.occurred_at.isoformat(),
-            "_raw": f"made up: {occurrence.text}",
+            "_time": log_event.occurred_at.isoformat(),
+            "_raw": f"made up: {log_event.text}",
             "index": "main",
             "host": "sensor-1",
-            "signature": occurrence.text,
+            "signature": log_event.text,
             "sourcetype": "made_up",
-            "tocsin_origin": f"main~1~0B5E2C7A/{occurrence.id}",
+            "tocsin_origin": f"main~1~0B5E2C7A/{log_event.id}",
             **{name: record if len(record) > 1 else record[0] for name, record in named.items()},
         }
 

@@ -63,28 +63,28 @@ class WazuhSimulator(IndexSimulator):
                 at=case.changed_at,
                 poisoned=case.id in self.siem.poisoned,
             )
-        for occurrence in self._log():
-            if occurrence.occurred_at in window:
+        for log_event in self._log():
+            if log_event.occurred_at in window:
                 yield Document(
                     index=self.index,
-                    id=f"logged-{occurrence.id}",
-                    source=self.render_log_event(occurrence),
-                    shown=self.show_log_event(occurrence),
-                    at=occurrence.occurred_at,
+                    id=f"logged-{log_event.id}",
+                    source=self.render_log_event(log_event),
+                    shown=self.show_log_event(log_event),
+                    at=log_event.occurred_at,
                 )
 
     def _log(self) -> list[LogEvent]:
         return self.siem._log
 
-    def render_log_event(self, occurrence: LogEvent) -> dict[str, Any]:
+    def render_log_event(self, log_event: LogEvent) -> dict[str, Any]:
         case = Case(
-            id=occurrence.id,
-            number=int(occurrence.id),
-            title=occurrence.text,
+            id=log_event.id,
+            number=int(log_event.id),
+            title=log_event.text,
             severity=Severity.LOW,
-            created_at=occurrence.occurred_at,
-            changed_at=occurrence.occurred_at,
-            entities=occurrence.entities,
+            created_at=log_event.occurred_at,
+            changed_at=log_event.occurred_at,
+            entities=log_event.entities,
         )
         return self.render(case)
 

@@ -94,13 +94,15 @@ class TakesStars(Asked):
 class QuotesTheText(Asked):
     async def answered(self, entity, window, limit):
         found = await self.ask(entity, window, limit)
-        return [replace(it, summary=it.fields["text"] or it.summary) for it in found]
+        return [replace(event, summary=event.fields["text"] or event.summary) for event in found]
 
 
 @breaks("test_a_malformed_event_costs_no_other")
 class GivesUpOnNonsense(Asked):
     async def answered(self, entity, window, limit):
-        if any(isinstance(it["id"], dict) for it in await self.first_page(entity, window, limit)):
+        if any(
+            isinstance(entry["id"], dict) for entry in await self.first_page(entity, window, limit)
+        ):
             raise Broken("an entry cannot be understood")
         return await self.ask(entity, window, limit)
 

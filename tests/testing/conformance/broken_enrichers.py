@@ -199,7 +199,7 @@ class Counted(Reputation):
 class Comparing(Reputation):
     async def enrich(self, entities):
         said = await super().enrich(entities)
-        return [replace(it, facts={"among": len(entities)}) for it in said]
+        return [replace(enrichment, facts={"among": len(entities)}) for enrichment in said]
 
 
 @breaks("test_what_is_said_is_kept_as_it_is")

@@ -40,12 +40,12 @@ class FindingConformance(FileProviderConformance):
             "observables": [{"type_id": 2, "value": entity.value} for entity in case.entities],
         }
 
-    def log_record(self, occurrence):
+    def log_record(self, log_event):
         return {
             "class_uid": 4001,
-            "time_dt": occurrence.occurred_at.isoformat(),
-            "message": occurrence.text,
-            "src_endpoint": {"ip": occurrence.entities[0].value},
+            "time_dt": log_event.occurred_at.isoformat(),
+            "message": log_event.text,
+            "src_endpoint": {"ip": log_event.entities[0].value},
         }
 
 
@@ -99,7 +99,7 @@ class EndsTheLastLine(Files):
 @breaks("test_a_line_that_is_no_record_is_rejected")
 class DropsWhatIsNoJson(Files):
     def changed_page(self, page):
-        kept = tuple(it for it in page.rejected if it.content.startswith(b'{"'))
+        kept = tuple(record for record in page.rejected if record.content.startswith(b'{"'))
         return replace(page, rejected=kept)
 
 
@@ -213,7 +213,7 @@ class Skipping(Files):
 class AcknowledgesWhatItYields(Skipping):
     def skipped(self):
         fetched = vars(self.tools.clock).get("fetched", {})
-        return set().union(*(it for owner, it in fetched.items() if owner is not self))
+        return set().union(*(lines for owner, lines in fetched.items() if owner is not self))
 
     def note(self, names):
         vars(self.tools.clock).setdefault("fetched", defaultdict(set))[self].update(names)
@@ -235,7 +235,7 @@ class RemembersWhatItYielded(Skipping):
 @breaks("test_a_position_survives_json")
 class KeepsATuple(Ocsf):
     async def read(self, stream, position, until):
-        given = position and {name: it for name, it in position.items() if name != "place"}
+        given = position and {name: value for name, value in position.items() if name != "place"}
         async for page in super().read(stream, given, until):
             yield replace(page, next_position={**page.next_position, "place": (1, 2)})
 
@@ -243,7 +243,7 @@ class KeepsATuple(Ocsf):
 @breaks("test_what_was_read_is_covered_without_gaps")
 class LeavesOutAByte(Files):
     def changed_page(self, page):
-        covered = tuple(replace(it, start=it.start + 1) for it in page.covered)
+        covered = tuple(replace(interval, start=interval.start + 1) for interval in page.covered)
         return replace(page, covered=covered)
 
 

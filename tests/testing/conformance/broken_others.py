@@ -23,8 +23,16 @@ DOOMSDAY = datetime(2030, 1, 1, tzinfo=UTC)
 @breaks("test_what_was_read_is_covered_without_gaps")
 class LeavesOutASecond(Pages):
     def changed_page(self, page):
-        later = (replace(it, start=it.start + timedelta(seconds=1)) for it in page.covered)
-        return replace(page, covered=tuple(it for it in later if it.start <= it.end or it.lost))
+        later = (
+            replace(interval, start=interval.start + timedelta(seconds=1))
+            for interval in page.covered
+        )
+        return replace(
+            page,
+            covered=tuple(
+                interval for interval in later if interval.start <= interval.end or interval.lost
+            ),
+        )
 
 
 @breaks("test_only_what_was_read_is_covered")
@@ -42,7 +50,11 @@ class CoversTheNextHour(Pages):
     def changed_page(self, page):
         recently = self.tools.clock.now() - timedelta(minutes=5)
         hour = timedelta(hours=1)
-        later = (replace(it, end=it.end + hour) for it in page.covered if it.end > recently)
+        later = (
+            replace(interval, end=interval.end + hour)
+            for interval in page.covered
+            if interval.end > recently
+        )
         return replace(page, covered=(*page.covered, *later))
 
 

@@ -195,7 +195,7 @@ class TakesALaterErrorForTheEnd(Lists):
 @breaks("test_a_position_survives_json")
 class KeepsATuple(Pages):
     def given(self, position):
-        return position and {name: it for name, it in position.items() if name != "place"}
+        return position and {name: value for name, value in position.items() if name != "place"}
 
     def changed_page(self, page):
         return replace(page, next_position={**page.next_position, "place": (1, 2)})
@@ -253,7 +253,7 @@ class AcknowledgesWhatItYields(Skipping):
 
     def skipped(self):
         fetched = vars(self.tools.clock).get("fetched", {})
-        return set().union(*(it for owner, it in fetched.items() if owner is not self))
+        return set().union(*(ids for owner, ids in fetched.items() if owner is not self))
 
     def note(self, page):
         fetched = vars(self.tools.clock).setdefault("fetched", defaultdict(set))
@@ -292,7 +292,11 @@ class SkipsWhatWasFilled(Skipping):
 class HasNoPositionOfNothing(ExampleProvider):
     async def read(self, stream, position, until):
         async for page in super().read(stream, position, until):
-            if position is not None or page.incidents or any(it.lost for it in page.covered):
+            if (
+                position is not None
+                or page.incidents
+                or any(interval.lost for interval in page.covered)
+            ):
                 yield page
 
 
@@ -391,7 +395,7 @@ class KnowsOnlyItsOwnOverlap(Pages):
         overlap = self.settings.overlap.total_seconds()
         if position and position["overlap"] != overlap:
             raise Refused("the stored position is of other settings")
-        return position and {name: it for name, it in position.items() if name != "overlap"}
+        return position and {name: value for name, value in position.items() if name != "overlap"}
 
     def changed_page(self, page):
         overlap = self.settings.overlap.total_seconds()

@@ -235,7 +235,7 @@ class NumbersConformance(SentConformance):
 
     def record(self, case):
         times = {"created_at": case.created_at, "changed_at": case.changed_at}
-        return super().record(case) | {name: it.timestamp() for name, it in times.items()}
+        return super().record(case) | {name: moment.timestamp() for name, moment in times.items()}
 
 
 NUMBERS = Broken(NumbersConformance)

@@ -36,5 +36,5 @@ def test_one_that_asks_nobody_is_held_to_the_other_rules():
         def routes(self):
             return ()
 
-    with pytest.raises(pytest.skip.Exception, match="it asks nobody"):
+    with pytest.raises(pytest.skip.Exception, match="the enricher sends no requests"):
         Offline().test_throttling_is_waited_out()

@@ -19,159 +19,161 @@ _ADDRESS = Entity(EntityKind.IP, "198.51.100.99")
 
 
 class CapabilityRules(HttpConformance):
-    """`incident` and `backfill`."""
+    """Rules for `incident` and `backfill`."""
 
     @rule
     async def test_an_incident_is_read_again_as_it_is_now(self) -> None:
-        """`incident` returns the same `external_id` and the version of this moment.
+        """`incident` returns the current version, with the same `external_id`.
 
-        What comes back under another id is a second incident, what is old undoes what was read.
+        Another id would create a second incident. An old version would undo what was read since.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             self._can(Capability.REREAD)
-            case = lab.put()
-            await lab.arrive()
-            case = lab.change(case, title="New title")
-            found = await lab.provider.incident(self.external_id(case))
+            case = harness.put()
+            await harness.arrive()
+            case = harness.change(case, title="New title")
+            found = await harness.provider.incident(self.external_id(case))
             if found is None:
-                raise RuleViolation("None for an incident that there is")
+                raise RuleViolation("None for an incident that exists")
             expect(found.external_id == self.external_id(case), f"the id {found.external_id}")
             expect(self.is_version(found, case), f"{found}")
 
     @rule
     async def test_entities_that_come_later_are_read_again(self) -> None:
-        """`incident` returns entities that the SIEM has only found since.
+        """`incident` returns entities that the SIEM added after the incident was read.
 
-        They lag behind in many SIEMs, by minutes, and that does not count as a change there.
+        In many SIEMs, entities lag by minutes, and adding them does not count as a change.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             self._can(Capability.REREAD)
-            lab.differing("what an incident is about", entities=(_ADDRESS,))
-            soon = lab.clock.now() + timedelta(minutes=10)
-            case = lab.put(entities=(_ADDRESS,), entities_at=soon)
-            await lab.arrive()
-            lab.clock.advance(minutes=10)
-            found = await lab.provider.incident(self.external_id(case))
+            harness.differing("the entities of an incident", entities=(_ADDRESS,))
+            soon = harness.clock.now() + timedelta(minutes=10)
+            case = harness.put(entities=(_ADDRESS,), entities_at=soon)
+            await harness.arrive()
+            harness.clock.advance(minutes=10)
+            found = await harness.provider.incident(self.external_id(case))
             expect(found and _ADDRESS in found.entities, f"{found and found.entities}")
 
     @rule
     async def test_any_id_is_read_again(self) -> None:
-        """`incident` finds an incident whose id has a slash, a space, `?`, `#` or `%` in it.
+        """`incident` finds incidents whose id contains a slash, a space, `?`, `#` or `%`.
 
-        An id that is put into a path as it is leads to another incident, or to none.
+        An id that is put into a path without escaping leads to another incident or to none.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             self._can(Capability.REREAD)
             for odd in ODD_IDS:
-                case = lab.put(id=odd)
-                await lab.arrive()
+                case = harness.put(id=odd)
+                await harness.arrive()
                 name = self.external_id(case)
-                if name not in lab.store.incidents:
-                    does_not_apply(f"its ids are never such as {name!r}")
-                found = await lab.provider.incident(name)
+                if name not in harness.store.incidents:
+                    does_not_apply(f"its ids never look like {name!r}")
+                found = await harness.provider.incident(name)
                 seen = f"{found and found.external_id!r} for {name!r}"
                 expect(found and found.external_id == name, seen)
 
     @rule
     async def test_details_that_are_refused_cost_no_incident(self) -> None:
-        """An incident arrives, and so do the others, though the SIEM refuses its details.
+        """An incident whose details the SIEM refuses still arrives, and so do all others.
 
-        It was deleted, or is nobody's business but theirs: asked for again, it holds up the rest.
+        The details may be deleted or restricted. Requesting them again would block the feed.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as harness:
             if getattr(self.provider, "complete", None) in (None, WindowedProvider.complete):
-                does_not_apply("it does not override `complete`")
+                does_not_apply("the provider does not override `complete`")
             for status in (404, 422):
-                case, *_ = lab.put_many(2 * PAGE)
-                lab.refused[case.id] = status
-                await lab.persist()
-                lab.expect_all()
+                case, *_ = harness.put_many(2 * PAGE)
+                harness.refused[case.id] = status
+                await harness.persist()
+                harness.expect_all()
 
     @rule
     async def test_an_incident_that_is_gone_is_none(self) -> None:
-        """`incident` returns None for one that the SIEM has no more.
+        """`incident` returns None for an incident that the SIEM no longer has.
 
-        An error would be taken for one of the SIEM's, and be asked again and again.
+        An error would look like a failure of the SIEM, and the request would be repeated.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             self._can(Capability.REREAD)
-            found = await lab.provider.incident(self.external_id(lab.case()))
+            found = await harness.provider.incident(self.external_id(harness.case()))
             expect(found is None, f"{found}")
 
     @rule
     async def test_a_backfill_brings_its_window(self) -> None:
-        """`backfill` brings all that changed in its window, and nothing else.
+        """`backfill` returns everything that changed in its window, and nothing else.
 
-        Operators fill a hole that they know of; more would raise alerts of long ago.
+        Operators fill a known gap. Records outside of it would raise alerts about old incidents.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
-            window, inside, outside = _past_window(self, lab)
-            await lab.reader.fill(window)
+        async with self.harness(most_per_page=PAGE) as harness:
+            window, inside, outside = _past_window(self, harness)
+            await harness.reader.fill(window)
             for case in inside:
-                lab.incident(case)
-            names = {self.external_id(case) for case in outside} & lab.store.incidents.keys()
-            expect(not names, f"{len(names)} incidents from outside of the window")
+                harness.incident(case)
+            names = {self.external_id(case) for case in outside} & harness.store.incidents.keys()
+            expect(not names, f"{len(names)} incidents from outside the window")
 
     @rule
     async def test_a_backfill_begins_on_its_first_second(self) -> None:
-        """`backfill` brings what changed on the very second at which its window begins.
+        """`backfill` includes changes on the exact second at which its window starts.
 
-        It is where what was lost begins: operators fill exactly the hole that the ledger shows.
+        Operators backfill exactly the gap that the ledger shows.
         """
-        async with self.harness() as lab:
-            window, _, _ = _past_window(self, lab)
+        async with self.harness() as harness:
+            window, _, _ = _past_window(self, harness)
             start = window.start.replace(microsecond=0)
-            case = lab.put(created_at=start, changed_at=start)
-            await lab.reader.fill(Window(start, window.end))
-            lab.incident(case)
+            case = harness.put(created_at=start, changed_at=start)
+            await harness.reader.fill(Window(start, window.end))
+            harness.incident(case)
 
     @rule
     async def test_a_backfill_goes_on_after_any_page(self) -> None:
-        """`backfill` goes on from its position in a process that remembers nothing.
+        """`backfill` continues from its position in a new process.
 
-        It may be one of weeks, over which processes end.
+        A backfill can cover weeks, and processes restart in that time.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
-            window, inside, _ = _past_window(self, lab)
+        async with self.harness(most_per_page=PAGE) as harness:
+            window, inside, _ = _past_window(self, harness)
             pages = 0
-            while await lab.reader.fill(window, 1):
-                await lab.restart()
+            while await harness.reader.fill(window, 1):
+                await harness.restart()
                 pages += 1
-                expect(pages < _MOST_PAGES, f"it is not at its end after {pages} pages")
+                expect(pages < _MOST_PAGES, f"not finished after {pages} pages")
             for case in inside:
-                lab.incident(case)
+                harness.incident(case)
 
     @rule
     async def test_a_backfill_leaves_the_reading_alone(self) -> None:
-        """Reading goes on as if no backfill had taken place in between.
+        """A backfill does not affect regular reads.
 
-        One that moves the position, or remembers what it saw, makes a hole while it fills another.
+        A backfill that moves the position, or remembers what it read, opens a new gap.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
-            await lab.arrive()
-            window, _, _ = _past_window(self, lab)
-            cases = lab.put_many(2 * PAGE)
-            end = lab.clock.now()
-            lab.settle()
-            await PageReader(lab.provider).fill(Window(window.start, end))
-            await lab.arrive()
+        async with self.harness(most_per_page=PAGE) as harness:
+            await harness.arrive()
+            window, _, _ = _past_window(self, harness)
+            cases = harness.put_many(2 * PAGE)
+            end = harness.clock.now()
+            harness.settle()
+            await PageReader(harness.provider).fill(Window(window.start, end))
+            await harness.arrive()
             for case in cases:
-                lab.incident(case)
+                harness.incident(case)
 
     def _can(self, capability: Capability) -> None:
         if capability not in self.provider.capabilities():
-            does_not_apply(f"it does not offer {capability}")
+            does_not_apply(f"the provider does not offer {capability}")
 
 
-def _past_window(suite: CapabilityRules, lab: HttpHarness) -> tuple[Window, list[Case], list[Case]]:
-    """Return a window of the past, with what changed in it, and before and after it."""
-    suite._can(Capability.BACKFILL)  # noqa: SLF001 - it is of the same house
-    start = lab.clock.now() - timedelta(hours=30)
+def _past_window(
+    suite: CapabilityRules, harness: HttpHarness
+) -> tuple[Window, list[Case], list[Case]]:
+    """Return a window in the past, the cases that changed in it, and cases outside of it."""
+    suite._can(Capability.BACKFILL)  # noqa: SLF001 - same module
+    start = harness.clock.now() - timedelta(hours=30)
     window = Window(start, start + timedelta(hours=2))
 
     def put(minutes: int) -> Case:
         moment = start + timedelta(minutes=minutes)
-        return lab.put(created_at=moment, changed_at=moment)
+        return harness.put(created_at=moment, changed_at=moment)
 
     inside = [put(minutes) for minutes in range(5, 115, 10)]
     return window, inside, [put(-60), put(180)]

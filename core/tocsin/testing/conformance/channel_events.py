@@ -28,22 +28,22 @@ from tocsin.testing.clock import ManualClock
 
 URL = "https://tocsin.example.com"
 ADDRESSES = ("203.0.113.7", "203.0.113.8")
-"""What an incident of the lab has for entities."""
+"""The entities of a sample incident."""
 FOUND_ADDRESS = "203.0.113.101"
-"""What a report of the lab found to be malicious, beside the first of these."""
+"""The address that a sample report finds malicious, beside the first of the incident."""
 KNOWN_ADDRESS = "203.0.113.102"
-"""What it met, and knows nothing bad of."""
+"""An address that a sample report mentions with no finding against it."""
 REPORT_TITLE = "A scan from a known scanner"
 _HOSTILE = "It is **no** [test](https://example.com/x) of `nobody`, @all: <b>see</b> #1 | {{ 7 }}"
 
 
 def address(value: str) -> Entity:
-    """Return an IP address."""
+    """Return an IP address as an entity."""
     return Entity(EntityKind.IP, value)
 
 
 class ChannelEvents:
-    """Makes the events of one try; each has an id of its own, later ones greater ones."""
+    """Sample events; each has an id of its own, and later events have greater ids."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
@@ -69,7 +69,8 @@ class ChannelEvents:
     ) -> Event:
         """Return the completion of an investigation that is related to these subjects.
 
-        Its report calls the incident's first address malicious, a new one, and others `also`.
+        Its report calls the incident's first address malicious, one new address, and those in
+        `also`.
         """
         told = self._event(EventType.INVESTIGATION_COMPLETED, f"session:{self._numbers}")
         report = self._report(FOUND_ADDRESS, *also, title=title)
@@ -82,12 +83,12 @@ class ChannelEvents:
         )
 
     def failed(self, times: int) -> Event:
-        """Return that a scheduled investigation has failed, so often in a row."""
+        """Return a failure of a scheduled investigation, the given number in a row."""
         told = self._event(EventType.INVESTIGATION_FAILED, "schedule:nightly")
         return replace(told, data={**told.data, "consecutive_failures": times})
 
     def disabled(self) -> Event:
-        """Return that a schedule was disabled."""
+        """Return the event that a schedule was disabled."""
         return self._event(EventType.SCHEDULE_DISABLED, "schedule:nightly")
 
     def _event(self, kind: EventType, subject: str) -> Event:

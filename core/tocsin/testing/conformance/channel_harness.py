@@ -26,46 +26,46 @@ __all__ = ["ADDRESSES", "ChannelHarness", "ChannelSuite"]
 
 NAME = "conformance"
 _TRIES = 12
-_TIMEOUT = "5s"  # shorter than a search may lag
+_TIMEOUT = "5s"  # shorter than the receiver's search lag
 _PAUSE = timedelta(seconds=5)
 
 
 class ChannelSuite(ABC):
-    """What the rules of channels stand on."""
+    """Base of the channel rules."""
 
     channel: ClassVar[type[Channel]]
     simulator: ClassVar[type[ReceiverSimulator]]
     idempotency: ClassVar[Idempotency] = Idempotency.NATIVE
-    """What keeps the receiver from having an event twice."""
+    """How the receiver recognizes a repeated event."""
     permissions: ClassVar[Sequence[str]] = ()
-    """What the channel needs at the receiver, by its names; `simulator.lacks` takes them away."""
+    """The permissions that the channel needs at the receiver; `simulator.lacks` revokes them."""
 
     @abstractmethod
     def settings(self, url: str) -> Mapping[str, Any]:
-        """Return the settings with which the channel tells the simulator at `url`.
+        """Return the settings with which the channel reaches the simulator at `url`.
 
-        Secrets are given as text. Leave out what has a default.
+        Give secrets as text. Leave out settings that have a default.
         """
 
     def template_paths(self) -> Sequence[Path]:
-        """Return the folders of the templates that the channel renders: those that ship."""
+        """Return the folders of the channel's templates. Default: the shipped ones."""
         return _load_shipped_templates()
 
     @property
     def keeps_observables(self) -> bool:
-        """Whether its receiver has observables; where not, texts tell of them, as in a ticket."""
+        """Whether the receiver stores observables; otherwise, texts mention them."""
         return not issubclass(self.channel.Settings, TicketSettings)
 
     def harness(self, **settings: Any) -> ChannelHarness:
-        """Return where the channel is tried out, with these settings beside its usual ones."""
+        """Return a harness for the channel, with these settings in addition to its usual ones."""
         return ChannelHarness(self, settings)
 
 
 class ChannelHarness(ChannelEvents):
-    """One try; `async with` makes ready and clears away.
+    """One test run of a channel; `async with` sets it up and cleans up.
 
-    `bring` delivers an event as the core does: again and again until it is delivered, remembering
-    what the receiver calls the object of its subject.
+    `bring` delivers an event as the core does: it repeats attempts until one succeeds, and
+    remembers the receiver's id for the object of each subject.
     """
 
     def __init__(self, suite: ChannelSuite, settings: Mapping[str, Any]) -> None:
@@ -73,9 +73,9 @@ class ChannelHarness(ChannelEvents):
         self.suite = suite
         self.simulator = suite.simulator(self.clock)
         self.known: dict[str, str] = {}
-        """What the receiver calls the objects of subjects."""
+        """The receiver's ids of objects, by subject."""
         self.rendered: dict[str, bytes] = {}
-        """What parts are rendered as, where an operator has templates of their own for them."""
+        """Rendered parts that replace the templates, as an operator's own templates would."""
         self._settings = settings
         self._begun: dict[str, datetime | None] = {}
         self._left: dict[str, str] = {}
@@ -97,36 +97,36 @@ class ChannelHarness(ChannelEvents):
                 ) from mistake
 
     def use(self, **settings: Any) -> None:
-        """Go on with other settings."""
+        """Continue with other settings."""
         self._settings = {**self._settings, **settings}
         self.restart()
 
     def restart(self) -> None:
-        """Go on with another channel, which remembers nothing."""
+        """Continue with a new channel object, which remembers nothing."""
         self.__dict__.pop("channel", None)
 
     @cached_property
     def channel(self) -> Channel:
-        """The channel that is tried out."""
+        """The channel under test."""
         tools = make_tools(self.http, NAME, self.clock)
         return self.suite.channel(self.checked_settings(), tools)
 
     def checked_settings(self, **settings: Any) -> Any:
-        """Return the channel's settings, with these beside its usual ones."""
+        """Return the channel's validated settings, with these in addition to its usual ones."""
         usual = {"timeout": _TIMEOUT, **self.suite.settings(self.simulator.url)}
         given = {**usual, **self._settings, **settings}
         return make_settings(self.suite.channel, NAME, **given)
 
     @property
     def objects(self) -> Sequence[RemoteObject]:
-        """The objects at the receiver's."""
+        """The objects at the receiver."""
         return self.simulator.objects()
 
     async def attempt(self, event: Event, *, waited: timedelta = timedelta(0)) -> Receipt:
         """Return the receipt of one attempt; raises what the channel raises.
 
-        It begins after it has `waited` since its claim. When it began is recorded as by the core,
-        which knows only the latest possible moment while it has not ended.
+        The attempt starts `waited` after its claim. As in the core, the recorded start is the
+        latest possible moment while the attempt has not ended.
         """
         delivery = self._delivery(event)
         self._begun[event.id] = self.clock.now() + HEARTBEAT
@@ -146,10 +146,12 @@ class ChannelHarness(ChannelEvents):
             id="dlv_1",
             event=event,
             attempt=1,
-            remote=self.known.get(event.subject),
-            related={it: self.known[it] for it in event.related if it in self.known},
+            remote_id=self.known.get(event.subject),
+            related={
+                subject: self.known[subject] for subject in event.related if subject in self.known
+            },
             tried_at=self._begun.get(event.id),
-            left=self._left.get(event.id),
+            previous_remote_id=self._left.get(event.id),
             render=partial(self._render, event),
             contract=self._renderer.contract(self.channel.settings.template),
         )
@@ -162,9 +164,9 @@ class ChannelHarness(ChannelEvents):
     async def bring(
         self, event: Event, *, remember: bool = True, waited: timedelta = timedelta(0)
     ) -> Receipt:
-        """Return the receipt of an event, after as many attempts as that takes.
+        """Return the receipt of an event after as many attempts as it takes.
 
-        Unless it is to `remember` that, the node dies at the end, before anything is recorded.
+        With `remember=False`, the node dies before it records the result.
         """
         for _ in range(_TRIES):
             claimed_at = self.clock.now()
@@ -178,15 +180,15 @@ class ChannelHarness(ChannelEvents):
             elif receipt.remote_id is not None:
                 self.known[event.subject] = self._left[event.id] = receipt.remote_id
             return receipt
-        raise RuleViolation(f"an event was not delivered by {_TRIES} attempts")
+        raise RuleViolation(f"the event was not delivered in {_TRIES} attempts")
 
     def wait_out(self, error: PluginFailure) -> None:
-        """Let as much time pass as the core does after this failure."""
+        """Advance the clock by as much as the core waits after this failure."""
         after = error.after if isinstance(error, TryLater) else None
         self.clock.advance(seconds=(after or _PAUSE).total_seconds())
 
     async def failure(self, doing: Awaitable[object]) -> Exception | None:
-        """Return what is raised, None if it goes well."""
+        """Return the exception that an awaitable raises, None if it succeeds."""
         return await catch_failure(doing)
 
 

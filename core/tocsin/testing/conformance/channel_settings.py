@@ -16,44 +16,44 @@ from tocsin.testing.conformance.settings import (
 
 
 class ChannelSettingsRules(ChannelSuite):
-    """What can be told without the receiver."""
+    """Rules that need no receiver."""
 
     @rule
     async def test_an_unknown_setting_is_refused(self) -> None:
-        """A setting that the channel does not have is refused.
+        """An unknown setting is rejected.
 
-        A misspelt setting that is passed over leaves the operator with what was not meant.
+        Otherwise a misspelled setting is silently ignored.
         """
-        async with self.harness() as lab:
-            with expect_raised(ValidationError, "a setting `x_unheard_of` was taken"):
-                lab.checked_settings(x_unheard_of=1)
+        async with self.harness() as harness:
+            with expect_raised(ValidationError, "the setting `x_unheard_of` was accepted"):
+                harness.checked_settings(x_unheard_of=1)
 
     @rule
     async def test_every_setting_has_a_description(self) -> None:
         """Every setting of a channel has a description.
 
-        It is all that an operator is shown who left the setting out or got it wrong.
+        Error messages show it to operators who omitted a setting or got it wrong.
         """
         expect_descriptions(self.channel.Settings)
 
     @rule
     async def test_secrets_are_secret(self) -> None:
-        """A secret is annotated `SecretStr`, and is not printed with the channel.
+        """Secrets are annotated `SecretStr` and never printed with the channel.
 
-        Plain text ends in logs, tracebacks and the output of `tocsin plugins`.
+        Plain text ends up in logs, tracebacks and the output of `tocsin plugins`.
         """
         expect_secrets(self.channel.Settings)
-        async with self.harness() as lab:
-            expect_no_secret_shown(lab.channel)
+        async with self.harness() as harness:
+            expect_no_secret_shown(harness.channel)
 
     @rule
     async def test_nothing_is_done_before_the_start(self) -> None:
-        """A channel is made without any input or output.
+        """The constructor of a channel does no input or output.
 
-        Whoever only judges a configuration makes one, perhaps where nothing can be reached.
+        Configuration checks create channels where no network may be available.
         """
-        async with self.harness() as lab:
-            settings, tools = lab.channel.settings, lab.channel.tools
+        async with self.harness() as harness:
+            settings, tools = harness.channel.settings, harness.channel.tools
             with forbid_io():
                 self.channel(settings, tools)
-            expect(not lab.http.count, "a request in the constructor")
+            expect(not harness.http.count, "a request in the constructor")

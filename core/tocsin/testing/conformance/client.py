@@ -9,7 +9,7 @@ from tocsin.testing.conformance.rules import RuleViolation
 from tocsin.testing.tools import loopback_client
 
 MOST_REQUESTS = 2_000
-"""So many requests within one rule are a storm."""
+"""The number of requests within one rule that counts as a request storm."""
 
 
 class RecordingClient:
@@ -21,15 +21,15 @@ class RecordingClient:
         self.count = 0
 
     def check_url(self, url: str) -> None:
-        """Return where the client may request `url`."""
+        """Return if the client may request `url`."""
         self._client.check_url(url)
 
     async def vet_url(self, url: str) -> None:
-        """Return where the client may request `url` at this moment."""
+        """Return if the client may request `url` now."""
         await self._client.vet_url(url)
 
     async def request(self, method: str, url: str, **options: Any) -> HttpResponse:
-        """Return the client's answer."""
+        """Return the response."""
         self.count += 1
         if self.count > MOST_REQUESTS:
             raise RuleViolation(f"more than {MOST_REQUESTS:,} requests")

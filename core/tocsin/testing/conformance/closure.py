@@ -9,96 +9,96 @@ from tocsin.testing.conformance.scenarios import count_event_notes
 
 
 class ClosureRules(ChannelSuite):
-    """When an object is closed."""
+    """Rules for when an object is closed."""
 
     @rule
     async def test_nothing_is_closed_unless_that_is_asked_for(self) -> None:
-        """No object is closed unless the operator asks for that.
+        """No object is closed unless the operator configures it.
 
-        Whether something is over is for people to say.
+        Analysts decide whether a case is finished.
         """
-        async with self.harness() as lab:
-            await lab.bring(lab.failed(1))
-            await lab.bring(lab.alert())
-            await lab.bring(lab.completed("incident:7"))
-            expect(all(object_.is_open for object_ in lab.objects), f"{lab.objects!r:.300}")
+        async with self.harness() as harness:
+            await harness.bring(harness.failed(1))
+            await harness.bring(harness.alert())
+            await harness.bring(harness.completed("incident:7"))
+            expect(all(remote.is_open for remote in harness.objects), f"{harness.objects!r:.300}")
 
     @rule
     async def test_what_the_operator_describes_is_closed(self) -> None:
-        """After an event of which `close_when` is true the object is closed.
+        """An event for which `close_when` is true closes its object.
 
-        Its last note is the report that says why.
+        The last note of the object is the report that explains why.
         """
-        async with self.harness(close_when="event_type == 'investigation-completed'") as lab:
-            await lab.bring(lab.alert())
-            expect(lab.objects[0].is_open, "it was closed by its alert")
-            event = lab.completed("incident:7")
-            await lab.bring(event)
-            await lab.bring(event)
-            [found] = lab.objects
+        async with self.harness(close_when="event_type == 'investigation-completed'") as harness:
+            await harness.bring(harness.alert())
+            expect(harness.objects[0].is_open, "its alert closed it")
+            event = harness.completed("incident:7")
+            await harness.bring(event)
+            await harness.bring(event)
+            [found] = harness.objects
             expect(not found.is_open, "it is still open")
             expect(
                 count_event_notes(event, found) == 1,
-                f"{count_event_notes(event, found)} notes of one report",
+                f"{count_event_notes(event, found)} notes for one report",
             )
 
     @rule
     async def test_failures_that_are_over_are_closed_where_that_is_asked_for(self) -> None:
-        """With `close_recovered` a completed run closes the object of its schedule's failures.
+        """With `close_recovered`, a completed run closes the object of its schedule's failures.
 
-        Nobody has to look after what mended itself, and the next failure is seen as a new one.
+        Nobody needs to check a failure that is over, and the next failure creates a new object.
         """
-        async with self.harness(close_recovered=True) as lab:
-            await lab.bring(lab.failed(1))
+        async with self.harness(close_recovered=True) as harness:
+            await harness.bring(harness.failed(1))
             for _ in range(2):
-                await lab.bring(lab.completed())
+                await harness.bring(harness.completed())
             expect(
-                [object_.is_open for object_ in lab.objects] == [False, True, True],
-                f"{lab.objects!r:.300}",
+                [remote.is_open for remote in harness.objects] == [False, True, True],
+                f"{harness.objects!r:.300}",
             )
 
     @rule
     async def test_a_condition_that_cannot_be_decided_closes_nothing(self) -> None:
-        """Where `close_when` cannot be decided, the event is delivered and nothing is closed.
+        """If `close_when` cannot be evaluated, the event is delivered and nothing is closed.
 
-        A mistake in it must neither close what people work on, nor hold up what they are told.
+        A mistake in the condition must neither close open cases nor block deliveries.
         """
-        async with self.harness(close_when="data.risk_score + 'x'") as lab:
-            await lab.bring(lab.alert())
-            await lab.bring(lab.completed("incident:7"))
-            [found] = lab.objects
+        async with self.harness(close_when="data.risk_score + 'x'") as harness:
+            await harness.bring(harness.alert())
+            await harness.bring(harness.completed("incident:7"))
+            [found] = harness.objects
             expect(found.is_open, "it was closed")
             expect(len(found.notes) == 1, f"{len(found.notes)} notes")
 
     @rule
     async def test_what_is_closed_is_not_closed_again(self) -> None:
-        """An object that is closed already is not asked to be closed.
+        """An object that is already closed is not closed again.
 
-        Who closed it may have said why, and a second time would say something else.
+        The person who closed it may have given a reason, which a second request would overwrite.
         """
         for recovered in (False, True):
-            async with self.harness() as lab:
-                event = await self._told(lab, recovered=recovered)
-                usual = await self._asked(lab, event)
-                lab.use(close_when="data.risk_score > 80", close_recovered=recovered)
-                await lab.bring(event)
-                expect(not all(object_.is_open for object_ in lab.objects), "it was not closed")
-                again = await self._asked(lab, event)
-                expect(again <= usual, f"it was asked for {sorted(again - usual)} again")
+            async with self.harness() as harness:
+                event = await self._told(harness, recovered=recovered)
+                usual = await self._asked(harness, event)
+                harness.use(close_when="data.risk_score > 80", close_recovered=recovered)
+                await harness.bring(event)
+                expect(not all(remote.is_open for remote in harness.objects), "it was not closed")
+                again = await self._asked(harness, event)
+                expect(again <= usual, f"unexpected requests: {sorted(again - usual)}")
 
-    async def _told(self, lab: ChannelHarness, *, recovered: bool) -> Event:
-        """Return an event of which everything is told and nothing is closed."""
+    async def _told(self, harness: ChannelHarness, *, recovered: bool) -> Event:
+        """Deliver an event that closes nothing, and return it."""
         if recovered:
-            await lab.bring(lab.failed(1))
+            await harness.bring(harness.failed(1))
         else:
-            await lab.bring(lab.alert())
-        event = lab.completed() if recovered else lab.completed("incident:7")
-        await lab.bring(event)
+            await harness.bring(harness.alert())
+        event = harness.completed() if recovered else harness.completed("incident:7")
+        await harness.bring(event)
         return event
 
-    async def _asked(self, lab: ChannelHarness, event: Event) -> set[tuple[str, str]]:
-        """Return what is asked for when an event comes again, beside what is read."""
-        before = len(lab.simulator.requests)
-        await lab.bring(event)
-        asked = lab.simulator.requests[before:]
-        return {(it.method, it.path) for it in asked if it.method != "GET"}
+    async def _asked(self, harness: ChannelHarness, event: Event) -> set[tuple[str, str]]:
+        """Return the write requests that are made when an event is delivered again."""
+        before = len(harness.simulator.requests)
+        await harness.bring(event)
+        asked = harness.simulator.requests[before:]
+        return {(request.method, request.path) for request in asked if request.method != "GET"}

@@ -38,135 +38,135 @@ _FAILURES = {
 
 
 class CommentRules(HttpConformance):
-    """`comment`."""
+    """Rules for `comment`."""
 
     @rule
     async def test_a_comment_is_written_to_its_incident(self) -> None:
         """`comment` writes its text to the incident, and to no other.
 
-        Analysts read it there, and act on it.
+        Analysts read comments there and act on them.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             self._writes()
-            one, other = lab.put(), lab.put()
-            await self._write(lab, one)
-            _expect_texts(lab, one, _TEXT)
-            _expect_texts(lab, other)
+            one, other = harness.put(), harness.put()
+            await self._write(harness, one)
+            _expect_texts(harness, one, _TEXT)
+            _expect_texts(harness, other)
 
     @rule
     async def test_a_comment_stays_plain_text(self) -> None:
-        """A comment reads as it was given: its markup, quotes and line breaks are its text.
+        """A comment shows exactly the given text, including markup, quotes and line breaks.
 
-        It quotes what attackers wrote, which must not become a link or a mention.
+        Comments quote attackers, whose text must not become a link or a mention.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             self._writes()
             for text in _HOSTILE:
-                case = lab.put()
-                await self._write(lab, case, text=text)
-                _expect_texts(lab, case, text)
+                case = harness.put()
+                await self._write(harness, case, text=text)
+                _expect_texts(harness, case, text)
 
     @rule
     async def test_a_key_is_written_once(self) -> None:
-        """A comment is not written again for the same key, though the process has begun anew.
+        """A comment with a key that was written before is not written again, even after a restart.
 
-        What was written is written again after a crash: nobody knows that it was.
+        After a crash the comment is repeated, because its result was not recorded.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             self._writes()
-            case = lab.put()
+            case = harness.put()
             for _ in range(2):
-                await self._write(lab, case)
-                await lab.restart()
-            _expect_texts(lab, case, _TEXT)
+                await self._write(harness, case)
+                await harness.restart()
+            _expect_texts(harness, case, _TEXT)
 
     @rule
     async def test_another_key_is_another_comment(self) -> None:
-        """A comment is written for each key, though keys begin alike and texts are the same.
+        """Each key gets its own comment, even if keys share a prefix and texts are the same.
 
-        What a later investigation says would be missing.
+        Otherwise the result of a later investigation would be missing.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             self._writes()
-            case = lab.put()
+            case = harness.put()
             keys = (f"{_KEY}1", _KEY, f"{_KEY}0")
             for key in keys:
-                await self._write(lab, case, key=key)
-            _expect_texts(lab, case, *(_TEXT for _ in keys))
+                await self._write(harness, case, key=key)
+            _expect_texts(harness, case, *(_TEXT for _ in keys))
 
     @rule
     async def test_a_comment_whose_answer_was_lost_is_written_once(self) -> None:
-        """A comment that was written, but never confirmed, is not written again with its key.
+        """A comment whose response was lost is not written a second time.
 
-        Connections end at any time, and an incident with the same comment ten times is unreadable.
+        Connections break at any time, and duplicate comments make an incident unreadable.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             self._writes()
-            case = lab.put()
-            lab.simulator.fail(Fault.LOST)
+            case = harness.put()
+            harness.simulator.fail(Fault.LOST)
             for _ in range(_MOST_TRIES):
-                error = await catch_failure(self._write(lab, case))
+                error = await catch_failure(self._write(harness, case))
                 if error is None:
                     break
-                lab.wait_out(error)
-            expect(error is None, f"{describe_error(error)}, though only one answer was lost")
-            _expect_texts(lab, case, _TEXT)
+                harness.wait_out(error)
+            expect(error is None, f"{describe_error(error)}, although only one response was lost")
+            _expect_texts(harness, case, _TEXT)
 
     @rule
     async def test_a_comment_to_no_incident_is_refused(self) -> None:
         """`comment` raises `Refused` for an incident that the SIEM does not have.
 
-        It would be tried for ever, or nobody would know that it was never written.
+        Otherwise it would be retried forever, or its loss would go unnoticed.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             self._writes()
-            expect_failure(await catch_failure(self._write(lab, lab.case())), Refused)
+            expect_failure(await catch_failure(self._write(harness, harness.case())), Refused)
 
     @rule
     async def test_a_comment_reaches_any_id(self) -> None:
-        """`comment` writes to an incident whose id has a slash, a space, `?`, `#` or `%` in it.
+        """`comment` writes to incidents whose id contains a slash, a space, `?`, `#` or `%`.
 
-        An id that is put into a path as it is leads to another incident.
+        An id that is put into a path without escaping leads to another incident.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             self._writes()
             for odd in ODD_IDS:
-                case = lab.put(id=odd)
-                await lab.arrive()
-                if self.external_id(case) not in lab.store.incidents:
-                    does_not_apply(f"its ids are never such as {odd!r}")
-                await self._write(lab, case)
-                _expect_texts(lab, case, _TEXT)
+                case = harness.put(id=odd)
+                await harness.arrive()
+                if self.external_id(case) not in harness.store.incidents:
+                    does_not_apply(f"its ids never look like {odd!r}")
+                await self._write(harness, case)
+                _expect_texts(harness, case, _TEXT)
 
     @rule
     async def test_a_comment_that_was_not_written_is_told(self) -> None:
-        """`comment` raises as `read` does where the SIEM fails, and writes once that is over.
+        """`comment` raises like `read` when the SIEM fails, and succeeds after it recovers.
 
-        Passed over, the incident stays without it.
+        A swallowed failure leaves the incident without its comment.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             self._writes()
             for fault, wanted in _FAILURES.items():
-                case = lab.put()
-                lab.simulator.fail(fault)
-                expect_failure(await catch_failure(self._write(lab, case)), wanted)
-                lab.simulator.recover()
-                await self._write(lab, case)
-                _expect_texts(lab, case, _TEXT)
+                case = harness.put()
+                harness.simulator.fail(fault)
+                expect_failure(await catch_failure(self._write(harness, case)), wanted)
+                harness.simulator.recover()
+                await self._write(harness, case)
+                _expect_texts(harness, case, _TEXT)
 
     def _writes(self) -> None:
         if Capability.COMMENT not in self.provider.capabilities():
-            does_not_apply(f"it does not offer {Capability.COMMENT}")
+            does_not_apply(f"the provider does not offer {Capability.COMMENT}")
 
     async def _write(
-        self, lab: HttpHarness, case: Case, *, text: str = _TEXT, key: str = _KEY
+        self, harness: HttpHarness, case: Case, *, text: str = _TEXT, key: str = _KEY
     ) -> None:
-        await lab.provider.comment(self.external_id(case), text, key)
+        await harness.provider.comment(self.external_id(case), text, key)
 
 
-def _expect_texts(lab: HttpHarness, case: Case, *texts: str) -> None:
-    """Return where these are the comments to an incident, perhaps with marks around them."""
-    found = lab.siem.comments(case.id)
-    expect(len(found) == len(texts), f"{len(found)} comments, where there were to be {len(texts)}")
+def _expect_texts(harness: HttpHarness, case: Case, *texts: str) -> None:
+    """Check that an incident has exactly these comments, possibly with markers around them."""
+    found = harness.siem.comments(case.id)
+    expect(len(found) == len(texts), f"{len(found)} comments, expected {len(texts)}")
     for text, comment in zip(texts, found, strict=True):
-        expect(text in comment, f"{comment!r}, where {text!r} was to be")
+        expect(text in comment, f"{comment!r}, expected {text!r}")

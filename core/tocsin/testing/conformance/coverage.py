@@ -17,133 +17,135 @@ _SETTLED = timedelta(minutes=10)
 
 
 class CoverageRules(HttpConformance):
-    """Which stretches of time a provider accounts for."""
+    """Rules for the intervals that a provider accounts for."""
 
     @rule
     async def test_what_was_read_is_covered_without_gaps(self) -> None:
-        """`covered` begins where it ended before: no stretch of time is left out.
+        """Each `covered` interval starts where the previous one ended.
 
-        The ledger is how an operator knows that nothing is missing; a gap in it is filled again.
+        Operators rely on the ledger to see that nothing is missing. Gaps are backfilled.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as harness:
             for _ in range(3):
-                lab.put_many(2 * PAGE)
-                await lab.arrive()
-                lab.clock.advance(hours=3)
-            await lab.arrive()
-            for one, next_one in pairwise(_merge_intervals(lab)):
+                harness.put_many(2 * PAGE)
+                await harness.arrive()
+                harness.clock.advance(hours=3)
+            await harness.arrive()
+            for one, next_one in pairwise(_merge_intervals(harness)):
                 gap = _start(next_one) > _end(one)
-                expect(not gap, f"nothing is covered from {one.end} to {next_one.start}")
+                expect(not gap, f"nothing covers {one.end} to {next_one.start}")
 
     @rule
     async def test_only_what_was_read_is_covered(self) -> None:
-        """Every incident of a stretch has arrived when a page says that the stretch is covered.
+        """When a page reports an interval as covered, every incident in it has arrived.
 
-        A stretch that is covered is never looked at again.
+        A covered interval is never read again.
         """
         for stop in range(1, 6):
-            async with self.harness(most_per_page=PAGE) as lab:
-                lab.put_many(4 * PAGE)
-                lab.settle()
-                await lab.reader.read(stop)
-                lab.simulator.fail(Fault.THROTTLED)
-                await lab.reader.failure()
-                _expect_read(lab)
+            async with self.harness(most_per_page=PAGE) as harness:
+                harness.put_many(4 * PAGE)
+                harness.settle()
+                await harness.reader.read(stop)
+                harness.simulator.fail(Fault.THROTTLED)
+                await harness.reader.failure()
+                _expect_read(harness)
 
     @rule
     async def test_nothing_is_covered_before_it_happens(self) -> None:
-        """`covered` ends at the moment of the read at the latest, and comes near it in the end.
+        """`covered` never ends after the time of the read, and finally comes close to it.
 
-        What happens later would be taken for read.
+        Otherwise later incidents would count as read.
         """
-        async with self.harness() as lab:
-            lab.put()
-            await lab.arrive()
-            lab.clock.advance(hours=1)
-            await lab.reader.read()
-            latest = max(map(_end, _merge_intervals(lab)))
-            expect(latest <= lab.siem.now(), f"{latest} is covered at {lab.siem.now()}")
-            expect(latest >= lab.siem.now() - _SETTLED, f"{latest} is all at {lab.siem.now()}")
+        async with self.harness() as harness:
+            harness.put()
+            await harness.arrive()
+            harness.clock.advance(hours=1)
+            await harness.reader.read()
+            latest = max(map(_end, _merge_intervals(harness)))
+            expect(latest <= harness.siem.now(), f"{latest} is covered at {harness.siem.now()}")
+            expect(
+                latest >= harness.siem.now() - _SETTLED,
+                f"coverage ends at {latest}, at {harness.siem.now()}",
+            )
 
     @rule
     async def test_a_version_has_the_siems_time_of_change(self) -> None:
-        """`changed_at` is when the SIEM says that it changed, with its zone.
+        """`changed_at` is the SIEM's own time of the change, with its time zone.
 
-        It decides which of two versions is newer; by our clock, the one that is read last wins.
+        It decides which version is newer. With local time, the version that is read last would win.
         """
-        async with self.harness() as lab:
-            lab.differing("when an incident changed", changed_at=lab.clock.now() - _SKEW)
-            case = lab.put()
-            await lab.arrive()
-            case = lab.change(case, title="New title")
-            lab.clock.advance(minutes=3)
-            await lab.arrive()
-            found = lab.incident(case).changed_at
+        async with self.harness() as harness:
+            harness.differing("the time of the last change", changed_at=harness.clock.now() - _SKEW)
+            case = harness.put()
+            await harness.arrive()
+            case = harness.change(case, title="New title")
+            harness.clock.advance(minutes=3)
+            await harness.arrive()
+            found = harness.incident(case).changed_at
             if found is None:
                 raise RuleViolation(
-                    "no `changed_at`; if the vendor has none, replace the rule by `exempt`"
+                    "no `changed_at`; if the vendor has none, replace this rule with `exempt`"
                 )
-            expect(found.tzinfo is not None, f"{found} without a zone")
+            expect(found.tzinfo is not None, f"{found} has no time zone")
             expect(abs(found - case.changed_at) < PRECISION, f"{found} for {case.changed_at}")
 
     @rule
     async def test_a_siem_whose_clock_is_ahead_is_read(self) -> None:
-        """Everything arrives, and soon, from a SIEM whose clock is five minutes ahead.
+        """Everything arrives promptly from a SIEM whose clock is five minutes ahead.
 
-        By our clock all that it has changed lies in the future, and would wait or be lost.
+        By the local clock, its changes lie in the future, and would be delayed or lost.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
-            lab.siem.skew = _SKEW
+        async with self.harness(most_per_page=PAGE) as harness:
+            harness.siem.skew = _SKEW
             for _ in range(3):
-                lab.put_many(PAGE)
-                await lab.arrive()
-                await lab.arrive()
-                lab.expect_all()
+                harness.put_many(PAGE)
+                await harness.arrive()
+                await harness.arrive()
+                harness.expect_all()
 
     @rule
     async def test_a_siem_whose_clock_is_behind_is_read(self) -> None:
         """Everything arrives from a SIEM whose clock is five minutes behind.
 
-        By our clock it never has anything of the last minutes; what has been taken for read and
-        empty then fills.
+        By the local clock, its last minutes look empty and are filled later.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
-            lab.siem.skew = -_SKEW
+        async with self.harness(most_per_page=PAGE) as harness:
+            harness.siem.skew = -_SKEW
             for _ in range(4):
-                lab.put_many(PAGE)
-                await lab.arrive()
-                lab.clock.advance(minutes=4)
-            await lab.arrive()
-            lab.expect_all()
+                harness.put_many(PAGE)
+                await harness.arrive()
+                harness.clock.advance(minutes=4)
+            await harness.arrive()
+            harness.expect_all()
 
     @rule
     async def test_time_is_that_of_its_clock(self) -> None:
-        """What time it is, is asked of `tools.clock` alone.
+        """The provider takes the time from `tools.clock` only.
 
-        Tests that move the clock, and a replay of the past, see another day than the machine's.
+        Tests and replays run at another time than the machine's.
         """
-        async with self.harness() as lab:
-            lab.clock.advance(days=2_000)
-            lab.put()
-            await lab.arrive()
-            lab.put()
-            await lab.arrive()
-            lab.expect_all()
+        async with self.harness() as harness:
+            harness.clock.advance(days=2_000)
+            harness.put()
+            await harness.arrive()
+            harness.put()
+            await harness.arrive()
+            harness.expect_all()
 
 
-def _merge_intervals(lab: HttpHarness) -> list[Covered]:
-    """Return the stretches of time that are covered, the earliest first."""
-    found = [it for it in lab.store.covered if isinstance(it.start, datetime)]
-    expect(found, "no page says what it covers")
+def _merge_intervals(harness: HttpHarness) -> list[Covered]:
+    """Return the covered time intervals, the earliest first."""
+    found = [interval for interval in harness.store.covered if isinstance(interval.start, datetime)]
+    expect(found, "no page reports `covered` intervals")
     return sorted(found, key=_start)
 
 
-def _expect_read(lab: HttpHarness) -> None:
-    """Expect that whatever is in a stretch that is covered has been delivered."""
-    for stretch in lab.store.covered:
-        for case in lab.siem.truth().values():
+def _expect_read(harness: HttpHarness) -> None:
+    """Check that every incident in a covered interval was delivered."""
+    for stretch in harness.store.covered:
+        for case in harness.siem.truth().values():
             if not stretch.lost and _start(stretch) <= case.changed_at < _end(stretch):
-                lab.incident(case)
+                harness.incident(case)
 
 
 def _start(stretch: Covered) -> datetime:
@@ -156,6 +158,6 @@ def _end(stretch: Covered) -> datetime:
 
 def _to_datetime(value: datetime | int) -> datetime:
     if isinstance(value, int):
-        does_not_apply("it accounts for positions, not for times")
-    expect(value.tzinfo is not None, f"{value} is covered, without a zone")
+        does_not_apply("the provider accounts for file positions, not for times")
+    expect(value.tzinfo is not None, f"{value} in `covered` has no time zone")
     return value

@@ -35,151 +35,157 @@ _WRONG = (Fault.ERROR, Fault.RESTARTED)
 
 
 class DeliveryRules(ScenarioSuite):
-    """What becomes of an event."""
+    """Rules for the results of deliveries."""
 
     @rule
     async def test_an_incident_becomes_one_object(self) -> None:
-        """An alert becomes one open object that has each of the incident's entities once.
+        """An alert creates one open object that lists each of the incident's entities once.
 
-        The receipt says what the receiver calls it, and where a person can look at it.
+        The receipt returns the receiver's id of the object and a link to it.
         """
-        async with self.harness() as lab:
-            receipt = await lab.bring(lab.alert())
-            expect(object_shapes(lab) == [NEW_OBJECT], f"{lab.objects!r:.400}")
-            expect(receipt.remote_id == lab.objects[0].id, f"remote_id {receipt.remote_id!r}")
-            expect(str(receipt.remote_url).startswith("http"), f"a link {receipt.remote_url!r}")
+        async with self.harness() as harness:
+            receipt = await harness.bring(harness.alert())
+            expect(object_shapes(harness) == [NEW_OBJECT], f"{harness.objects!r:.400}")
+            expect(receipt.remote_id == harness.objects[0].id, f"remote_id {receipt.remote_id!r}")
+            expect(str(receipt.remote_url).startswith("http"), f"remote_url {receipt.remote_url!r}")
 
     @rule
     async def test_the_same_event_again_adds_nothing(self) -> None:
-        """An event that comes again, such as by a replay, makes and adds nothing.
+        """An event that is delivered again, for example by a replay, adds nothing.
 
-        Deliveries are made at least once, and who is told everything twice stops reading.
+        Deliveries are made at least once, and duplicates make people stop reading.
         """
         for story in SCENARIOS:
-            async with self.harness() as lab:
-                event = await story(lab)
-                await lab.bring(event)
-                before = object_shapes(lab)
-                await lab.bring(event)
+            async with self.harness() as harness:
+                event = await story(harness)
+                await harness.bring(event)
+                before = object_shapes(harness)
+                await harness.bring(event)
                 expect(
-                    object_shapes(lab) == before,
-                    f"{before!r:.200} became {object_shapes(lab)!r:.200}",
+                    object_shapes(harness) == before,
+                    f"{before!r:.200} became {object_shapes(harness)!r:.200}",
                 )
 
     @rule
     async def test_what_a_killed_node_made_is_found(self) -> None:
-        """After a node died between an object and its record, the next one makes no second.
+        """If a node dies after it created an object, the next attempt creates no second one.
 
-        Nobody knows of that object but the receiver, and perhaps its search does not yet.
+        The object is recorded nowhere else, and the receiver's search may not list it yet.
         """
         if self.idempotency is Idempotency.NONE:
-            does_not_apply("its receiver has nothing to tell a second one by")
+            does_not_apply("the receiver cannot recognize duplicates")
         for story in SCENARIOS:
-            async with self.harness() as lab:
-                event = await story(lab)
-                await lab.bring(event, remember=False)
-                before = object_shapes(lab)
-                lab.restart()
-                lab.clock.advance(seconds=1)
-                await lab.bring(event)
+            async with self.harness() as harness:
+                event = await story(harness)
+                await harness.bring(event, remember=False)
+                before = object_shapes(harness)
+                harness.restart()
+                harness.clock.advance(seconds=1)
+                await harness.bring(event)
                 expect(
-                    object_shapes(lab) == before,
-                    f"{before!r:.200} became {object_shapes(lab)!r:.200}",
+                    object_shapes(harness) == before,
+                    f"{before!r:.200} became {object_shapes(harness)!r:.200}",
                 )
 
     @rule
     async def test_a_failure_at_any_step_leaves_what_was_to_be(self) -> None:
-        """Whichever request fails, the next attempts end with the same as if none had.
+        """If any single request fails, the retries end with the same result.
 
-        A ticket with half of its observables looks like a whole one.
+        A ticket with half of its observables looks complete.
         """
         await self._expect_same(_WRONG)
 
     @rule
     async def test_an_answer_that_is_lost_at_any_step_leaves_what_was_to_be(self) -> None:
-        """Whichever request is done but never answered, nothing is there twice in the end.
+        """If the response to any single request is lost, nothing is created twice.
 
-        The receiver has made it, and the sender cannot know.
+        The receiver has processed the request, and the sender cannot know.
         """
         await self._expect_same((Fault.LOST, Fault.CUT))
 
     @rule
     async def test_the_failures_of_a_schedule_in_a_row_are_one_object(self) -> None:
-        """What fails in a row is one object, up to the schedule being disabled; then a new one.
+        """Consecutive failures of a schedule, up to its disabling, share one object.
 
-        The object of failures that are over may be closed, and nobody would see the next.
+        Failures after that create a new object, because the old one may be closed.
         """
-        async with self.harness() as lab:
-            for event in (lab.failed(1), lab.failed(2), lab.disabled()):
-                await lab.bring(event)
-            expect(count_notes(lab) == [2], f"objects with {count_notes(lab)} notes")
-            await lab.bring(lab.failed(1))
-            await lab.bring(lab.failed(2))
-            expect(count_notes(lab) == [2, 1], f"objects with {count_notes(lab)} notes")
+        async with self.harness() as harness:
+            for event in (harness.failed(1), harness.failed(2), harness.disabled()):
+                await harness.bring(event)
+            expect(count_notes(harness) == [2], f"objects with {count_notes(harness)} notes")
+            await harness.bring(harness.failed(1))
+            await harness.bring(harness.failed(2))
+            expect(count_notes(harness) == [2, 1], f"objects with {count_notes(harness)} notes")
 
     @rule
     async def test_an_object_that_is_gone_is_made_anew(self) -> None:
-        """Where a person has removed the object, the next event of its subject makes another.
+        """If a person deletes the object, the next event of its subject creates another one.
 
-        Else everything that is told later is lost, or waits for ever.
+        Otherwise later events would be lost or wait forever.
         """
-        async with self.harness() as lab:
-            await lab.bring(lab.failed(1))
-            lab.simulator.remove(lab.objects[0].id)
-            await lab.bring(lab.failed(2))
-            expect(len(lab.objects) == 1, f"{len(lab.objects)} objects")
+        async with self.harness() as harness:
+            await harness.bring(harness.failed(1))
+            harness.simulator.remove(harness.objects[0].id)
+            await harness.bring(harness.failed(2))
+            expect(len(harness.objects) == 1, f"{len(harness.objects)} objects")
 
     @rule
     async def test_failures_go_on_at_a_new_object_where_the_last_was_closed(self) -> None:
-        """Once a person has closed the object of failures, what fails next is a new one.
+        """If a person closes the object of failures, the next failure creates a new one.
 
-        Nobody looks at what is closed.
+        Nobody watches closed objects.
         """
         for later in (ChannelHarness.disabled, partial(ChannelHarness.failed, times=2)):
-            async with self.harness() as lab:
-                await closed_failure(lab)
-                [closed] = object_shapes(lab)
-                event = later(lab)
+            async with self.harness() as harness:
+                await closed_failure(harness)
+                [closed] = object_shapes(harness)
+                event = later(harness)
                 for _ in range(2):
-                    await lab.bring(event)
-                    there = object_shapes(lab)
-                    is_new = there[:1] == [closed] and [it[1:] for it in there[1:]] == [(0, True)]
+                    await harness.bring(event)
+                    there = object_shapes(harness)
+                    is_new = there[:1] == [closed] and [shape[1:] for shape in there[1:]] == [
+                        (0, True)
+                    ]
                     expect(is_new, f"after {event.event_type}: {there!r:.300}")
 
     @rule
     async def test_an_attempt_may_begin_long_after_its_claim(self) -> None:
-        """What an attempt made that began late, and whose end nobody knows, stays the only one.
+        """An object from an attempt that started late and never reported back stays the only one.
 
-        Deliveries are claimed ahead of time, and a search lags behind what was made.
+        Deliveries are claimed ahead of time, and the receiver's search lags.
         """
         late = HEARTBEAT - timedelta(seconds=1)
         if self.idempotency is Idempotency.NONE:
-            does_not_apply("its receiver has nothing to tell a second one by")
+            does_not_apply("the receiver cannot recognize duplicates")
         steps, _ = await self.count_steps(SCENARIOS[0])
         for step in range(steps):
-            async with self.harness() as lab:
-                lab.simulator.fail(Fault.LOST, after=step)
-                event = lab.alert()
-                await lab.bring(event, remember=False, waited=late)
-                lab.restart()
-                await lab.bring(event)
+            async with self.harness() as harness:
+                harness.simulator.fail(Fault.LOST, after=step)
+                event = harness.alert()
+                await harness.bring(event, remember=False, waited=late)
+                harness.restart()
+                await harness.bring(event)
                 expect(
-                    object_shapes(lab) == [NEW_OBJECT], f"request {step + 1}: {lab.objects!r:.300}"
+                    object_shapes(harness) == [NEW_OBJECT],
+                    f"request {step + 1}: {harness.objects!r:.300}",
                 )
 
     @rule
     async def test_hostile_texts_are_data(self) -> None:
-        """Whatever a title holds, it becomes one object.
+        """An alert becomes one object, whatever its title contains.
 
-        Attackers choose what incidents are called.
+        Attackers influence the titles of incidents.
         """
         for title in _HOSTILE:
-            async with self.harness() as lab:
-                await lab.bring(lab.alert(title=title))
-                expect(object_shapes(lab) == [NEW_OBJECT], f"{title!r:.80}: {lab.objects!r:.300}")
+            async with self.harness() as harness:
+                await harness.bring(harness.alert(title=title))
+                expect(
+                    object_shapes(harness) == [NEW_OBJECT],
+                    f"{title!r:.80}: {harness.objects!r:.300}",
+                )
 
     async def _expect_same(self, faults: Sequence[Fault]) -> None:
-        """Try out every step, with the faults in turn."""
+        """Test every step of each scenario, with the faults in turn."""
         turns = cycle(faults)
         for story in self.scenarios:
             steps, wanted = await self.count_steps(story)
@@ -189,12 +195,12 @@ class DeliveryRules(ScenarioSuite):
     async def _expect_same_after(
         self, story: ChannelScenario, step: int, fault: Fault, wanted: list[ObjectShape]
     ) -> None:
-        async with self.harness() as lab:
-            event = await story(lab)
-            lab.simulator.fail(fault, after=step)
-            await lab.bring(event)
-            doubled = len(lab.objects) - len(wanted)
+        async with self.harness() as harness:
+            event = await story(harness)
+            harness.simulator.fail(fault, after=step)
+            await harness.bring(event)
+            doubled = len(harness.objects) - len(wanted)
             marked = self.idempotency is Idempotency.NONE and doubled == 1
             where = f"{event.event_type}, request {step + 1}, {fault}"
-            seen = f"{where}: {object_shapes(lab)!r:.200} and not {wanted!r:.200}"
-            expect(object_shapes(lab) == wanted or marked, seen)
+            seen = f"{where}: {object_shapes(harness)!r:.200} and not {wanted!r:.200}"
+            expect(object_shapes(harness) == wanted or marked, seen)

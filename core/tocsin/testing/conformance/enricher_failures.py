@@ -14,30 +14,31 @@ from tocsin.testing.faults import Fault
 
 
 class EnricherFailureRules(EnricherSuite):
-    """What an enricher does when its source fails."""
+    """Rules for failures of an enricher's source."""
 
     @rule
     async def test_not_found_is_nothing_known(self) -> None:
-        """404 means that nothing is known, and nothing is returned.
+        """404 returns no enrichment.
 
-        It is how most sources say it; raised, it would be a gap in every report.
+        Most sources answer 404 for unknown entities. An exception would add a gap to every report.
         """
-        async with self.served_harness() as lab:
-            lab.fault = HTTPStatus.NOT_FOUND
-            error = await lab.failure(lab.ask(self.known))
+        async with self.served_harness() as harness:
+            harness.fault = HTTPStatus.NOT_FOUND
+            error = await harness.failure(harness.ask(self.known))
             expect(error is None, f"{describe_error(error)}")
 
     @rule
     async def test_throttling_is_waited_out(self) -> None:
-        """429 raises `TryLater` with the delay of Retry-After, and `throttled`.
+        """429 raises `TryLater` with `throttled` and the delay from Retry-After.
 
-        The enricher is then left alone so long, by everything that would ask it.
+        The core then pauses every request to this enricher for that long.
         """
-        async with self.served_harness() as lab:
-            error = await _failure(lab, Fault.THROTTLED)
+        async with self.served_harness() as harness:
+            error = await _failure(harness, Fault.THROTTLED)
             expect_failure(error, TryLater)
             expect(
-                getattr(error, "after", None) == DELAY, f"{describe_error(error)}, not the delay"
+                getattr(error, "after", None) == DELAY,
+                f"{describe_error(error)}, without the delay",
             )
             expect(
                 getattr(error, "throttled", False), f"{describe_error(error)}, without `throttled`"
@@ -47,93 +48,94 @@ class EnricherFailureRules(EnricherSuite):
     async def test_refused_credentials_are_told_as_such(self) -> None:
         """401 raises `CredentialsRefused`.
 
-        An operator has to mend that; nobody is asked again until then.
+        An operator must fix the credentials; the core stops asking until then.
         """
-        async with self.served_harness() as lab:
-            expect_failure(await _failure(lab, Fault.UNAUTHORIZED), CredentialsRefused)
+        async with self.served_harness() as harness:
+            expect_failure(await _failure(harness, Fault.UNAUTHORIZED), CredentialsRefused)
 
     @rule
     async def test_an_error_is_no_answer(self) -> None:
         """5xx raises `Broken` or `TryLater`.
 
-        Taken for "nothing is known" it clears everybody as long as the source is ill.
+        If it counted as "nothing known", every entity would look clean while the source is down.
         """
-        async with self.served_harness() as lab:
+        async with self.served_harness() as harness:
             for fault in (Fault.ERROR, Fault.BAD_GATEWAY, Fault.UNAVAILABLE):
-                await _expect_unavailable(lab, fault)
+                await _expect_unavailable(harness, fault)
 
     @rule
     async def test_what_is_no_json_is_no_answer(self) -> None:
-        """HTML, nothing at all and half an answer with status 200 raise `Broken` or `TryLater`.
+        """HTML, an empty body or a truncated response with status 200 raises `Broken` or
+        `TryLater`.
 
-        Login pages and proxies answer so; taken for "nothing is known" they clear everybody.
+        Login pages and proxies respond like this. Entities must not look clean because of it.
         """
-        async with self.served_harness() as lab:
+        async with self.served_harness() as harness:
             for fault in (Fault.LOGIN_PAGE, Fault.EMPTY, Fault.TRUNCATED, Fault.CUT):
-                await _expect_unavailable(lab, fault)
+                await _expect_unavailable(harness, fault)
 
     @rule
     async def test_json_without_what_is_needed_is_no_answer(self) -> None:
-        """JSON that has none of the expected members raises `Broken`.
+        """JSON without any of the expected members raises `Broken`.
 
-        A new version of the API must not look like a source that knows nothing.
+        A new API version must not look like a source that knows nothing.
         """
-        async with self.served_harness() as lab:
-            expect_failure(await _failure(lab, Fault.UNEXPECTED), Broken)
+        async with self.served_harness() as harness:
+            expect_failure(await _failure(harness, Fault.UNEXPECTED), Broken)
 
     @rule
     async def test_a_server_that_is_away_passes(self) -> None:
-        """A server that cannot be reached raises `TryLater`.
+        """An unreachable server raises `TryLater`.
 
-        The report then names the gap, and the next one may have the answer.
+        The report then names the gap, and a later report can have the answer.
         """
-        async with self.served_harness() as lab:
-            await lab.hang_up()
-            expect_failure(await lab.failure(lab.ask(self.known[:1])), TryLater)
+        async with self.served_harness() as harness:
+            await harness.hang_up()
+            expect_failure(await harness.failure(harness.ask(self.known[:1])), TryLater)
 
     @rule
     async def test_no_secret_is_in_an_address(self) -> None:
-        """A secret is sent in a header or a body, never in the address.
+        """Secrets are sent in a header or body, never in the URL.
 
-        Addresses are written into the logs of every proxy on the way, and into error messages.
+        Proxies log URLs, and error messages contain them.
         """
-        async with self.served_harness() as lab:
-            await lab.ask(self.known)
-            sent = " ".join(unquote(request.raw_path) for request in lab.requests)
-            shown = [name for name, secret in iter_secrets(lab.enricher) if secret in sent]
-            expect(not shown, f"the secret of `{', '.join(shown)}` in an address")
+        async with self.served_harness() as harness:
+            await harness.ask(self.known)
+            sent = " ".join(unquote(request.raw_path) for request in harness.requests)
+            shown = [name for name, secret in iter_secrets(harness.enricher) if secret in sent]
+            expect(not shown, f"the secret `{', '.join(shown)}` in a URL")
 
     @rule
     async def test_check_says_that_all_is_well(self) -> None:
-        """`check` returns `Health` with a sentence where the source can be asked.
+        """`check` returns a `Health` with a detail if the source is available.
 
-        It is what `tocsin check` shows before anything depends on it.
+        `tocsin check` shows it before anything depends on the source.
         """
-        async with self.harness() as lab:
-            health = await lab.enricher.check()
+        async with self.harness() as harness:
+            health = await harness.enricher.check()
             expect(isinstance(health, Health) and health.detail, f"{health!r:.200}")
 
     @rule
     async def test_check_says_what_is_wrong(self) -> None:
-        """`check` raises `CredentialsRefused` for 401, and other failures as they are.
+        """`check` raises `CredentialsRefused` for 401, and the matching error for other failures.
 
-        Whoever sets it up learns of a wrong key at once, and not from a gap in a report.
+        Operators see a wrong key immediately, and not as a gap in a report.
         """
-        async with self.served_harness() as lab:
+        async with self.served_harness() as harness:
             for fault, wanted in (
                 (Fault.UNAUTHORIZED, CredentialsRefused),
                 (Fault.ERROR, PluginFailure),
             ):
-                lab.fault = fault
-                expect_failure(await lab.failure(lab.enricher.check()), wanted)
+                harness.fault = fault
+                expect_failure(await harness.failure(harness.enricher.check()), wanted)
 
 
-async def _failure(lab: EnricherHarness, fault: Fault) -> Exception | None:
-    lab.fault = fault
-    return await lab.failure(lab.ask(lab.suite.known[:1]))
+async def _failure(harness: EnricherHarness, fault: Fault) -> Exception | None:
+    harness.fault = fault
+    return await harness.failure(harness.ask(harness.suite.known[:1]))
 
 
-async def _expect_unavailable(lab: EnricherHarness, fault: Fault) -> None:
-    error = await _failure(lab, fault)
-    seen = f"{describe_error(error)} for an answer that is {fault}"
+async def _expect_unavailable(harness: EnricherHarness, fault: Fault) -> None:
+    error = await _failure(harness, fault)
+    seen = f"{describe_error(error)} for the fault {fault}"
     expect(isinstance(error, Broken | TryLater), seen)

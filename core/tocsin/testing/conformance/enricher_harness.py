@@ -30,55 +30,55 @@ from tocsin.testing.tools import make_settings, make_tools
 
 NAME = "conformance"
 DELAY = timedelta(seconds=90)
-"""What the server asks for that names a delay."""
+"""The Retry-After delay that the server sends."""
 
 Handler = Callable[[web.Request], Awaitable[Any]]
 
 
 class EnricherSuite(ABC):
-    """What the rules of enrichers stand on."""
+    """Base of the enricher rules."""
 
     enricher: ClassVar[type[Enricher]]
     known: ClassVar[Sequence[Entity]]
-    """What something is known of: two entities or more, of as many kinds as there are."""
+    """Entities that the source knows: two or more, of as many kinds as possible."""
     unknown: ClassVar[Sequence[Entity]] = ()
-    """What nothing is known of; empty where something is known of everything."""
+    """Entities that the source does not know; empty if it knows everything."""
     environment: ClassVar[Environment] = Environment()
     knowledge: ClassVar[Knowledge] = NoKnowledge()
 
     @abstractmethod
     def settings(self, url: str) -> Mapping[str, Any]:
-        """Return the settings with which the enricher asks the server at `url`.
+        """Return the settings with which the enricher queries the server at `url`.
 
-        Secrets are given as text. Leave out what has a default.
+        Give secrets as text. Leave out settings that have a default.
         """
 
     def routes(self) -> Sequence[web.RouteDef]:
-        """Return what the source's server answers; nothing where the enricher asks nobody."""
+        """Return the routes of the source's server; none if the enricher sends no requests."""
         return ()
 
     def harness(self) -> EnricherHarness:
-        """Return where the enricher is tried out."""
+        """Return a harness for the enricher."""
         return EnricherHarness(self)
 
     def served_harness(self) -> EnricherHarness:
-        """Return where the enricher is tried out; skip the rule where it asks nobody."""
-        return self.harness() if self.routes() else does_not_apply("it asks nobody")
+        """Return a harness for the enricher; skip the rule if it sends no requests."""
+        return self.harness() if self.routes() else does_not_apply("the enricher sends no requests")
 
 
 class EnricherHarness:
-    """One try; `async with` makes ready and clears away."""
+    """One test run of an enricher; `async with` sets it up and cleans up."""
 
     def __init__(self, suite: EnricherSuite) -> None:
         self.suite = suite
         self.clock = ManualClock()
         self.fault: Fault | HTTPStatus | None = None
-        """What goes wrong with every request, or the status that each is answered."""
+        """The fault of every request, or the status that each receives."""
         self.alter: Callable[[Json], Json] = lambda content: content
-        """What is done to what the server answers."""
+        """A change that is applied to every response."""
         self.requests: list[web.Request] = []
         self.answers: list[Json] = []
-        """What the server has answered, before it was altered."""
+        """The responses of the server, before any change."""
         self._mistakes: list[Exception] = []
         app = web.Application(middlewares=[self._serve])
         app.add_routes(suite.routes())
@@ -101,25 +101,25 @@ class EnricherHarness:
 
     @property
     def tools(self) -> Tools:
-        """What the enricher is handed."""
+        """The tools that the enricher receives."""
         environment, knowledge = self.suite.environment, self.suite.knowledge
         return make_tools(self.http, NAME, self.clock, environment=environment, knowledge=knowledge)
 
     def checked_settings(self) -> Any:
-        """Return the enricher's settings."""
+        """Return the enricher's validated settings."""
         return make_settings(self.suite.enricher, NAME, **self.suite.settings(self._server.url))
 
     async def open(self) -> Enricher:
-        """Return another enricher, which remembers nothing."""
+        """Return a new enricher, which remembers nothing."""
         kind = self.suite.enricher
         if lacking := sorted(getattr(kind, "__abstractmethods__", ())):
-            raise RuleViolation(f"{kind.__name__} cannot be made: it lacks {', '.join(lacking)}")
+            raise RuleViolation(f"{kind.__name__} is abstract: it lacks {', '.join(lacking)}")
         enricher = kind(self.checked_settings(), self.tools)
         await enricher.start()
         return enricher
 
     async def ask(self, entities: Sequence[Entity]) -> list[Enrichment]:
-        """Return what is said of these, asked for a batch at a time; it is sound."""
+        """Return the validated enrichments of these entities, requested in batches."""
         size, said = max(self.enricher.batch, 1), list[Enrichment]()
         for at in range(0, len(entities), size):
             batch = entities[at : at + size]
@@ -132,12 +132,12 @@ class EnricherHarness:
         return said
 
     async def failure(self, asking: Awaitable[object]) -> Exception | None:
-        """Return what is raised, None if it goes well."""
+        """Return the exception that an awaitable raises, None if it succeeds."""
         return await catch_failure(asking)
 
     async def hang_up(self) -> None:
-        """Have the server be away."""
-        await self.http.close()  # a server that ends waits for idle connections
+        """Make the server unreachable."""
+        await self.http.close()  # server shutdown waits for idle connections
         await self._server.hang_up()
 
     @web.middleware

@@ -14,50 +14,52 @@ from tocsin.testing.conformance.settings import (
 
 
 class EnricherSettingsRules(EnricherSuite):
-    """What can be told without asking for anything."""
+    """Rules that need no requests."""
 
     @rule
     async def test_it_says_what_it_can_be_asked_for(self) -> None:
-        """An enricher has a name, kinds of entity, and a batch of one or more.
+        """An enricher declares a name, entity kinds, and a batch size of at least one.
 
-        It is asked for nothing else, and its name is what reports and ledgers cite.
+        The core asks for nothing else, and reports and ledgers cite the name.
         """
         kind = self.enricher
         expect(getattr(kind, "name", ""), "no name")
         kinds = getattr(kind, "kinds", ())
         expect(kinds and set(kinds) <= set(EntityKind), f"the kinds {kinds!r}")
         expect(kind.batch >= 1, f"a batch of {kind.batch}")
-        required = [name for name, it in kind.Settings.model_fields.items() if it.is_required()]
+        required = [
+            name for name, field in kind.Settings.model_fields.items() if field.is_required()
+        ]
         unset = not kind.standing or required == ["plugin"]
-        expect(unset, f"it is standing, and cannot do without {', '.join(required)}")
+        expect(unset, f"a `standing` enricher must not require {', '.join(required)}")
 
     @rule
     async def test_every_setting_has_a_description(self) -> None:
         """Every setting of an enricher has a description.
 
-        It is all that an operator is shown who left the setting out or got it wrong.
+        Error messages show it to operators who omitted a setting or got it wrong.
         """
         expect_descriptions(self.enricher.Settings)
 
     @rule
     async def test_secrets_are_secret(self) -> None:
-        """A secret is annotated `SecretStr`, and is not printed with the enricher.
+        """Secrets are annotated `SecretStr` and never printed with the enricher.
 
-        Plain text ends in logs, tracebacks and the output of `tocsin plugins`.
+        Plain text ends up in logs, tracebacks and the output of `tocsin plugins`.
         """
         expect_secrets(self.enricher.Settings)
-        async with self.harness() as lab:
-            expect_no_secret_shown(lab.enricher)
+        async with self.harness() as harness:
+            expect_no_secret_shown(harness.enricher)
 
     @rule
     async def test_nothing_is_done_before_the_start(self) -> None:
-        """An enricher is made without any input or output.
+        """The constructor of an enricher does no input or output.
 
-        Whoever only judges a configuration makes one, perhaps where nothing can be reached.
+        Configuration checks create enrichers where no network may be available.
         """
-        async with self.harness() as lab:
-            settings, tools = lab.checked_settings(), lab.tools
-            self.enricher(settings, tools)  # which may import what it needs
+        async with self.harness() as harness:
+            settings, tools = harness.checked_settings(), harness.tools
+            self.enricher(settings, tools)  # the first call may import modules
             with forbid_io():
                 self.enricher(settings, tools)
-            expect(not lab.http.count, "a request in the constructor")
+            expect(not harness.http.count, "a request in the constructor")

@@ -30,140 +30,143 @@ HOSTILE = (
     ".",
     "much" * 500,
 )
-"""Values of entities: attackers choose them. Whatever has the mark was taken for more than data."""
+"""Entity values that attackers might choose. A mark outside of a value shows an injection."""
 _ODD: tuple[Json, ...] = (None, True, -1, 1e300, "", [], [[]], {"unexpected": []})
 _LONG = " and much more" * 5_000
 
 
 class EnrichmentRules(EnricherSuite):
-    """What comes of asking."""
+    """Rules for the enrichments that an enricher returns."""
 
     @rule
     async def test_what_is_known_is_said(self) -> None:
-        """Of each entity that something is known of, a sentence is said.
+        """Each known entity has an enrichment with a summary.
 
-        The sentence is what stands in the report; the rest is detail.
+        Reports quote the summary; everything else is detail.
         """
-        async with self.harness() as lab:
-            said = await lab.ask(self.known)
-            told = {it.entity for it in said if it.summary.strip()}
+        async with self.harness() as harness:
+            said = await harness.ask(self.known)
+            told = {enrichment.entity for enrichment in said if enrichment.summary.strip()}
             silent = [entity.value for entity in self.known if entity not in told]
-            expect(not silent, f"nothing is said of {', '.join(silent)}")
+            expect(not silent, f"no summary for {', '.join(silent)}")
 
     @rule
     async def test_of_the_unknown_nothing_is_said(self) -> None:
-        """Of what nothing is known of, nothing is returned.
+        """Unknown entities have no enrichment.
 
-        An enrichment that says "unknown" stands in every report, and hides those that say more.
+        An enrichment that says "unknown" fills reports and hides useful ones.
         """
         if not self.unknown:
-            does_not_apply("something is known of everything")
-        async with self.harness() as lab:
-            said = await lab.ask(self.unknown)
+            does_not_apply("the source knows every entity")
+        async with self.harness() as harness:
+            said = await harness.ask(self.unknown)
             expect(not said, f"{said!r:.300}")
 
     @rule
     async def test_answers_are_in_the_order_of_the_question(self) -> None:
-        """Only what was asked for is answered, once each, in the order of the question.
+        """Enrichments are returned only for requested entities, once each, in the requested order.
 
-        What is said of others is not kept, and the ledger of a replay has the same order.
+        Others are discarded, and the ledger of a replay must have the same order.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             for asked in (self._mixed, self._mixed[::-1]):
-                batch = asked[: lab.enricher.batch]
-                told = [it.entity for it in await lab.enricher.enrich(batch)]
+                batch = asked[: harness.enricher.batch]
+                told = [enrichment.entity for enrichment in await harness.enricher.enrich(batch)]
                 wanted = [entity for entity in batch if entity in told]
-                expect(told == wanted, f"asked for {_values(batch)}, it answers {_values(told)}")
+                expect(told == wanted, f"requested {_values(batch)}, received {_values(told)}")
 
     @rule
     async def test_the_same_question_has_the_same_answer(self) -> None:
-        """Asked again, and after a restart, it says the same.
+        """The same request returns the same result, also after a restart.
 
-        Answers are kept and reports repeated: one that changes by itself is news each time.
+        Results are cached and reports repeated. A result that varies looks like news each time.
         """
-        async with self.harness() as lab:
-            first, again = await lab.ask(self.known), await lab.ask(self.known)
+        async with self.harness() as harness:
+            first, again = await harness.ask(self.known), await harness.ask(self.known)
             expect(first == again, f"first {first!r:.200}, then {again!r:.200}")
-            lab.enricher = await lab.open()
-            restarted = await lab.ask(self.known)
+            harness.enricher = await harness.open()
+            restarted = await harness.ask(self.known)
             expect(first == restarted, f"first {first!r:.200}, then {restarted!r:.200}")
 
     @rule
     async def test_what_is_said_of_one_does_not_depend_on_the_others(self) -> None:
-        """Of an entity the same is said whether it is asked for alone or with others.
+        """The enrichment of an entity does not depend on the other entities in the batch.
 
-        The core asks for several at once, and leaves out those that it has an answer of.
+        The core requests several at once, and omits those that are cached.
         """
-        async with self.harness() as lab:
-            alone = [it for entity in self._mixed for it in await lab.ask([entity])]
-            together = await lab.ask(self._mixed)
+        async with self.harness() as harness:
+            alone = [
+                enrichment for entity in self._mixed for enrichment in await harness.ask([entity])
+            ]
+            together = await harness.ask(self._mixed)
             expect(alone == together, f"alone {alone!r:.200}, together {together!r:.200}")
 
     @rule
     async def test_what_is_said_is_kept_as_it_is(self) -> None:
-        """Texts are cut, scores are from 0 to 100, links are of the web, also if the source's not.
+        """Texts are shortened, scores are from 0 to 100, and links are web links, whatever the
+        source sends.
 
-        The core cuts what is longer, wherever that is, and drops what is no technique or link.
+        The core cuts longer texts anywhere, and drops invalid techniques and links.
         """
-        async with self.harness() as lab:
-            _expect_kept(await lab.ask(self.known))
-            lab.alter = change_texts(lambda text: text + _LONG)
+        async with self.harness() as harness:
+            _expect_kept(await harness.ask(self.known))
+            harness.alter = change_texts(lambda text: text + _LONG)
             for entity in self.known:
                 said = list[Enrichment]()
-                if await lab.failure(_gather(lab, entity, said)) is None:
+                if await harness.failure(_gather(harness, entity, said)) is None:
                     _expect_kept(said)
 
     @rule
     async def test_hostile_values_are_data(self) -> None:
-        """An entity's value never becomes more of a request than a value.
+        """An entity value never changes the structure of a request.
 
-        Attackers choose domains, addresses and names: quote them, or hand them over as parameters.
+        Attackers choose domains and names. Escape them, or pass them as parameters.
         """
         kinds = sorted(self.enricher.kinds)
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             for entity in (Entity(kind, value) for kind in kinds for value in HOSTILE):
-                error = await lab.failure(lab.ask([entity]))
+                error = await harness.failure(harness.ask([entity]))
                 sound = error is None or isinstance(error, PluginFailure)
                 expect(sound, f"{describe_error(error)} for the {entity.kind} {entity.value!r:.80}")
-            for request in lab.requests:
+            for request in harness.requests:
                 seen = f"{request.method} {request.raw_path:.200}"
                 expect(_MARK not in _normalize(request.raw_path), seen)
 
     @rule
     async def test_a_member_of_another_type_is_no_bug(self) -> None:
-        """Whatever type a member of the answer has, it is passed over, or `Broken` is raised.
+        """A response member of an unexpected type is ignored, or raises `Broken`.
 
-        Vendors change types between versions; a bug is recorded with its traceback each time.
+        Vendors change types between versions, and every other exception is logged as a bug.
         """
-        async with self.served_harness() as lab:
-            await lab.ask(self.known)
-            for place, alter in list(_alterations(lab.answers)):
-                lab.alter = alter
-                error = await lab.failure(lab.ask(self.known[:1]))
+        async with self.served_harness() as harness:
+            await harness.ask(self.known)
+            for place, alter in list(_alterations(harness.answers)):
+                harness.alter = alter
+                error = await harness.failure(harness.ask(self.known[:1]))
                 sound = error is None or isinstance(error, PluginFailure)
                 expect(sound, f"{describe_error(error)} with {place}")
 
     @property
     def _mixed(self) -> list[Entity]:
-        """What is known, and among it what is not."""
+        """The known entities, with unknown ones among them."""
         first, *others = self.known
         return [first, *self.unknown, *others]
 
 
-async def _gather(lab: EnricherHarness, entity: Entity, into: list[Enrichment]) -> None:
-    into += await lab.ask([entity])
+async def _gather(harness: EnricherHarness, entity: Entity, into: list[Enrichment]) -> None:
+    into += await harness.ask([entity])
 
 
 def _expect_kept(said: list[Enrichment]) -> None:
-    for it in said:
-        kept = sanitize_enrichments([it], [it.entity])[it.entity]
+    for enrichment in said:
+        kept = sanitize_enrichments([enrichment], [enrichment.entity])[enrichment.entity]
         changed = [
             part.name
-            for part in fields(it)
-            if _part_text(it, part.name) != _part_text(kept, part.name)
+            for part in fields(enrichment)
+            if _part_text(enrichment, part.name) != _part_text(kept, part.name)
         ]
-        parts = ", ".join(f"`{name}`: {_part_text(it, name)!r:.120}" for name in changed)
-        expect(not changed, f"what would be kept otherwise: {parts}")
+        parts = ", ".join(f"`{name}`: {_part_text(enrichment, name)!r:.120}" for name in changed)
+        expect(not changed, f"the core would change {parts}")
 
 
 def _part_text(enrichment: Enrichment | None, name: str) -> object:
@@ -175,7 +178,7 @@ def _values(entities: list[Entity]) -> str:
 
 
 def _normalize(raw_path: str) -> set[str]:
-    """Return the segments of the path of a request, and the names of its parameters."""
+    """Return the path segments and parameter names of a request."""
     parts = urlsplit(raw_path)
     return {*parts.path.split("/"), *(name for name, _ in parse_qsl(parts.query))}
 
@@ -183,7 +186,7 @@ def _normalize(raw_path: str) -> set[str]:
 def _alterations(answers: list[Json]) -> Iterator[tuple[str, Callable[[Json], Json]]]:
     places = dict.fromkeys(path for answer in answers for path in iter_paths(answer))
     for odd in _ODD:
-        yield f"{odd!r} for an answer", _always(odd)
+        yield f"{odd!r} as the response", _always(odd)
         for path in places:
             where = ".".join(map(str, path))
             yield f"{odd!r} at {where}", put_at([path], _always(odd))

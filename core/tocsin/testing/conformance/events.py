@@ -58,203 +58,203 @@ _FAILURES = {
 
 
 class EventRules(Conformance):
-    """`events`."""
+    """Rules for `events`."""
 
     @rule
     async def test_events_of_an_entity_are_found(self) -> None:
-        """`events` yields what the SIEM has of an entity: when it was, with its zone, and with it.
+        """`events` returns the SIEM's events of an entity, each with its time zone and the entity.
 
-        An investigation sees nothing else of what the SIEM knows.
+        Investigations see nothing else of the SIEM.
         """
-        async with self.harness() as lab:
-            logged = [_log_events(self, lab, minutes) for minutes in (50, 40, 30)]
-            found = await _ask_events(lab)
+        async with self.harness() as harness:
+            logged = [_log_events(self, harness, minutes) for minutes in (50, 40, 30)]
+            found = await _ask_events(harness)
             _expect_those(found, logged)
-            strangers = [it for it in found if not _event_ids(it, _ADDRESS)]
-            expect(not strangers, f"events without the entity: {strangers[:1]}")
+            strangers = [event for event in found if not _event_ids(event, _ADDRESS)]
+            expect(not strangers, f"events of other entities: {strangers[:1]}")
 
     @rule
     async def test_events_of_others_are_left_out(self) -> None:
-        """`events` yields nothing that has nothing to do with the entity, however alike its name.
+        """`events` returns no events of other entities, however similar their values are.
 
-        What another did would be laid at its door.
+        Otherwise an entity would be blamed for what another one did.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             for value in _SIMILAR_ADDRESS:
-                _log_events(self, lab, 30, Entity(EntityKind.IP, value))
-            _expect_those(await _ask_events(lab), [])
-            _expect_those(await _ask_events(lab), [])  # nor later
+                _log_events(self, harness, 30, Entity(EntityKind.IP, value))
+            _expect_those(await _ask_events(harness), [])
+            _expect_those(await _ask_events(harness), [])  # a second query finds none either
 
     @rule
     async def test_events_outside_of_the_window_are_left_out(self) -> None:
-        """`events` yields what occurred from the window's start up to, not including, its end.
+        """`events` includes the start of the window and excludes its end.
 
-        Windows are asked for side by side: what is in two counts twice, what is in none is missing.
+        Adjacent windows must neither count an event twice nor miss one.
         """
-        async with self.harness() as lab:
-            lab.clock.advance(microseconds=-lab.clock.now().microsecond)
+        async with self.harness() as harness:
+            harness.clock.advance(microseconds=-harness.clock.now().microsecond)
             early, first, last, end = (
-                _log_events(self, lab, minutes) for minutes in (50, 40, 21, 20)
+                _log_events(self, harness, minutes) for minutes in (50, 40, 21, 20)
             )
             window = Window(first.occurred_at, end.occurred_at)
-            _expect_those(await _ask_events(lab, window), [first, last])
+            _expect_those(await _ask_events(harness, window), [first, last])
             whole = Window(early.occurred_at - _HOUR, end.occurred_at + _MINUTE)
-            _expect_those(await _ask_events(lab, whole), [early, first, last, end])
+            _expect_those(await _ask_events(harness, whole), [early, first, last, end])
 
     @rule
     async def test_no_more_events_than_asked_for_and_those_the_latest(self) -> None:
-        """`events` yields `limit` events at most, and where there are more, the latest.
+        """`events` returns at most `limit` events: the latest ones.
 
-        Whoever asks has bounds, and what matters most is what happened last.
+        Queries are bounded, and the latest events matter most.
         """
-        async with self.harness() as lab:
-            logged = [_log_events(self, lab, 50 - minutes) for minutes in range(2 * PAGE)]
-            _expect_those(await _ask_events(lab, limit=PAGE), logged[-PAGE:])
-            _expect_those(await _ask_events(lab, limit=1), logged[-1:])
+        async with self.harness() as harness:
+            logged = [_log_events(self, harness, 50 - minutes) for minutes in range(2 * PAGE)]
+            _expect_those(await _ask_events(harness, limit=PAGE), logged[-PAGE:])
+            _expect_those(await _ask_events(harness, limit=1), logged[-1:])
 
     @rule
     async def test_an_entity_is_no_query(self) -> None:
-        """An entity's value is taken as it is: `*`, quotes and operators widen nothing, nor fail.
+        """`*`, quotes and operators in an entity value neither widen a query nor break it.
 
-        Attackers name hosts, users and files: a name must not read what it is not allowed to.
+        Attackers name hosts, users and files. A name must not read other data.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             for minutes in (40, 30):
-                _log_events(self, lab, minutes)
+                _log_events(self, harness, minutes)
             for value in _NO_VALUES:
                 for kind in self.provider.event_kinds:
                     try:
-                        found = await _ask_events(lab, entity=Entity(kind, value))
+                        found = await _ask_events(harness, entity=Entity(kind, value))
                     except Refused:
                         continue
-                    expect(not found, f"{len(found)} events of the {kind} {value!r}")
+                    expect(not found, f"{len(found)} events for the {kind} {value!r}")
 
     @rule
     async def test_an_event_is_told_in_one_line(self) -> None:
-        """`summary` says what happened, in one line, whatever the record holds.
+        """`summary` describes the event on one line, whatever the record contains.
 
-        It stands in lists and reports: a line break in it forges the next entry.
+        A line break would forge another entry in lists and reports.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             for minutes, text in enumerate(("", *HOSTILE)):
-                _log_events(self, lab, 50 - minutes, text=text)
-            found = await _ask_events(lab)
-            expect(len(found) == len(HOSTILE) + 1, f"{len(found)} events of {len(HOSTILE) + 1}")
+                _log_events(self, harness, 50 - minutes, text=text)
+            found = await _ask_events(harness)
+            expect(len(found) == len(HOSTILE) + 1, f"{len(found)} of {len(HOSTILE) + 1} events")
             for event in found:
                 lines = event.summary.splitlines()
                 expect(len(lines) == 1 and event.summary.strip(), f"{event.summary!r}")
 
     @rule
     async def test_a_malformed_event_costs_no_other(self) -> None:
-        """A record that cannot be understood is passed over, and the others are found.
+        """A malformed record is skipped, and all others are returned.
 
-        One record out of the ordinary would hide all that an entity did.
+        One odd record must not hide everything that an entity did.
         """
-        async with self.harness() as lab:
-            before = _log_events(self, lab, 40)
-            _log_events(self, lab, 35, malformed=True)
-            after = _log_events(self, lab, 30)
-            _expect_those(await _ask_events(lab), [before, after])
+        async with self.harness() as harness:
+            before = _log_events(self, harness, 40)
+            _log_events(self, harness, 35, malformed=True)
+            after = _log_events(self, harness, 30)
+            _expect_those(await _ask_events(harness), [before, after])
 
     @rule
     async def test_asking_for_events_leaves_the_reading_alone(self) -> None:
-        """Reading goes on as if nobody had asked for events in between, and so after a new start.
+        """Event queries do not affect regular reads, also across a restart.
 
-        Investigations ask at any time: what they see must still become incidents.
+        Investigations query at any time. The same records must still become incidents.
         """
-        async with self.harness() as lab:
-            lab.put_many(PAGE)
-            _log_events(self, lab, 30)
-            await _ask_events(lab)
-            await lab.arrive()
-            lab.put_many(PAGE)
-            await _ask_events(lab)
-            await lab.restart()
-            await _ask_events(lab)
-            await lab.arrive()
-            lab.expect_all()
+        async with self.harness() as harness:
+            harness.put_many(PAGE)
+            _log_events(self, harness, 30)
+            await _ask_events(harness)
+            await harness.arrive()
+            harness.put_many(PAGE)
+            await _ask_events(harness)
+            await harness.restart()
+            await _ask_events(harness)
+            await harness.arrive()
+            harness.expect_all()
 
 
 class HttpEventRules(HttpConformance):
-    """`events`, asked of an API."""
+    """Rules for `events` of an HTTP API."""
 
     @rule
     async def test_events_are_read_page_by_page(self) -> None:
-        """`events` yields what is on the second page and on the last.
+        """`events` returns the events of every page.
 
-        SIEMs give a few at once, whatever is asked for.
+        SIEMs limit the page size, whatever was requested.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
-            logged = [_log_events(self, lab, 50 - minutes) for minutes in range(3 * PAGE + 1)]
-            _expect_those(await _ask_events(lab), logged)
+        async with self.harness(most_per_page=PAGE) as harness:
+            logged = [_log_events(self, harness, 50 - minutes) for minutes in range(3 * PAGE + 1)]
+            _expect_those(await _ask_events(harness), logged)
 
     @rule
     async def test_a_failure_is_not_the_absence_of_events(self) -> None:
-        """`events` raises as `read` does where the SIEM fails, and finds them once that is over.
+        """`events` raises like `read` when the SIEM fails, and finds the events after it recovers.
 
-        Taken for an answer without events, the report says that an entity did nothing.
+        Otherwise the report says that an entity did nothing.
         """
-        async with self.harness() as lab:
-            logged = [_log_events(self, lab, minutes) for minutes in (40, 30)]
-            _expect_those(await _ask_events(lab), logged)
+        async with self.harness() as harness:
+            logged = [_log_events(self, harness, minutes) for minutes in (40, 30)]
+            _expect_those(await _ask_events(harness), logged)
             for fault, wanted in _FAILURES.items():
-                lab.simulator.fail(fault)
-                expect_failure(await catch_failure(_ask_events(lab)), wanted)
-                lab.simulator.recover()
-            _expect_those(await _ask_events(lab), logged)
+                harness.simulator.fail(fault)
+                expect_failure(await catch_failure(_ask_events(harness)), wanted)
+                harness.simulator.recover()
+            _expect_those(await _ask_events(harness), logged)
 
     @rule
     async def test_a_siem_that_is_away_has_no_events_to_tell(self) -> None:
-        """`events` raises `TryLater` where the SIEM cannot be reached.
+        """`events` raises `TryLater` if the SIEM is unreachable.
 
-        It passes; a report that says so is asked for again, one that says `nothing` is believed.
+        A report that names the gap is repeated; a report that says "nothing" is believed.
         """
-        async with self.harness() as lab:
-            _log_events(self, lab, 30)
-            await lab.hang_up()
-            expect_failure(await catch_failure(_ask_events(lab)), TryLater)
+        async with self.harness() as harness:
+            _log_events(self, harness, 30)
+            await harness.hang_up()
+            expect_failure(await catch_failure(_ask_events(harness)), TryLater)
 
 
 def _log_events(
-    suite: Conformance, lab: Harness, minutes: int, entity: Entity = _ADDRESS, **parts: object
+    suite: Conformance, harness: Harness, minutes: int, entity: Entity = _ADDRESS, **parts: object
 ) -> LogEvent:
-    """Have the SIEM log something of so many minutes ago; skip where nobody can ask for it."""
+    """Log an event the given number of minutes ago; skip the rule if it cannot be queried."""
     if Capability.EVENTS not in suite.provider.capabilities():
-        does_not_apply(f"it does not offer {Capability.EVENTS}")
+        does_not_apply(f"the provider does not offer {Capability.EVENTS}")
     if entity.kind not in suite.provider.event_kinds:
-        does_not_apply(f"it cannot be asked for events of the kind {entity.kind}")
-    return lab.log(entity, occurred_at=lab.clock.now() - minutes * _MINUTE, **parts)
+        does_not_apply(f"the provider has no events of the kind {entity.kind}")
+    return harness.log(entity, occurred_at=harness.clock.now() - minutes * _MINUTE, **parts)
 
 
 async def _ask_events(
-    lab: Harness, window: Window | None = None, *, entity: Entity = _ADDRESS, limit: int = _MANY
+    harness: Harness, window: Window | None = None, *, entity: Entity = _ADDRESS, limit: int = _MANY
 ) -> list[SiemEvent]:
-    """Return the events of an entity in a window, or in the last hour."""
-    now = lab.clock.now()
+    """Return the events of an entity in a window, by default the last hour."""
+    now = harness.clock.now()
     asked = window or Window(now - _HOUR, now)
     found = []
-    async with aclosing(lab.provider.events(entity, asked, limit)) as events:
+    async with aclosing(harness.provider.events(entity, asked, limit)) as events:
         async for event in events:
             found.append(event)
             if len(found) > limit:
-                raise RuleViolation(f"more than {limit} events, which were the limit")
+                raise RuleViolation(f"more events than the limit of {limit}")
     return found
 
 
 def _event_ids(event: SiemEvent, entity: Entity) -> bool:
-    return any(it.value.casefold() == entity.value.casefold() for it in event.entities)
+    return any(named.value.casefold() == entity.value.casefold() for named in event.entities)
 
 
 def _expect_those(found: list[SiemEvent], logged: list[LogEvent]) -> None:
-    """Return where these are what was logged, told by their times."""
-    naive = [it.occurred_at for it in found if it.occurred_at.tzinfo is None]
-    expect(not naive, f"times without a zone: {naive[:1]}")
-    times = sorted(it.occurred_at for it in found)
-    wanted = sorted(it.occurred_at for it in logged)
+    """Check that these are the logged events, compared by their times."""
+    naive = [event.occurred_at for event in found if event.occurred_at.tzinfo is None]
+    expect(not naive, f"times without a time zone: {naive[:1]}")
+    times = sorted(event.occurred_at for event in found)
+    wanted = sorted(event.occurred_at for event in logged)
     same = len(times) == len(wanted) and all(
         abs(one - other) < PRECISION for one, other in zip(times, wanted, strict=True)
     )
-    expect(same, f"events of {_clock_time(times)}, where there are those of {_clock_time(wanted)}")
+    expect(same, f"events at {_clock_time(times)}, expected {_clock_time(wanted)}")
 
 
 def _clock_time(times: list[datetime]) -> str:

@@ -16,13 +16,13 @@ _MOST_A_READ = 60
 
 
 class FailureRules(HttpConformance):
-    """What a provider does when its SIEM fails."""
+    """Rules for failures of the SIEM."""
 
     @rule
     async def test_throttling_for_seconds_is_waited_out(self) -> None:
         """429 with Retry-After in seconds raises `TryLater` with that delay.
 
-        Whoever asks sooner is throttled for longer, or locked out (RFC 9110 section 10.2.3).
+        Earlier requests extend the throttling, or lock the client out (RFC 9110 section 10.2.3).
         """
         await self._expect_delay(Fault.THROTTLED)
 
@@ -38,185 +38,185 @@ class FailureRules(HttpConformance):
     async def test_maintenance_is_waited_out(self) -> None:
         """503 with Retry-After raises `TryLater` with that delay.
 
-        It is how a SIEM says that it will be back; all that waits asks again as soon as it may.
+        A SIEM announces the end of its maintenance this way.
         """
         await self._expect_delay(Fault.UNAVAILABLE)
 
     @rule
     async def test_a_bad_gateway_passes(self) -> None:
-        """502 raises `TryLater`, and nothing is missed once it is over.
+        """502 raises `TryLater`, and nothing is lost after the SIEM recovers.
 
-        Taken for an answer without incidents, all that changed meanwhile is lost.
+        If it counted as an empty response, all changes in between would be lost.
         """
         await self._expect_recovery(Fault.BAD_GATEWAY, TryLater)
 
     @rule
     async def test_an_error_of_the_siem_is_recovered_from(self) -> None:
-        """500 raises `Broken` or `TryLater`, and nothing is missed once it is over.
+        """500 raises `Broken` or `TryLater`, and nothing is lost after the SIEM recovers.
 
-        Taken for an answer without incidents, all that changed meanwhile is lost.
+        If it counted as an empty response, all changes in between would be lost.
         """
         await self._expect_recovery(Fault.ERROR, PluginFailure)
 
     @rule
     async def test_a_connection_that_is_cut_passes(self) -> None:
-        """A connection that ends in the middle of an answer raises, and nothing is missed.
+        """A connection that breaks during a response raises, and nothing is lost.
 
-        Half an answer may look like a whole one.
+        A partial response can look complete.
         """
         await self._expect_recovery(Fault.CUT, TryLater)
 
     @rule
     async def test_a_siem_that_is_away_passes(self) -> None:
-        """A SIEM that cannot be reached raises `TryLater`, and nothing is missed once it is back.
+        """An unreachable SIEM raises `TryLater`, and nothing is lost after it returns.
 
-        Machines restart at night, when nobody looks.
+        Servers restart at night, when nobody watches.
         """
-        async with self.harness() as lab:
-            await _begin(lab)
-            await lab.hang_up()
-            expect_failure(await lab.reader.failure(), TryLater)
-            await lab.simulator.listen()
-            await lab.persist()
-            lab.expect_all()
+        async with self.harness() as harness:
+            await _begin(harness)
+            await harness.hang_up()
+            expect_failure(await harness.reader.failure(), TryLater)
+            await harness.simulator.listen()
+            await harness.persist()
+            harness.expect_all()
 
     @rule
     async def test_a_restart_of_the_siem_is_survived(self) -> None:
-        """Nothing is missed over a restart of the SIEM, which forgets sessions and page tokens.
+        """A restart of the SIEM, which drops sessions and page tokens, loses nothing.
 
-        What was good a minute ago is refused now, and has to be asked for anew.
+        The provider must sign in again and request new tokens.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
-            await _begin(lab)
-            lab.put_many(3 * PAGE, every=SPREAD)
-            lab.settle()
-            await lab.reader.read(2)
-            lab.simulator.fail(Fault.RESTARTED)
-            await lab.persist()
-            lab.expect_all()
+        async with self.harness(most_per_page=PAGE) as harness:
+            await _begin(harness)
+            harness.put_many(3 * PAGE, every=SPREAD)
+            harness.settle()
+            await harness.reader.read(2)
+            harness.simulator.fail(Fault.RESTARTED)
+            await harness.persist()
+            harness.expect_all()
 
     @rule
     async def test_a_login_page_is_no_answer(self) -> None:
-        """200 with the HTML of a login page raises, and nothing is missed once it is over.
+        """200 with an HTML login page raises, and nothing is lost after the SIEM recovers.
 
-        Proxies answer so when a session has ended. Read as no incidents, it is silence for good.
+        Proxies respond like this after a session ends. The feed must not go silent.
         """
         await self._expect_recovery(Fault.LOGIN_PAGE, PluginFailure)
 
     @rule
     async def test_a_partial_answer_is_no_answer(self) -> None:
-        """206 raises, and nothing is missed once the answer is whole.
+        """206 raises, and nothing is lost once the response is complete.
 
-        Some of the SIEM's nodes did not answer in time: what they have is missing, and not absent.
+        Some nodes of the SIEM did not respond in time, and their incidents are missing.
         """
         await self._expect_recovery(Fault.PARTIAL, PluginFailure)
 
     @rule
     async def test_json_that_ends_early_is_no_answer(self) -> None:
-        """An answer whose JSON ends in the middle raises, and nothing is missed.
+        """Truncated JSON raises, and nothing is lost.
 
-        What could be read of it is not all that there was.
+        The readable part is not the whole response.
         """
         await self._expect_recovery(Fault.TRUNCATED, PluginFailure)
 
     @rule
     async def test_an_empty_body_is_no_answer(self) -> None:
-        """200 without a body raises, and nothing is missed.
+        """200 without a body raises, and nothing is lost.
 
-        It is not the answer of a SIEM that has nothing to tell.
+        A SIEM without incidents sends an empty list.
         """
         await self._expect_recovery(Fault.EMPTY, PluginFailure)
 
     @rule
     async def test_a_missing_member_is_not_an_empty_list(self) -> None:
-        """JSON without the member that holds the list raises, and nothing is missed.
+        """JSON without the member that holds the list raises, and nothing is lost.
 
-        A vendor who renames it would otherwise silence the provider, which looks healthy.
+        If the vendor renames it, a provider that looks healthy would fall silent.
         """
         await self._expect_recovery(Fault.UNEXPECTED, PluginFailure)
 
     @rule
     async def test_a_missing_permission_waits_for_a_person(self) -> None:
-        """403 raises `CredentialsRefused`, or another kind of `Refused`, and is recovered from.
+        """403 raises `CredentialsRefused` or another `Refused`, and reading resumes once fixed.
 
-        It does not pass by itself: the operator is to be told, and the SIEM left in peace.
+        An operator must act, and the SIEM must not be flooded until then.
         """
         await self._expect_recovery(Fault.FORBIDDEN, Refused)
 
     @rule
     async def test_a_throttled_siem_is_read_to_the_end(self) -> None:
-        """A SIEM that takes only a few requests a minute is read to the end, in several reads.
+        """A SIEM that allows few requests per minute is read completely, over several reads.
 
-        A window that begins anew after each throttling never comes to its end.
+        A window that restarts after each throttling never finishes.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
-            lab.put_many(12 * PAGE)
-            lab.simulator.most_per_minute = 8
-            await lab.persist()
-            lab.expect_all()
+        async with self.harness(most_per_page=PAGE) as harness:
+            harness.put_many(12 * PAGE)
+            harness.simulator.most_per_minute = 8
+            await harness.persist()
+            harness.expect_all()
 
     @rule
     async def test_a_failing_siem_is_not_hammered(self) -> None:
-        """Reads that fail make few requests.
+        """Failing reads make few requests.
 
-        A SIEM that is down for being asked too much is otherwise held down.
+        Otherwise the provider keeps an overloaded SIEM down.
         """
-        async with self.harness() as lab:
-            await _begin(lab)
-            lab.simulator.fail(Fault.ERROR, times=1_000)
-            already, reads = lab.http.count, 5
+        async with self.harness() as harness:
+            await _begin(harness)
+            harness.simulator.fail(Fault.ERROR, times=1_000)
+            already, reads = harness.http.count, 5
             for _ in range(reads):
-                await lab.reader.failure()
-                lab.clock.advance(minutes=1)
-            each = (lab.http.count - already) / reads
-            expect(each <= _MOST_A_READ, f"{each:.0f} requests in each read that failed")
+                await harness.reader.failure()
+                harness.clock.advance(minutes=1)
+            each = (harness.http.count - already) / reads
+            expect(each <= _MOST_A_READ, f"{each:.0f} requests for each failing read")
 
     @rule
     async def test_a_poison_record_does_not_stop_the_rest(self) -> None:
-        """All but one incident arrive where one breaks every page it is on, and the ledger says so.
+        """If one incident breaks every page that contains it, all others arrive, and `covered`
+        reports it.
 
-        Held up by it, nothing arrives any more until the vendor has mended it; passed over in
-        silence, nobody knows that it is missing.
+        Without this, nothing arrives until the vendor fixes the record, or its loss goes unnoticed.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
-            await lab.arrive()
+        async with self.harness(most_per_page=PAGE) as harness:
+            await harness.arrive()
             for _ in range(2 * PAGE):
-                lab.put()
-                lab.clock.advance(minutes=2)
-            poison = lab.put()
-            lab.siem.poisoned.add(poison.id)
+                harness.put()
+                harness.clock.advance(minutes=2)
+            poison = harness.put()
+            harness.siem.poisoned.add(poison.id)
             for _ in range(2 * PAGE):
-                lab.clock.advance(minutes=2)
-                lab.put()
-            await lab.persist()
-            lab.expect_all(but=poison)
-            expect(lab.store.lost, "no page says in `covered` what was lost")
+                harness.clock.advance(minutes=2)
+                harness.put()
+            await harness.persist()
+            harness.expect_all(but=poison)
+            expect(harness.store.lost, "no page reports the loss in `covered`")
 
     async def _expect_delay(self, fault: Fault) -> None:
-        async with self.harness() as lab:
-            await _begin(lab)
-            lab.simulator.retry_after = _DELAY
-            lab.simulator.fail(fault)
-            error = await lab.reader.failure()
+        async with self.harness() as harness:
+            await _begin(harness)
+            harness.simulator.retry_after = _DELAY
+            harness.simulator.fail(fault)
+            error = await harness.reader.failure()
             expect_failure(error, TryLater)
             after = getattr(error, "after", None)
-            seen = f"{describe_error(error)}, with the delay {after}, where {_DELAY} was asked for"
+            seen = f"{describe_error(error)}, with the delay {after}, expected {_DELAY}"
             expect(after is not None and abs(after - _DELAY) <= _ROUGHLY, seen)
-            await lab.persist()
-            lab.expect_all()
+            await harness.persist()
+            harness.expect_all()
 
     async def _expect_recovery(self, fault: Fault, wanted: type[Exception]) -> None:
-        async with self.harness() as lab:
-            await _begin(lab)
-            lab.simulator.fail(fault)
-            expect_failure(await lab.reader.failure(), wanted)
-            await lab.persist()
-            lab.expect_all()
+        async with self.harness() as harness:
+            await _begin(harness)
+            harness.simulator.fail(fault)
+            expect_failure(await harness.reader.failure(), wanted)
+            await harness.persist()
+            harness.expect_all()
 
 
-async def _begin(lab: HttpHarness) -> None:
-    """Have something be read, and something new be there."""
-    lab.put()
-    await lab.arrive()
-    lab.put()
-    lab.settle()
+async def _begin(harness: HttpHarness) -> None:
+    """Read one incident, and add another one."""
+    harness.put()
+    await harness.arrive()
+    harness.put()
+    harness.settle()

@@ -17,47 +17,47 @@ from tocsin.testing.siem import Case, LogEvent
 
 
 class FileConformance(Conformance):
-    """What the rules of providers that follow files stand on."""
+    """Base of the rules for providers that follow files."""
 
     file_name = "feed.json"
-    """What the writer calls its file."""
+    """The writer's name for its file."""
 
     @abstractmethod
     def record(self, case: Case) -> dict[str, Any]:
         """Return the record of a case, as the writer writes it."""
 
-    def log_record(self, occurrence: LogEvent) -> dict[str, Any]:
-        """Return the record of something that is no incident, where the provider has `events`."""
-        raise RuleViolation(
-            f"how is {occurrence.text!r} written? Override `occurrence` of the suite"
-        )
+    def log_record(self, log_event: LogEvent) -> dict[str, Any]:
+        """Return the record of a log event that is no incident; needed if the provider has
+        `events`.
+        """
+        raise RuleViolation(f"cannot write {log_event.text!r}: override `log_record` in the suite")
 
     def settings(self, path: Path) -> Mapping[str, Any]:
         """Return the settings with which the provider follows the file at `path`."""
         return {"path": str(path)}
 
     def line(self, record: dict[str, Any]) -> bytes:
-        """Return a record as it stands in the file: as a line of JSON."""
+        """Return the line that stores a record in the file. Default: JSON."""
         return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
 
     def rotate(self, path: Path) -> Path:
-        """Put the file aside as the writer does, and return where: at its name with `.1`."""
+        """Rotate the file as the writer does, and return its new path. Default: suffix `.1`."""
         return path.rename(path.with_name(f"{path.name}.1"))
 
     def compress(self, path: Path) -> Path:
-        """Compress a file that was put aside, as its writer does, and return where: with gzip."""
+        """Compress a rotated file as its writer does, and return its new path. Default: gzip."""
         compressed = path.with_name(f"{path.name}.gz")
         compressed.write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
         return compressed
 
     def harness(self) -> FileHarness:
-        """Return where the provider is tried out."""
+        """Return a harness for the provider."""
         return FileHarness(self)
 
 
 class FileHarness(Harness):
-    """One try in a folder; its clock starts with the machine's, which stamps the files."""
+    """One test run in a folder; its clock starts at the machine's time, which stamps the files."""
 
     def __init__(self, suite: FileConformance) -> None:
         super().__init__(suite, datetime.now(UTC))
@@ -73,33 +73,33 @@ class FileHarness(Harness):
         return self._suite.record(case)
 
     def keep(self, case: Case) -> Case:
-        """Have the writer write a version of an incident."""
+        """Write a version of an incident."""
         kept = super().keep(case)
         self.write(self.line(kept))
         return kept
 
-    def keep_log_event(self, occurrence: LogEvent) -> LogEvent:
-        """Have the writer write something that is no incident."""
-        kept = super().keep_log_event(occurrence)
+    def keep_log_event(self, log_event: LogEvent) -> LogEvent:
+        """Write a log event."""
+        kept = super().keep_log_event(log_event)
         record = self._suite.log_record(kept)
         self.write(self._suite.line(self._suite.malformed(record) if kept.malformed else record))
         return kept
 
     def line(self, case: Case) -> bytes:
-        """Return what the writer writes for a case."""
+        """Return the line of a case."""
         record = self.show(case)
         try:
             return self._suite.line(record)
-        except orjson.JSONEncodeError:  # half a character
+        except orjson.JSONEncodeError:  # lone surrogates
             return self._suite.line(_escape(record)).replace(_MARK, b"\\ud83d")
 
     def write(self, content: bytes) -> None:
-        """Have the writer write something."""
+        """Append content to the file."""
         with self.path.open("ab") as file:
             file.write(content)
 
     async def arrive(self) -> None:
-        """Read when all that was written has settled."""
+        """Read once everything written has settled."""
         self.clock.advance(minutes=2)
         await self.reader.read()
 
@@ -108,7 +108,7 @@ _MARK = b"HALF-A-CHARACTER"
 
 
 def _escape(content: Any) -> Any:
-    """Return a record with a mark wherever it has half a character."""
+    """Return a record with a mark in place of each lone surrogate."""
     match content:
         case str():
             return content.replace("\ud83d", _MARK.decode())

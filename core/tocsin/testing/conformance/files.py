@@ -23,203 +23,203 @@ _MOST_PAGES = 100
 
 
 class FileRules(FileConformance):
-    """How files are followed."""
+    """Rules for followed files."""
 
     @rule
     async def test_what_is_appended_arrives_once(self) -> None:
-        """Each line that is appended arrives, and arrives once.
+        """Each appended line arrives exactly once.
 
-        A position by time, or by the number of lines, repeats or skips some.
+        A position by time, or by line number, repeats or skips lines.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             for _ in range(3):
-                lab.put_many(3)
-                await lab.arrive()
-            lab.expect_all()
-            _expect_count(lab, 9)
+                harness.put_many(3)
+                await harness.arrive()
+            harness.expect_all()
+            _expect_count(harness, 9)
 
     @rule
     async def test_a_line_that_is_not_whole_waits(self) -> None:
-        """The last line waits until it is whole.
+        """An incomplete last line waits until it is complete.
 
-        Writers write in blocks: half a line is neither a record nor a broken one.
+        Writers write in blocks. Half a line is neither a record nor an error.
         """
-        async with self.harness() as lab:
-            lab.put()
-            case = lab.siem.put(lab.case())
-            half = lab.line(case)
-            lab.write(half[:20])
-            await lab.arrive()
-            expect(not lab.store.rejected, "half a line was rejected")
-            lab.write(half[20:])
-            await lab.arrive()
-            lab.expect_all()
+        async with self.harness() as harness:
+            harness.put()
+            case = harness.siem.put(harness.case())
+            half = harness.line(case)
+            harness.write(half[:20])
+            await harness.arrive()
+            expect(not harness.store.rejected, "half a line was rejected")
+            harness.write(half[20:])
+            await harness.arrive()
+            harness.expect_all()
 
     @rule
     async def test_a_line_that_is_no_record_is_rejected(self) -> None:
-        """Lines that are no records are rejected, each with its content, and the rest is read.
+        """Lines that are not records are rejected with their content, and all others are read.
 
-        Disks fill up and machines crash: some lines of a file are always broken.
+        Disks fill up and machines crash: some lines are always damaged.
         """
-        async with self.harness() as lab:
-            lab.put()
+        async with self.harness() as harness:
+            harness.put()
             for line in _NO_RECORDS:
-                lab.write(line)
-            lab.put()
-            await lab.arrive()
-            lab.expect_all()
-            kept = len(lab.store.rejected)
+                harness.write(line)
+            harness.put()
+            await harness.arrive()
+            harness.expect_all()
+            kept = len(harness.store.rejected)
             expect(kept == len(_NO_RECORDS), f"{kept} of {len(_NO_RECORDS)} were rejected")
 
     @rule
     async def test_a_line_that_is_very_long_stops_nothing(self) -> None:
-        """A line of three megabytes is read or rejected, and the rest is read.
+        """A line of three megabytes is read or rejected, and all others are read.
 
-        One request body in a log would stop the feed, or take all the memory.
+        A single logged request body must not stop the feed or exhaust memory.
         """
-        async with self.harness() as lab:
-            lab.put()
-            lab.write(_LONG)
-            lab.put()
-            await lab.arrive()
-            lab.expect_all()
+        async with self.harness() as harness:
+            harness.put()
+            harness.write(_LONG)
+            harness.put()
+            await harness.arrive()
+            harness.expect_all()
 
     @rule
     async def test_what_was_not_read_before_the_rotation_arrives(self) -> None:
-        """What was written just before the file was put aside arrives, and so does what follows.
+        """Lines written just before a rotation arrive, and so do later ones.
 
-        Rotation does not wait for those who read.
+        Rotation does not wait for readers.
         """
-        async with self.harness() as lab:
-            lab.put()
-            await lab.arrive()
-            lab.put()
-            self.rotate(lab.path)
-            lab.put()
-            await lab.arrive()
-            await lab.arrive()
-            lab.expect_all()
+        async with self.harness() as harness:
+            harness.put()
+            await harness.arrive()
+            harness.put()
+            self.rotate(harness.path)
+            harness.put()
+            await harness.arrive()
+            await harness.arrive()
+            harness.expect_all()
 
     @rule
     async def test_a_file_that_was_put_aside_is_not_read_again(self) -> None:
-        """A file that is renamed or compressed after it was read brings nothing again.
+        """A file that is renamed or compressed after it was read is not read again.
 
-        A file is not its name: each night everything would be read a second time.
+        A file is not identified by its name. Otherwise every night repeats a day.
         """
-        async with self.harness() as lab:
-            lab.put_many(3)
-            await lab.arrive()
-            aside = self.rotate(lab.path)
-            lab.put()
-            await lab.arrive()
+        async with self.harness() as harness:
+            harness.put_many(3)
+            await harness.arrive()
+            aside = self.rotate(harness.path)
+            harness.put()
+            await harness.arrive()
             self.compress(aside)
-            await lab.arrive()
-            await lab.arrive()
-            _expect_count(lab, 4)
+            await harness.arrive()
+            await harness.arrive()
+            _expect_count(harness, 4)
 
     @rule
     async def test_what_was_compressed_unread_arrives(self) -> None:
-        """What had not been read when its file was compressed arrives.
+        """Lines that were unread when their file was compressed arrive.
 
-        After a weekend without us there are only compressed files.
+        After a weekend outage, only compressed files are left.
         """
-        async with self.harness() as lab:
-            lab.put()
-            await lab.arrive()
-            lab.put_many(3)
-            self.compress(self.rotate(lab.path))
-            lab.put()
-            await lab.arrive()
-            await lab.arrive()
-            lab.expect_all()
+        async with self.harness() as harness:
+            harness.put()
+            await harness.arrive()
+            harness.put_many(3)
+            self.compress(self.rotate(harness.path))
+            harness.put()
+            await harness.arrive()
+            await harness.arrive()
+            harness.expect_all()
 
     @rule
     async def test_a_file_that_is_copied_and_cut_is_read_on(self) -> None:
-        """A file that is copied and then emptied goes on, without a gap and without repetition.
+        """A file that is copied and truncated is followed without gaps or repetition.
 
-        Some rotate so (copytruncate), for writers that never close their file.
+        `copytruncate` rotates like this, for writers that never close their file.
         """
-        async with self.harness() as lab:
-            lab.put_many(3)
-            await lab.arrive()
-            lab.put()
-            copy = lab.path.with_name(f"{lab.path.name}.1")
-            copy.write_bytes(lab.path.read_bytes())
-            lab.path.write_bytes(b"")
-            lab.put()
-            await lab.arrive()
-            await lab.arrive()
-            lab.expect_all()
-            _expect_count(lab, 5)
+        async with self.harness() as harness:
+            harness.put_many(3)
+            await harness.arrive()
+            harness.put()
+            copy = harness.path.with_name(f"{harness.path.name}.1")
+            copy.write_bytes(harness.path.read_bytes())
+            harness.path.write_bytes(b"")
+            harness.put()
+            await harness.arrive()
+            await harness.arrive()
+            harness.expect_all()
+            _expect_count(harness, 5)
 
     @rule
     async def test_a_new_process_goes_on(self) -> None:
-        """A process that begins anew goes on where the last one had stored its position.
+        """A new process continues from the stored position.
 
-        What is remembered elsewhere is lost with the process.
+        State outside of the position is lost with the process.
         """
-        async with self.harness() as lab:
-            lab.put_many(3)
-            await lab.arrive()
-            await lab.restart()
-            lab.put()
-            await lab.arrive()
-            lab.expect_all()
-            _expect_count(lab, 4)
+        async with self.harness() as harness:
+            harness.put_many(3)
+            await harness.arrive()
+            await harness.restart()
+            harness.put()
+            await harness.arrive()
+            harness.expect_all()
+            _expect_count(harness, 4)
 
     @rule
     async def test_reading_may_stop_after_any_page(self) -> None:
-        """Whoever stops after a page, in a process that ends there, goes on without a gap.
+        """If a process ends after any page, the next one continues without a gap.
 
-        A long file is read in many pages, and processes end at any time.
+        Long files have many pages, and processes end at any time.
         """
-        async with self.harness() as lab:
-            lab.put_many(_MANY)
-            lab.clock.advance(minutes=2)
+        async with self.harness() as harness:
+            harness.put_many(_MANY)
+            harness.clock.advance(minutes=2)
             pages = 0
-            while await lab.reader.read(1):
-                await lab.restart()
+            while await harness.reader.read(1):
+                await harness.restart()
                 pages += 1
-                expect(pages < _MOST_PAGES, f"it is not at its end after {pages} pages")
-            lab.expect_all()
+                expect(pages < _MOST_PAGES, f"not finished after {pages} pages")
+            harness.expect_all()
             expect(pages > 1, f"{_MANY} records in one page, which is one transaction")
 
     @rule
     async def test_a_page_that_was_not_stored_is_read_again(self) -> None:
-        """A process that ends before a page is stored finds it again at the position before.
+        """A page that was not stored is read again from the previous position.
 
-        A position that is kept elsewhere skips what was on the page.
+        A position that is kept elsewhere would skip the page.
         """
-        async with self.harness() as lab:
-            lab.put_many(3)
-            lab.clock.advance(minutes=2)
-            await PageReader(lab.provider, ReaderStore()).read()
-            await lab.restart()
-            await lab.arrive()
-            lab.expect_all()
+        async with self.harness() as harness:
+            harness.put_many(3)
+            harness.clock.advance(minutes=2)
+            await PageReader(harness.provider, ReaderStore()).read()
+            await harness.restart()
+            await harness.arrive()
+            harness.expect_all()
 
     @rule
     async def test_two_reads_from_one_position_agree(self) -> None:
-        """Two reads from the same position bring the same, though by the same object.
+        """Two reads from the same position return the same, even by the same object.
 
-        A page whose storing fails is read again: an object that remembers it skips it.
+        A page that could not be stored is read again. An object that remembers it would skip it.
         """
-        async with self.harness() as lab:
-            lab.put_many(3)
-            lab.clock.advance(minutes=2)
-            one, other = await lab.reader.peek(), await lab.reader.peek()
+        async with self.harness() as harness:
+            harness.put_many(3)
+            harness.clock.advance(minutes=2)
+            one, other = await harness.reader.peek(), await harness.reader.peek()
             same = [page.incidents for page in one] == [page.incidents for page in other]
             expect(same, "they differ")
 
     @rule
     async def test_a_position_survives_json(self) -> None:
-        """A position is a JSON object that is the same after it was written and read.
+        """A position is a JSON object that is unchanged after a round trip.
 
-        It is kept in the database: a tuple, a time or a number as a key comes back as another.
+        Positions are stored in the database. Tuples, times and numeric keys do not survive.
         """
-        async with self.harness() as lab:
-            lab.put_many(3)
-            for page in await lab.reader.peek():
+        async with self.harness() as harness:
+            harness.put_many(3)
+            for page in await harness.reader.peek():
                 again = orjson.loads(round_trip_json(page.next_position))
                 expect(
                     again == page.next_position, f"{page.next_position!r} came back as {again!r}"
@@ -227,47 +227,47 @@ class FileRules(FileConformance):
 
     @rule
     async def test_what_was_read_is_covered_without_gaps(self) -> None:
-        """`covered` begins where it ended before: no byte of a file is left out.
+        """Each `covered` interval starts where the previous one ended, to the byte.
 
-        The ledger is how an operator knows that nothing is missing.
+        Operators rely on the ledger to see that nothing is missing.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             for _ in range(3):
-                lab.put_many(3)
-                await lab.arrive()
-            stretches = lab.store.covered
-            expect(stretches, "no page says what it covers")
+                harness.put_many(3)
+                await harness.arrive()
+            stretches = harness.store.covered
+            expect(stretches, "no page reports `covered` intervals")
             for one, next_one in pairwise(stretches):
                 expect(one.end == next_one.start, f"to {one.end}, then from {next_one.start}")
-            size = lab.path.stat().st_size
+            size = harness.path.stat().st_size
             expect(stretches[-1].end == size, f"to {stretches[-1].end} of {size} bytes")
 
     @rule
     async def test_a_file_that_is_missing_passes(self) -> None:
-        """A file that is not there raises `TryLater`, and is read when it comes.
+        """A missing file raises `TryLater`, and is read once it appears.
 
-        Writers start later than we do, and rotation leaves a moment without a file.
+        Writers may start later, and a rotation leaves a moment without a file.
         """
-        async with self.harness() as lab:
-            expect_failure(await lab.reader.failure(), TryLater)
-            lab.put()
-            await lab.arrive()
-            lab.expect_all()
+        async with self.harness() as harness:
+            expect_failure(await harness.reader.failure(), TryLater)
+            harness.put()
+            await harness.arrive()
+            harness.expect_all()
 
     @rule
     async def test_a_missing_file_is_not_the_absence_of_events(self) -> None:
-        """`events` raises `TryLater` where the file is not there.
+        """`events` raises `TryLater` if the file is missing.
 
-        The report would say that an entity did nothing, where nobody can tell.
+        Otherwise the report says that an entity did nothing.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             if Capability.EVENTS not in self.provider.capabilities():
-                does_not_apply(f"it does not offer {Capability.EVENTS}")
-            now = lab.clock.now()
+                does_not_apply(f"the provider does not offer {Capability.EVENTS}")
+            now = harness.clock.now()
             asked = (_ADDRESS, Window(now - timedelta(hours=1), now), 1)
             error = None
             try:
-                async with aclosing(lab.provider.events(*asked)) as events:
+                async with aclosing(harness.provider.events(*asked)) as events:
                     _ = [event async for event in events]
             except PluginFailure as failure:
                 error = failure
@@ -275,24 +275,24 @@ class FileRules(FileConformance):
 
     @rule
     async def test_check_names_a_missing_file(self) -> None:
-        """`check` says so where there is no file, and that all is well where there is one.
+        """`check` reports a missing file, and no problem if the file exists.
 
-        A misspelt path is what goes wrong most often.
+        A misspelled path is the most common mistake.
         """
-        async with self.harness() as lab:
-            expect((await _health(lab)).problems, "no problem without a file")
-            lab.put()
-            problems = (await _health(lab)).problems
+        async with self.harness() as harness:
+            expect((await _health(harness)).problems, "no problem without a file")
+            harness.put()
+            problems = (await _health(harness)).problems
             expect(not problems, f"problems: {problems}")
 
 
-def _expect_count(lab: FileHarness, count: int) -> None:
-    came = len(lab.store.delivered)
-    expect(came == count, f"{came} came of {count}")
+def _expect_count(harness: FileHarness, count: int) -> None:
+    came = len(harness.store.delivered)
+    expect(came == count, f"{came} of {count} arrived")
 
 
-async def _health(lab: FileHarness) -> Health:
+async def _health(harness: FileHarness) -> Health:
     try:
-        return await lab.provider.check()
+        return await harness.provider.check()
     except PluginFailure as error:
         return Health(detail="", problems=(str(error),))

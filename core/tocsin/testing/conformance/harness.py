@@ -30,7 +30,7 @@ _SECOND = timedelta(seconds=1)
 
 
 class HarnessSuite(Protocol):
-    """What a lab is told by a suite."""
+    """The parts of a suite that a harness uses."""
 
     provider: ClassVar[type[Provider]]
 
@@ -39,19 +39,19 @@ class HarnessSuite(Protocol):
         ...
 
     def is_version(self, incident: Incident, case: Case) -> bool:
-        """Return whether an incident says what this version of a case says."""
+        """Return whether an incident represents this version of a case."""
         ...
 
     def malformed(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a record of which nothing can be understood."""
+        """Return a record that cannot be parsed."""
         ...
 
 
 class Harness(ABC):
-    """One try; `async with` makes ready and clears away.
+    """One test run of a provider; `async with` sets it up and cleans up.
 
-    `put` gives the SIEM an incident, `arrive` has the provider bring all that there is, and `store`
-    then has it, as the core would.
+    `put` adds an incident to the SIEM, `arrive` makes the provider read everything, and `store`
+    then holds it as the core would.
     """
 
     def __init__(self, suite: HarnessSuite, now: datetime | None = None) -> None:
@@ -60,9 +60,9 @@ class Harness(ABC):
         self.siem = Siem(self.clock)
         self.store = ReaderStore()
         self.alter: Alteration = unchanged
-        """What is done to each record before the provider is shown it, and"""
+        """A change that is applied to each record before the provider sees it."""
         self.altered: dict[str, Alteration] = {}
-        """by the id of its case, to some."""
+        """Changes to the records of some cases, by id."""
         self.logged = LogCapture()
         self._count = 0
         self._folder = TemporaryDirectory(prefix="tocsin-conformance-")
@@ -77,11 +77,11 @@ class Harness(ABC):
         await self.http.close()
         self._folder.cleanup()
 
-    # what each kind of suite says
+    # implemented by each kind of suite
 
     @abstractmethod
     def settings(self) -> Mapping[str, Any]:
-        """Return the settings of the provider that is tried out."""
+        """Return the settings of the provider under test."""
 
     @abstractmethod
     def render(self, case: Case) -> dict[str, Any]:
@@ -89,35 +89,35 @@ class Harness(ABC):
 
     @abstractmethod
     async def arrive(self) -> None:
-        """Have everything that the SIEM has by now be stored."""
+        """Store everything that the SIEM has."""
 
     async def persist(self) -> None:
-        """Have everything be stored, though it may take several reads of which some fail."""
+        """Store everything, even if several reads are needed and some of them fail."""
         await self.arrive()
 
-    # what rules use
+    # used by rules
 
     def show(self, case: Case) -> dict[str, Any]:
-        """Return what the provider is shown of a case."""
+        """Return the record of a case as the provider sees it."""
         record = self.altered.get(case.id, self.alter)(self.render(case))
         return self.suite.malformed(record) if case.malformed else record
 
     def checked_settings(self, **changes: Any) -> Any:
-        """Return the provider's settings, with some changed; ValidationError as pydantic has it."""
+        """Return the provider's validated settings, with some changed; raises ValidationError."""
         return make_settings(self.suite.provider, NAME, **{**self.settings(), **changes})
 
     async def open(self, **changes: Any) -> Provider:
-        """Return another provider, which remembers nothing, with these settings changed."""
+        """Return a new provider, which remembers nothing, with these settings changed."""
         kind = self.suite.provider
         if lacking := sorted(getattr(kind, "__abstractmethods__", ())):
-            raise RuleViolation(f"{kind.__name__} cannot be made: it lacks {', '.join(lacking)}")
+            raise RuleViolation(f"{kind.__name__} is abstract: it lacks {', '.join(lacking)}")
         provider = kind(self.checked_settings(**changes), self.tools)
         await provider.start()
         return provider
 
     @property
     def tools(self) -> Tools:
-        """What the provider is handed."""
+        """The tools that the provider receives."""
         bound = structlog.make_filtering_bound_logger(0)
         log = structlog.wrap_logger(None, [self.logged], wrapper_class=bound)
         http: HttpClient = self.http
@@ -125,15 +125,15 @@ class Harness(ABC):
 
     @property
     def reader(self) -> PageReader:
-        """Return what reads the provider into the store."""
+        """A reader from the provider into the store."""
         return PageReader(self.provider, self.store)
 
     async def restart(self, **changes: Any) -> None:
-        """Have the process begin anew: what was stored is kept, and nothing else."""
+        """Simulate a new process: only stored data survives."""
         self.provider = await self.open(**changes)
 
     def case(self, **parts: Any) -> Case:
-        """Return a new case of this moment."""
+        """Return a new case with the current time."""
         number = _FIRST_NUMBER + self._count
         self._count += 1
         now = self.clock.now()
@@ -149,19 +149,19 @@ class Harness(ABC):
         return Case(**(given | parts))
 
     def keep(self, case: Case) -> Case:
-        """Give the SIEM a version of an incident, and return it with the SIEM's times."""
+        """Add a version of an incident to the SIEM, and return it with the SIEM's times."""
         return self.siem.put(case)
 
     def put(self, **parts: Any) -> Case:
-        """Give the SIEM a new incident of this moment, and return it."""
+        """Add a new incident to the SIEM, and return it."""
         return self.keep(self.case(**parts))
 
     def change(self, case: Case, **parts: Any) -> Case:
-        """Give the SIEM a version of this moment of an incident, and return it."""
+        """Add a new version of an incident to the SIEM, and return it."""
         return self.keep(replace(case, changed_at=self.clock.now(), **parts))
 
     def log(self, entity: Entity, **parts: Any) -> LogEvent:
-        """Have the SIEM log something of this moment that has to do with an entity."""
+        """Add a log event about an entity to the SIEM."""
         self._count += 1
         given: dict[str, Any] = {
             "id": str(_FIRST_NUMBER + self._count),
@@ -171,12 +171,12 @@ class Harness(ABC):
         }
         return self.keep_log_event(LogEvent(**(given | parts)))
 
-    def keep_log_event(self, occurrence: LogEvent) -> LogEvent:
-        """Have the SIEM log something, and return it with the SIEM's time."""
-        return self.siem.log(occurrence)
+    def keep_log_event(self, log_event: LogEvent) -> LogEvent:
+        """Add a log event to the SIEM, and return it with the SIEM's time."""
+        return self.siem.log(log_event)
 
     def put_many(self, count: int, *, every: timedelta = _SECOND, **parts: Any) -> list[Case]:
-        """Give the SIEM so many incidents, one each second or less often."""
+        """Add this many incidents to the SIEM, by default one each second."""
         cases = []
         for _ in range(count):
             cases.append(self.put(**parts))
@@ -184,25 +184,25 @@ class Harness(ABC):
         return cases
 
     def differing(self, what: str, **parts: Any) -> list[Place]:
-        """Return where a record says what `parts` say; skip the rule where it says it nowhere."""
+        """Return the paths of a record that show `parts`; skip the rule if there are none."""
         case = self.case()
         for name, value in parts.items():
             other = replace(case, **{name: value})
             if places := differences(self.render(case), self.render(other)):
                 return places
-        return does_not_apply(f"its records, as the simulator shows them, do not say {what}")
+        return does_not_apply(f"the simulator's records do not show {what}")
 
-    # what rules expect
+    # expectations of rules
 
     def incident(self, case: Case) -> Incident:
-        """Return the incident of a case, as it is stored."""
+        """Return the stored incident of a case."""
         incident = self.store.incidents.get(self.suite.external_id(case))
         if incident is None:
-            raise RuleViolation(f"incident {case.id} never came{self._instead()}")
+            raise RuleViolation(f"incident {case.id} did not arrive{self._instead()}")
         return incident
 
     def expect_all(self, *, but: Case | None = None) -> None:
-        """Return where every incident, but perhaps one, is stored with its latest version."""
+        """Check that every incident, except `but`, is stored in its latest version."""
         missing, stale = [], []
         truth = self.siem.truth()
         if but is not None:
@@ -215,17 +215,18 @@ class Harness(ABC):
                 stale.append(case.id)
         total = len(truth)
         expect(
-            not missing, f"{len(missing)} of {total} incidents never came: {_shorten_list(missing)}"
+            not missing,
+            f"{len(missing)} of {total} incidents did not arrive: {_shorten_list(missing)}",
         )
         expect(
             not stale,
-            f"{len(stale)} of {total} are not their latest version: {_shorten_list(stale)}",
+            f"{len(stale)} of {total} incidents are outdated: {_shorten_list(stale)}",
         )
 
     def _instead(self) -> str:
         if self.store.rejected:
-            return f"; rejected were: {_shorten_list([it.reason for it in self.store.rejected])}"
-        return f"; there are: {_shorten_list(list(self.store.incidents)) or 'none'}"
+            return f"; rejected: {_shorten_list([record.reason for record in self.store.rejected])}"
+        return f"; stored: {_shorten_list(list(self.store.incidents)) or 'none'}"
 
 
 def _shorten_list(names: list[str]) -> str:
@@ -233,26 +234,26 @@ def _shorten_list(names: list[str]) -> str:
 
 
 class Conformance(ABC):
-    """A suite of contract tests; derive from one of its kinds and say which provider is meant."""
+    """Base of conformance suites for providers; derive from one of its subclasses."""
 
     provider: ClassVar[type[Provider]]
     severities: ClassVar[Sequence[Severity]] = tuple(Severity)
-    """The severities that the vendor tells apart."""
+    """The severities that the vendor distinguishes."""
     statuses: ClassVar[Sequence[IncidentStatus]] = tuple(IncidentStatus)
-    """The statuses that the vendor tells apart."""
+    """The statuses that the vendor distinguishes."""
 
     def external_id(self, case: Case) -> str:
-        """Return the `external_id` that the provider gives a case: its id."""
+        """Return the `external_id` that the provider gives a case. Default: its id."""
         return case.id
 
     def is_version(self, incident: Incident, case: Case) -> bool:
-        """Return whether an incident says what this version of a case says: by title and status."""
+        """Return whether an incident represents this version of a case, by title and status."""
         return (incident.title, incident.status) == (case.title, case.status)
 
     def malformed(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a record of which nothing can be understood but, perhaps, of what kind it is."""
+        """Return a record in which nothing but its type can be parsed."""
         return {name: {"unexpected": value} for name, value in record.items()}
 
     @abstractmethod
     def harness(self) -> Harness:
-        """Return where the provider is tried out."""
+        """Return a harness for the provider."""

@@ -24,7 +24,7 @@ _MOST_TRIES = 20
 
 
 class HttpConformance(Conformance):
-    """What the rules of providers of an HTTP API stand on."""
+    """Base of the rules for providers of HTTP APIs."""
 
     simulator: ClassVar[type[Simulator]]
 
@@ -32,34 +32,34 @@ class HttpConformance(Conformance):
     def settings(self, url: str) -> Mapping[str, Any]:
         """Return the settings with which the provider reads the simulator at `url`.
 
-        Secrets are given as text. Leave out what has a default.
+        Give secrets as text. Leave out settings that have a default.
         """
 
     def wrong_settings(self, url: str) -> Mapping[str, Any]:
-        """Return settings with credentials that the simulator does not know.
+        """Return settings with credentials that the simulator does not accept.
 
-        By default, every secret is another. Nothing means that there are no credentials.
+        Default: every secret is replaced. An empty mapping means that there are no credentials.
         """
         given = self.settings(url)
         secret = self.provider.Settings.secret_fields() & given.keys()
         return {**given, **dict.fromkeys(secret, "not-the-right-one")} if secret else {}
 
     def harness(self, *, most_per_page: int | None = None) -> HttpHarness:
-        """Return where the provider is tried out; the vendor's limit of a page may be lowered."""
+        """Return a harness for the provider, with a lower page limit of the vendor if given."""
         return HttpHarness(self, most_per_page)
 
 
 class HttpHarness(Harness):
-    """One try against a simulator."""
+    """One test run against a simulator."""
 
     def __init__(self, suite: HttpConformance, most_per_page: int | None) -> None:
         super().__init__(suite)
         self._suite = suite
-        self.clock.advance(microseconds=123_456)  # vendors' times are seldom whole seconds
+        self.clock.advance(microseconds=123_456)  # vendors' times are rarely whole seconds
         self.alter_answer: Callable[[Json], Json] = lambda content: content
-        """What is done to each answer before it is written as JSON."""
+        """A change that is applied to every response."""
         self.refused: dict[str, int] = {}
-        """The ids that are answered so when one incident is asked for."""
+        """Statuses of incidents that are refused, by id."""
         self.simulator = _is_shown_by(self, suite.simulator, most_per_page)(self.siem)
 
     async def __aenter__(self) -> Self:
@@ -76,25 +76,25 @@ class HttpHarness(Harness):
                 raise RuleViolation(f"{seen}; {words}") from mistake
 
     def settings(self) -> Mapping[str, Any]:
-        """Return the settings of the provider, with a short first fetch for speed."""
+        """Return the provider's settings, with a short first fetch for speed."""
         return self._brief() | dict(self._suite.settings(self.simulator.url))
 
     def wrong_settings(self) -> Mapping[str, Any]:
-        """Return the settings with credentials that are not right; skip where there are none."""
+        """Return settings with wrong credentials; skip the rule if there are none."""
         wrong = self._suite.wrong_settings(self.simulator.url)
-        return wrong or does_not_apply("it has no credentials")
+        return wrong or does_not_apply("the provider has no credentials")
 
     def render(self, case: Case) -> dict[str, Any]:
         """Return the record of a case, as the vendor writes it."""
         return self._suite.simulator.render(self.simulator, case)
 
     async def arrive(self) -> None:
-        """Read when all that there is has settled."""
+        """Read once everything has settled."""
         self.settle()
         await self.reader.read()
 
     async def persist(self) -> None:
-        """Read again and again, as the core does, until a read comes to its end."""
+        """Read repeatedly, as the core does, until a read succeeds."""
         self.settle()
         for _ in range(_MOST_TRIES):
             error = await self.reader.failure()
@@ -104,28 +104,28 @@ class HttpHarness(Harness):
         raise RuleViolation(f"{_MOST_TRIES} reads failed, the last with {error!r}")
 
     def limit_pages(self, most: int) -> None:
-        """Have the SIEM list so many incidents on a page at most."""
+        """Set the SIEM's page limit."""
         type(self.simulator).most_per_page = most
 
     async def hang_up(self) -> None:
-        """Have the SIEM be away, until `simulator.listen`."""
-        await self.http.close()  # a server that ends waits for idle connections
+        """Make the SIEM unreachable until `simulator.listen`."""
+        await self.http.close()  # server shutdown waits for idle connections
         await self.simulator.hang_up()
 
     def settle(self) -> None:
-        """Let so much time pass that what changed by now is read."""
+        """Advance the clock until all changes so far are read."""
         delay: timedelta = getattr(self.provider.settings, "settle_delay", timedelta(0))
         self.clock.advance(seconds=(delay + _MINUTE).total_seconds())
 
     def wait_out(self, error: Exception) -> None:
-        """Let as much time pass as the core does after this failure; raise what is a bug."""
+        """Advance the clock by as much as the core waits after this failure; raise other errors."""
         if not isinstance(error, PluginFailure):
             raise error
         after = error.after if isinstance(error, TryLater) else None
         self.clock.advance(seconds=(after or _MINUTE).total_seconds())
 
     def setting(self, name: str) -> timedelta:
-        """Return a length of time that the operator sets; skip the rule where there is none."""
+        """Return a duration that the operator sets; skip the rule if there is none."""
         value = getattr(self.provider.settings, name, None)
         return value if isinstance(value, timedelta) else does_not_apply(f"no setting `{name}`")
 
@@ -135,22 +135,22 @@ class HttpHarness(Harness):
 
 
 def _is_shown_by(
-    lab: HttpHarness, kind: type[Simulator], most_per_page: int | None
+    harness: HttpHarness, kind: type[Simulator], most_per_page: int | None
 ) -> type[Simulator]:
-    """Return the simulator with its records altered as the lab says, in any JSON there is."""
+    """Return the simulator class with records altered by the harness, in any JSON."""
 
     def to_json(content: Any, status: int = 200) -> web.Response:
-        body = json.dumps(lab.alter_answer(content)).encode()  # which can write half a character
+        body = json.dumps(harness.alter_answer(content)).encode()  # can write a lone surrogate
         return web.Response(body=body, status=status, content_type="application/json")
 
     def get(simulator: Simulator, identifier: str) -> Case:
-        if identifier in lab.refused:
-            raise ErrorResponse(lab.refused[identifier], "this one is not shown")
+        if identifier in harness.refused:
+            raise ErrorResponse(harness.refused[identifier], "this incident is restricted")
         return kind.get(simulator, identifier)
 
     members: dict[str, Any] = {
         "get": get,
-        "show": lambda _, case: lab.show(case),
+        "show": lambda _, case: harness.show(case),
         "json": staticmethod(to_json),
     }
     if most_per_page is not None:

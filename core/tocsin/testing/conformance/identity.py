@@ -10,54 +10,56 @@ from tocsin.testing.siem import Case
 
 
 class IdentityRules(Conformance):
-    """How a provider tells incidents from their versions."""
+    """Rules for incidents and their versions."""
 
     @rule
     async def test_an_incident_keeps_its_id(self) -> None:
-        """A new version of an incident has the same `external_id`, whatever of it has changed.
+        """A new version of an incident has the same `external_id`, whatever changed.
 
-        An identity made of what changes makes a new incident, and a new alert, of every update.
+        An id derived from mutable fields creates a new incident and a new alert for every update.
         """
-        async with self.harness() as lab:
-            case = lab.put()
-            await lab.arrive()
-            _change_everything(lab, case)
-            await lab.arrive()
-            names = list(lab.store.incidents)
-            expect(names == [self.external_id(case)], f"one incident is {names}")
+        async with self.harness() as harness:
+            case = harness.put()
+            await harness.arrive()
+            _change_everything(harness, case)
+            await harness.arrive()
+            names = list(harness.store.incidents)
+            expect(names == [self.external_id(case)], f"one incident became {names}")
 
     @rule
     async def test_what_happened_first_stays(self) -> None:
         """A new version of an incident has the same `occurred_at`.
 
-        It says when it began, and reports of a period would count it twice.
+        It marks the start of the incident. Otherwise reports of two periods would count it.
         """
-        async with self.harness() as lab:
-            case = lab.put()
-            await lab.arrive()
-            _change_everything(lab, case)
-            await lab.arrive()
-            times = sorted(it.occurred_at for it in lab.store.delivered)
+        async with self.harness() as harness:
+            case = harness.put()
+            await harness.arrive()
+            _change_everything(harness, case)
+            await harness.arrive()
+            times = sorted(incident.occurred_at for incident in harness.store.delivered)
             expect(times[-1] - times[0] < PRECISION, f"{times[0]} and {times[-1]}")
 
     @rule
     async def test_alike_incidents_stay_apart(self) -> None:
-        """Two incidents that differ in nothing but their id are two.
+        """Two incidents that differ only in their id stay separate.
 
-        An identity made of titles and times loses one of them.
+        An id derived from title and time loses one of them.
         """
-        async with self.harness() as lab:
-            one = lab.put(title="Malware found")
-            other = lab.put(title="Malware found", entities=one.entities)
+        async with self.harness() as harness:
+            one = harness.put(title="Malware found")
+            other = harness.put(title="Malware found", entities=one.entities)
             if self.external_id(one) == self.external_id(other):
-                does_not_apply("its records have no id of their own")
-            await lab.arrive()
-            expect(lab.incident(one) is not lab.incident(other), "they are one")
+                does_not_apply("the records have no id")
+            await harness.arrive()
+            expect(
+                harness.incident(one) is not harness.incident(other), "the incidents are identical"
+            )
 
 
-def _change_everything(lab: Harness, case: Case) -> Case:
-    """Give the SIEM a version with everything new but the id and the beginning."""
-    return lab.change(
+def _change_everything(harness: Harness, case: Case) -> Case:
+    """Add a version in which everything but the id and the start is new."""
+    return harness.change(
         case,
         title=f"{case.title}, again",
         description="More is known.",

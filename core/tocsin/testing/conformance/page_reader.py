@@ -17,7 +17,7 @@ from tocsin.model import Covered, Incident, Page, Received, Rejected, Window
 from tocsin.testing.conformance.rules import RuleViolation, catch_failure
 
 MOST_PAGES = 1_000
-"""So many pages of one read are taken for one that never ends."""
+"""The number of pages at which a read counts as endless."""
 
 Position = dict[str, Any]
 Action = Callable[[], object]
@@ -30,15 +30,15 @@ def _nothing() -> None:
 
 @dataclass(slots=True)
 class ReaderStore:
-    """What is stored of a provider: the positions, and what its pages brought."""
+    """Stored data of a provider: positions, pages and incidents."""
 
     positions: dict[str, bytes] = field(default_factory=dict)
     pages: list[Received] = field(default_factory=list)
     incidents: dict[str, Incident] = field(default_factory=dict)
-    """By `external_id`, folded as the core does."""
+    """Incidents by `external_id`, merged as the core does."""
 
     def position(self, stream: str) -> Position | None:
-        """Return where the stream was read up to, None before its first page."""
+        """Return the stored position of a stream, None before its first page."""
         kept = self.positions.get(stream)
         return None if kept is None else orjson.loads(kept)
 
@@ -48,33 +48,31 @@ class ReaderStore:
         self.add(page)
 
     def add(self, received: Received) -> None:
-        """Store what came."""
+        """Store received incidents."""
         self.pages.append(received)
         for version in received.incidents:
-            name = str(
-                version.external_id
-            )  # whatever it is: a rule of its own says that it is text
+            name = str(version.external_id)  # of any type: another rule checks that it is text
             known = self.incidents.get(name)
             self.incidents[name] = version if known is None else combine_versions(known, version)
 
     @property
     def delivered(self) -> list[Incident]:
-        """Every version that came, in order."""
+        """Every version that arrived, in order."""
         return [version for page in self.pages for version in page.incidents]
 
     @property
     def rejected(self) -> list[Rejected]:
-        """Every record that was kept aside, in order."""
+        """Every rejected record, in order."""
         return [rejected for page in self.pages for rejected in page.rejected]
 
     @property
     def covered(self) -> list[Covered]:
-        """Every stretch that a page accounts for, in order."""
+        """Every interval that a page accounts for, in order."""
         return [stretch for page in self.pages for stretch in page.covered]
 
     @property
     def lost(self) -> list[Covered]:
-        """The stretches that could not be read."""
+        """The intervals that could not be read."""
         return [stretch for stretch in self.covered if stretch.lost]
 
 
@@ -92,7 +90,7 @@ class PageReader:
         streams: Sequence[str] | None = None,
         after_each: Action = _nothing,
     ) -> int:
-        """Read every stream to its end, or so many pages in all, and return how many there were.
+        """Read every stream to its end, or at most this many pages, and return the number of pages.
 
         Raises what the provider raises.
         """
@@ -100,11 +98,11 @@ class PageReader:
         return await self._take(partial(self._pages, until), most, streams, after_each)
 
     async def fill(self, window: Window, most: int | None = None) -> int:
-        """Backfill a window of every stream, or so many pages, and return how many there were."""
+        """Backfill a window, or at most this many pages, and return the number of pages."""
         return await self._take(partial(self._past, window), most)
 
     async def peek(self) -> list[Page]:
-        """Return the pages of a read to the end, of which nothing is stored."""
+        """Return the pages of a complete read without storing them."""
         until, found = self.provider.tools.clock.now(), list[Page]()
         for stream in self.provider.streams():
             async with aclosing(self._pages(until, stream)) as pages:
@@ -112,7 +110,7 @@ class PageReader:
         return found
 
     async def failure(self) -> Exception | None:
-        """Return what a read raised, None where it came to its end."""
+        """Return the exception that a read raises, None if it succeeds."""
         return await catch_failure(self.read())
 
     async def _take(
@@ -141,17 +139,17 @@ class PageReader:
 
 
 async def _bounded(pages: AsyncGenerator[Page, None]) -> AsyncGenerator[Page, None]:
-    """Yield the pages, and give up on what never ends."""
+    """Yield the pages; fail when there are too many."""
     count = 0
     async for page in pages:
         yield page
         count += 1
         if count >= MOST_PAGES:
-            raise RuleViolation(f"the read went on after {MOST_PAGES:,} pages")
+            raise RuleViolation(f"the read did not end after {MOST_PAGES:,} pages")
 
 
 def round_trip_json(position: Mapping[str, Any]) -> bytes:
-    """Return a position as it is kept."""
+    """Return a position as stored JSON."""
     try:
         return orjson.dumps(position, option=orjson.OPT_PASSTHROUGH_DATETIME)
     except TypeError as error:

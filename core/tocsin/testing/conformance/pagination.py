@@ -15,222 +15,220 @@ from tocsin.testing.siem import Case
 
 PAGE = 3
 SPREAD = timedelta(minutes=4)
-"""So far apart that an overlap does not make good what a page has missed."""
+"""Far enough apart that an overlap does not hide what a page misses."""
 _MOST_REQUESTS = 100
 _MANY_PAGES = 12
 
 
 class PaginationRules(HttpConformance):
-    """How a list of several pages is read."""
+    """Rules for lists of several pages."""
 
     @rule
     async def test_every_page_is_read(self) -> None:
-        """What is on the second page and on the last arrives.
+        """Incidents on every page arrive, including the second and the last.
 
-        A backlog after a night of silence has hundreds of pages.
+        After an outage, the backlog has hundreds of pages.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
-            lab.put_many(_MANY_PAGES * PAGE + 1)
-            await lab.arrive()
-            lab.expect_all()
+        async with self.harness(most_per_page=PAGE) as harness:
+            harness.put_many(_MANY_PAGES * PAGE + 1)
+            await harness.arrive()
+            harness.expect_all()
 
     @rule
     async def test_a_short_page_is_not_the_last(self) -> None:
-        """A page with fewer records than the one before is not the last, unless the SIEM says so.
+        """A page with fewer records than before is not the last, unless the SIEM says so.
 
-        SIEMs filter after they have cut the page, and lower their limits when they are busy.
+        SIEMs filter after they cut pages, and reduce their limits under load.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
-            lab.put_many(4 * PAGE)
-            lab.settle()
+        async with self.harness(most_per_page=PAGE) as harness:
+            harness.put_many(4 * PAGE)
+            harness.settle()
 
             def limit() -> None:
-                lab.limit_pages(1 if len(lab.store.incidents) == PAGE else PAGE)
+                harness.limit_pages(1 if len(harness.store.incidents) == PAGE else PAGE)
 
-            await lab.reader.read(after_each=limit)
-            lab.expect_all()
+            await harness.reader.read(after_each=limit)
+            harness.expect_all()
 
     @rule
     async def test_a_page_that_brings_nothing_is_not_the_last(self) -> None:
-        """A page of which every record is rejected is not the last.
+        """A page on which every record is rejected is not the last.
 
-        Whoever counts what is left of a page stops there, and loses all that comes behind it.
+        Counting the accepted records would end the read there and lose the rest.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
-            lab.put_many(PAGE)
-            lab.put_many(PAGE, malformed=True)
-            lab.put_many(PAGE)
-            await lab.arrive()
-            lab.expect_all()
+        async with self.harness(most_per_page=PAGE) as harness:
+            harness.put_many(PAGE)
+            harness.put_many(PAGE, malformed=True)
+            harness.put_many(PAGE)
+            await harness.arrive()
+            harness.expect_all()
 
     @rule
     async def test_one_moment_may_have_several_pages(self) -> None:
-        """What changed at one and the same moment arrives, be it on several pages.
+        """Incidents that changed at the same time arrive, even across several pages.
 
-        A rule that fires for a whole network stamps hundreds of incidents alike, and a time alone
-        does not tell which of them were read.
+        One rule can create hundreds of incidents with the same timestamp. A time alone is no
+        position.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as harness:
             for _ in range(3 * PAGE + 1):
-                lab.put()
-            await lab.arrive()
-            lab.expect_all()
+                harness.put()
+            await harness.arrive()
+            harness.expect_all()
 
     @rule
     async def test_numbers_need_not_be_in_the_order_of_time(self) -> None:
-        """An incident arrives though its number is lower than those that were read before.
+        """An incident arrives even if its number is lower than earlier ones.
 
-        SIEMs give out numbers in blocks, and by several machines: numbers are no position.
+        SIEMs assign numbers in blocks, on several servers. A number is no position.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
+        async with self.harness(most_per_page=PAGE) as harness:
             for number in (2000, 1998, 1999, 1500, 2001, 17):
-                lab.put(number=number)
-                lab.clock.advance(minutes=1)
-            await lab.arrive()
-            lab.put(number=16)
-            await lab.arrive()
-            lab.expect_all()
+                harness.put(number=number)
+                harness.clock.advance(minutes=1)
+            await harness.arrive()
+            harness.put(number=16)
+            await harness.arrive()
+            harness.expect_all()
 
     @rule
     async def test_what_changes_while_pages_are_read_arrives(self) -> None:
-        """An incident that changes while the pages are read arrives with its latest version.
+        """An incident that changes during pagination arrives in its latest version.
 
-        It leaves its place in the list: read once with the old words, or not at all, it stays so.
+        It moves within the list, and could be read in its old version or not at all.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
-            cases = lab.put_many(3 * PAGE)
-            await _read_while(lab, lambda: _change(lab, cases[-1]))
-            lab.incident(cases[-1])
-            lab.expect_all()
+        async with self.harness(most_per_page=PAGE) as harness:
+            cases = harness.put_many(3 * PAGE)
+            await _read_while(harness, lambda: _change(harness, cases[-1]))
+            harness.incident(cases[-1])
+            harness.expect_all()
 
     @rule
     async def test_what_moves_behind_a_page_shifts_nothing(self) -> None:
-        """When incidents that were read change while the next page is asked for, none is skipped.
+        """If incidents that were read change before the next page is requested, none is skipped.
 
-        They leave the list, all behind them moves up, and an offset then points too far.
+        They leave the list, the rest moves up, and an offset then skips records.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
-            cases = lab.put_many(4 * PAGE, every=SPREAD)
-            await _read_while(lab, lambda: _change(lab, *cases[:2]))
+        async with self.harness(most_per_page=PAGE) as harness:
+            cases = harness.put_many(4 * PAGE, every=SPREAD)
+            await _read_while(harness, lambda: _change(harness, *cases[:2]))
             for case in cases[PAGE:]:
-                lab.incident(case)
+                harness.incident(case)
 
     @rule
     async def test_a_read_ends_though_the_siem_never_rests(self) -> None:
-        """A read ends though something new happens with each request.
+        """A read ends even if new incidents appear with each request.
 
-        The end of what is asked for stays where it was when the read began; otherwise one busy
-        stream is read for ever, and nothing else is.
+        The end of the window is fixed when the read starts. Otherwise a busy stream never finishes.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
-            lab.put_many(2 * PAGE)
-            lab.settle()
+        async with self.harness(most_per_page=PAGE) as harness:
+            harness.put_many(2 * PAGE)
+            harness.settle()
 
             def happen() -> None:
-                lab.clock.advance(minutes=1)
-                lab.put_many(PAGE)
+                harness.clock.advance(minutes=1)
+                harness.put_many(PAGE)
 
-            lab.simulator.before_each = happen
-            already = lab.http.count
-            await lab.reader.read(after_each=lambda: _expect_few(lab, already))
+            harness.simulator.before_each = happen
+            already = harness.http.count
+            await harness.reader.read(after_each=lambda: _expect_few(harness, already))
 
     @rule
     async def test_the_same_page_again_ends_the_read(self) -> None:
-        """A page that leads to itself ends the read with an error, and is recovered from.
+        """A page that links to itself ends the read with an error, and reading recovers.
 
-        A SIEM that did so has cost its users hundreds of thousands of requests a day.
+        A SIEM with this fault has cost users hundreds of thousands of requests a day.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
-            lab.put_many(3 * PAGE)
-            lab.settle()
-            lab.simulator.fail(Fault.REPEATED_PAGE, times=_MOST_REQUESTS)
-            already = lab.http.count
-            error = await lab.reader.failure()
-            if lab.simulator.faults_left == _MOST_REQUESTS:
-                does_not_apply("it does not page by tokens")
-            _expect_few(lab, already)
+        async with self.harness(most_per_page=PAGE) as harness:
+            harness.put_many(3 * PAGE)
+            harness.settle()
+            harness.simulator.fail(Fault.REPEATED_PAGE, times=_MOST_REQUESTS)
+            already = harness.http.count
+            error = await harness.reader.failure()
+            if harness.simulator.faults_left == _MOST_REQUESTS:
+                does_not_apply("the provider does not use page tokens")
+            _expect_few(harness, already)
             expect_failure(error, PluginFailure)
-            lab.simulator.recover()
-            await lab.persist()
-            lab.expect_all()
+            harness.simulator.recover()
+            await harness.persist()
+            harness.expect_all()
 
     @rule
     async def test_a_missing_page_token_is_not_the_end(self) -> None:
-        """An answer without the member that leads to the next page raises, and nothing is missed.
+        """A response without the member that leads to the next page raises, and nothing is lost.
 
-        A vendor who renames it would otherwise cut every list after its first page.
+        If the vendor renames it, every list would end after its first page.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
-            member = await _find_next_page_member(lab)
-            lab.put_many(3 * PAGE, every=SPREAD)
-            lab.settle()
-            as_it_was = lab.alter_answer
-            lab.alter_answer = _renamed(member)
-            expect_failure(await lab.reader.failure(), PluginFailure)
-            lab.alter_answer = as_it_was
-            await lab.persist()
-            lab.expect_all()
+        async with self.harness(most_per_page=PAGE) as harness:
+            member = await _find_next_page_member(harness)
+            harness.put_many(3 * PAGE, every=SPREAD)
+            harness.settle()
+            as_it_was = harness.alter_answer
+            harness.alter_answer = _renamed(member)
+            expect_failure(await harness.reader.failure(), PluginFailure)
+            harness.alter_answer = as_it_was
+            await harness.persist()
+            harness.expect_all()
 
     @rule
     async def test_an_expired_page_token_loses_nothing(self) -> None:
-        """Reading goes on where the page token that was stored has expired.
+        """Reading continues after a stored page token has expired.
 
-        They live for minutes. After a pause longer than that the window is read anew; or it would
-        fail the same way for ever.
+        Tokens live for minutes. After a longer pause, the window must be read again.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
-            lab.put_many(4 * PAGE, every=SPREAD)
-            await _stop_within(lab)
-            lab.clock.advance(seconds=2 * lab.simulator.page_token_lifetime.total_seconds())
-            await lab.restart()
-            await lab.persist()
-            lab.expect_all()
+        async with self.harness(most_per_page=PAGE) as harness:
+            harness.put_many(4 * PAGE, every=SPREAD)
+            await _stop_within(harness)
+            harness.clock.advance(seconds=2 * harness.simulator.page_token_lifetime.total_seconds())
+            await harness.restart()
+            await harness.persist()
+            harness.expect_all()
 
     @rule
     async def test_an_error_on_a_later_page_holds_the_position(self) -> None:
-        """An error on a page ends the read there, and the next one goes on from there.
+        """An error on a page ends the read there, and the next read continues from there.
 
-        Passing over the page, or calling the window done, loses what is on it and behind it.
+        Skipping the page, or ending the window, loses incidents.
         """
         for fault in (Fault.UNAVAILABLE, Fault.THROTTLED):
-            async with self.harness(most_per_page=PAGE) as lab:
-                lab.put_many(3 * PAGE, every=SPREAD)
-                await _stop_within(lab)
-                lab.simulator.fail(fault, times=_MOST_REQUESTS)
-                expect_failure(await lab.reader.failure(), PluginFailure)
-                lab.simulator.recover()
-                await lab.persist()
-                lab.expect_all()
+            async with self.harness(most_per_page=PAGE) as harness:
+                harness.put_many(3 * PAGE, every=SPREAD)
+                await _stop_within(harness)
+                harness.simulator.fail(fault, times=_MOST_REQUESTS)
+                expect_failure(await harness.reader.failure(), PluginFailure)
+                harness.simulator.recover()
+                await harness.persist()
+                harness.expect_all()
 
 
-async def _find_next_page_member(lab: HttpHarness) -> Path:
-    """Return where the vendor writes the next page's token; skip where it need not be written."""
+async def _find_next_page_member(harness: HttpHarness) -> Path:
+    """Return the path of the next page token in a response; skip the rule if there is none."""
     answers: list[Json] = []
 
     def keep(content: Json) -> Json:
         answers.append(content)
         return content
 
-    as_it_was, lab.alter_answer = lab.alter_answer, keep
-    lab.put_many(2 * PAGE)
-    await lab.arrive()
-    lab.alter_answer = as_it_was
+    as_it_was, harness.alter_answer = harness.alter_answer, keep
+    harness.put_many(2 * PAGE)
+    await harness.arrive()
+    harness.alter_answer = as_it_was
     for answer in answers:
         for *way, name in iter_paths(answer):
             holder = value_at(answer, tuple(way))
-            if isinstance(holder[name], str) and lab.simulator.has_page_token(holder[name]):
+            if isinstance(holder[name], str) and harness.simulator.has_page_token(holder[name]):
                 others = (value_at(answer, tuple(way)) for answer in answers)
                 _expect_always(name, holder, others)
                 return (*way, name)
-    return does_not_apply("it does not page by tokens")
+    return does_not_apply("the provider does not use page tokens")
 
 
 def _expect_always(name: str | int, holder: dict[str, Json], others: Iterable[Json]) -> None:
-    """Skip the rule where the SIEM leaves out a member, namely on the last page."""
+    """Skip the rule if the SIEM omits a member, for example on the last page."""
     rest = holder.keys() - {name}
     alike = (other for other in others if isinstance(other, dict) and other.keys() >= rest)
-    if not all(name in it for it in alike):
-        does_not_apply(f"the simulator leaves out `{name}` on the last page")
+    if not all(name in other for other in alike):
+        does_not_apply(f"the simulator omits `{name}` on the last page")
 
 
 def _renamed(path: Path) -> Callable[[Json], Json]:
@@ -245,34 +243,34 @@ def _renamed(path: Path) -> Callable[[Json], Json]:
     return change
 
 
-async def _read_while(lab: HttpHarness, action: Callable[[], None]) -> None:
-    """Read to the end, with something happening behind the first page that brings anything."""
+async def _read_while(harness: HttpHarness, action: Callable[[], None]) -> None:
+    """Read to the end, and run an action after the first page with incidents."""
     waiting = [action]
 
     def act_once() -> None:
-        if lab.store.incidents and waiting:
+        if harness.store.incidents and waiting:
             waiting.pop()()
 
-    lab.settle()
-    await lab.reader.read(after_each=act_once)
-    await lab.arrive()
+    harness.settle()
+    await harness.reader.read(after_each=act_once)
+    await harness.arrive()
 
 
-def _change(lab: HttpHarness, *cases: Case) -> None:
+def _change(harness: HttpHarness, *cases: Case) -> None:
     for case in cases:
-        lab.change(case, title="New title")
+        harness.change(case, title="New title")
 
 
-async def _stop_within(lab: HttpHarness) -> None:
-    """Read until there is something of the list, but not all of it."""
-    lab.settle()
+async def _stop_within(harness: HttpHarness) -> None:
+    """Read until a part of the list has arrived."""
+    harness.settle()
     for _ in range(_MANY_PAGES):
-        await lab.reader.read(1)
-        if lab.store.incidents:
+        await harness.reader.read(1)
+        if harness.store.incidents:
             return
-    expect(kept=False, seen=f"nothing came of {_MANY_PAGES} pages")
+    expect(kept=False, seen=f"no incident on {_MANY_PAGES} pages")
 
 
-def _expect_few(lab: HttpHarness, already: int) -> None:
-    count = lab.http.count - already
+def _expect_few(harness: HttpHarness, already: int) -> None:
+    count = harness.http.count - already
     expect(count <= _MOST_REQUESTS, f"{count} requests within one read")

@@ -23,7 +23,7 @@ SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 
 
 class PushConformance(Conformance):
-    """What the rules of providers that are sent to stand on."""
+    """Base of the rules for providers that receive pushed requests."""
 
     batches: ClassVar[bool] = True
     """Whether one request may hold several records."""
@@ -33,20 +33,20 @@ class PushConformance(Conformance):
         """Return the record of a case, as the sender sends it."""
 
     def body(self, *records: dict[str, Any]) -> bytes:
-        """Return the body of a request that holds these records: a JSON list of them."""
+        """Return the body of a request with these records. Default: a JSON list."""
         return json.dumps(records).encode()
 
     def settings(self) -> Mapping[str, Any]:
-        """Return the settings of the provider: a token, and a secret to sign with."""
+        """Return the settings of the provider: a token, and a signing secret."""
         return {"token": TOKEN, "secret": SECRET}
 
     def harness(self) -> PushHarness:
-        """Return where the provider is tried out."""
+        """Return a harness for the provider."""
         return PushHarness(self)
 
 
 class PushHarness(Harness):
-    """One try; what is put waits, and is sent when it is to arrive."""
+    """One test run; versions are queued, and sent by `arrive`."""
 
     def __init__(self, suite: PushConformance) -> None:
         super().__init__(suite)
@@ -62,15 +62,15 @@ class PushHarness(Harness):
         return self._suite.record(case)
 
     def keep(self, case: Case) -> Case:
-        """Have the sender send a version of an incident, once it is to arrive."""
+        """Queue a version of an incident for sending."""
         kept = super().keep(case)
         self._waiting.append(kept)
         return kept
 
     async def arrive(self) -> None:
-        """Have the provider receive what waits, a request for each version.
+        """Send each queued version in a request of its own.
 
-        What it refuses counts as rejected: the sender is told.
+        A refused request counts as rejected, because the sender receives an error.
         """
         while self._waiting:
             body = self._suite.body(self.show(self._waiting.pop(0)))
@@ -81,16 +81,17 @@ class PushHarness(Harness):
                 self.store.add(Received(rejected=(told,)))
 
     async def receive(self, body: bytes, **fields: str) -> Received:
-        """Return what the provider makes of a request; with a token, unless other fields are given.
+        """Return what the provider makes of a request; with a token, unless other headers are
+        given.
 
-        The names of the fields are written with underscores.
+        Header names are written with underscores.
         """
         given = {name.replace("_", "-"): value for name, value in fields.items()}
         shown = CIMultiDict(given or {"Authorization": f"Bearer {TOKEN}"})
         return await self.provider.receive(PushRequest(headers=CIMultiDictProxy(shown), body=body))
 
     def signed(self, body: bytes) -> dict[str, str]:
-        """Return the fields of a body that is signed at this moment, by Standard Webhooks 1.0.0."""
+        """Return the headers of a body that is signed now, by Standard Webhooks 1.0.0."""
         at = str(int(self.clock.now().timestamp()))
         content = f"msg_1.{at}.".encode() + body
         key = base64.b64decode(SECRET.removeprefix("whsec_"))

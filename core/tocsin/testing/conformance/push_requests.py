@@ -21,160 +21,159 @@ _UNREADABLE = (
 
 
 class PushRequestRules(PushConformance):
-    """What a provider that is sent to does with a request."""
+    """Rules for pushed requests."""
 
     @rule
     async def test_a_token_opens(self) -> None:
-        """A request that shows the token is taken, as `Bearer` or as the password of `Basic`.
+        """A request with the token is accepted, as `Bearer` or as the password of `Basic`.
 
-        Most senders can do nothing but set a header, and some only ask for a password.
+        Most senders can only set a header, and some only ask for a password.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             basic = base64.b64encode(f"sender:{TOKEN}".encode()).decode()
             for shown in (f"Bearer {TOKEN}", f"bearer {TOKEN}", f"Basic {basic}"):
-                received = await lab.receive(_one(self, lab), Authorization=shown)
+                received = await harness.receive(_one(self, harness), Authorization=shown)
                 expect(len(received.incidents) == 1, f"{received}")
 
     @rule
     async def test_a_wrong_token_is_refused(self) -> None:
-        """A request with another token, or without one, raises `CredentialsRefused`.
+        """A request with a wrong token, or without one, raises `CredentialsRefused`.
 
-        Anyone could invent incidents, or bury the real ones among them.
+        Otherwise anyone could forge incidents, or hide real ones among them.
         """
-        async with self.harness() as lab:
-            body = _one(self, lab)
+        async with self.harness() as harness:
+            body = _one(self, harness)
             for shown in ("", "Bearer", "Bearer ", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}"):
-                await _expect_refused(lab, body, Authorization=shown)
+                await _expect_refused(harness, body, Authorization=shown)
 
     @rule
     async def test_a_signature_opens(self) -> None:
-        """A request that is signed as Standard Webhooks have it is taken.
+        """A request with a Standard Webhooks signature is accepted.
 
-        A signature proves the body as well, and shows no secret on the way.
+        A signature also protects the body, and sends no secret.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             self._signs()
-            body = _one(self, lab)
-            received = await lab.receive(body, **lab.signed(body))
+            body = _one(self, harness)
+            received = await harness.receive(body, **harness.signed(body))
             expect(len(received.incidents) == 1, f"{received}")
 
     @rule
     async def test_a_body_that_was_changed_is_refused(self) -> None:
         """A signature of another body raises `CredentialsRefused`.
 
-        Whoever is in between could write what they like.
+        Otherwise an intermediary could change the body.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             self._signs()
-            signed = lab.signed(_one(self, lab))
-            await _expect_refused(lab, _one(self, lab), **signed)
+            signed = harness.signed(_one(self, harness))
+            await _expect_refused(harness, _one(self, harness), **signed)
 
     @rule
     async def test_an_old_signature_is_refused(self) -> None:
-        """A signature of ten minutes ago, or ahead, raises `CredentialsRefused`.
+        """A signature that is ten minutes old, or ahead of time, raises `CredentialsRefused`.
 
-        A request that someone has recorded could be sent again at any time.
+        Otherwise a recorded request could be replayed at any time.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             self._signs()
-            body = _one(self, lab)
-            signed = lab.signed(body)
+            body = _one(self, harness)
+            signed = harness.signed(body)
             for minutes in (10, -20):
-                lab.clock.advance(minutes=minutes)
-                await _expect_refused(lab, body, **signed)
+                harness.clock.advance(minutes=minutes)
+                await _expect_refused(harness, body, **signed)
 
     @rule
     async def test_a_body_that_is_nothing_is_refused(self) -> None:
-        """A body that cannot be understood raises `Refused`, whatever it is.
+        """A body that cannot be parsed raises `Refused`.
 
-        The sender is to be told: what was answered with success is never sent again.
+        The sender must receive an error, because it never repeats a successful request.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             for body in _UNREADABLE:
                 try:
-                    received = await lab.receive(body)
+                    received = await harness.receive(body)
                 except Refused:
                     continue
                 except Exception as error:  # noqa: BLE001 - it is what the rule is about
                     expect(kept=False, seen=f"{describe_error(error)} for {body[:20]!r}")
-                expect(received.rejected, f"{body[:20]!r} was taken, and nothing came of it")
+                expect(
+                    received.rejected,
+                    f"{body[:20]!r} was accepted without an incident or a rejected record",
+                )
 
     @rule
     async def test_a_request_that_comes_twice_is_one(self) -> None:
-        """The same request again has the same `external_id`.
+        """A repeated request has the same `external_id`.
 
-        Senders repeat what was not answered in time.
+        Senders repeat requests that time out.
         """
-        async with self.harness() as lab:
-            body = _one(self, lab)
+        async with self.harness() as harness:
+            body = _one(self, harness)
             for _ in range(2):
-                lab.store.add(await lab.receive(body))
-                lab.clock.advance(minutes=1)
-            names = list(lab.store.incidents)
-            expect(len(names) == 1, f"one request is {names}")
+                harness.store.add(await harness.receive(body))
+                harness.clock.advance(minutes=1)
+            names = list(harness.store.incidents)
+            expect(len(names) == 1, f"one request became {names}")
 
     @rule
     async def test_a_bad_record_leaves_the_others(self) -> None:
-        """Of several records in a request, one that cannot be understood is rejected alone.
+        """A malformed record is rejected without affecting others in the same request.
 
-        To refuse them all makes the sender send them all again, for ever.
+        If the whole request failed, the sender would repeat it forever.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             if not self.batches:
-                does_not_apply("a request holds one record")
-            cases = [lab.case(), lab.case(malformed=True), lab.case()]
-            received = await lab.receive(self.body(*map(lab.show, cases)))
-            seen = (
-                f"{len(received.incidents)} were read of 2, {len(received.rejected)} rejected of 1"
-            )
+                does_not_apply("a request holds only one record")
+            cases = [harness.case(), harness.case(malformed=True), harness.case()]
+            received = await harness.receive(self.body(*map(harness.show, cases)))
+            seen = f"{len(received.incidents)} of 2 read, {len(received.rejected)} of 1 rejected"
             expect((len(received.incidents), len(received.rejected)) == (2, 1), seen)
 
     @rule
     async def test_no_secret_is_told(self) -> None:
-        """No token or secret stands in an error or a log.
+        """No token or secret appears in errors or logs.
 
-        Both are shown to people, and kept.
+        Both are shown to people and stored.
         """
-        async with self.harness() as lab:
-            body, told = _one(self, lab), list[str]()
-            guesses = ({"Authorization": f"Bearer {TOKEN[:-1]}"}, lab.signed(b"another body"))
+        async with self.harness() as harness:
+            body, told = _one(self, harness), list[str]()
+            guesses = ({"Authorization": f"Bearer {TOKEN[:-1]}"}, harness.signed(b"another body"))
             for fields in guesses:
-                told.append(describe_error(await _error(lab, body, **fields)))
-            told += [describe_error(await _error(lab, b"{")), *map(str, lab.logged.entries)]
+                told.append(describe_error(await _error(harness, body, **fields)))
+            told += [describe_error(await _error(harness, b"{")), *map(str, harness.logged.entries)]
             secrets = (TOKEN, TOKEN[:-1], SECRET)
             places = [text for text in told if any(secret in text for secret in secrets)]
             expect(not places, f"{places}")
 
     @rule
     async def test_check_says_that_all_is_well(self) -> None:
-        """`check` names no problem where there is none.
+        """`check` reports no problem if there is none.
 
-        An operator who is told of one looks for it.
+        Operators investigate every reported problem.
         """
-        async with self.harness() as lab:
-            problems = (await lab.provider.check()).problems
+        async with self.harness() as harness:
+            problems = (await harness.provider.check()).problems
             expect(not problems, f"problems: {problems}")
 
     def _signs(self) -> None:
         if "secret" not in self.provider.Settings.model_fields:
-            does_not_apply("it has no setting `secret`")
+            does_not_apply("the provider has no setting `secret`")
 
 
-def _one(suite: PushConformance, lab: PushHarness) -> bytes:
-    return suite.body(lab.show(lab.case()))
+def _one(suite: PushConformance, harness: PushHarness) -> bytes:
+    return suite.body(harness.show(harness.case()))
 
 
-async def _error(lab: PushHarness, body: bytes, **fields: str) -> Exception | None:
+async def _error(harness: PushHarness, body: bytes, **fields: str) -> Exception | None:
     try:
-        await lab.receive(body, **fields)
+        await harness.receive(body, **fields)
     except Exception as error:  # noqa: BLE001 - it is what the rules are about
         return error
     return None
 
 
-async def _expect_refused(lab: PushHarness, body: bytes, **fields: str) -> None:
-    error = await _error(lab, body, **fields)
-    seen = (
-        f"{describe_error(error)} for {sorted(fields)}, where CredentialsRefused was to be raised"
-    )
+async def _expect_refused(harness: PushHarness, body: bytes, **fields: str) -> None:
+    error = await _error(harness, body, **fields)
+    seen = f"{describe_error(error)} for {sorted(fields)}, expected CredentialsRefused"
     expect(isinstance(error, CredentialsRefused), seen)

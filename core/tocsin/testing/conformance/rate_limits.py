@@ -22,35 +22,35 @@ _FAULTS = (Fault.ERROR, Fault.UNAUTHORIZED, Fault.UNAUTHORIZED, Fault.CUT, Fault
 
 
 class RateLimitRules(HttpConformance):
-    """How a provider behaves towards its SIEM and its operator."""
+    """Rules for a provider's use of the SIEM, the network and secrets."""
 
     @rule
     async def test_an_idle_read_makes_few_requests(self) -> None:
-        """A read that finds nothing new makes a dozen requests at most.
+        """A read that finds nothing new makes at most twelve requests.
 
-        It is made once a minute, day and night.
+        It runs once a minute, day and night.
         """
-        async with self.harness() as lab:
-            lab.put_many(PAGE)
-            await lab.arrive()
-            lab.clock.advance(minutes=1)
-            already = lab.http.count
-            await lab.reader.read()
-            count = lab.http.count - already
+        async with self.harness() as harness:
+            harness.put_many(PAGE)
+            await harness.arrive()
+            harness.clock.advance(minutes=1)
+            already = harness.http.count
+            await harness.reader.read()
+            count = harness.http.count - already
             expect(count <= _FEW, f"{count} requests")
 
     @rule
     async def test_requests_are_in_proportion(self) -> None:
-        """A read makes no more than a few requests for each incident that it brings.
+        """A read makes only a few requests for each incident.
 
-        SIEMs count them, and shut out those who make too many.
+        SIEMs count requests and block clients that make too many.
         """
-        async with self.harness() as lab:
-            await lab.arrive()
-            count = len(lab.put_many(30))
-            already = lab.http.count
-            await lab.arrive()
-            requests = lab.http.count - already
+        async with self.harness() as harness:
+            await harness.arrive()
+            count = len(harness.put_many(30))
+            already = harness.http.count
+            await harness.arrive()
+            requests = harness.http.count - already
             most = _FEW + _MOST_FOR_EACH * count
             expect(requests <= most, f"{requests} requests for {count} incidents")
 
@@ -58,79 +58,79 @@ class RateLimitRules(HttpConformance):
     async def test_only_the_guarded_client_is_used(self) -> None:
         """Every request goes through `tools.http`.
 
-        Any other way to the network is neither bounded nor kept from private addresses.
+        Other connections are neither limited nor kept from private addresses.
         """
-        async with self.harness() as lab:
-            lab.put()
-            await lab.arrive()
-            await lab.provider.check()
-            seen, made = len(lab.simulator.requests), lab.http.count
-            expect(seen == made, f"{seen} requests came, {made} of them by way of `tools.http`")
+        async with self.harness() as harness:
+            harness.put()
+            await harness.arrive()
+            await harness.provider.check()
+            seen, made = len(harness.simulator.requests), harness.http.count
+            expect(seen == made, f"{seen} requests arrived, {made} of them through `tools.http`")
 
     @rule
     async def test_no_secret_is_told(self) -> None:
-        """No secret stands in an error, a log or a position.
+        """No secret appears in errors, logs or positions.
 
-        All three are shown to people, and kept.
+        All three are shown to people and stored.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             with _logged_text() as lines:
-                told = [*await _failures(lab), *lines, *map(str, lab.logged.entries)]
-            told += [str(position) for position in lab.store.positions.values()]
-            for name, secret in iter_secrets(lab.provider):
+                told = [*await _failures(harness), *lines, *map(str, harness.logged.entries)]
+            told += [str(position) for position in harness.store.positions.values()]
+            for name, secret in iter_secrets(harness.provider):
                 places = [text for text in told if secret in text]
                 expect(not places, f"the secret `{name}`: {places[:1]}")
 
     @rule
     async def test_a_read_can_be_cancelled(self) -> None:
-        """A read that waits for the SIEM ends at once when it is cancelled, and can be made again.
+        """A read that waits for the SIEM stops immediately when cancelled, and can be repeated.
 
-        A process that is to end waits for it otherwise, until it is killed.
+        Otherwise a process that shuts down waits for it until it is killed.
         """
-        async with self.harness() as lab:
-            lab.put()
-            lab.settle()
+        async with self.harness() as harness:
+            harness.put()
+            harness.settle()
             arrived = asyncio.Event()
-            lab.simulator.before_each = arrived.set
-            lab.simulator.fail(Fault.SLOW)
+            harness.simulator.before_each = arrived.set
+            harness.simulator.fail(Fault.SLOW)
             before = asyncio.all_tasks()
-            task = asyncio.create_task(lab.reader.read())
+            task = asyncio.create_task(harness.reader.read())
             await arrived.wait()
             task.cancel()
             await asyncio.wait([task], timeout=_PATIENCE)
-            expect(task.done(), f"it went on for {_PATIENCE} seconds")
+            expect(task.done(), f"still running after {_PATIENCE} seconds")
             expect(task.cancelled(), f"cancelled, {_wait_for_end(task)}")
             _expect_nothing_left(before)
-            await lab.persist()
-            lab.expect_all()
+            await harness.persist()
+            harness.expect_all()
 
     @rule
     async def test_a_read_that_is_left_leaves_nothing(self) -> None:
-        """A read that is left after a page leaves no task behind.
+        """A read that is abandoned after a page leaves no task behind.
 
-        What goes on by itself reads against the next read.
+        A leftover task would compete with the next read.
         """
-        async with self.harness(most_per_page=PAGE) as lab:
-            lab.put_many(3 * PAGE)
-            lab.settle()
+        async with self.harness(most_per_page=PAGE) as harness:
+            harness.put_many(3 * PAGE)
+            harness.settle()
             before = asyncio.all_tasks()
             for _ in range(3):
-                await lab.reader.read(1)
+                await harness.reader.read(1)
             _expect_nothing_left(before)
 
 
-async def _failures(lab: HttpHarness) -> list[str]:
-    """Return what is said while one thing after the other goes wrong."""
+async def _failures(harness: HttpHarness) -> list[str]:
+    """Return the error texts of several faults, one after the other."""
     told = []
     for fault in _FAULTS:
-        lab.put()
-        lab.settle()
-        lab.simulator.fail(fault)
-        told.append(repr(await lab.reader.failure()))
-    await lab.hang_up()
-    told.append(repr(await lab.reader.failure()))
+        harness.put()
+        harness.settle()
+        harness.simulator.fail(fault)
+        told.append(repr(await harness.reader.failure()))
+    await harness.hang_up()
+    told.append(repr(await harness.reader.failure()))
     try:
-        told.append(repr(await lab.provider.check()))
+        told.append(repr(await harness.provider.check()))
     except PluginFailure as error:
         told.append(repr(error))
     return told
@@ -142,11 +142,11 @@ def _wait_for_end(task: asyncio.Task[Any]) -> str:
 
 def _expect_nothing_left(before: set[asyncio.Task[Any]]) -> None:
     left = {task for task in asyncio.all_tasks() - before if _belongs_to_provider(task)}
-    expect(not left, f"{len(left)} tasks go on: {left}")
+    expect(not left, f"{len(left)} tasks still running: {left}")
 
 
 def _belongs_to_provider(task: asyncio.Task[Any]) -> bool:
-    """Whether a task was begun by the provider, and not by the simulator's server."""
+    """Return whether a task was started by the provider, and not by the simulator's server."""
     module = getattr(task.get_coro(), "__module__", "") or ""
     code = getattr(task.get_coro(), "cr_code", None)
     return not task.done() and "aiohttp" not in (module + (code.co_filename if code else ""))
@@ -154,7 +154,7 @@ def _belongs_to_provider(task: asyncio.Task[Any]) -> bool:
 
 @contextmanager
 def _logged_text() -> Iterator[list[str]]:
-    """Collect what is logged by way of the standard library."""
+    """Collect the messages that are logged through the standard library."""
     lines: list[str] = []
 
     class Collector(logging.Handler):

@@ -12,16 +12,16 @@ from tocsin.model import Json
 Path = tuple[str | int, ...]
 Alteration = Callable[[dict[str, Any]], dict[str, Any]]
 
-_LONGEST_FRACTION = 6  # digits that a datetime holds
+_LONGEST_FRACTION = 6  # fractional digits that a datetime supports
 
 
 def unchanged(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record."""
+    """Return the record unchanged."""
     return record
 
 
 def differences(one: Json, other: Json, place: Path = ()) -> list[Path]:
-    """Return the places at which two records differ; of lists of different lengths, the lists."""
+    """Return the paths at which two records differ; lists of unequal length differ as a whole."""
     match one, other:
         case dict(), dict():
             keys: Iterable[str | int] = dict.fromkeys((*one, *other))
@@ -41,7 +41,7 @@ def _get_member(content: Json, key: str | int) -> Json:
 
 
 def value_at(record: Json, path: Path) -> Json:
-    """Return what is at a place, None where the record has no such place."""
+    """Return the value at a path, None if the record lacks it."""
     for key in path:
         try:
             record = record[key]
@@ -51,7 +51,7 @@ def value_at(record: Json, path: Path) -> Json:
 
 
 def put_at(paths: Iterable[Path], change: Callable[[Json], Json]) -> Alteration:
-    """Return what changes the values at some places, where a record has them."""
+    """Return a function that changes the values at some paths, if a record has them."""
 
     def alter(record: dict[str, Any]) -> dict[str, Any]:
         altered = deepcopy(record)
@@ -69,7 +69,7 @@ def _has(holder: Json, key: str | int) -> bool:
 
 
 def leave_out(paths: Iterable[Path]) -> Alteration:
-    """Return what takes away what is at some places."""
+    """Return a function that removes the values at some paths."""
 
     def alter(record: dict[str, Any]) -> dict[str, Any]:
         altered = deepcopy(record)
@@ -83,7 +83,7 @@ def leave_out(paths: Iterable[Path]) -> Alteration:
 
 
 def change_texts(change: Callable[[str], str]) -> Alteration:
-    """Return what changes every text of a record."""
+    """Return a function that changes every text of a record."""
 
     def altered(content: Json) -> Json:
         match content:
@@ -99,7 +99,7 @@ def change_texts(change: Callable[[str], str]) -> Alteration:
 
 
 def with_strangers(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record with members that nobody knows, in it and in every object within."""
+    """Return the record with unknown members in every object."""
 
     def altered(content: Json) -> Json:
         match content:
@@ -115,7 +115,7 @@ def with_strangers(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def iter_paths(content: Json, place: Path = ()) -> Iterator[Path]:
-    """Yield the place of every member of a record's objects."""
+    """Yield the path of every member of a record's objects."""
     match content:
         case dict():
             members: Iterable[tuple[str | int, Json]] = content.items()
@@ -143,7 +143,7 @@ def iter_texts(content: Json) -> Iterator[str]:
 
 
 def parse_moment(text: str) -> datetime | None:
-    """Return the time that a text gives in ISO 8601, None where it is none."""
+    """Return the ISO 8601 time of a text, None if it is none."""
     if len(text) < len("2026-01-01T00:00") or "T" not in text:
         return None
     try:
@@ -153,7 +153,7 @@ def parse_moment(text: str) -> datetime | None:
 
 
 def with_digits(digits: int) -> Callable[[str], str]:
-    """Return what writes the times of a record with so many digits of a second."""
+    """Return a function that writes times with this many fractional digits."""
 
     def change(text: str) -> str:
         moment = parse_moment(text)
@@ -167,7 +167,7 @@ def with_digits(digits: int) -> Callable[[str], str]:
 
 
 def with_offset(offset: timedelta) -> Callable[[str], str]:
-    """Return what writes the times of a record as it is done so far east of Greenwich."""
+    """Return a function that writes times with this UTC offset."""
 
     def change(text: str) -> str:
         moment = parse_moment(text)
@@ -177,6 +177,6 @@ def with_offset(offset: timedelta) -> Callable[[str], str]:
 
 
 def without_zone(text: str) -> str:
-    """Return a time as it is written by those who leave out its zone."""
+    """Return a time without its time zone."""
     moment = parse_moment(text)
     return text if moment is None else moment.replace(tzinfo=None).isoformat()

@@ -12,166 +12,170 @@ from tocsin.testing.conformance.record_shapes import iter_texts, put_at, unchang
 from tocsin.testing.conformance.rules import expect, rule
 
 PRECISION = timedelta(seconds=1)
-"""Vendors may keep times this coarsely."""
+"""The coarsest precision at which vendors store times."""
 UNKNOWN_VALUE = "x-unheard-of"
 UNKNOWN_NUMBER = 4711
 
 
 class RecordRules(Conformance):
-    """What is read of one record."""
+    """Rules for the contents of one record."""
 
     @rule
     async def test_each_severity_is_kept(self) -> None:
-        """Each severity of the vendor's becomes its counterpart, and is not flagged as assumed.
+        """Each severity of the vendor maps to its counterpart, without `severity_assumed`.
 
-        Who is alerted depends on it: one that is too low wakes nobody.
+        Alerting depends on the severity: one that is too low wakes nobody.
         """
-        async with self.harness() as lab:
-            lab.differing("how bad an incident is", severity=Severity.LOW)
-            cases = [lab.put(severity=severity) for severity in self.severities]
-            await lab.arrive()
+        async with self.harness() as harness:
+            harness.differing("the severity of an incident", severity=Severity.LOW)
+            cases = [harness.put(severity=severity) for severity in self.severities]
+            await harness.arrive()
             for case in cases:
-                found = lab.incident(case)
+                found = harness.incident(case)
                 expect(found.severity == case.severity, f"{found.severity} for {case.severity}")
                 expect(not found.severity_assumed, f"severity_assumed for {case.severity}")
 
     @rule
     async def test_severities_are_known_in_any_case(self) -> None:
-        """A severity is known however its word is written: HIGH, High, high.
+        """Severities are recognized in any letter case: HIGH, High, high.
 
-        Vendors change that between versions, and mix it within one.
+        Vendors change the case between versions, and mix it within one.
         """
-        async with self.harness() as lab:
-            places = lab.differing("how bad an incident is", severity=Severity.LOW)
+        async with self.harness() as harness:
+            places = harness.differing("the severity of an incident", severity=Severity.LOW)
             for change in (str.upper, str.lower, str.title):
-                lab.alter = put_at(places, _describe(change))
-                found = await get_only_incident(lab, severity=Severity.HIGH)
-                seen = f"{found.severity} for {found.raw_severity!r}, which is High"
+                harness.alter = put_at(places, _describe(change))
+                found = await get_only_incident(harness, severity=Severity.HIGH)
+                seen = f"{found.severity} for {found.raw_severity!r}, expected High"
                 expect(found.severity == Severity.HIGH and not found.severity_assumed, seen)
 
     @rule
     async def test_an_unknown_severity_is_taken_for_medium(self) -> None:
-        """A severity that nobody has heard of is taken for Medium, and `severity_assumed` says so.
+        """An unknown severity becomes Medium, with `severity_assumed`.
 
-        A vendor's new word must neither lose the incident nor pass for harmless.
+        A vendor's new severity must neither lose the incident nor look harmless.
         """
-        async with self.harness() as lab:
-            places = lab.differing("how bad an incident is", severity=Severity.LOW)
-            lab.alter = put_at(places, _replace_with_unknown)
-            found = await get_only_incident(lab)
+        async with self.harness() as harness:
+            places = harness.differing("the severity of an incident", severity=Severity.LOW)
+            harness.alter = put_at(places, _replace_with_unknown)
+            found = await get_only_incident(harness)
             expect(found.severity == Severity.MEDIUM, f"{found.severity}")
             expect(found.severity_assumed, "severity_assumed is False")
 
     @rule
     async def test_the_vendors_own_severity_is_kept(self) -> None:
-        """`raw_severity` has the vendor's own word or number for the severity, known or not.
+        """`raw_severity` holds the vendor's own word or number, known or unknown.
 
-        Analysts compare it with the SIEM's console, and a guess is to be told from a fact.
+        Analysts compare it with the SIEM's console, and see which severities are assumed.
         """
-        async with self.harness() as lab:
-            places = lab.differing("how bad an incident is", severity=Severity.LOW)
+        async with self.harness() as harness:
+            places = harness.differing("the severity of an incident", severity=Severity.LOW)
             for alteration in (unchanged, put_at(places, _replace_with_unknown)):
-                lab.alter = alteration
-                case = lab.put()
-                words = _change_case(*(value_at(lab.show(case), place) for place in places))
-                await lab.arrive()
-                raw = lab.incident(case).raw_severity
-                seen = f"raw_severity {raw!r}, where the record has {sorted(words)}"
+                harness.alter = alteration
+                case = harness.put()
+                words = _change_case(*(value_at(harness.show(case), place) for place in places))
+                await harness.arrive()
+                raw = harness.incident(case).raw_severity
+                seen = f"raw_severity {raw!r}, expected one of {sorted(words)}"
                 expect((raw or "").casefold() in words, seen)
 
     @rule
     async def test_each_status_is_kept(self) -> None:
-        """Each status of the vendor's becomes its counterpart.
+        """Each status of the vendor maps to its counterpart.
 
-        What is closed at the SIEM would stay open here, or the other way round.
+        Otherwise an incident that is closed in the SIEM stays open in Tocsin, or vice versa.
         """
-        async with self.harness() as lab:
-            lab.differing("where an incident stands", status=IncidentStatus.CLOSED)
-            cases = [lab.put(status=status) for status in self.statuses]
-            await lab.arrive()
+        async with self.harness() as harness:
+            harness.differing("the status of an incident", status=IncidentStatus.CLOSED)
+            cases = [harness.put(status=status) for status in self.statuses]
+            await harness.arrive()
             for case in cases:
-                status = lab.incident(case).status
+                status = harness.incident(case).status
                 expect(status == case.status, f"{status} for {case.status}")
 
     @rule
     async def test_statuses_are_known_in_any_case(self) -> None:
-        """A status is known however its word is written: CLOSED, Closed, closed.
+        """Statuses are recognized in any letter case: CLOSED, Closed, closed.
 
-        Vendors change that between versions, and mix it within one.
+        Vendors change the case between versions, and mix it within one.
         """
-        async with self.harness() as lab:
-            places = lab.differing("where an incident stands", status=IncidentStatus.CLOSED)
+        async with self.harness() as harness:
+            places = harness.differing("the status of an incident", status=IncidentStatus.CLOSED)
             for change in (str.upper, str.lower, str.title):
-                lab.alter = put_at(places, _describe(change))
-                found = await get_only_incident(lab, status=IncidentStatus.CLOSED)
+                harness.alter = put_at(places, _describe(change))
+                found = await get_only_incident(harness, status=IncidentStatus.CLOSED)
                 seen = f"{found.status} for {found.raw_status}"
                 expect(found.status == IncidentStatus.CLOSED, seen)
 
     @rule
     async def test_an_unknown_status_loses_nothing(self) -> None:
-        """An incident with a status that nobody has heard of is read, and `raw_status` has it.
+        """An incident with an unknown status is read, with the status in `raw_status`.
 
-        Vendors let their customers name statuses of their own.
+        Vendors let customers define statuses.
         """
-        async with self.harness() as lab:
-            places = lab.differing("where an incident stands", status=IncidentStatus.CLOSED)
-            lab.alter = put_at(places, _replace_with_unknown)
-            found = await get_only_incident(lab)
+        async with self.harness() as harness:
+            places = harness.differing("the status of an incident", status=IncidentStatus.CLOSED)
+            harness.alter = put_at(places, _replace_with_unknown)
+            found = await get_only_incident(harness)
             words = _change_case(UNKNOWN_VALUE, UNKNOWN_NUMBER)
             expect(found.raw_status in words, f"raw_status {found.raw_status!r}")
 
     @rule
     async def test_a_merged_incident_says_into_which(self) -> None:
-        """`merged_into` has the `external_id` of the incident that one was merged into.
+        """`merged_into` holds the `external_id` of the incident that this one was merged into.
 
-        Otherwise it stays open for ever, and nobody finds where its story goes on.
+        Otherwise it stays open forever, with no link to the incident that replaced it.
         """
-        async with self.harness() as lab:
-            lab.differing("what an incident was merged into", merged_into="9999")
-            target = lab.put()
-            case = lab.put(merged_into=target.id, status=IncidentStatus.CLOSED)
-            await lab.arrive()
-            found = lab.incident(case).merged_into
+        async with self.harness() as harness:
+            harness.differing("the target of a merge", merged_into="9999")
+            target = harness.put()
+            case = harness.put(merged_into=target.id, status=IncidentStatus.CLOSED)
+            await harness.arrive()
+            found = harness.incident(case).merged_into
             expect(found == self.external_id(target), f"merged_into {found!r}")
 
     @rule
     async def test_when_it_happened_is_the_siems_own_time(self) -> None:
-        """`occurred_at` is when the SIEM says it began, with its zone.
+        """`occurred_at` is the SIEM's time of the start, with its time zone.
 
-        The time of reading it differs each time, and puts a burst of a week ago into today.
+        The time of the read differs each time, and would move old incidents to today.
         """
-        async with self.harness() as lab:
-            lab.differing("when an incident began", created_at=lab.clock.now() - timedelta(hours=1))
-            case = lab.put(created_at=lab.clock.now() - timedelta(minutes=47, microseconds=250_000))
-            await lab.arrive()
-            found = lab.incident(case).occurred_at
-            expect(found.tzinfo is not None, f"{found} without a zone")
+        async with self.harness() as harness:
+            harness.differing(
+                "the start time of an incident", created_at=harness.clock.now() - timedelta(hours=1)
+            )
+            case = harness.put(
+                created_at=harness.clock.now() - timedelta(minutes=47, microseconds=250_000)
+            )
+            await harness.arrive()
+            found = harness.incident(case).occurred_at
+            expect(found.tzinfo is not None, f"{found} has no time zone")
             expect(abs(found - case.created_at) < PRECISION, f"{found} for {case.created_at}")
 
     @rule
     async def test_entities_are_read(self) -> None:
-        """What an incident is about becomes its entities.
+        """The entities of an incident are read.
 
-        Investigations and correlations begin with them.
+        Investigations and correlations start from them.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             address = Entity(EntityKind.IP, "198.51.100.77")
-            lab.differing("what an incident is about", entities=(address,))
-            case = lab.put(entities=(address,))
-            await lab.arrive()
-            found = lab.incident(case).entities
-            expect(address in found, f"{found}, where {address} was to be")
+            harness.differing("the entities of an incident", entities=(address,))
+            case = harness.put(entities=(address,))
+            await harness.arrive()
+            found = harness.incident(case).entities
+            expect(address in found, f"{found}, expected {address}")
 
 
-async def get_only_incident(lab: Harness, **parts: Any) -> Incident:
-    """Return the incident that a new case becomes."""
-    case = lab.put(**parts)
-    await lab.arrive()
-    return lab.incident(case)
+async def get_only_incident(harness: Harness, **parts: Any) -> Incident:
+    """Add a new case, and return the incident that it becomes."""
+    case = harness.put(**parts)
+    await harness.arrive()
+    return harness.incident(case)
 
 
 def _describe(change: Callable[[str], str]) -> Callable[[Json], Json]:
-    """Return what changes a value that is a word."""
+    """Return a function that changes a value if it is text."""
     return lambda value: change(value) if isinstance(value, str) else value
 
 
@@ -180,7 +184,7 @@ def _replace_with_unknown(value: Json) -> Json:
 
 
 def _change_case(*values: Json) -> set[str]:
-    """Return how values may be spelt, without regard to case."""
+    """Return the accepted spellings of values, in case-folded form."""
     words = {word for value in values for word in iter_texts(value)}
     numbers = {str(value) for value in values if isinstance(value, int)}
     return {word.casefold() for word in words | numbers}

@@ -10,18 +10,18 @@ from typing import NoReturn, TypeVar
 import pytest
 
 LONGEST = 30
-"""How many seconds a rule may take, so that a provider that never ends is told from a slow one."""
+"""Time limit of a rule in seconds, which ends providers that never finish."""
 _SHOWN = 500
 
 S = TypeVar("S")
 
 
 class RuleViolation(AssertionError):  # noqa: N818 - an observation
-    """What was seen of a provider where a rule wants something else."""
+    """An observation of a provider that violates a rule."""
 
 
 class RuleBroken(AssertionError):  # noqa: N818 - a verdict
-    """A rule, why there is one, and what was seen instead."""
+    """A broken rule, with its reason and the observation."""
 
     def __init__(self, words: str, seen: str) -> None:
         sentence, _, reason = words.partition("\n\n")
@@ -30,46 +30,48 @@ class RuleBroken(AssertionError):  # noqa: N818 - a verdict
 
 
 def expect(kept: object, seen: str) -> None:
-    """Return where a rule is kept; `seen` says what was seen where it is not."""
+    """Return if a rule is kept; otherwise raise with `seen`, the observation."""
     __tracebackhide__ = True
     if not kept:
         raise RuleViolation(seen)
 
 
 def expect_failure(error: BaseException | None, wanted: type[Exception]) -> None:
-    """Return where a read failed as it should have."""
+    """Return if a read failed with the expected error."""
     __tracebackhide__ = True
-    seen = f"{describe_error(error)}, where {wanted.__name__} was to be raised"
+    seen = f"{describe_error(error)}, expected {wanted.__name__}"
     expect(isinstance(error, wanted), seen)
 
 
 async def catch_failure(doing: Awaitable[object]) -> Exception | None:
-    """Return what is raised, None if it goes well; what a rule has seen is raised on."""
+    """Return the exception that an awaitable raises, None if it succeeds; rule violations
+    propagate.
+    """
     try:
         await doing
     except RuleViolation:
         raise
-    except Exception as error:  # noqa: BLE001 - which one it is, is what the rules are about
+    except Exception as error:  # noqa: BLE001 - the rules examine it
         return error
     return None
 
 
 def describe_error(error: BaseException | None) -> str:
-    """Return what was raised, in words."""
+    """Return an exception as text."""
     return "nothing was raised" if error is None else f"{type(error).__name__}: {error}"
 
 
 def does_not_apply(reason: str) -> NoReturn:
-    """Skip the rule, since it concerns what the provider or its SIEM does not have."""
+    """Skip the rule, because it covers something that the provider or its SIEM lacks."""
     pytest.skip(reason)
 
 
 def exempt(reason: str) -> Callable[[object], None]:
-    """Return what stands in for a rule that a provider need not keep; it is skipped, and says why.
+    """Return a replacement for a rule that a provider need not keep; it skips with the reason.
 
     ::
 
-        test_an_incident_keeps_its_id = exempt("its incidents have one version only")
+        test_an_incident_keeps_its_id = exempt("incidents have one version only")
     """
 
     def skipped(_: object) -> None:
@@ -79,9 +81,10 @@ def exempt(reason: str) -> Callable[[object], None]:
 
 
 def rule(test: Callable[[S], Awaitable[None]]) -> Callable[[S], None]:
-    """Make a test of a coroutine function whose docstring is a rule and, in a paragraph, its why.
+    """Make a test of a coroutine function whose docstring holds a rule and, in a paragraph, its
+    reason.
 
-    The test needs no plugin of pytest and no event loop that runs.
+    The test needs neither a pytest plugin nor a running event loop.
     """
     words = inspect.getdoc(test) or ""
 
@@ -106,7 +109,7 @@ async def _within_time(test: Awaitable[None]) -> None:
     except TimeoutError:
         if not limit.expired():
             raise
-        raise RuleViolation(f"it did not come to an end within {LONGEST} seconds") from None
+        raise RuleViolation(f"it did not finish within {LONGEST} seconds") from None
 
 
 def _join_lines(text: str) -> str:

@@ -10,51 +10,51 @@ from tocsin.testing.conformance.channel_harness import ADDRESSES, ChannelHarness
 from tocsin.testing.receiver import RemoteObject
 
 ChannelScenario: TypeAlias = Callable[[ChannelHarness], Awaitable[Event]]
-"""Brings what happened before, and returns the event that is tried out."""
+"""Delivers earlier events, and returns the event under test."""
 ObjectShape: TypeAlias = tuple[list[str], int, bool]
-"""An object's observables, how many notes it has, and whether it is open."""
+"""An object's observables, its number of notes, and whether it is open."""
 NEW_OBJECT: ObjectShape = (sorted(ADDRESSES), 0, True)
 
 
-async def _alert(lab: ChannelHarness) -> Event:
-    return lab.alert()
+async def _alert(harness: ChannelHarness) -> Event:
+    return harness.alert()
 
 
-async def _report(lab: ChannelHarness) -> Event:
-    await lab.bring(lab.alert())
-    return lab.completed("incident:7")
+async def _report(harness: ChannelHarness) -> Event:
+    await harness.bring(harness.alert())
+    return harness.completed("incident:7")
 
 
-async def _own_report(lab: ChannelHarness) -> Event:
-    return lab.completed()
+async def _own_report(harness: ChannelHarness) -> Event:
+    return harness.completed()
 
 
-async def _second_failure(lab: ChannelHarness) -> Event:
-    await lab.bring(lab.failed(1))
-    return lab.failed(2)
+async def _second_failure(harness: ChannelHarness) -> Event:
+    await harness.bring(harness.failed(1))
+    return harness.failed(2)
 
 
-async def _closing_report(lab: ChannelHarness) -> Event:
-    lab.use(close_when="context.report.verdict == 'malicious'")
-    await lab.bring(lab.alert())
-    return lab.completed("incident:7")
+async def _closing_report(harness: ChannelHarness) -> Event:
+    harness.use(close_when="context.report.verdict == 'malicious'")
+    await harness.bring(harness.alert())
+    return harness.completed("incident:7")
 
 
-async def _recovery(lab: ChannelHarness) -> Event:
-    lab.use(close_recovered=True)
-    await lab.bring(lab.failed(1))
-    return lab.completed()
+async def _recovery(harness: ChannelHarness) -> Event:
+    harness.use(close_recovered=True)
+    await harness.bring(harness.failed(1))
+    return harness.completed()
 
 
-async def closed_failure(lab: ChannelHarness) -> None:
-    """Leave one object, of a failure, which is closed."""
-    lab.use(close_when="data.consecutive_failures == 1")
-    await lab.bring(lab.failed(1))
+async def closed_failure(harness: ChannelHarness) -> None:
+    """Create one object for a failure, and close it."""
+    harness.use(close_when="data.consecutive_failures == 1")
+    await harness.bring(harness.failed(1))
 
 
-async def _failure_after_closing(lab: ChannelHarness) -> Event:
-    await closed_failure(lab)
-    return lab.failed(2)
+async def _failure_after_closing(harness: ChannelHarness) -> Event:
+    await closed_failure(harness)
+    return harness.failed(2)
 
 
 SCENARIOS: Sequence[ChannelScenario] = (
@@ -69,32 +69,32 @@ SCENARIOS: Sequence[ChannelScenario] = (
 
 
 class ScenarioSuite(ChannelSuite):
-    """What rules stand on that try out stories."""
+    """Base of rules that run scenarios."""
 
     scenarios: ClassVar[Sequence[ChannelScenario]] = SCENARIOS
-    """What is tried out with every fault at every request; say fewer of a receiver that is slow."""
+    """The scenarios that run with every fault at every request; list fewer for a slow receiver."""
 
     async def count_steps(self, story: ChannelScenario) -> tuple[int, list[ObjectShape]]:
-        """Return how many requests a story's event takes, and what is there in the end."""
-        async with self.harness() as lab:
-            event = await story(lab)
-            before = len(lab.simulator.requests)
-            await lab.bring(event)
-            return len(lab.simulator.requests) - before, object_shapes(lab)
+        """Return the number of requests for a scenario's event, and the resulting objects."""
+        async with self.harness() as harness:
+            event = await story(harness)
+            before = len(harness.simulator.requests)
+            await harness.bring(event)
+            return len(harness.simulator.requests) - before, object_shapes(harness)
 
 
-def object_shapes(lab: ChannelHarness) -> list[ObjectShape]:
-    """Return what is at the receiver's."""
-    return [_object_shape(object_) for object_ in lab.objects]
+def object_shapes(harness: ChannelHarness) -> list[ObjectShape]:
+    """Return the shapes of the objects at the receiver."""
+    return [_object_shape(remote) for remote in harness.objects]
 
 
-def count_notes(lab: ChannelHarness) -> list[int]:
-    """Return how many notes each object has."""
-    return [len(object_.notes) for object_ in lab.objects]
+def count_notes(harness: ChannelHarness) -> list[int]:
+    """Return the number of notes of each object."""
+    return [len(remote.notes) for remote in harness.objects]
 
 
 def count_event_notes(event: Event, found: RemoteObject) -> int:
-    """Return how many notes of an object name an event."""
+    """Return the number of an object's notes that name an event."""
     return sum(event.id in note for note in found.notes)
 
 

@@ -13,131 +13,133 @@ _FEW = 6
 
 
 class SessionRules(HttpConformance):
-    """How a provider signs in, and what it says when it may not."""
+    """Rules for signing in, and for refused credentials."""
 
     @rule
     async def test_a_session_that_ends_early_is_begun_anew(self) -> None:
-        """401 in the middle of a read signs in again, once, and the read goes on.
+        """401 during a read signs in again, once, and the read continues.
 
-        Sessions end when the SIEM wants; nobody need be woken for it.
+        Sessions end at any time, and nobody needs to intervene.
         """
-        async with self.harness() as lab:
-            _has_sessions(lab)
-            lab.put()
-            await lab.arrive()
-            lab.put()
-            lab.simulator.fail(Fault.REVOKED)
-            await lab.arrive()
-            lab.expect_all()
+        async with self.harness() as harness:
+            _has_sessions(harness)
+            harness.put()
+            await harness.arrive()
+            harness.put()
+            harness.simulator.fail(Fault.REVOKED)
+            await harness.arrive()
+            harness.expect_all()
 
     @rule
     async def test_a_session_is_renewed_before_it_ends(self) -> None:
-        """No request is made with a session that is known to have ended.
+        """No request uses a session that is known to have expired.
 
-        SIEMs count requests that they refuse, and lock out those that make many.
+        SIEMs count refused requests, and lock out clients that make many.
         """
-        async with self.harness() as lab:
-            _has_sessions(lab)
-            await lab.arrive()
+        async with self.harness() as harness:
+            _has_sessions(harness)
+            await harness.arrive()
             for _ in range(3):
-                lab.clock.advance(seconds=lab.simulator.session_lifetime.total_seconds() - 1)
-                await lab.reader.read()
-                lab.clock.advance(seconds=2)
-                await lab.reader.read()
-            expect(_UNAUTHORIZED not in lab.http.statuses, "requests were answered 401")
+                harness.clock.advance(
+                    seconds=harness.simulator.session_lifetime.total_seconds() - 1
+                )
+                await harness.reader.read()
+                harness.clock.advance(seconds=2)
+                await harness.reader.read()
+            expect(_UNAUTHORIZED not in harness.http.statuses, "requests received 401")
 
     @rule
     async def test_a_sign_in_that_fails_passes(self) -> None:
-        """A sign-in that meets a busy server raises `TryLater`, not `CredentialsRefused`.
+        """A failed sign-in at a busy server raises `TryLater`, not `CredentialsRefused`.
 
-        Operators would change credentials that are right.
+        Otherwise operators would change valid credentials.
         """
-        async with self.harness() as lab:
-            _has_sessions(lab)
-            lab.put()
-            lab.simulator.fail(Fault.UNAVAILABLE, where=lab.simulator.open_paths[0])
-            expect_failure(await lab.reader.failure(), TryLater)
-            await lab.persist()
-            lab.settle()
-            await lab.persist()
-            lab.expect_all()
+        async with self.harness() as harness:
+            _has_sessions(harness)
+            harness.put()
+            harness.simulator.fail(Fault.UNAVAILABLE, where=harness.simulator.open_paths[0])
+            expect_failure(await harness.reader.failure(), TryLater)
+            await harness.persist()
+            harness.settle()
+            await harness.persist()
+            harness.expect_all()
 
     @rule
     async def test_wrong_credentials_are_refused(self) -> None:
-        """Credentials that the SIEM does not know raise `CredentialsRefused`, after few requests.
+        """Wrong credentials raise `CredentialsRefused` after few requests.
 
-        Tried again and again they lock the account, and nobody is told what is wrong.
+        Repeated attempts lock the account, and the cause stays hidden.
         """
-        async with self.harness() as lab:
-            await lab.restart(**lab.wrong_settings())
-            lab.settle()
-            already = lab.http.count
-            expect_failure(await lab.reader.failure(), CredentialsRefused)
-            count = lab.http.count - already
-            expect(count <= _FEW, f"{count} requests with credentials that are wrong")
+        async with self.harness() as harness:
+            await harness.restart(**harness.wrong_settings())
+            harness.settle()
+            already = harness.http.count
+            expect_failure(await harness.reader.failure(), CredentialsRefused)
+            count = harness.http.count - already
+            expect(count <= _FEW, f"{count} requests with wrong credentials")
 
     @rule
     async def test_check_says_that_all_is_well(self) -> None:
-        """`check` names no problem where there is none.
+        """`check` reports no problem if there is none.
 
-        An operator who is told of one looks for it.
+        Operators investigate every reported problem.
         """
-        async with self.harness() as lab:
-            health = await lab.provider.check()
+        async with self.harness() as harness:
+            health = await harness.provider.check()
             expect(not health.problems, f"problems: {health.problems}")
             expect(health.detail, "no detail")
 
     @rule
     async def test_check_names_wrong_credentials(self) -> None:
-        """`check` says so where the credentials are wrong.
+        """`check` reports wrong credentials.
 
-        It is what the operator runs before going home.
+        Operators run it after every configuration change.
         """
-        async with self.harness() as lab:
-            await lab.restart(**lab.wrong_settings())
-            await _expect_problem(lab)
+        async with self.harness() as harness:
+            await harness.restart(**harness.wrong_settings())
+            await _expect_problem(harness)
 
     @rule
     async def test_check_names_a_missing_permission(self) -> None:
-        """`check` says so where the SIEM answers 403.
+        """`check` reports a missing permission when the SIEM answers 403.
 
-        Signing in is not all that is needed: `check` asks for what a read asks for.
+        Signing in is not enough: `check` requests the same data as a read.
         """
-        async with self.harness() as lab:
-            await lab.provider.check()
-            lab.simulator.fail(Fault.FORBIDDEN, times=_FEW)
-            await _expect_problem(lab)
+        async with self.harness() as harness:
+            await harness.provider.check()
+            harness.simulator.fail(Fault.FORBIDDEN, times=_FEW)
+            await _expect_problem(harness)
 
     @rule
     async def test_check_names_a_siem_that_is_away(self) -> None:
-        """`check` says so where the SIEM cannot be reached.
+        """`check` reports an unreachable SIEM.
 
-        It is the first thing that goes wrong: a name, a port, a firewall.
+        A wrong name, port or firewall rule is the most common mistake.
         """
-        async with self.harness() as lab:
-            await lab.hang_up()
-            await _expect_problem(lab)
+        async with self.harness() as harness:
+            await harness.hang_up()
+            await _expect_problem(harness)
 
     @rule
     async def test_permissions_are_named(self) -> None:
-        """`permissions` names what the credentials must be allowed to do.
+        """`permissions` lists what the credentials must be allowed to do.
 
-        Otherwise operators give them everything, or guess.
+        Otherwise operators grant everything, or guess.
         """
         if not self.provider.Settings.secret_fields():
-            does_not_apply("it has no credentials")
+            does_not_apply("the provider has no credentials")
         expect(self.provider.permissions, "`permissions` is empty")
 
 
-def _has_sessions(lab: HttpHarness) -> None:
-    if not lab.simulator.open_paths:
-        does_not_apply("the simulator names no open path: there is no sign-in")
+def _has_sessions(harness: HttpHarness) -> None:
+    if not harness.simulator.open_paths:
+        does_not_apply("the simulator declares no open path, so there is no sign-in")
 
 
-async def _expect_problem(lab: HttpHarness) -> None:
-    """Expect that `check` says what is wrong: as a problem, or by raising a `PluginFailure`."""
+async def _expect_problem(harness: HttpHarness) -> None:
+    """Check that `check` reports a problem, or raises a `PluginFailure`."""
     try:
-        health = await lab.provider.check()
+        health = await harness.provider.check()
     except PluginFailure as error:
         health = Health(detail="", problems=(str(error),))
     expect(any(problem.strip() for problem in health.problems), f"no problem: {health.detail}")

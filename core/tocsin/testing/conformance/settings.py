@@ -29,77 +29,80 @@ _INPUT_OUTPUT = (
 
 
 class SettingsRules(Conformance):
-    """What can be told without the SIEM."""
+    """Rules that need no SIEM."""
 
     @rule
     async def test_an_unknown_setting_is_refused(self) -> None:
-        """A setting that the provider does not have is refused.
+        """An unknown setting is rejected.
 
-        A misspelt setting that is passed over leaves the operator with what was not meant.
+        Otherwise a misspelled setting is silently ignored.
         """
-        async with self.harness() as lab:
-            with expect_raised(ValidationError, "a setting `x_unheard_of` was taken"):
-                lab.checked_settings(x_unheard_of=1)
+        async with self.harness() as harness:
+            with expect_raised(ValidationError, "the setting `x_unheard_of` was accepted"):
+                harness.checked_settings(x_unheard_of=1)
 
     @rule
     async def test_every_setting_has_a_description(self) -> None:
         """Every setting has a description.
 
-        It is all that an operator is shown who left the setting out or got it wrong.
+        Error messages show it to operators who omitted a setting or got it wrong.
         """
         expect_descriptions(self.provider.Settings)
 
     @rule
     async def test_secrets_are_secret(self) -> None:
-        """A setting whose name tells of a secret is annotated `SecretStr`.
+        """Settings whose names indicate a secret are annotated `SecretStr`.
 
-        Plain text ends in logs, tracebacks and the output of `tocsin plugins`.
+        Plain text ends up in logs, tracebacks and the output of `tocsin plugins`.
         """
         expect_secrets(self.provider.Settings)
 
     @rule
     async def test_secrets_are_not_printed(self) -> None:
-        """A provider and its settings can be printed without showing a secret.
+        """Printing a provider or its settings shows no secret.
 
-        Tracebacks and debuggers print both, into logs that many may read.
+        Tracebacks and debuggers print both, into logs with many readers.
         """
-        async with self.harness() as lab:
-            expect_no_secret_shown(lab.provider)
+        async with self.harness() as harness:
+            expect_no_secret_shown(harness.provider)
 
     @rule
     async def test_nothing_is_done_before_the_start(self) -> None:
-        """A provider is made without any input or output.
+        """The constructor of a provider does no input or output.
 
-        Whoever only judges a configuration makes one, perhaps where nothing can be reached.
+        Configuration checks create providers where no network may be available.
         """
-        async with self.harness() as lab:
-            settings, tools = lab.checked_settings(), lab.tools
-            self.provider(settings, tools)  # which may import what it needs
+        async with self.harness() as harness:
+            settings, tools = harness.checked_settings(), harness.tools
+            self.provider(settings, tools)  # the first call may import modules
             with forbid_io():
                 self.provider(settings, tools)
-            expect(not lab.http.count, "a request in the constructor")
+            expect(not harness.http.count, "a request in the constructor")
 
     @rule
     async def test_streams_are_named_once_and_stay_the_same(self) -> None:
-        """The names of the streams are distinct and the same each time.
+        """Stream names are distinct and constant.
 
-        The position of each is kept under its name: one that changes begins anew.
+        Positions are stored by stream name. A stream with a new name starts over.
         """
-        async with self.harness() as lab:
-            names, again = tuple(lab.provider.streams()), tuple((await lab.open()).streams())
+        async with self.harness() as harness:
+            names, again = (
+                tuple(harness.provider.streams()),
+                tuple((await harness.open()).streams()),
+            )
             expect(len(set(names)) == len(names), f"the streams {names}")
-            expect(names == again, f"{names} at one time, {again} at another")
+            expect(names == again, f"first {names}, then {again}")
 
 
 def expect_descriptions(kind: type[PluginSettings]) -> None:
-    """Return where every setting has a description."""
+    """Check that every setting has a description."""
     fields = kind.model_fields
     bare = [name for name, field in fields.items() if not (field.description or "").strip()]
     expect(not bare, f"no description for {', '.join(bare)}")
 
 
 def expect_secrets(kind: type[PluginSettings]) -> None:
-    """Return where every setting is a secret whose name tells of one."""
+    """Check that every setting with a secret's name is a secret."""
     told = {name for name in kind.model_fields if _SECRET.search(name)}
     texts = {name for name in told if "str" in str(kind.model_fields[name].annotation).lower()}
     open_ones = sorted(texts - kind.secret_fields())
@@ -107,14 +110,14 @@ def expect_secrets(kind: type[PluginSettings]) -> None:
 
 
 def expect_no_secret_shown(made: Provider | Enricher | Channel) -> None:
-    """Return where no secret is printed with what has it."""
+    """Check that printing an object shows no secret."""
     printed = f"{made!r} {made!s} {made.settings!r}"
     shown = [name for name, secret in iter_secrets(made) if secret in printed]
-    expect(not shown, f"the secret of `{', '.join(shown)}` in {printed}")
+    expect(not shown, f"the secret `{', '.join(shown)}` in {printed}")
 
 
 def iter_secrets(made: Provider | Enricher | Channel) -> Iterator[tuple[str, str]]:
-    """Yield the names and values of the secrets in the settings of a provider or an enricher."""
+    """Yield the names and values of the secrets in an object's settings."""
     for name in sorted(made.settings.secret_fields()):
         match getattr(made.settings, name):
             case SecretStr() as secret if secret.get_secret_value():
@@ -123,7 +126,7 @@ def iter_secrets(made: Provider | Enricher | Channel) -> Iterator[tuple[str, str
 
 @contextmanager
 def expect_raised(kind: type[Exception], otherwise: str) -> Iterator[None]:
-    """Expect an error of this kind; `otherwise` says what was seen where there is none."""
+    """Expect an error of this type; `otherwise` describes what happened instead."""
     try:
         yield
     except kind:
@@ -133,7 +136,7 @@ def expect_raised(kind: type[Exception], otherwise: str) -> Iterator[None]:
 
 @contextmanager
 def forbid_io() -> Iterator[None]:
-    """Have files, names and connections refuse to be opened meanwhile."""
+    """Make opening files, resolving names and connecting fail."""
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
         raise OSError("input or output in the constructor")

@@ -20,70 +20,71 @@ from tocsin.testing.siem import Case
 
 
 class StatusRules(HttpConformance):
-    """`set_status`."""
+    """Rules for `set_status`."""
 
     @rule
     async def test_a_status_is_set_at_its_incident(self) -> None:
-        """`set_status` has the incident stand so, nothing else of it change, and no other.
+        """`set_status` changes the status of the incident, nothing else of it, and no other
+        incident.
 
-        Analysts sort their work by it, and what else stands there is theirs.
+        Analysts sort their work by status, and own everything else.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             self._sets()
-            case, other = await _arrived(lab)
-            await self._set(lab, case)
-            _expect_at(lab, replace(case, status=IncidentStatus.ACTIVE))
-            _expect_at(lab, other)
+            case, other = await _arrived(harness)
+            await self._set(harness, case)
+            _expect_at(harness, replace(case, status=IncidentStatus.ACTIVE))
+            _expect_at(harness, other)
 
     @rule
     async def test_a_status_that_stands_is_not_set_again(self) -> None:
-        """`set_status` changes nothing where the incident stands so already.
+        """`set_status` changes nothing if the incident already has the status.
 
-        It is repeated after a crash, and each change is read as one, and tells people of it.
+        It is repeated after a crash, and each change triggers notifications.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             self._sets()
-            case, _ = await _arrived(lab)
-            await self._set(lab, case)
-            once = lab.siem.get(case.id)
-            lab.clock.advance(minutes=1)
-            await lab.restart()
-            await self._set(lab, case)
-            seen = f"the incident changed again at {_shown_record(lab, case).changed_at}"
-            expect(lab.siem.get(case.id) == once, seen)
+            case, _ = await _arrived(harness)
+            await self._set(harness, case)
+            once = harness.siem.get(case.id)
+            harness.clock.advance(minutes=1)
+            await harness.restart()
+            await self._set(harness, case)
+            seen = f"the incident changed again at {_shown_record(harness, case).changed_at}"
+            expect(harness.siem.get(case.id) == once, seen)
 
     @rule
     async def test_a_status_of_no_incident_is_refused(self) -> None:
         """`set_status` raises `Refused` for an incident that the SIEM does not have.
 
-        It would be tried for ever, or be taken for set.
+        Otherwise it would be retried forever, or its loss would go unnoticed.
         """
-        async with self.harness() as lab:
+        async with self.harness() as harness:
             self._sets()
-            expect_failure(await catch_failure(self._set(lab, lab.case())), Refused)
+            expect_failure(await catch_failure(self._set(harness, harness.case())), Refused)
 
     def _sets(self) -> None:
         if Capability.STATUS not in self.provider.capabilities():
-            does_not_apply(f"it does not offer {Capability.STATUS}")
+            does_not_apply(f"the provider does not offer {Capability.STATUS}")
 
-    async def _set(self, lab: HttpHarness, case: Case) -> None:
-        await lab.provider.set_status(self.external_id(case), IncidentStatus.ACTIVE)
+    async def _set(self, harness: HttpHarness, case: Case) -> None:
+        await harness.provider.set_status(self.external_id(case), IncidentStatus.ACTIVE)
 
 
-async def _arrived(lab: HttpHarness) -> tuple[Case, Case]:
-    one, other = lab.put(), lab.put()
-    await lab.arrive()
+async def _arrived(harness: HttpHarness) -> tuple[Case, Case]:
+    one, other = harness.put(), harness.put()
+    await harness.arrive()
     return one, other
 
 
-def _expect_at(lab: HttpHarness, wanted: Case) -> None:
-    """Return where an incident is as wanted at the SIEM, whenever it came to be so."""
-    found = _shown_record(lab, wanted)
+def _expect_at(harness: HttpHarness, wanted: Case) -> None:
+    """Check the current version of an incident at the SIEM, apart from its time of change."""
+    found = _shown_record(harness, wanted)
     same = replace(found, changed_at=wanted.changed_at)
-    expect(same == wanted, f"{same}, where {wanted} was to be")
+    expect(same == wanted, f"{same}, expected {wanted}")
 
 
-def _shown_record(lab: HttpHarness, case: Case) -> Case:
-    if (found := lab.siem.get(case.id)) is None:
-        raise RuleViolation(f"incident {case.id} is gone")
+def _shown_record(harness: HttpHarness, case: Case) -> Case:
+    if (found := harness.siem.get(case.id)) is None:
+        raise RuleViolation(f"incident {case.id} no longer exists")
     return found

@@ -30,7 +30,7 @@ from tocsin.testing.conformance.times import TimeRules
 
 
 class SharedRules(SettingsRules, RecordRules, IdentityRules, TextRules, TimeRules):
-    """What concerns every provider, however it comes to its records."""
+    """Rules for every provider, regardless of its source."""
 
 
 class ProviderConformance(
@@ -47,7 +47,7 @@ class ProviderConformance(
     StatusRules,
     RateLimitRules,
 ):
-    """The contract of a provider of an HTTP API.
+    """Contract of a provider for an HTTP API.
 
     ::
 
@@ -61,7 +61,7 @@ class ProviderConformance(
 
 
 class FileProviderConformance(SharedRules, FileRules, EventRules):
-    """The contract of a provider that follows files.
+    """Contract of a provider that follows files.
 
     ::
 
@@ -74,7 +74,7 @@ class FileProviderConformance(SharedRules, FileRules, EventRules):
 
 
 class PushProviderConformance(SharedRules, PushRequestRules):
-    """The contract of a provider that is sent to.
+    """Contract of a provider that receives pushed requests.
 
     ::
 
@@ -87,7 +87,7 @@ class PushProviderConformance(SharedRules, PushRequestRules):
 
 
 class EnricherConformance(EnricherSettingsRules, EnrichmentRules, EnricherFailureRules):
-    """The contract of an enricher. One that asks nobody has no `routes`.
+    """Contract of an enricher. An enricher that sends no requests has no `routes`.
 
     ::
 
@@ -112,7 +112,7 @@ class EnricherConformance(EnricherSettingsRules, EnrichmentRules, EnricherFailur
 class ChannelConformance(
     ChannelSettingsRules, DeliveryRules, EventContentRules, ClosureRules, ReceiverRules
 ):
-    """The contract of a channel that keeps objects at its receiver, such as tickets or cases.
+    """Contract of a channel that keeps objects at its receiver, such as tickets or cases.
 
     ::
 

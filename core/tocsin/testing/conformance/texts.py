@@ -31,112 +31,121 @@ _ODD: tuple[Json, ...] = (None, True, -1, [], {"unexpected": []})
 
 
 class TextRules(Conformance):
-    """What a provider must take as it comes."""
+    """Rules for unusual record contents."""
 
     @rule
     async def test_hostile_text_is_read(self) -> None:
-        """An incident arrives whatever its title holds: NUL, other scripts, markup, commands.
+        """An incident arrives whatever its title contains: NUL, other scripts, markup, commands.
 
-        Attackers write titles: one that nobody can read would hide what they do.
+        Attackers influence titles, and an unreadable one would hide their actions.
         """
-        async with self.harness() as lab:
-            cases = [lab.put(title=title, description=title) for title in HOSTILE]
-            await lab.arrive()
+        async with self.harness() as harness:
+            cases = [harness.put(title=title, description=title) for title in HOSTILE]
+            await harness.arrive()
             for case in cases:
-                lab.incident(case)
+                harness.incident(case)
 
     @rule
     async def test_long_text_is_read(self) -> None:
-        """An incident arrives though its title has a hundred thousand characters.
+        """An incident arrives even if its title has a hundred thousand characters.
 
-        Attackers write titles: one that is too long would hide what they do.
+        Attackers influence titles, and one that is too long would hide their actions.
         """
-        async with self.harness() as lab:
-            case, after = lab.put(title=_LONGEST), lab.put()
-            await lab.arrive()
-            expect(lab.incident(case) is not lab.incident(after), "they are one")
+        async with self.harness() as harness:
+            case, after = harness.put(title=_LONGEST), harness.put()
+            await harness.arrive()
+            expect(
+                harness.incident(case) is not harness.incident(after), "the incidents are identical"
+            )
 
     @rule
     async def test_broken_characters_cost_no_other_incident(self) -> None:
-        """Half a character in a title (a lone surrogate) costs no other incident.
+        """A lone surrogate in a title does not affect other incidents.
 
-        SIEMs cut texts anywhere. One that cannot be read itself is rejected or covered as lost.
+        SIEMs cut texts anywhere. If the record cannot be read, it is rejected or covered as lost.
         """
-        async with self.harness() as lab:
-            lab.put()
-            await lab.arrive()
-            broken = lab.put(title="cut \ud83d")
-            lab.clock.advance(minutes=5)
-            after = lab.put()
-            await lab.persist()
-            lab.incident(after)
-            told = self.external_id(broken) in lab.store.incidents or lab.store.rejected
-            expect(told or lab.store.lost, "it came neither as an incident nor as rejected or lost")
+        async with self.harness() as harness:
+            harness.put()
+            await harness.arrive()
+            broken = harness.put(title="cut \ud83d")
+            harness.clock.advance(minutes=5)
+            after = harness.put()
+            await harness.persist()
+            harness.incident(after)
+            told = self.external_id(broken) in harness.store.incidents or harness.store.rejected
+            expect(
+                told or harness.store.lost,
+                "the record is neither an incident nor rejected nor lost",
+            )
 
     @rule
     async def test_unknown_members_are_passed_over(self) -> None:
-        """A record with members that nobody has heard of is read.
+        """A record with unknown members is read.
 
-        Vendors add some with every version, and do not announce it.
+        Vendors add members with every version, without notice.
         """
-        async with self.harness() as lab:
-            lab.alter = with_strangers
-            await get_only_incident(lab)
+        async with self.harness() as harness:
+            harness.alter = with_strangers
+            await get_only_incident(harness)
 
     @rule
     async def test_missing_members_lose_nothing(self) -> None:
-        """A record is read though everything is missing that is no identity and no time.
+        """A record is read even if every member except identity and time is missing.
 
-        SIEMs leave out what they do not know; the incident counts all the same.
+        SIEMs omit unknown values; the incident still counts.
         """
-        async with self.harness() as lab:
-            lab.alter = leave_out(_optional(lab))
-            await get_only_incident(lab)
+        async with self.harness() as harness:
+            harness.alter = leave_out(_optional(harness))
+            await get_only_incident(harness)
 
     @rule
     async def test_empty_members_lose_nothing(self) -> None:
-        """A record is read though everything is null that is no identity and no time.
+        """A record is read even if every member except identity and time is null.
 
-        SIEMs write null for what they do not know; the incident counts all the same.
+        SIEMs write null for unknown values; the incident still counts.
         """
-        async with self.harness() as lab:
-            lab.alter = put_at(_optional(lab), lambda _: None)
-            await get_only_incident(lab)
+        async with self.harness() as harness:
+            harness.alter = put_at(_optional(harness), lambda _: None)
+            await get_only_incident(harness)
 
     @rule
     async def test_members_of_another_type_stop_nothing(self) -> None:
-        """A record is read or rejected, and the rest is read, whatever type a member has.
+        """A record with a member of an unexpected type is read or rejected, and all others are
+        read.
 
-        One record out of the ordinary would hold up all that come after it.
+        One odd record must not block later ones.
         """
-        async with self.harness() as lab:
-            for place in iter_paths(lab.render(lab.case())):
+        async with self.harness() as harness:
+            for place in iter_paths(harness.render(harness.case())):
                 for value in _ODD:
-                    lab.altered[lab.put().id] = put_at([place], _always(value))
-            after = lab.put()
-            await lab.arrive()
-            lab.incident(after)
-            for version in lab.store.delivered:
-                expect(_is_whole(version), f"an incident with members of wrong types: {version}")
+                    harness.altered[harness.put().id] = put_at([place], _always(value))
+            after = harness.put()
+            await harness.arrive()
+            harness.incident(after)
+            for version in harness.store.delivered:
+                expect(_is_whole(version), f"an incident with values of wrong types: {version}")
 
     @rule
     async def test_a_malformed_record_is_rejected(self) -> None:
-        """A record that cannot be understood is kept aside with its content and a reason.
+        """A malformed record is rejected with its content and a reason.
 
-        Dropped in silence it is an incident that nobody can account for; raised, it stops the feed.
+        If it is dropped, the incident is unaccounted for; if it raises, the feed stops.
         """
-        async with self.harness() as lab:
-            before, _, after = lab.put(), lab.put(malformed=True), lab.put()
-            await lab.arrive()
-            expect(lab.incident(before) is not lab.incident(after), "they are one")
-            kept = lab.store.rejected
-            expect(len(kept) == 1, f"{len(kept)} were rejected, not one")
+        async with self.harness() as harness:
+            before, _, after = harness.put(), harness.put(malformed=True), harness.put()
+            await harness.arrive()
+            expect(
+                harness.incident(before) is not harness.incident(after),
+                "the incidents are identical",
+            )
+            kept = harness.store.rejected
+            expect(len(kept) == 1, f"{len(kept)} records rejected, expected one")
             expect(kept[0].content and kept[0].reason and kept[0].location, f"{kept[0]}")
 
 
-def _optional(lab: Harness) -> list[Path]:
-    """Return where a record says what it need not say."""
-    case = lab.case(description="Seen on several hosts.")
+def _optional(harness: Harness) -> list[Path]:
+    """Return the paths of a record's optional values."""
+    case = harness.case(description="Seen on several hosts.")
     parts: dict[str, Any] = {
         "title": "Another",
         "description": "",
@@ -146,15 +155,15 @@ def _optional(lab: Harness) -> list[Path]:
         "number": 7,
         "merged_into": "9999",
     }
-    record = lab.render(case)
-    others = [lab.render(replace(case, **{name: value})) for name, value in parts.items()]
+    record = harness.render(case)
+    others = [harness.render(replace(case, **{name: value})) for name, value in parts.items()]
     places = [place for other in others for place in differences(record, other)]
-    needed = differences(record, lab.render(replace(case, id="9998")))
+    needed = differences(record, harness.render(replace(case, id="9998")))
     return [place for place in places if place not in needed]
 
 
 def _is_whole(incident: Incident) -> bool:
-    """Return whether an incident has what its class promises: the core relies on it."""
+    """Return whether an incident's fields have the declared types, on which the core relies."""
     texts = (incident.external_id, incident.title, incident.description)
     optional = (incident.raw_severity, incident.raw_status, incident.merged_into)
     return (

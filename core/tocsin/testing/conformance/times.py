@@ -32,77 +32,79 @@ _NEW_YORK = "EST5EDT,M3.2.0,M11.1.0"
 
 
 class TimeRules(Conformance):
-    """How a provider reads times."""
+    """Rules for the timestamps of records."""
 
     @rule
     async def test_fractions_of_any_length_are_read(self) -> None:
-        """Times with seven and nine digits of a second are read, and mean what they say.
+        """Timestamps with seven and nine fractional digits are read with the right value.
 
-        Vendors write 100 ns or 1 ns; what cannot read that loses the whole record.
+        Vendors write units of 100 ns or 1 ns. A parser that fails on them loses the record.
         """
-        async with self.harness() as lab:
-            _has_times(lab)
+        async with self.harness() as harness:
+            _has_times(harness)
             for digits in (7, 9):
-                lab.alter = change_texts(with_digits(digits))
-                await _expect_time(lab)
+                harness.alter = change_texts(with_digits(digits))
+                await _expect_time(harness)
 
     @rule
     async def test_times_of_other_zones_are_read(self) -> None:
-        """A time is read with the offset that it is written with.
+        """Timestamps are read with their UTC offset.
 
-        Some SIEMs write their local time: without the offset all is off by hours.
+        Some SIEMs write local time. Without the offset, everything is off by hours.
         """
-        async with self.harness() as lab:
-            _has_times(lab)
-            lab.alter = change_texts(with_offset(timedelta(hours=5, minutes=45)))
-            await _expect_time(lab)
+        async with self.harness() as harness:
+            _has_times(harness)
+            harness.alter = change_texts(with_offset(timedelta(hours=5, minutes=45)))
+            await _expect_time(harness)
 
     @rule
     async def test_odd_numbers_for_times_lose_nothing(self) -> None:
-        """A record whose times are numbers of another unit, or of no time, is read or rejected.
+        """A record whose times are numbers in another unit, or sentinel values, is read or
+        rejected.
 
-        Vendors change from seconds to milliseconds, and write 0 or the largest number for never.
+        Vendors change from seconds to milliseconds, and write 0 or the largest number for "never".
         """
-        async with self.harness() as lab:
-            places = _numbers(lab)
+        async with self.harness() as harness:
+            places = _numbers(harness)
             for change in _CHANGES:
-                lab.alter = put_at(places, change)
-                case, rejected = lab.put(), len(lab.store.rejected)
-                await lab.arrive()
-                came = self.external_id(case) in lab.store.incidents
-                seen = f"neither read nor rejected: {lab.show(case)}"
-                expect(came or len(lab.store.rejected) > rejected, seen)
+                harness.alter = put_at(places, change)
+                case, rejected = harness.put(), len(harness.store.rejected)
+                await harness.arrive()
+                came = self.external_id(case) in harness.store.incidents
+                seen = f"neither read nor rejected: {harness.show(case)}"
+                expect(came or len(harness.store.rejected) > rejected, seen)
 
     @rule
     async def test_times_without_a_zone_are_never_local(self) -> None:
-        """A time without a zone is taken for UTC or rejected, wherever this machine stands.
+        """A timestamp without a time zone counts as UTC or is rejected, whatever the local time
+        zone.
 
-        Taken for local time, everything moves by hours, and twice a year by one more.
+        As local time, it would be off by hours, and shift twice a year.
         """
-        async with self.harness() as lab:
-            _has_times(lab)
-            lab.alter = change_texts(without_zone)
+        async with self.harness() as harness:
+            _has_times(harness)
+            harness.alter = change_texts(without_zone)
             with _in_new_york():
-                case = lab.put()
-                await lab.arrive()
-            found = lab.store.incidents.get(self.external_id(case))
-            expect(found or lab.store.rejected, "the record is neither read nor rejected")
+                case = harness.put()
+                await harness.arrive()
+            found = harness.store.incidents.get(self.external_id(case))
+            expect(found or harness.store.rejected, "the record is neither read nor rejected")
             if found:
                 _expect_same(case, found.occurred_at)
 
 
-def _has_times(lab: Harness) -> None:
-    if not any(parse_moment(text) for text in iter_texts(lab.render(lab.case()))):
+def _has_times(harness: Harness) -> None:
+    if not any(parse_moment(text) for text in iter_texts(harness.render(harness.case()))):
         does_not_apply("its records have no times in ISO 8601")
 
 
-def _numbers(lab: Harness) -> list[Path]:
-    """Return where a record has times that are numbers; skip where it has none."""
-    earlier = lab.clock.now() - timedelta(hours=1)
-    places = lab.differing("when an incident began", created_at=earlier)
-    record = lab.render(lab.case())
+def _numbers(harness: Harness) -> list[Path]:
+    """Return the paths of numeric times; skip the rule if there are none."""
+    earlier = harness.clock.now() - timedelta(hours=1)
+    places = harness.differing("the start time of an incident", created_at=earlier)
+    record = harness.render(harness.case())
     numbers = [place for place in places if isinstance(value_at(record, place), int | float)]
-    return numbers or does_not_apply("its records have no times that are numbers")
+    return numbers or does_not_apply("its records have no numeric times")
 
 
 def _times(factor: float, value: Json) -> Json:
@@ -119,20 +121,20 @@ _CHANGES: tuple[Callable[[Json], Json], ...] = (
 )
 
 
-async def _expect_time(lab: Harness) -> None:
-    case = lab.put(created_at=lab.clock.now() - timedelta(minutes=7, microseconds=123_456))
-    await lab.arrive()
-    _expect_same(case, lab.incident(case).occurred_at)
+async def _expect_time(harness: Harness) -> None:
+    case = harness.put(created_at=harness.clock.now() - timedelta(minutes=7, microseconds=123_456))
+    await harness.arrive()
+    _expect_same(case, harness.incident(case).occurred_at)
 
 
 def _expect_same(case: Case, moment: datetime) -> None:
-    expect(moment.tzinfo is not None, f"{moment} without a zone")
+    expect(moment.tzinfo is not None, f"{moment} has no time zone")
     expect(abs(moment - case.created_at) < PRECISION, f"{moment} for {case.created_at}")
 
 
 @contextmanager
 def _in_new_york() -> Iterator[None]:
-    """Have this machine stand in New York."""
+    """Set the machine's time zone to New York."""
     with patch.dict(os.environ, TZ=_NEW_YORK):
         time.tzset()
         yield

@@ -1,4 +1,4 @@
-"""Reads incidents from Example into Tocsin."""
+"""Example provider for Tocsin."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from tocsin_example.provider import ExampleProvider
 
 @hookimpl
 def tocsin_providers() -> type[Provider]:
-    """Offer Example."""
+    """Return the provider."""
     return ExampleProvider

@@ -1,4 +1,4 @@
-"""What a case of Example is, and the incident that it becomes."""
+"""Cases of Example, and their conversion to incidents."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Moment = Annotated[datetime, AfterValidator(_in_utc_if_unsaid)]
 
 
 class Record(BaseModel):
-    """Something that Example wrote; what is null is left out, and what is left out is not known."""
+    """A record of Example; null and missing members are unknown."""
 
     @model_validator(mode="before")
     @classmethod
@@ -55,14 +55,14 @@ class Record(BaseModel):
 
 
 class Observable(Record):
-    """What a case is about."""
+    """An observable of a case."""
 
     type: str = ""
     value: str = ""
 
 
 class Case(Record):
-    """A case; without an id and its times it cannot be told from others."""
+    """A case; id and times are required, because they identify the case."""
 
     id: str = Field(min_length=1)
     created_at: Moment
@@ -77,10 +77,10 @@ class Case(Record):
 
 
 def incident_of(record: Mapping[str, Any], server: str) -> Incident:
-    """Return the incident that a case of this server is.
+    """Return the incident of a case on this server.
 
-    Raises ValueError for what is no case. The operator is shown its text and, of what pydantic
-    finds, each field with what is wrong, such as `created_at: Field required`.
+    Raises ValueError for malformed records. Operators see its text and, for pydantic's errors, each
+    field with its error, such as `created_at: Field required`.
     """
     case = Case.model_validate(record)
     severity = SEVERITIES.get(case.severity.lower())

@@ -1,4 +1,4 @@
-"""What an entry of Example's log is, and the event that it becomes."""
+"""Log entries of Example, and their conversion to events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tocsin_example.cases import ENTITIES, Moment, Observable, Record
 
 
 class Entry(Record):
-    """An entry; without its time nobody knows whether it is asked for."""
+    """A log entry; the time is required, because queries have a time window."""
 
     id: str = Field(min_length=1)
     logged_at: Moment
@@ -21,7 +21,7 @@ class Entry(Record):
 
 
 def events_of(records: Iterable[Mapping[str, Any]]) -> Iterator[SiemEvent]:
-    """Yield the events that entries are; one that cannot be understood costs no other."""
+    """Yield the events of log entries; malformed entries are skipped."""
     for record in records:
         try:
             entry = Entry.model_validate(record)

@@ -1,4 +1,4 @@
-"""Example: what changed is asked for by time, and signed in for with a client's secret."""
+"""Example provider: changes are listed by time; client credentials sign in."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ WORDS = {kind: word for word, kind in ENTITIES.items()}
 
 
 class ExampleProvider(WindowedProvider):
-    """Reads cases, with their updates, from one Example server."""
+    """Reads cases and their changes from one Example server."""
 
     class Settings(WindowedProvider.Settings, ApiSettings):
-        """What an operator can set under [providers.<name>]."""
+        """Settings under [providers.<name>]."""
 
-        client_id: str = Field(description="The id of an API client at Example.")
-        client_secret: SecretStr = Field(description="Its secret.")
+        client_id: str = Field(description="Id of an API client in Example.")
+        client_secret: SecretStr = Field(description="Secret of the API client.")
 
     permissions = (
         "cases:read",
         "log:read",
-        "comments:write, where write_back is on",
-        "cases:write, where write_back_status is set",
+        "comments:write, if write_back is enabled",
+        "cases:write, if write_back_status is set",
     )
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the arguments; do no I/O."""
         super().__init__(settings, tools)
         self._api = Api(tools, settings, sign_in=self._sign_in)
 
     async def check(self) -> Health:
         """Return whether cases can be listed."""
         await self._api.get("/api/v1/cases", limit=1)
-        return Health(detail="cases can be read")
+        return Health(detail="cases are readable")
 
     async def list_changes(
         self,
@@ -80,14 +80,14 @@ class ExampleProvider(WindowedProvider):
                 return Listing(
                     records=records, next_token=next_token, server_time=answer.server_time
                 )
-        raise Broken("GET /api/v1/cases answered without `cases` and `next_page_token`")
+        raise Broken("GET /api/v1/cases: the response lacks `cases` and `next_page_token`")
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident:
-        """Return the incident that a case is; ValueError for what is no case."""
+        """Return the incident of a case; ValueError for malformed records."""
         return incident_of(record, self.settings.url)
 
     async def incident(self, external_id: str) -> Incident | None:
-        """Return the case as it is now, None where it was deleted."""
+        """Return the current version of a case, None if it was deleted."""
         try:
             answer = await self._api.get(f"/api/v1/cases/{quote(external_id, safe='')}")
         except Refused as refused:
@@ -99,7 +99,7 @@ class ExampleProvider(WindowedProvider):
     async def events(
         self, entity: Entity, window: Window, limit: int
     ) -> AsyncGenerator[SiemEvent, None]:
-        """Yield what was logged in the window with an entity, the latest first."""
+        """Yield the log entries of an entity in the window, the latest first."""
         token: str | None = None
         while entity.kind in WORDS and limit > 0:
             answer = await self._api.get(
@@ -116,13 +116,13 @@ class ExampleProvider(WindowedProvider):
                     for event in events_of(records):
                         yield event
                 case _:
-                    raise Broken(f"GET {LOG} answered without `entries`")
+                    raise Broken(f"GET {LOG}: the response lacks `entries`")
             limit = limit - len(records) if records and token else 0
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
-        """Write a comment to a case, unless there is one that ends with the mark of this key.
+        """Write a comment to a case, unless there is one that ends with the marker of this key.
 
-        Whoever repeats it does so because the answer was lost, or because we were.
+        The call is repeated after a lost response or a crash.
         """
         mark = f"[tocsin {key}]"
         path = f"/api/v1/cases/{quote(external_id, safe='')}/comments"
@@ -130,15 +130,15 @@ class ExampleProvider(WindowedProvider):
             case {"comments": list(comments)}:
                 written = [str(comment["text"]) for comment in comments if "text" in comment]
             case _:
-                raise Broken(f"GET {path} answered without `comments`")
-        if not any(it.endswith(f"\n{mark}") for it in written):
+                raise Broken(f"GET {path}: the response lacks `comments`")
+        if not any(text.endswith(f"\n{mark}") for text in written):
             await self._api.request("POST", path, json={"text": f"{text}\n\n{mark}"})
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
-        """Have a case stand so; one that stands there already is left alone."""
+        """Set the status of a case, unless it already has it."""
         found = await self.incident(external_id)
         if found is None:
-            raise Refused(f"there is no case {external_id}")
+            raise Refused(f"no case {external_id}")
         if found.status is not status:
             path = f"/api/v1/cases/{quote(external_id, safe='')}"
             await self._api.request("PATCH", path, json={"status": WRITTEN[status]})
@@ -158,4 +158,4 @@ class ExampleProvider(WindowedProvider):
             case {"access_token": str(token), "expires_in": int(seconds)}:
                 ends = self.tools.clock.now() + timedelta(seconds=seconds)
                 return Grant(f"Bearer {token}", ends)
-        raise Broken("POST /oauth/token answered without `access_token` and `expires_in`")
+        raise Broken("POST /oauth/token: the response lacks `access_token` and `expires_in`")

@@ -23,28 +23,28 @@ from .suite import Suite
 
 
 @pytest.fixture
-async def lab():
-    async with Suite().harness() as lab:
-        yield lab
+async def harness():
+    async with Suite().harness() as harness:
+        yield harness
 
 
-def only(lab: ChannelHarness) -> dict:
-    [alert] = lab.simulator.alerts.values()
+def only(harness: ChannelHarness) -> dict:
+    [alert] = harness.simulator.alerts.values()
     return alert
 
 
-def later(lab: ChannelHarness, *entities: tuple[str, str]):
+def later(harness: ChannelHarness, *entities: tuple[str, str]):
     """Return another alert of the same incident, with these entities beside its own."""
-    event = lab.alert()
+    event = harness.alert()
     known = [{"kind": "ip", "value": address} for address in ADDRESSES]
     told = [*known, *({"kind": kind, "value": value} for kind, value in entities)]
     return replace(event, context={"incident": {**event.context["incident"], "entities": told}})
 
 
-async def test_everything_has_the_number_that_its_name_has_there(lab: ChannelHarness):
-    event = lab.alert()
-    await lab.bring(event)
-    made = only(lab)
+async def test_everything_has_the_number_that_its_name_has_there(harness: ChannelHarness):
+    event = harness.alert()
+    await harness.bring(event)
+    made = only(harness)
     assert made["alert_source_ref"] == event.key
     assert made["alert_severity_id"] == SEVERITIES["High"]
     assert made["alert_status_id"] == STATUSES["New"]
@@ -53,17 +53,19 @@ async def test_everything_has_the_number_that_its_name_has_there(lab: ChannelHar
     assert {ioc["ioc_tlp_id"] for ioc in made["iocs"]} == {TLPS["amber"]}
 
 
-async def test_numbers_are_remembered_and_a_new_name_is_found(lab: ChannelHarness, monkeypatch):
-    lab.use(tlp="mauve")
+async def test_numbers_are_remembered_and_a_new_name_is_found(harness: ChannelHarness, monkeypatch):
+    harness.use(tlp="mauve")
     with pytest.raises(Misconfigured, match="no TLP 'mauve'"):
-        await lab.attempt(lab.alert())
+        await harness.attempt(harness.alert())
     monkeypatch.setitem(TLPS, "mauve", 1_000)
-    await lab.bring(lab.alert())
-    assert only(lab)["iocs"][0]["ioc_tlp_id"] == 1_000
-    lab.simulator.requests.clear()
-    await lab.bring(lab.failed(1))
+    await harness.bring(harness.alert())
+    assert only(harness)["iocs"][0]["ioc_tlp_id"] == 1_000
+    harness.simulator.requests.clear()
+    await harness.bring(harness.failed(1))
     assert not [
-        request.path for request in lab.simulator.requests if request.path.startswith("/manage/")
+        request.path
+        for request in harness.simulator.requests
+        if request.path.startswith("/manage/")
     ]
 
 
@@ -81,24 +83,26 @@ def test_an_ioc_has_the_type_of_its_kind(kind, value, called):
     assert get_ioc_type(Observable(kind, value, "99")) == called
 
 
-async def test_a_type_that_is_not_there_is_other(lab: ChannelHarness):
-    await lab.bring(later(lab, ("cve", "CVE-2026-1234")))
-    assert only(lab)["iocs"][-1]["ioc_type_id"] == TYPES["other"]
+async def test_a_type_that_is_not_there_is_other(harness: ChannelHarness):
+    await harness.bring(later(harness, ("cve", "CVE-2026-1234")))
+    assert only(harness)["iocs"][-1]["ioc_type_id"] == TYPES["other"]
 
 
-async def test_a_value_that_its_type_refuses_is_other(lab: ChannelHarness):
-    lab.simulator.patterns = {"hostname": "[a-z.]+"}
-    await lab.bring(later(lab, ("host", "WIN 7")))
-    assert {ioc["ioc_type_id"] for ioc in only(lab)["iocs"]} == {TYPES["other"]}
+async def test_a_value_that_its_type_refuses_is_other(harness: ChannelHarness):
+    harness.simulator.patterns = {"hostname": "[a-z.]+"}
+    await harness.bring(later(harness, ("host", "WIN 7")))
+    assert {ioc["ioc_type_id"] for ioc in only(harness)["iocs"]} == {TYPES["other"]}
 
 
-async def test_iocs_that_come_later_are_added_to_those_of_others(lab: ChannelHarness):
-    await lab.bring(lab.alert())
+async def test_iocs_that_come_later_are_added_to_those_of_others(harness: ChannelHarness):
+    await harness.bring(harness.alert())
     mine = {"ioc_value": "203.0.113.99", "ioc_type_id": TYPES["ip-any"], "ioc_id": 7_000}
-    only(lab)["iocs"].append({**mine, "ioc_tlp_id": TLPS["red"], "ioc_description": "an analyst's"})
-    before = [ioc["ioc_id"] for ioc in only(lab)["iocs"]]
-    await lab.bring(later(lab, ("host", "vpn-1.example.com")))
-    after = {ioc["ioc_id"]: ioc for ioc in only(lab)["iocs"]}
+    only(harness)["iocs"].append(
+        {**mine, "ioc_tlp_id": TLPS["red"], "ioc_description": "an analyst's"}
+    )
+    before = [ioc["ioc_id"] for ioc in only(harness)["iocs"]]
+    await harness.bring(later(harness, ("host", "vpn-1.example.com")))
+    after = {ioc["ioc_id"]: ioc for ioc in only(harness)["iocs"]}
     assert list(after)[:-1] == before
     assert after[7_000]["ioc_tlp_id"] == TLPS["red"]
     assert after[7_000]["ioc_description"] == "an analyst's"
@@ -106,72 +110,72 @@ async def test_iocs_that_come_later_are_added_to_those_of_others(lab: ChannelHar
 
 
 @pytest.mark.parametrize("owner", [None, 12])
-async def test_the_owner_of_an_alert_stays(lab: ChannelHarness, owner):
-    await lab.bring(lab.alert())
-    only(lab)["alert_owner_id"] = owner
-    await lab.bring(later(lab, ("host", "vpn-1.example.com")))
-    assert only(lab)["alert_owner_id"] == owner != ME
+async def test_the_owner_of_an_alert_stays(harness: ChannelHarness, owner):
+    await harness.bring(harness.alert())
+    only(harness)["alert_owner_id"] = owner
+    await harness.bring(later(harness, ("host", "vpn-1.example.com")))
+    assert only(harness)["alert_owner_id"] == owner != ME
 
 
-async def test_iocs_that_are_not_taken_hold_nothing_up(lab: ChannelHarness):
-    await lab.bring(lab.alert())
-    lab.simulator.takes_iocs = False
-    receipt = await lab.bring(later(lab, ("host", "vpn-1.example.com")))
+async def test_iocs_that_are_not_taken_hold_nothing_up(harness: ChannelHarness):
+    await harness.bring(harness.alert())
+    harness.simulator.takes_iocs = False
+    receipt = await harness.bring(later(harness, ("host", "vpn-1.example.com")))
     assert b'"observables":0' in receipt.response
 
 
-async def test_an_alert_that_was_stored_before_it_went_wrong_is_found(lab: ChannelHarness):
-    lab.simulator.next_error = "'NoneType' object has no attribute 'alert_id'"
-    receipt = await lab.attempt(lab.alert())
-    assert receipt.remote_id == str(only(lab)["alert_id"])
+async def test_an_alert_that_was_stored_before_it_went_wrong_is_found(harness: ChannelHarness):
+    harness.simulator.next_error = "'NoneType' object has no attribute 'alert_id'"
+    receipt = await harness.attempt(harness.alert())
+    assert receipt.remote_id == str(only(harness)["alert_id"])
 
 
-async def test_a_database_that_is_away_is_tried_again(lab: ChannelHarness):
-    lab.simulator.next_error = "(psycopg2.OperationalError) server closed the connection"
+async def test_a_database_that_is_away_is_tried_again(harness: ChannelHarness):
+    harness.simulator.next_error = "(psycopg2.OperationalError) server closed the connection"
     with pytest.raises(Broken):
-        await lab.attempt(lab.alert())
-    await lab.bring(lab.alert())
-    assert len(lab.objects) == 1
+        await harness.attempt(harness.alert())
+    await harness.bring(harness.alert())
+    assert len(harness.objects) == 1
 
 
-async def test_a_mistake_is_refused_with_its_reason(lab: ChannelHarness):
-    await lab.bring(lab.alert())
-    lab.simulator.next_error = "{'iocs': ['Not a valid list.']}"
+async def test_a_mistake_is_refused_with_its_reason(harness: ChannelHarness):
+    await harness.bring(harness.alert())
+    harness.simulator.next_error = "{'iocs': ['Not a valid list.']}"
     with pytest.raises(Refused, match="Not a valid list") as refused:
-        await lab.attempt(later(lab, ("host", "vpn-1.example.com")))
+        await harness.attempt(later(harness, ("host", "vpn-1.example.com")))
     assert not isinstance(refused.value, Misconfigured)
 
 
-async def test_a_reference_that_only_contains_it_is_another(lab: ChannelHarness):
-    await lab.bring(lab.alert())
-    template, key = only(lab), only(lab)["alert_source_ref"]
-    only(lab)["alert_source_ref"] = f"{key}0"
+async def test_a_reference_that_only_contains_it_is_another(harness: ChannelHarness):
+    await harness.bring(harness.alert())
+    template, key = only(harness), only(harness)["alert_source_ref"]
+    only(harness)["alert_source_ref"] = f"{key}0"
     for number in range(1, 150):
-        lab.simulator.alerts[number] = {**template, "alert_id": number}
-    lab.known.clear()
-    await lab.bring(lab.alert())
-    [*_, made] = lab.simulator.alerts.values()
+        harness.simulator.alerts[number] = {**template, "alert_id": number}
+    harness.known.clear()
+    await harness.bring(harness.alert())
+    [*_, made] = harness.simulator.alerts.values()
     assert made["alert_source_ref"] == key
-    made_before = len(lab.objects)
-    lab.known.clear()
-    await lab.bring(lab.alert())
-    assert len(lab.objects) == made_before, "it is on the second page"
+    made_before = len(harness.objects)
+    harness.known.clear()
+    await harness.bring(harness.alert())
+    assert len(harness.objects) == made_before, "it is on the second page"
 
 
 async def test_the_note_of_an_alert_stays_when_it_is_closed():
-    async with Suite().harness(close_recovered=True) as lab:
-        await lab.bring(lab.failed(1))
-        only(lab)["alert_note"] = "an analyst's"
-        await lab.bring(lab.completed())
-        failed = next(iter(lab.simulator.alerts.values()))
+    async with Suite().harness(close_recovered=True) as harness:
+        await harness.bring(harness.failed(1))
+        only(harness)["alert_note"] = "an analyst's"
+        await harness.bring(harness.completed())
+        failed = next(iter(harness.simulator.alerts.values()))
         assert failed["alert_status_id"] == STATUSES["Closed"]
         assert failed["alert_note"].startswith("an analyst's\n\nA later run")
 
 
-async def test_an_alert_that_is_part_of_a_case_is_not_closed(lab: ChannelHarness):
-    lab.use(close_when="event_type == 'investigation-completed'")
-    await lab.bring(lab.alert())
-    only(lab)["alert_status_id"] = STATUSES["Merged"]
-    await lab.bring(lab.completed("incident:7"))
-    assert only(lab)["alert_status_id"] == STATUSES["Merged"]
-    assert len(lab.objects[0].notes) == 1
+async def test_an_alert_that_is_part_of_a_case_is_not_closed(harness: ChannelHarness):
+    harness.use(close_when="event_type == 'investigation-completed'")
+    await harness.bring(harness.alert())
+    only(harness)["alert_status_id"] = STATUSES["Merged"]
+    await harness.bring(harness.completed("incident:7"))
+    assert only(harness)["alert_status_id"] == STATUSES["Merged"]
+    assert len(harness.objects[0].notes) == 1

@@ -17,93 +17,95 @@ CLOSING = {"close_when": "event_type == 'investigation-completed'"}
 
 
 @pytest.fixture
-async def lab():
-    async with Suite().harness() as lab:
-        yield lab
+async def harness():
+    async with Suite().harness() as harness:
+        yield harness
 
 
-def set_to(lab: ChannelHarness, **settings: Any) -> None:
-    lab.channel = SentinelIncidents(lab.checked_settings(**settings), lab.channel.tools)
+def set_to(harness: ChannelHarness, **settings: Any) -> None:
+    harness.channel = SentinelIncidents(harness.checked_settings(**settings), harness.channel.tools)
 
 
-def properties(lab: ChannelHarness) -> dict[str, Any]:
-    [incident] = lab.simulator.incidents.values()
+def properties(harness: ChannelHarness) -> dict[str, Any]:
+    [incident] = harness.simulator.incidents.values()
     return incident["properties"]
 
 
-def sign_ins(lab: ChannelHarness) -> int:
-    return sum(asked.path.endswith("/token") for asked in lab.simulator.requests)
+def sign_ins(harness: ChannelHarness) -> int:
+    return sum(asked.path.endswith("/token") for asked in harness.simulator.requests)
 
 
-async def test_a_token_is_used_until_shortly_before_it_ends(lab: ChannelHarness):
-    await lab.bring(lab.alert())
-    lab.clock.advance(minutes=50)
-    await lab.bring(lab.alert())
-    assert sign_ins(lab) == 1
-    lab.clock.advance(minutes=10)
-    await lab.bring(lab.alert())
-    assert sign_ins(lab) == 2
+async def test_a_token_is_used_until_shortly_before_it_ends(harness: ChannelHarness):
+    await harness.bring(harness.alert())
+    harness.clock.advance(minutes=50)
+    await harness.bring(harness.alert())
+    assert sign_ins(harness) == 1
+    harness.clock.advance(minutes=10)
+    await harness.bring(harness.alert())
+    assert sign_ins(harness) == 2
 
 
 @pytest.mark.parametrize("wrong", ["client_id", "client_secret"])
-async def test_an_app_that_entra_does_not_know_waits_for_the_operator(lab: ChannelHarness, wrong):
-    set_to(lab, **{wrong: "wrong"})
+async def test_an_app_that_entra_does_not_know_waits_for_the_operator(
+    harness: ChannelHarness, wrong
+):
+    set_to(harness, **{wrong: "wrong"})
     with pytest.raises(CredentialsRefused, match="AADSTS"):
-        await lab.attempt(lab.alert())
+        await harness.attempt(harness.alert())
 
 
-async def test_a_workspace_that_is_not_there_waits_for_the_operator(lab: ChannelHarness):
-    set_to(lab, workspace="elsewhere")
+async def test_a_workspace_that_is_not_there_waits_for_the_operator(harness: ChannelHarness):
+    set_to(harness, workspace="elsewhere")
     with pytest.raises(Misconfigured, match="no such workspace"):
-        await lab.attempt(lab.alert())
+        await harness.attempt(harness.alert())
 
 
-async def test_what_an_analyst_changed_is_not_overwritten_by_a_repeat(lab: ChannelHarness):
-    await lab.bring(lab.alert())
-    lab.simulator.change(lab.objects[0].id, title="Theirs", status="Active")
-    await lab.bring(lab.alert(), remember=False)
-    lab.restart()
-    await lab.bring(lab.alert())
-    assert (properties(lab)["title"], properties(lab)["status"]) == ("Theirs", "Active")
+async def test_what_an_analyst_changed_is_not_overwritten_by_a_repeat(harness: ChannelHarness):
+    await harness.bring(harness.alert())
+    harness.simulator.change(harness.objects[0].id, title="Theirs", status="Active")
+    await harness.bring(harness.alert(), remember=False)
+    harness.restart()
+    await harness.bring(harness.alert())
+    assert (properties(harness)["title"], properties(harness)["status"]) == ("Theirs", "Active")
 
 
-async def test_closing_leaves_what_an_analyst_changed_meanwhile(lab: ChannelHarness):
-    set_to(lab, **CLOSING)
-    await lab.bring(lab.alert())
-    lab.simulator.change(lab.objects[0].id, severity="Low", labels=[{"labelName": "vip"}])
-    lab.simulator.races = 1
-    await lab.bring(lab.completed("incident:7"))
-    told = properties(lab)
+async def test_closing_leaves_what_an_analyst_changed_meanwhile(harness: ChannelHarness):
+    set_to(harness, **CLOSING)
+    await harness.bring(harness.alert())
+    harness.simulator.change(harness.objects[0].id, severity="Low", labels=[{"labelName": "vip"}])
+    harness.simulator.races = 1
+    await harness.bring(harness.completed("incident:7"))
+    told = properties(harness)
     assert (told["status"], told["classification"]) == ("Closed", "Undetermined")
     assert (told["severity"], told["labels"]) == ("Low", [{"labelName": "vip"}])
     assert told["owner"] == {"assignedTo": "Ann"}
     assert told["classificationComment"].startswith("Closed by Tocsin")
 
 
-async def test_an_incident_that_keeps_changing_is_closed_later(lab: ChannelHarness):
-    set_to(lab, **CLOSING)
-    await lab.bring(lab.alert())
-    lab.simulator.races = 2
-    event = lab.completed("incident:7")
+async def test_an_incident_that_keeps_changing_is_closed_later(harness: ChannelHarness):
+    set_to(harness, **CLOSING)
+    await harness.bring(harness.alert())
+    harness.simulator.races = 2
+    event = harness.completed("incident:7")
     with pytest.raises(TryLater, match="somebody else"):
-        await lab.attempt(event)
-    await lab.bring(event)
-    assert not lab.objects[0].is_open
-    assert len(lab.objects[0].notes) == 1
+        await harness.attempt(event)
+    await harness.bring(event)
+    assert not harness.objects[0].is_open
+    assert len(harness.objects[0].notes) == 1
 
 
-async def test_a_classification_is_given_with_its_reason(lab: ChannelHarness):
-    set_to(lab, closed_classification="FalsePositive-InaccurateData", **CLOSING)
-    await lab.bring(lab.completed())
-    told = properties(lab)
+async def test_a_classification_is_given_with_its_reason(harness: ChannelHarness):
+    set_to(harness, closed_classification="FalsePositive-InaccurateData", **CLOSING)
+    await harness.bring(harness.completed())
+    told = properties(harness)
     assert told["classification"] == "FalsePositive"
     assert told["classificationReason"] == "InaccurateData"
 
 
-async def test_a_conflict_with_an_incident_that_is_not_shown_passes(lab: ChannelHarness):
-    lab.simulator.conflicts = True
+async def test_a_conflict_with_an_incident_that_is_not_shown_passes(harness: ChannelHarness):
+    harness.simulator.conflicts = True
     with pytest.raises(TryLater, match="conflict"):
-        await lab.attempt(lab.alert())
+        await harness.attempt(harness.alert())
 
 
 def hosts(*numbers: int, length: int = 0) -> list[Observable]:
@@ -111,51 +113,52 @@ def hosts(*numbers: int, length: int = 0) -> list[Observable]:
     return [Observable(EntityKind.HOST, name, "Host") for name in names]
 
 
-async def test_entities_are_listed_once_and_later_ones_are_added(lab: ChannelHarness):
-    await lab.bring(lab.alert())
-    identifier = lab.objects[0].id
-    assert await lab.channel.add_observables(identifier, hosts(1, 2)) == 2
-    assert await lab.channel.add_observables(identifier, hosts(2, 3)) == 1
+async def test_entities_are_listed_once_and_later_ones_are_added(harness: ChannelHarness):
+    await harness.bring(harness.alert())
+    identifier = harness.objects[0].id
+    assert await harness.channel.add_observables(identifier, hosts(1, 2)) == 2
+    assert await harness.channel.add_observables(identifier, hosts(2, 3)) == 1
     added = [f"host-{item}.example.com" for item in (1, 2, 3)]
-    assert list(lab.objects[0].observables) == [*ADDRESSES, *added]
-    assert f"- Ip `{ADDRESSES[0]}` #" in lab.simulator.texts(identifier)[0]
+    assert list(harness.objects[0].observables) == [*ADDRESSES, *added]
+    assert f"- Ip `{ADDRESSES[0]}` #" in harness.simulator.texts(identifier)[0]
 
 
-async def test_more_than_a_comment_can_hold_is_listed_in_several(lab: ChannelHarness):
-    await lab.bring(lab.alert())
+async def test_more_than_a_comment_can_hold_is_listed_in_several(harness: ChannelHarness):
+    await harness.bring(harness.alert())
     many = hosts(*range(50), length=1_900)
-    assert await lab.channel.add_observables(lab.objects[0].id, many) == 50
-    assert await lab.channel.add_observables(lab.objects[0].id, many) == 0
-    assert len(lab.objects[0].observables) == 52
+    assert await harness.channel.add_observables(harness.objects[0].id, many) == 50
+    assert await harness.channel.add_observables(harness.objects[0].id, many) == 0
+    assert len(harness.objects[0].observables) == 52
 
 
-async def test_an_entity_cannot_be_read_as_html_or_as_more_than_one_line(lab: ChannelHarness):
-    await lab.bring(lab.alert())
-    identifier = lab.objects[0].id
+async def test_an_entity_cannot_be_read_as_html_or_as_more_than_one_line(harness: ChannelHarness):
+    await harness.bring(harness.alert())
+    identifier = harness.objects[0].id
     hostile = [Observable(EntityKind.FILE, "`\n- x <img src=//evil.example.com>", "File")]
     for added in (1, 0):
-        assert await lab.channel.add_observables(identifier, hostile) == added
+        assert await harness.channel.add_observables(identifier, hostile) == added
     assert (
-        "- File `' - x &lt;img src=//evil.example.com&gt;` #" in lab.simulator.texts(identifier)[1]
+        "- File `' - x &lt;img src=//evil.example.com&gt;` #"
+        in harness.simulator.texts(identifier)[1]
     )
 
 
 async def test_a_report_that_is_too_long_is_cut_but_keeps_the_mark_of_its_event(
-    lab: ChannelHarness,
+    harness: ChannelHarness,
 ):
-    await lab.bring(lab.alert())
-    identifier = lab.objects[0].id
-    await lab.channel.add_note(
+    await harness.bring(harness.alert())
+    identifier = harness.objects[0].id
+    await harness.channel.add_note(
         identifier, "Report", "\U0001f6a8" * 20_000 + "\n\nTocsin event evt_7"
     )
-    [note] = lab.objects[0].notes
+    [note] = harness.objects[0].notes
     assert note.startswith("**Report**")
     assert note.endswith("\n\nTocsin event evt_7")
 
 
-async def test_check_says_when_the_app_may_not_even_ask(lab: ChannelHarness):
-    lab.simulator.lacks = {"Microsoft.Authorization/permissions/read"}
-    [problem] = (await lab.channel.check()).problems
+async def test_check_says_when_the_app_may_not_even_ask(harness: ChannelHarness):
+    harness.simulator.lacks = {"Microsoft.Authorization/permissions/read"}
+    [problem] = (await harness.channel.check()).problems
     assert "Microsoft.Authorization/permissions/read" in problem
 
 
@@ -168,13 +171,13 @@ async def test_check_says_when_the_app_may_not_even_ask(lab: ChannelHarness):
     ],
 )
 async def test_each_cloud_has_addresses_of_its_own(
-    lab: ChannelHarness, cloud, management, authority, portal
+    harness: ChannelHarness, cloud, management, authority, portal
 ):
     given = Suite().settings("") | {"cloud": cloud}
     del given["url"], given["authority"]
-    lab.suite.settings = lambda _: given
-    settings = lab.checked_settings()
+    harness.suite.settings = lambda _: given
+    settings = harness.checked_settings()
     assert (settings.url, settings.authority) == (f"https://{management}", f"https://{authority}")
-    channel = SentinelIncidents(settings, lab.channel.tools)
+    channel = SentinelIncidents(settings, harness.channel.tools)
     asset = "#asset/Microsoft_Azure_Security_Insights/Incident"
     assert channel.link("7") == f"https://{portal}/{asset}{INCIDENTS}/7"

@@ -23,33 +23,37 @@ class Suite(ChannelSuite):
 
 
 @pytest.fixture
-async def lab():
-    async with Suite().harness(close_when="event_type == 'investigation-completed'") as lab:
-        yield lab
+async def harness():
+    async with Suite().harness(close_when="event_type == 'investigation-completed'") as harness:
+        yield harness
 
 
-async def test_what_comes_later_goes_to_the_case_that_was_made_of_the_alert(lab: ChannelHarness):
-    await lab.bring(lab.alert())
-    case = lab.simulator.promote(lab.objects[0].id)
-    await lab.bring(lab.completed("incident:7"))
+async def test_what_comes_later_goes_to_the_case_that_was_made_of_the_alert(
+    harness: ChannelHarness,
+):
+    await harness.bring(harness.alert())
+    case = harness.simulator.promote(harness.objects[0].id)
+    await harness.bring(harness.completed("incident:7"))
     assert [observable["data"] for observable in case["observables"]] == [*ADDRESSES, FOUND_ADDRESS]
     [comment] = case["comments"]
     assert "Tocsin event" in comment["message"]
-    assert lab.simulator.alerts[lab.objects[0].id]["status"] == "Imported", "a case is not closed"
+    assert harness.simulator.alerts[harness.objects[0].id]["status"] == "Imported", (
+        "a case is not closed"
+    )
 
 
-async def test_a_status_that_does_not_exist_is_refused_with_its_reason(lab: ChannelHarness):
-    settings = lab.checked_settings(closed_status="Gone")
-    lab.channel = TheHive(settings, lab.channel.tools)
-    await lab.bring(lab.alert())
+async def test_a_status_that_does_not_exist_is_refused_with_its_reason(harness: ChannelHarness):
+    settings = harness.checked_settings(closed_status="Gone")
+    harness.channel = TheHive(settings, harness.channel.tools)
+    await harness.bring(harness.alert())
     with pytest.raises(Refused, match="there is no such status"):
-        await lab.attempt(lab.completed("incident:7"))
+        await harness.attempt(harness.completed("incident:7"))
 
 
-async def test_what_somebody_made_meanwhile_is_found_and_completed(lab: ChannelHarness):
-    lab.simulator.meanwhile = True
-    receipt = await lab.bring(lab.alert())
-    [found] = lab.objects
+async def test_what_somebody_made_meanwhile_is_found_and_completed(harness: ChannelHarness):
+    harness.simulator.meanwhile = True
+    receipt = await harness.bring(harness.alert())
+    [found] = harness.objects
     assert receipt.remote_id == found.id
     assert sorted(found.observables) == sorted(ADDRESSES)
     told = json.loads(receipt.response)

@@ -37,78 +37,80 @@ class SuiteOfV6(Suite):
 
 
 @pytest.fixture
-async def lab():
-    async with Suite().harness() as lab:
-        yield lab
+async def harness():
+    async with Suite().harness() as harness:
+        yield harness
 
 
-def only(lab: ChannelHarness) -> dict:
-    [incident] = lab.simulator.incidents.values()
+def only(harness: ChannelHarness) -> dict:
+    [incident] = harness.simulator.incidents.values()
     return incident
 
 
-async def test_an_incident_says_what_tocsin_calls_it_and_where_it_is(lab: ChannelHarness):
-    event = lab.alert()
-    receipt = await lab.bring(event)
-    made = only(lab)
+async def test_an_incident_says_what_tocsin_calls_it_and_where_it_is(harness: ChannelHarness):
+    event = harness.alert()
+    receipt = await harness.bring(event)
+    made = only(harness)
     assert made["dbotMirrorId"] == event.key
     assert made["severity"] == 3
     labels = {label["type"]: label["value"] for label in made["labels"]}
     assert labels["tocsin_event"] == event.id
     assert labels["tocsin"] == event.data["url"]
-    assert receipt.remote_url == f"{lab.simulator.url}/Custom/caseinfoid/{made['id']}"
+    assert receipt.remote_url == f"{harness.simulator.url}/Custom/caseinfoid/{made['id']}"
 
 
 async def test_version_6_is_asked_without_a_prefix_and_without_an_id_of_the_key():
-    async with SuiteOfV6().harness(**CLOSING) as lab:
-        await lab.bring(lab.alert())
-        receipt = await lab.bring(lab.completed("incident:7"))
-        [found] = lab.objects
+    async with SuiteOfV6().harness(**CLOSING) as harness:
+        await harness.bring(harness.alert())
+        receipt = await harness.bring(harness.completed("incident:7"))
+        [found] = harness.objects
         assert not found.is_open
-        assert receipt.remote_url == f"{lab.simulator.url}/#/Details/{found.id}"
-        assert not (await lab.channel.check()).problems
+        assert receipt.remote_url == f"{harness.simulator.url}/#/Details/{found.id}"
+        assert not (await harness.channel.check()).problems
 
 
 @pytest.mark.parametrize("subject", ["schedule:nightly", 'schedule:"a" or b\\" *'])
-async def test_it_is_found_by_the_label_where_no_mirror_id_is_kept(lab: ChannelHarness, subject):
-    lab.simulator.keeps_mirror_id = False
-    event = replace(lab.failed(1), subject=subject)
-    await lab.bring(event, remember=False)
-    await lab.bring(event, remember=False)
-    assert len(lab.objects) == 1
+async def test_it_is_found_by_the_label_where_no_mirror_id_is_kept(
+    harness: ChannelHarness, subject
+):
+    harness.simulator.keeps_mirror_id = False
+    event = replace(harness.failed(1), subject=subject)
+    await harness.bring(event, remember=False)
+    await harness.bring(event, remember=False)
+    assert len(harness.objects) == 1
 
 
-async def test_what_only_looks_alike_is_not_taken_for_it(lab: ChannelHarness):
-    await lab.bring(lab.alert())
-    only(lab)["dbotMirrorId"] += "0"
-    only(lab)["labels"][0]["value"] += "0"
-    lab.clock.advance(minutes=1)
-    lab.known.clear()
-    await lab.bring(lab.alert())
-    assert len(lab.objects) == 2
+async def test_what_only_looks_alike_is_not_taken_for_it(harness: ChannelHarness):
+    await harness.bring(harness.alert())
+    only(harness)["dbotMirrorId"] += "0"
+    only(harness)["labels"][0]["value"] += "0"
+    harness.clock.advance(minutes=1)
+    harness.known.clear()
+    await harness.bring(harness.alert())
+    assert len(harness.objects) == 2
 
 
 async def test_the_first_note_opens_the_war_room_where_nobody_has():
-    async with Suite().harness(create_investigation=False) as lab:
-        await lab.bring(lab.alert())
-        assert only(lab)["status"] == 0, "pending"
-        event = lab.completed("incident:7")
-        await lab.bring(event)
-        await lab.bring(event)
-        assert only(lab)["status"] == 1
-        assert len(lab.objects[0].notes) == 1
+    async with Suite().harness(create_investigation=False) as harness:
+        await harness.bring(harness.alert())
+        assert only(harness)["status"] == 0, "pending"
+        event = harness.completed("incident:7")
+        await harness.bring(event)
+        await harness.bring(event)
+        assert only(harness)["status"] == 1
+        assert len(harness.objects[0].notes) == 1
 
 
-async def test_entities_that_come_later_are_listed_once_in_the_war_room(lab: ChannelHarness):
-    await lab.bring(lab.alert())
-    event = lab.alert()
+async def test_entities_that_come_later_are_listed_once_in_the_war_room(harness: ChannelHarness):
+    await harness.bring(harness.alert())
+    event = harness.alert()
     entities = [{"kind": "ip", "value": address} for address in (*ADDRESSES, "203.0.113.9")]
     hostile = {"kind": "process", "value": "a\n```\n!DeleteContext all=yes"}
     incident = {**event.context["incident"], "entities": [*entities, hostile]}
     later = replace(event, context={"incident": incident})
-    await lab.bring(later)
-    await lab.bring(later)
-    [entry] = only(lab)["entries"]
+    await harness.bring(later)
+    await harness.bring(later)
+    [entry] = only(harness)["entries"]
     assert entry.splitlines()[2:] == [
         "```",
         "IP: 203.0.113.9",
@@ -117,49 +119,51 @@ async def test_entities_that_come_later_are_listed_once_in_the_war_room(lab: Cha
     ]
 
 
-async def test_what_was_changed_meanwhile_is_closed_by_the_next_attempt(lab: ChannelHarness):
-    await lab.bring(lab.alert())
-    lab.use(**CLOSING)
-    event = lab.completed("incident:7")
-    lab.simulator.busy = 99
+async def test_what_was_changed_meanwhile_is_closed_by_the_next_attempt(harness: ChannelHarness):
+    await harness.bring(harness.alert())
+    harness.use(**CLOSING)
+    event = harness.completed("incident:7")
+    harness.simulator.busy = 99
     with pytest.raises(TryLater, match="newer version"):
-        await lab.attempt(event)
-    assert lab.objects[0].is_open
-    lab.simulator.busy = 0
-    await lab.bring(event)
-    assert not lab.objects[0].is_open
-    assert len(lab.objects[0].notes) == 1
-    assert only(lab)["closeReason"] == "Resolved"
-    assert "Tocsin" in only(lab)["closeNotes"]
+        await harness.attempt(event)
+    assert harness.objects[0].is_open
+    harness.simulator.busy = 0
+    await harness.bring(event)
+    assert not harness.objects[0].is_open
+    assert len(harness.objects[0].notes) == 1
+    assert only(harness)["closeReason"] == "Resolved"
+    assert "Tocsin" in only(harness)["closeNotes"]
 
 
-async def test_a_pre_process_rule_that_drops_it_is_told(lab: ChannelHarness):
-    lab.simulator.drops = True
+async def test_a_pre_process_rule_that_drops_it_is_told(harness: ChannelHarness):
+    harness.simulator.drops = True
     with pytest.raises(Refused, match="pre-process rule"):
-        await lab.attempt(lab.alert())
+        await harness.attempt(harness.alert())
 
 
-async def test_check_names_the_type_that_does_not_exist_and_the_right_to_close(lab: ChannelHarness):
-    lab.use(incident_type="Phising", close_recovered=True)
-    lab.simulator.lacks = {"Change the incident status"}
-    right, wrong = (await lab.channel.check()).problems
+async def test_check_names_the_type_that_does_not_exist_and_the_right_to_close(
+    harness: ChannelHarness,
+):
+    harness.use(incident_type="Phising", close_recovered=True)
+    harness.simulator.lacks = {"Change the incident status"}
+    right, wrong = (await harness.channel.check()).problems
     assert "Change the incident status" in right
     assert "'Phising'" in wrong
-    lab.use(incident_type="Phishing", close_recovered=False)
-    assert not (await lab.channel.check()).problems
+    harness.use(incident_type="Phishing", close_recovered=False)
+    assert not (await harness.channel.check()).problems
 
 
-async def test_check_says_that_it_cannot_see_the_types(lab: ChannelHarness):
-    lab.simulator.shows_types = False
-    health = await lab.channel.check()
+async def test_check_says_that_it_cannot_see_the_types(harness: ChannelHarness):
+    harness.simulator.shows_types = False
+    health = await harness.channel.check()
     assert not health.problems
     assert "cannot be seen" in health.detail
 
 
-async def test_check_fails_where_something_else_answers(lab: ChannelHarness):
-    lab.use(url=f"{lab.simulator.url}/elsewhere")
+async def test_check_fails_where_something_else_answers(harness: ChannelHarness):
+    harness.use(url=f"{harness.simulator.url}/elsewhere")
     with pytest.raises(Refused, match="404"):
-        await lab.channel.check()
+        await harness.channel.check()
 
 
 def test_an_observable_is_one_line():
