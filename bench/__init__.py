@@ -1,1 +1,1 @@
-"""Measures Tocsin against bare baselines in the same run, since machines are noisy."""
+"""Benchmarks of Tocsin against minimal baselines in the same run, because machines are noisy."""

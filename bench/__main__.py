@@ -1,4 +1,4 @@
-"""Measure Tocsin against bare baselines in the same run."""
+"""Benchmark Tocsin against minimal baselines in the same run."""
 
 from __future__ import annotations
 
@@ -12,55 +12,55 @@ from bench import (
     console,
     delivery,
     extraction,
-    flood,
     graph,
-    investigating,
-    paged,
-    reading,
-    scheduling,
-    searching,
+    http_reads,
+    investigation,
+    key_flood,
+    paginated_api,
+    schedules,
+    search,
     sync,
 )
 from tocsin import gc
 from tocsin.logs import configure_logs
 
 PARTS = {
-    "http": reading.run,
+    "http": http_reads.run,
     "console": console.run,
-    "flood": flood.run,
+    "key-flood": key_flood.run,
     "delivery": delivery.run,
     "backlog": backlog.run,
     "sync": sync.run,
-    "paged": paged.run,
+    "paginated-api": paginated_api.run,
     "extraction": extraction.run,
-    "investigating": investigating.run,
+    "investigation": investigation.run,
     "graph": graph.run,
-    "scheduling": scheduling.run,
+    "schedules": schedules.run,
 }
-ON_REQUEST = {
+BY_NAME = {
     "sync-large": sync.run_large,
     "graph-large": graph.run_large,
-    "searching": searching.run,
+    "search": search.run,
 }
-"""What is run only where it is named: it takes minutes and 12 GB of disk."""
+"""Parts that only run by name, because they take minutes and 12 GB of disk space."""
 
 
 def main() -> None:
-    """Run the parts that are asked for."""
+    """Run the requested parts."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("part", nargs="?", choices=PARTS | ON_REQUEST, help="only this one")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each is measured")
+    parser.add_argument("part", nargs="?", choices=PARTS | BY_NAME, help="the only part to run")
+    parser.add_argument("--rounds", type=int, default=3, help="number of measurements for each")
     wanted = parser.parse_args()
     with Path(os.devnull).open("w") as nowhere:
-        # the log is written as a node writes it, and read by nobody
+        # logs are rendered like a node's, and discarded
         with redirect_stderr(nowhere):
             configure_logs("console")
         _run(wanted)
 
 
 def _run(wanted: argparse.Namespace) -> None:
-    chosen = PARTS if wanted.part is None else {wanted.part: (PARTS | ON_REQUEST)[wanted.part]}
-    gc.tune()  # as a node does
+    chosen = PARTS if wanted.part is None else {wanted.part: (PARTS | BY_NAME)[wanted.part]}
+    gc.tune()  # like a node
     for run in chosen.values():
         run(wanted.rounds)
 

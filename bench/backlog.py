@@ -1,4 +1,4 @@
-"""The queue under a load of what waits and what is done: claims, latency, memory."""
+"""Delivery queue with many waiting and finished deliveries: claims, latency, memory."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from statistics import median, quantiles
 
 from sqlalchemy import Connection, insert, select, text
 
-from bench.children import child
 from bench.databases import KINDS, NewUrl, new_urls, open_new
 from bench.delivery import SECRET, Deliveries, channels
 from bench.receiver import receive, receive_slowly
 from bench.samples import fill
+from bench.subprocesses import child
 from tocsin.delivery import DeliveryQueue, apply_destinations, list_configured_destinations
 from tocsin.events import Notifier, emit_events, new_id
 from tocsin.model import Event, EventType
@@ -34,7 +34,7 @@ _CHUNK = 10_000
 
 
 def run(rounds: int) -> None:
-    """Measure on every kind of database."""
+    """Measure every kind of database."""
     os.environ["BENCH_SECRET"] = SECRET
     for kind in KINDS:
         with new_urls(kind) as new_url:
@@ -42,7 +42,7 @@ def run(rounds: int) -> None:
         with child(receive) as port, new_urls(kind) as new_url:
             asyncio.run(_measure_latency(kind, new_url, f"http://127.0.0.1:{port}"))
     with child(receive_slowly) as port, child(_waiting, port) as megabytes:
-        print(f"\n{BACKLOG:,} waiting deliveries: {megabytes} MB resident at most")
+        print(f"\n{BACKLOG:,} waiting deliveries: at most {megabytes} MB resident")
 
 
 async def _measure_claims(kind: str, new_url: NewUrl, rounds: int) -> None:
@@ -61,7 +61,7 @@ async def _measure_claims(kind: str, new_url: NewUrl, rounds: int) -> None:
 
 
 async def _claim_time(queue: DeliveryQueue) -> float:
-    """Return the median time of a claim; each is given back untried."""
+    """Return the median time of a claim; each claim is released without an attempt."""
     times = []
     for _ in range(CLAIMS):
         begin = time.perf_counter()
@@ -73,7 +73,7 @@ async def _claim_time(queue: DeliveryQueue) -> float:
 
 
 async def _filled(new_url: NewUrl, finished: int) -> Database:
-    """Return a database with finished deliveries, and the same few that wait."""
+    """Return a database with finished deliveries, and a fixed small number of waiting ones."""
     database = await open_new(new_url)
     for start in range(0, finished, _CHUNK):
         count = min(_CHUNK, finished - start)
@@ -126,14 +126,15 @@ async def _measure_latency(kind: str, new_url: NewUrl, url: str) -> None:
     await database.close()
     cuts = quantiles(delays, n=100)
     print(
-        f"\n{kind}: {rate:,.0f} events a second, half of what it can: from event to first attempt "
+        f"\n{kind}: {rate:,.0f} events per second, half of the maximum rate: "
+        "from event to first attempt "
         f"{cuts[49] * 1000:.0f} ms (median), {cuts[98] * 1000:.0f} ms (99 of 100)",
         flush=True,
     )
 
 
 async def _offer_steadily(node: Deliveries, rate: float) -> None:
-    """Emit events one by one at this rate, while they are delivered."""
+    """Emit events at this rate while they are delivered."""
 
     async def happen(number: int, notifier: Notifier) -> None:
         await node.database.write(emit_events, [_event(number)])
@@ -159,7 +160,7 @@ def _delays(connection: Connection, since: datetime) -> list[float]:
 
 
 def _waiting(send: Callable[[int], None], port: int) -> None:
-    """Send how many megabytes a process needs that delivers a backlog to a slow receiver."""
+    """Send the memory, in megabytes, of a process that delivers a backlog to a slow receiver."""
     with new_urls("SQLite") as new_url:
         send(asyncio.run(_backlog(new_url, f"http://127.0.0.1:{port}")))
 

@@ -1,4 +1,4 @@
-"""Pages of the console, by a node of its own among 100,000 incidents."""
+"""Console pages, served by a separate node with 100,000 incidents."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from functools import partial
 import aiohttp
 from sqlalchemy import URL
 
-from bench.bare import answer
-from bench.children import child
+from bench.baseline import answer
+from bench.comparison import OURS, interleave, report_times
 from bench.databases import KINDS, NewUrl, new_urls
+from bench.http_reads import INCIDENTS, node, prepare
 from bench.load import rate
-from bench.reading import INCIDENTS, node, prepare
-from bench.rounds import OURS, interleave, report_times
+from bench.subprocesses import child
 from tocsin.clock import SystemClock
 from tocsin.credentials import ConsoleRole, ConsoleSession, begin_session
 from tocsin.store import open_database
@@ -28,7 +28,7 @@ PAGES = {
 
 
 def run(rounds: int) -> None:
-    """Measure on every kind of database."""
+    """Measure every kind of database."""
     for kind in KINDS:
         with new_urls(kind) as new_url:
             _compare(kind, new_url, rounds)
@@ -43,14 +43,15 @@ def _compare(kind: str, new_url: NewUrl, rounds: int) -> None:
             for name, path in PAGES.items():
                 servers = {OURS: port, "bare handler": bare}
                 variants = {
-                    it: partial(rate, its_port, [path], headers) for it, its_port in servers.items()
+                    page_path: partial(rate, its_port, [path], headers)
+                    for page_path, its_port in servers.items()
                 }
                 rates = asyncio.run(interleave(variants, rounds))
                 report_times(f"{name}, {kind}", "pages", rates)
 
 
 async def _sign_in(url: URL) -> str:
-    """Return what the cookie of a session holds."""
+    """Return the cookie of a session."""
     database, now = open_database(url), SystemClock().now()
     session = ConsoleSession("admin:bench", "bench", ConsoleRole.ADMIN, now + timedelta(hours=1))
     secret, _ = await database.write(begin_session, session, now)
@@ -59,7 +60,7 @@ async def _sign_in(url: URL) -> str:
 
 
 async def _bodies(port: int, headers: dict[str, str], paths: Sequence[str]) -> dict[str, bytes]:
-    """Return the pages, for the others to answer as well."""
+    """Return the pages, which the baselines serve as well."""
     bodies = {}
     async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers) as session:
         for path in paths:

@@ -1,4 +1,4 @@
-"""Databases to measure on, each as durable as in production."""
+"""Databases for benchmarks, with the durability of production."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NewUrl = Callable[[], URL]
 
 
 class DurablePostgres(Postgres):
-    """A server with the settings that PostgreSQL comes with: a commit is on the disk."""
+    """Server with PostgreSQL's default settings: a commit is on disk."""
 
     def start(self) -> None:
         options = f"-h 127.0.0.1 -p {self.port} -k {self.home}"
@@ -55,7 +55,7 @@ def new_urls(kind: str) -> Iterator[NewUrl]:
 
 
 async def open_new(new_url: NewUrl) -> Database:
-    """Return a new database with the newest schema, open."""
+    """Return a new, open database with the current schema."""
     database = open_database(await asyncio.to_thread(new_url))
     await upgrade(database)
     return database

@@ -1,4 +1,4 @@
-"""Durable signed deliveries a second, from stored events to settled deliveries."""
+"""Durable signed deliveries per second, from stored events to settled deliveries."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tempfile import NamedTemporaryFile
 
 from sqlalchemy import Connection, func, select
 
-from bench.children import child
+from bench.comparison import OURS, interleave, report_rates
 from bench.databases import KINDS, NewUrl, new_urls, open_new
 from bench.receiver import Request, count_received, post_all, receive
-from bench.rounds import OURS, interleave, report_rates
 from bench.samples import fill
+from bench.subprocesses import child
 from tocsin.clock import SystemClock
 from tocsin.delivery import (
     ChannelFactory,
@@ -55,7 +55,7 @@ allow_networks = ["127.0.0.1/32"]
 
 
 def run(rounds: int) -> None:
-    """Measure on every kind of database."""
+    """Measure every kind of database."""
     os.environ["BENCH_SECRET"] = SECRET
     for kind in KINDS:
         with child(receive) as port, new_urls(kind) as new_url:
@@ -73,7 +73,7 @@ async def _measure(kind: str, new_url: NewUrl, url: str, rounds: int) -> None:
         )
         node = Deliveries(database, configuration, made)
         bare = Bare(node, url)
-        rates = await interleave({OURS: node.measure, "bare aiohttp loop": bare.measure}, rounds)
+        rates = await interleave({OURS: node.measure, "minimal aiohttp loop": bare.measure}, rounds)
         assert await count_received(url) == 2 * EVENTS * (rounds + 1)
         assert await database.read(_delivered) == EVENTS * (rounds + 1)
     await database.close()
@@ -82,7 +82,7 @@ async def _measure(kind: str, new_url: NewUrl, url: str, rounds: int) -> None:
 
 @asynccontextmanager
 async def channels(url: str) -> AsyncIterator[tuple[Configuration, ChannelFactory]]:
-    """Yield the configuration of one webhook destination, and what makes its channel."""
+    """Yield the configuration of one webhook destination, and a factory for its channel."""
     with NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(PLUGINS.format(url=url))
         file.flush()
@@ -91,7 +91,7 @@ async def channels(url: str) -> AsyncIterator[tuple[Configuration, ChannelFactor
 
 
 class Deliveries:
-    """Routes and delivers with the loops that a node runs."""
+    """Routes and delivers with the loops of a node."""
 
     def __init__(
         self, database: Database, configuration: Configuration, made: ChannelFactory
@@ -102,7 +102,7 @@ class Deliveries:
         self._rounds = count()
 
     async def measure(self) -> float:
-        """Return how many of the stored events were delivered, and settled, a second."""
+        """Return the number of stored events that were delivered and settled per second."""
         await fill(self.database, f"round-{next(self._rounds)}", EVENTS, quiet=False)
         begin = time.perf_counter()
         async with self.running():
@@ -112,7 +112,7 @@ class Deliveries:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Notifier]:
-        """Run the loops; yields the notifier to ring for new events."""
+        """Run the loops; yields the notifier for new events."""
         clock, notifiers, queue = SystemClock(), Notifiers(), DeliveryQueue(self.database)
         metrics = DeliveryMetrics(Metrics(clock), self.database, clock)
         fleet = WorkerPool(
@@ -133,21 +133,21 @@ class Deliveries:
         await fleet.finish()
 
     async def until_settled(self) -> None:
-        """Return when nothing is waiting any more."""
+        """Return when no delivery is waiting."""
         async with asyncio.timeout(60):
             while await self.database.read(_is_waiting):  # noqa: ASYNC110 - asks a database
                 await asyncio.sleep(0.02)
 
 
 class Bare:
-    """Posts the same bytes, signed beforehand, to the same receiver."""
+    """Posts the same bytes, signed in advance, to the same receiver."""
 
     def __init__(self, node: Deliveries, url: str) -> None:
         self._node = node
         self._url = url
 
     async def measure(self) -> float:
-        """Return how many were posted a second."""
+        """Return the number of requests per second."""
         requests = await self._node.database.read(self._requests)
         begin = time.perf_counter()
         await post_all(f"{self._url}/hook", requests, CONCURRENCY)

@@ -1,4 +1,4 @@
-"""Finding entities in text: how fast, beside one bare expression; how well, on a labelled set."""
+"""Entity extraction: speed beside a plain expression, and quality on labeled text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
-from bench.rounds import OURS, interleave, report_rates
+from bench.comparison import OURS, interleave, report_rates
 from tocsin.model import Entity, EntityKind
 from tocsin.observables import find_observables
 
@@ -51,13 +51,13 @@ _TEMPLATES = (
 
 
 def run(rounds: int) -> None:
-    """Measure the rates on log lines that mostly hold something, then precision and recall."""
+    """Measure the rates on log lines with entities, then precision and recall."""
     lines = list(_log_lines())
     text = "\n".join(lines)
     variants = {
         OURS: partial(_rate, _each(find_observables), lines),
         "Tocsin, in one text": partial(_rate, _each(_all_of), [text]),
-        "`re`, IPv4 addresses alone": partial(_rate, _each(_IPV4.findall), lines),
+        "`re`, IPv4 addresses only": partial(_rate, _each(_IPV4.findall), lines),
     }
     report_rates("log lines", "MB", asyncio.run(interleave(variants, rounds)))
     for path in sorted(LABELLED.glob("*.jsonl")):
@@ -69,7 +69,7 @@ def _all_of(text: str) -> object:
 
 
 def _log_lines() -> Iterator[str]:
-    """Make log lines that come back as those of a day do: new times and ports, the same people."""
+    """Generate log lines with recurring entities: new times and ports, the same people."""
     choose = random.Random(1)
     addresses = [f"203.0.{a}.{b}" for a in range(113, 117) for b in range(1, 250)]
     domains = [f"{a}{b}.example.net" for a in ("www", "mail", "shop", "cdn") for b in range(50)]
@@ -95,14 +95,14 @@ def _each(function: Callable[[str], object]) -> Callable[[list[str]], None]:
 
 
 async def _rate(function: Callable[[list[str]], None], texts: list[str]) -> float:
-    """Return megabytes a second."""
+    """Return megabytes per second."""
     begin = perf_counter()
     function(texts)
     return sum(map(len, texts)) / 1e6 / (perf_counter() - begin)
 
 
 def _report(path: Path) -> None:
-    """Print how many of the labels of each kind are found, and how much of what is found is one."""
+    """Print recall and precision for each kind of label."""
     right, surplus, missed = Counter[str](), Counter[str](), Counter[str]()
     for line in path.read_text().splitlines():
         labelled = json.loads(line)
@@ -134,5 +134,5 @@ def _found(text: str) -> set[tuple[str, str]]:
 
 
 def _label(entity: Entity) -> tuple[str, str]:
-    """Hosts, users and processes are the same in any case."""
+    """Return a comparable label: hosts, users and processes are case-insensitive."""
     return entity.kind.value, entity.value.lower()

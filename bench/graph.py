@@ -1,4 +1,4 @@
-"""Reads of the graph among 1,000,000 incidents with 5,000,000 edges, beside those among 10,000."""
+"""Graph reads among 1,000,000 incidents with 5,000,000 edges, compared with 10,000 incidents."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class _Read:
 
 
 def run(rounds: int) -> None:
-    """Measure on every kind of database, at sizes that take seconds."""
+    """Measure every kind of database, at sizes that take seconds."""
     _run(_SMALLER, rounds)
 
 
 def run_large(rounds: int) -> None:
-    """Measure on every kind of database, at the sizes that are to be compared."""
+    """Measure every kind of database, at the sizes to compare."""
     _run((SMALL, LARGE), rounds)
 
 
@@ -66,7 +66,7 @@ async def _compare(kind: str, new_url: NewUrl, sizes: tuple[int, int], rounds: i
         for number in range(rounds + 1):
             for (database, size), taken in zip(databases, times, strict=True):
                 seconds = await _measure(database, size, read)
-                if number:  # the first round only warms up
+                if number:  # the first round is a warm-up
                     taken.extend(seconds)
         _report(read.name, *map(_p50_and_p99, times))
     for database, _ in databases:
@@ -96,14 +96,14 @@ def _report(name: str, small: tuple[float, float], large: tuple[float, float]) -
 
 
 def _entity(chance: random.Random, size: int) -> Entity:
-    """Return an entity that is in some incidents: in 1 to 100, whatever the size."""
+    """Return an entity with few incidents: 1 to 100, whatever the size."""
     kind = chance.choice(KINDS_OF_ENTITIES)
     incidents = 100 ** chance.random()
     return Entity(kind, entity_of(kind, int(size / (incidents * log(size / 2)))))
 
 
 def _hub(chance: random.Random, _size: int) -> Entity:
-    """Return an entity that is in far more incidents than are shown."""
+    """Return an entity with far more incidents than are shown."""
     kind = chance.choice(KINDS_OF_ENTITIES)
     return Entity(kind, entity_of(kind, chance.randrange(_HUBS)))
 

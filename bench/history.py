@@ -1,7 +1,7 @@
-"""A history of any size: incidents and what they are about, written straight into the tables.
+"""Incident history of any size, written directly to the tables.
 
-A few entities are in very many incidents, and most are in a few, as in a real house. The same size
-is always the same history.
+A few entities are in very many incidents, and most are in few, as in practice. Equal sizes give
+equal histories.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ async def fill(database: Database, count: int) -> None:
 
 
 def entity_of(kind: EntityKind, rank: int) -> str:
-    """Return the entity of a kind that is the `rank`th in how often it occurs, from 0."""
+    """Return the entity of a kind by its frequency `rank`, from 0."""
     match kind:
         case EntityKind.IP:
             return f"10.{rank >> 16 & 255}.{rank >> 8 & 255}.{rank & 255}"
@@ -159,7 +159,7 @@ def _words(chance: random.Random, count: int) -> str:
 
 
 def _load(connection: Connection, table: Table, names: Sequence[str], rows: _Rows) -> None:
-    """Insert rows in the fastest way that the database has."""
+    """Insert rows in the fastest way of the database."""
     if connection.dialect.name == "sqlite":
         BulkStatement(insert(table), names).run(connection, rows)
         return
@@ -182,7 +182,7 @@ def _converted(rows: _Rows, convert: Sequence[Any]) -> Iterator[tuple[Any, ...]]
 
 
 def _prepare(connection: Connection, by_value: Index) -> None:
-    """Leave the index of values to the end, where it is made in one go."""
+    """Drop the index of values until the end, where it is built at once."""
     connection.execute(DropIndex(by_value))
     words = dict.fromkeys(("provider", "stream", "source", "unit", "outcome"), "bench")
     counts = dict.fromkeys(("start", "end", "pages", "records", "new", "changed", "rejected"), 0)
@@ -210,6 +210,6 @@ def _finish(connection: Connection, by_value: Index, count: int) -> None:
 
 
 def _analyze(connection: Connection) -> None:
-    """Do at once what PostgreSQL does within minutes by itself."""
+    """Run what PostgreSQL does within minutes by itself."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("ANALYZE")

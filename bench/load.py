@@ -1,4 +1,4 @@
-"""A lean load generator: kept-alive connections, one request at a time on each."""
+"""Minimal load generator: persistent connections with one request at a time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Connection(asyncio.Protocol):
 
 
 async def rate(port: int, paths: Sequence[str], headers: Mapping[str, str]) -> float:
-    """Return how many requests a second a server answers, each with 200."""
+    """Return the requests per second that a server answers with 200."""
     more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     requests = cycle(f"GET {path} HTTP/1.1\r\nHost: bench\r\n{more}\r\n".encode() for path in paths)
     loop = asyncio.get_running_loop()

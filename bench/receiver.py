@@ -1,4 +1,4 @@
-"""A receiver that counts what it is sent, and the bare loop that posts to it."""
+"""Receiver that counts requests, and a minimal loop that posts to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Request = tuple[dict[str, str], bytes]
 
 
 def receive(send: Callable[[int], None]) -> None:
-    """Answer every POST to `/hook`, and `/count` with how many those were; send the port."""
+    """Answer every POST to `/hook`, and `/count` with their number; send the port."""
     asyncio.run(_receive(send))
 
 
@@ -49,7 +49,7 @@ async def _receive_slowly(send: Callable[[int], None]) -> None:
 
 
 async def listen(app: web.Application, send: Callable[[int], None]) -> None:
-    """Serve an application for ever on a free port, which is sent."""
+    """Serve an application on a free port, and send the port."""
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -58,13 +58,13 @@ async def listen(app: web.Application, send: Callable[[int], None]) -> None:
 
 
 async def count_received(url: str) -> int:
-    """Return how many deliveries the receiver at `url` has answered."""
+    """Return the number of deliveries that the receiver at `url` has answered."""
     async with aiohttp.ClientSession() as session, session.get(f"{url}/count") as response:
         return int(await response.json())
 
 
 async def post_all(url: str, requests: Iterable[Request], concurrency: int) -> None:
-    """Post everything, so many at a time, and nothing more."""
+    """Post everything, a fixed number at a time."""
     waiting = iter(requests)
     async with aiohttp.ClientSession() as session, asyncio.TaskGroup() as group:
         for _ in range(concurrency):

@@ -1,4 +1,4 @@
-"""Incidents as a SIEM would hand them over, stored the way a sync stores them."""
+"""Sample incidents, stored like those of a sync."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Incidents synced a second from an EVE file, and the memory that a large one takes."""
+"""Incidents synced per second from an EVE file, and memory use for a large file."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ import orjson
 import structlog
 from sqlalchemy import URL, Connection, func, select
 
-from bench.children import child
+from bench.comparison import OURS, interleave, report_rates
 from bench.databases import KINDS, NewUrl, new_urls, open_new
-from bench.rounds import OURS, interleave, report_rates
 from bench.samples import PUBLIC_URL
+from bench.subprocesses import child
 from tocsin import Page, Provider, Tools
 from tocsin.clock import SystemClock
 from tocsin.events import Notifiers
@@ -32,16 +32,16 @@ from tocsin.store.tables import incidents
 from tocsin_connectors.siem.suricata import Suricata
 
 MIXES = ((20_000, 0), (5_000, 9))
-"""How many alerts, and how many other lines to each."""
+"""Number of alerts, and number of other lines for each."""
 MARKS = (1, 5, 10)
-"""After so many GB of a large file it is said how much memory was taken; the last is its size."""
+"""Positions in GB at which the memory use is reported; the last is the file size."""
 _BEGIN = datetime(2026, 11, 21, tzinfo=UTC)
 _GB = 10**9
-_DATABASE = 2 * _GB  # what is stored of a large file fits in this
+_DATABASE = 2 * _GB  # enough space for the stored data of a large file
 
 
 def run(rounds: int) -> None:
-    """Measure on every kind of database, with alerts alone and among nine times as much else."""
+    """Measure every kind of database, with alerts only, and with nine other lines for each."""
     with TemporaryDirectory() as folder:
         for alerts, others in MIXES:
             path = Path(folder) / f"eve-{others}.json"
@@ -52,19 +52,19 @@ def run(rounds: int) -> None:
 
 
 def run_large(_rounds: int) -> None:
-    """Say once how much memory a large file takes on SQLite, or as large a one as there is room."""
+    """Report the memory use for a large file on SQLite, as large as the disk space allows."""
     with TemporaryDirectory() as folder, new_urls("SQLite") as new_url:
         room = shutil.disk_usage(folder).free - _DATABASE
         marks = list(takewhile(lambda mark: mark * _GB <= room, MARKS))
         if not marks:
-            print(f"\nThere is no room for a file of {MARKS[0]} GB.")
+            print(f"\nNot enough disk space for a file of {MARKS[0]} GB.")
             return
         path = Path(folder) / "eve.json"
         _write_large(path, marks[-1] * _GB)
         with child(_sync_large, str(new_url().database), path, marks) as (peaks, seconds, found):
             _report_large(peaks, seconds, found)
     if marks[-1] < MARKS[-1]:
-        print(f"There is no room for a file of {MARKS[-1]} GB.")
+        print(f"Not enough disk space for a file of {MARKS[-1]} GB.")
 
 
 def _report_large(peaks: Mapping[int, int], seconds: float, found: int) -> None:
@@ -76,7 +76,7 @@ def _report_large(peaks: Mapping[int, int], seconds: float, found: int) -> None:
 
 
 def _write_large(path: Path, size: int) -> None:
-    """Write that many bytes and some: ever new alerts, each before the same 39 other records."""
+    """Write at least this many bytes: new alerts, each before the same 39 other records."""
     with path.open("wb") as file:
         blocks = _blocks()
         while file.tell() < size:
@@ -92,13 +92,13 @@ def _blocks() -> Iterator[list[bytes]]:
 
 
 class _Watched(Suricata):
-    """Notes how much memory the process has taken at most whenever it has read past a mark."""
+    """Records the peak memory of the process whenever it has read past a mark."""
 
     def __init__(self, settings: Any, tools: Tools, marks: list[int]) -> None:
         super().__init__(settings, tools)
         self.peaks = {0: _peak_memory()}
         self.marks = list(marks)
-        """Those that are not reached yet."""
+        """The remaining marks."""
 
     async def read(
         self, stream: str, position: Mapping[str, Any] | None, until: datetime
@@ -106,7 +106,7 @@ class _Watched(Suricata):
         async with aclosing(super().read(stream, position, until)) as pages:
             async for page in pages:
                 yield page
-                # By now it is stored
+                # Now it is stored
                 for mark in self.marks[:1]:
                     if page.covered and page.covered[-1].end >= mark * _GB:
                         self.peaks[self.marks.pop(0)] = _peak_memory()
@@ -117,7 +117,7 @@ def _sync_large(send: Callable[[Any], None], folder: str, path: Path, marks: lis
         url = URL.create("sqlite", database=folder)
         provider = _Watched(*_settings(path), marks)
         seconds, found = await _sync(lambda: url, provider)
-        # Nothing is noted of a page after which a round of the engine ends
+        # Skipped for the last page of a sync round
         peaks = provider.peaks | dict.fromkeys(provider.marks, _peak_memory())
         send((peaks, seconds, found))
 
@@ -125,7 +125,7 @@ def _sync_large(send: Callable[[Any], None], folder: str, path: Path, marks: lis
 
 
 def _peak_memory() -> int:
-    """Return KiB, as Linux tells it; `getrusage` would count the parent's as well."""
+    """Return KiB as reported by Linux; `getrusage` would include the parent."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0])
 
@@ -145,14 +145,14 @@ async def _measure(kind: str, new_url: NewUrl, path: Path, rounds: int) -> None:
             assert sum(1 for line in file if orjson.loads(line)) == lines
         return lines / (time.perf_counter() - begin)
 
-    rates = await interleave({OURS: ours, "reading and parsing alone": bare}, rounds)
+    rates = await interleave({OURS: ours, "reading and parsing only": bare}, rounds)
     report_rates(f"{lines:,} lines, {size:.1f} MB, {found:,} incidents; {kind}", "lines", rates)
     typical = median(rates[OURS]) / lines
     print(f"Tocsin: {typical * size:.1f} MB/s, {typical * found:,.0f} incidents/s", flush=True)
 
 
 def _extent(path: Path) -> tuple[float, int]:
-    """Return a file's size in MB, and how many lines it has."""
+    """Return a file's size in MB, and its number of lines."""
     content = path.read_bytes()
     return len(content) / 1e6, content.count(b"\n")
 
@@ -163,7 +163,7 @@ def _settings(path: Path) -> tuple[Suricata.Settings, Tools]:
 
 
 async def _sync(new_url: NewUrl, provider: Provider) -> tuple[float, int]:
-    """Return how long a sync into a new database took, and how many incidents it made."""
+    """Return the duration of a sync into a new database, and the number of its incidents."""
     database = await open_new(new_url)
     seconds = await read_all(provider, database)
     found = await database.read(count_incidents)
@@ -172,22 +172,22 @@ async def _sync(new_url: NewUrl, provider: Provider) -> tuple[float, int]:
 
 
 async def read_all(provider: Provider, database: Database) -> float:
-    """Return how many seconds it took to store everything that the provider reads."""
+    """Return the number of seconds to store everything that the provider reads."""
     around = SyncContext(database, provider.tools.clock, Notifiers(), PUBLIC_URL)
     sync = ProviderSync(provider, around)
     begin = time.perf_counter()
-    while await sync.read_all() == timedelta(0):  # there is more than is read at once
+    while await sync.read_all() == timedelta(0):  # more than one round
         pass
     return time.perf_counter() - begin
 
 
 def count_incidents(connection: Connection) -> int:
-    """Return how many incidents are stored."""
+    """Return the number of stored incidents."""
     return int(connection.execute(select(func.count()).select_from(incidents)).scalar_one())
 
 
 def _lines(alerts: int, others: int, seed: int = 1) -> list[bytes]:
-    """Return the lines of an EVE file: two alerts to an incident, `others` flows to an alert."""
+    """Return an EVE file's lines: two alerts for each incident, `others` flows for each alert."""
     dice = random.Random(seed)
     lines = []
     for number in range(alerts):

@@ -1,4 +1,4 @@
-"""Authenticated reads over HTTP, by a node of its own among 100,000 incidents."""
+"""Authenticated HTTP reads, served by a separate node with 100,000 incidents."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ import aiohttp
 from cryptography.fernet import Fernet
 from sqlalchemy import URL, Connection
 
-from bench.bare import answer, read_and_answer
-from bench.children import child, free_port
+from bench.baseline import answer, read_and_answer
+from bench.comparison import OURS, interleave, report_times
 from bench.databases import KINDS, NewUrl, new_urls, open_new
 from bench.load import rate
-from bench.rounds import OURS, interleave, report_times
 from bench.samples import fill
+from bench.subprocesses import child, free_port
 from tocsin.clock import SystemClock
 from tocsin.credentials import ApiKey, Hasher, Scope, create_api_key, generate_key
 from tocsin.store import Database
@@ -40,7 +40,7 @@ KINDS_OF_READS = {
 
 
 def run(rounds: int) -> None:
-    """Measure on every kind of database."""
+    """Measure every kind of database."""
     for kind in KINDS:
         with new_urls(kind) as new_url:
             _compare(kind, new_url, rounds)
@@ -53,16 +53,21 @@ def _compare(kind: str, new_url: NewUrl, rounds: int) -> None:
         bodies = asyncio.run(_bodies(port, headers))
         with child(answer, bodies) as bare, child(read_and_answer, bodies, url, key_id) as reads:
             for name, paths in KINDS_OF_READS.items():
-                servers = {OURS: port, "bare handler": bare, "bare handler, same reads": reads}
+                servers = {
+                    OURS: port,
+                    "minimal handler": bare,
+                    "minimal handler, same reads": reads,
+                }
                 variants = {
-                    it: partial(rate, its_port, paths, headers) for it, its_port in servers.items()
+                    server: partial(rate, its_port, paths, headers)
+                    for server, its_port in servers.items()
                 }
                 rates = asyncio.run(interleave(variants, rounds))
                 report_times(f"{name}, {kind}", "requests", rates)
 
 
 async def prepare(new_url: NewUrl) -> tuple[URL, str, str]:
-    """Fill a new database, and return its URL, and a key's identifier and text."""
+    """Fill a new database, and return its URL, and the id and text of a key."""
     url = await asyncio.to_thread(new_url)
     database = await open_new(lambda: url)
     await fill(database, "cloud", INCIDENTS, quiet=True)
@@ -73,7 +78,7 @@ async def prepare(new_url: NewUrl) -> tuple[URL, str, str]:
 
 
 def _analyze(connection: Connection) -> None:
-    """Do at once what PostgreSQL does within minutes by itself."""
+    """Run what PostgreSQL does within minutes by itself."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("ANALYZE")
 
@@ -102,7 +107,7 @@ async def _add_key(database: Database) -> tuple[str, str]:
 
 @contextmanager
 def node(url: URL) -> Iterator[int]:
-    """Run `tocsin serve` on this database without any plugin, and yield its port."""
+    """Run `tocsin serve` on this database without plugins, and yield its port."""
     port = free_port()
     with TemporaryDirectory() as folder:
         plugins = Path(folder) / "plugins.toml"
@@ -130,7 +135,7 @@ def node(url: URL) -> Iterator[int]:
 
 
 async def _answers(port: int, process: subprocess.Popen[bytes]) -> bool:
-    """Return True as soon as the node answers, False if it ends before that."""
+    """Return True once the node responds, False if it ends before."""
     async with aiohttp.ClientSession() as session:
         while process.poll() is None:
             try:
@@ -143,7 +148,7 @@ async def _answers(port: int, process: subprocess.Popen[bytes]) -> bool:
 
 
 async def _bodies(port: int, headers: dict[str, str]) -> dict[str, bytes]:
-    """Return what the node answers at each path, for the others to answer as well."""
+    """Return the node's response for each path, which the baselines serve as well."""
     bodies = {}
     async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers) as session:
         for path in (path for paths in KINDS_OF_READS.values() for path in paths):

@@ -1,4 +1,4 @@
-"""Processes beside the one that measures."""
+"""Processes beside the measuring one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tocsin import gc
 
 @contextmanager
 def child(run: Callable[..., None], *args: Any) -> Iterator[Any]:
-    """Run `run(send, *args)` in a process of its own, and yield what it sends first."""
+    """Run `run(send, *args)` in a separate process, and yield its first message."""
     context = get_context("spawn")
     receiving, sending = context.Pipe(duplex=False)
     process = context.Process(target=_run, args=(run, sending.send, *args), daemon=True)
@@ -27,12 +27,12 @@ def child(run: Callable[..., None], *args: Any) -> Iterator[Any]:
 
 
 def _run(run: Callable[..., None], *args: Any) -> None:
-    gc.tune()  # as a node does
+    gc.tune()  # like a node
     run(*args)
 
 
 def free_port() -> int:
-    """Return a port that nothing listens on."""
+    """Return an unused port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

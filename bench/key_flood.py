@@ -1,4 +1,4 @@
-"""What a flood of invalid keys from one address takes from those who hold a valid one."""
+"""Effect of a flood of invalid keys from one address on clients with valid keys."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from bench.children import child
+from bench.comparison import OURS, interleave, report_times
 from bench.databases import KINDS, NewUrl, new_urls
+from bench.http_reads import PATHS_OF_ONE, node, prepare
 from bench.load import rate
-from bench.reading import PATHS_OF_ONE, node, prepare
-from bench.rounds import OURS, interleave, report_times
+from bench.subprocesses import child
 from tocsin.credentials import generate_key
 
 CONNECTIONS = 64
@@ -19,7 +19,7 @@ ADDRESS = "127.0.0.2"
 
 
 def run(rounds: int) -> None:
-    """Measure on every kind of database."""
+    """Measure every kind of database."""
     for kind in KINDS:
         with new_urls(kind) as new_url:
             _compare(kind, new_url, rounds)
@@ -34,17 +34,17 @@ def _compare(kind: str, new_url: NewUrl, rounds: int) -> None:
             "without the flood": partial(rate, port, PATHS_OF_ONE, headers),
         }
         rates = asyncio.run(interleave(variants, rounds))
-    report_times(f"GET one while invalid keys come in, {kind}", "requests", rates)
+    report_times(f"GET one during a flood of invalid keys, {kind}", "requests", rates)
 
 
 async def _flooded(port: int, headers: dict[str, str]) -> float:
     with child(flood, port):
-        await asyncio.sleep(1)  # until the address has used up what it may fail
+        await asyncio.sleep(1)  # until the address is rate-limited
         return await rate(port, PATHS_OF_ONE, headers)
 
 
 def flood(send: Callable[[int], None], port: int) -> None:
-    """Send keys that nobody was given, as fast as they are refused."""
+    """Send invalid keys as fast as they are refused."""
     asyncio.run(_flood(send, port))
 
 

@@ -1,4 +1,4 @@
-"""What an investigation costs by itself, where everybody answers at once."""
+"""Cost of an investigation itself, with sources that answer immediately."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from investigator_world import World, WorldDesk, ago, event, host, incident, inq
 
 ENTITIES = 200
 _INCIDENTS = 20
-_EVENTS = 20  # of each entity, at each of two providers
+_EVENTS = 20  # for each entity and each of two providers
 _PROVIDERS = ("edge", "core")
 
 
 class _Instant(WorldDesk):
-    """Finds the events of an entity without looking through all of them."""
+    """Finds the events of an entity without a scan."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._events: defaultdict[tuple[str, Entity], list[SiemEvent]] = defaultdict(list)
         for provider, events in world.events.items():
-            for it in events:
-                for entity in it.entities:
-                    self._events[provider, entity].append(it)
+            for logged in events:
+                for entity in logged.entities:
+                    self._events[provider, entity].append(logged)
 
     def _answer(self, question: Question) -> QueryResult:
         if not isinstance(question, FindEvents):
@@ -59,7 +59,7 @@ class _Instant(WorldDesk):
 
 
 def run(rounds: int) -> None:
-    """Measure an investigation of incidents that involve as many entities as are examined."""
+    """Measure an investigation of incidents with the maximum number of examined entities."""
     world = _world()
     seconds = []
     for _ in range(rounds):
@@ -67,7 +67,7 @@ def run(rounds: int) -> None:
         examined, asked = asyncio.run(_investigate(world))
         seconds.append(time.perf_counter() - begin)
     print(
-        f"\ninvestigating {examined} entities, {asked} questions, all answered at once: "
+        f"\ninvestigating {examined} entities, {asked} questions, all answered immediately: "
         f"{median(seconds):.2f} s (from {min(seconds):.2f} to {max(seconds):.2f})",
         flush=True,
     )

@@ -1,4 +1,4 @@
-"""Measuring variants in turn, and saying how they compare."""
+"""Alternating measurements of variants, and their comparison."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OURS = "Tocsin"
 
 
 async def interleave(variants: Mapping[str, Measure], rounds: int) -> dict[str, list[float]]:
-    """Return the rates of each variant, one per round; a round before them only warms up."""
+    """Return the rates of each variant, one for each round; an extra first round is a warm-up."""
     rates: dict[str, list[float]] = {name: [] for name in variants}
     for number in range(rounds + 1):
         for name, measure in variants.items():
@@ -21,13 +21,13 @@ async def interleave(variants: Mapping[str, Measure], rounds: int) -> dict[str, 
 
 
 def report_times(what: str, unit: str, rates: Mapping[str, list[float]]) -> None:
-    """Print each rate, and how many times the others' time Tocsin takes."""
-    _report(what, f"{unit}/s", "time, Tocsin / it", rates, lambda ours, other: other / ours)
+    """Print each rate, and Tocsin's time in multiples of the others' time."""
+    _report(what, f"{unit}/s", "time, Tocsin / other", rates, lambda ours, other: other / ours)
 
 
 def report_rates(what: str, unit: str, rates: Mapping[str, list[float]]) -> None:
-    """Print each rate, and what part of the others' rate Tocsin reaches."""
-    _report(what, f"{unit}/s", "rate, Tocsin / it", rates, lambda ours, other: ours / other)
+    """Print each rate, and Tocsin's rate as a fraction of the others' rate."""
+    _report(what, f"{unit}/s", "rate, Tocsin / other", rates, lambda ours, other: ours / other)
 
 
 def _report(

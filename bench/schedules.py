@@ -1,4 +1,4 @@
-"""How late scheduled runs are begun, with 5,000 schedules of which 200 are due each second."""
+"""Start delay of scheduled runs, with 5,000 schedules of which 200 are due each second."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 from sqlalchemy import Connection, func, select
 
-from bench.children import child
 from bench.databases import KINDS, new_urls, open_new
+from bench.subprocesses import child
 from tocsin import gc
 from tocsin.clock import SystemClock
 from tocsin.events import Notifiers
@@ -26,7 +26,7 @@ from tocsin.store.tables import schedule_runs
 SCHEDULES = 5_000
 EVERY = timedelta(seconds=25)
 LEAD = timedelta(seconds=20)
-"""So long the nodes have to set their alarms before the first run is due."""
+"""Time for the nodes to set their timers before the first run is due."""
 SECONDS = 25
 """Each schedule is due once in this time."""
 NODES = 3
@@ -34,9 +34,9 @@ _AT_ONCE = 250
 
 
 def run(_rounds: int) -> None:
-    """Measure on every kind of database, and a bare scheduler that runs nothing."""
-    print(f"\n{SCHEDULES:,} schedules, {SCHEDULES // SECONDS} due a second", flush=True)
-    print("\n| How late a run is begun | runs | p50 | p99 | at most |\n|---|---:|---:|---:|---:|")
+    """Measure every kind of database, and a plain scheduler that runs nothing."""
+    print(f"\n{SCHEDULES:,} schedules, {SCHEDULES // SECONDS} due per second", flush=True)
+    print("\n| Start delay | runs | p50 | p99 | maximum |\n|---|---:|---:|---:|---:|")
     for kind in KINDS:
         for nodes in (1,) if kind == "SQLite" else (1, NODES):
             with new_urls(kind) as new_url:
@@ -110,7 +110,7 @@ def _lateness(connection: Connection, begin: datetime) -> list[float]:
 
 
 async def _measure_bare() -> None:
-    """Measure a scheduler with as many jobs that note when they ran, and do nothing else."""
+    """Measure a scheduler with as many jobs that only record their start time."""
     late: list[float] = []
     scheduler = AsyncIOScheduler(timezone=UTC)
     begin = datetime.now(UTC) + timedelta(seconds=5)
@@ -126,7 +126,7 @@ async def _measure_bare() -> None:
     scheduler.start()
     await asyncio.sleep((begin - datetime.now(UTC)).total_seconds() + SECONDS + 1)
     scheduler.shutdown(wait=False)
-    _report("a bare APScheduler, jobs that do nothing", late)
+    _report("plain APScheduler, jobs that do nothing", late)
 
 
 def _report(name: str, late: list[float]) -> None:

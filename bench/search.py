@@ -1,4 +1,4 @@
-"""Searching a history of 1,000,000 incidents, held against one of 10,000; and indexing it."""
+"""Search in a history of 1,000,000 incidents, compared with 10,000; and indexing."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from tocsin.store.tables import entities
 
 SIZES = (10_000, 1_000_000)
 CHUNK = 2_000
-"""So many of a large history are indexed in one transaction, which is faster."""
+"""The number of incidents that are indexed in one transaction, for speed."""
 REPEATS = 300
 PAGE = 20
 _COMMON = 117
-"""The rank of a word that is in some 2% of the incidents."""
+"""The rank of a word in about 2% of the incidents."""
 Ask = Callable[[int], Callable[[Connection], object]]
 
 
 def run(_rounds: int) -> None:
-    """Measure on every kind of database, at each size."""
+    """Measure every kind of database, at each size."""
     for kind in KINDS:
         with new_urls(kind) as new_url:
             asyncio.run(_compare(kind, new_url))
@@ -69,11 +69,11 @@ async def _measure_indexing(kind: str, database: Database, size: int) -> None:
     begin = time.perf_counter()
     await SearchIndexer(database, SystemClock(), Notifiers()).catch_up()
     seconds = time.perf_counter() - begin
-    print(f"\n{kind}: {size:,} incidents indexed, {size / seconds:,.0f} a second", flush=True)
+    print(f"\n{kind}: {size:,} incidents indexed, {size / seconds:,.0f} per second", flush=True)
 
 
 def _settle(connection: Connection) -> None:
-    """Do at once what the databases do within minutes by themselves, outside of a transaction."""
+    """Run what databases do within minutes by themselves, outside of a transaction."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("VACUUM ANALYZE")
         connection.exec_driver_sql("CHECKPOINT")
@@ -94,7 +94,7 @@ async def _times(database: Database, ask: Ask) -> tuple[float, float]:
 
 
 def _questions(size: int) -> Mapping[str, Ask]:
-    """Return what is asked; each number makes another question of the same sort."""
+    """Return the kinds of query; each number makes another query of the same kind."""
     pool = size // 2
 
     def some(kind: EntityKind, number: int) -> str:
@@ -109,15 +109,15 @@ def _questions(size: int) -> Mapping[str, Ask]:
         "a rare word": _searching(lambda n: str(size // 2 + n)),
         "a word in 2%": _searching(common),
         "a phrase": _searching(lambda n: f'"{WORDS[3]} {WORDS[n % 20]}"'),
-        "the beginning of a rare word": _searching(
+        "prefix of a rare word": _searching(
             lambda n: f"hash:{some(EntityKind.FILE_HASH, n)[:12]}*"
         ),
-        "the beginning of common words": _searching(lambda n: f"{common(n)[:5]}*"),
+        "prefix of common words": _searching(lambda n: f"{common(n)[:5]}*"),
         "a word in 2%, and a severity": _searching(lambda n: f"{common(n)} severity:high"),
         "a severity": _searching(lambda n: f"severity:{'low' if n % 2 else 'high'}"),
-        "looking up an entity": _looking_up(lambda n: some(EntityKind.DOMAIN, n)),
-        "looking up the beginning of one": _looking_up(lambda n: f"10.0.{n % 10}"),
-        "looking up a part of one": _looking_up(lambda n: "corp.example" if n % 2 else "user1"),
+        "entity lookup": _looking_up(lambda n: some(EntityKind.DOMAIN, n)),
+        "entity lookup by prefix": _looking_up(lambda n: f"10.0.{n % 10}"),
+        "entity lookup by part": _looking_up(lambda n: "corp.example" if n % 2 else "user1"),
     }
 
 

@@ -1,4 +1,6 @@
-"""Incidents synced a second from a paged HTTP API, beside a client that only reads the pages."""
+"""Incidents synced per second from a paginated HTTP API, compared with a client that only reads
+pages.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,10 @@ import aiohttp
 import orjson
 from aiohttp import web
 
-from bench.children import child
+from bench.comparison import OURS, interleave, report_rates
 from bench.databases import KINDS, NewUrl, new_urls, open_new
 from bench.receiver import listen
-from bench.rounds import OURS, interleave, report_rates
+from bench.subprocesses import child
 from bench.sync import count_incidents, read_all
 from tocsin.clock import SystemClock
 from tocsin.testing import open_provider
@@ -28,9 +30,9 @@ from tocsin_example.provider import ExampleProvider
 
 CASES = 10_000
 PAGE = ExampleProvider.page_size
-_AGO = timedelta(hours=6)  # when the cases began to change; a second lies between two
+_AGO = timedelta(hours=6)  # the first change; one change per second
 _PATH = "/api/v1/cases"
-# One window that holds all cases, so that none is asked for twice
+# One window for all cases, so that none is requested twice
 _SETTINGS = {
     "client_id": "tocsin",
     "client_secret": "a secret",
@@ -40,7 +42,7 @@ _SETTINGS = {
 
 
 def run(rounds: int) -> None:
-    """Measure on every kind of database."""
+    """Measure every kind of database."""
     with child(serve) as port:
         for kind in KINDS:
             with new_urls(kind) as new_url:
@@ -62,12 +64,12 @@ async def _measure(kind: str, new_url: NewUrl, url: str, rounds: int) -> None:
         assert await _read_pages(url) == CASES
         return CASES / (time.perf_counter() - begin)
 
-    rates = await interleave({OURS: ours, "reading and parsing alone": bare}, rounds)
+    rates = await interleave({OURS: ours, "reading and parsing only": bare}, rounds)
     report_rates(f"{CASES:,} incidents in pages of {PAGE}; {kind}", "incidents", rates)
 
 
 async def _read_pages(url: str) -> int:
-    """Return how many cases there are on all pages, each read and parsed."""
+    """Return the number of cases on all pages, each read and parsed."""
     found, query = 0, {"limit": str(PAGE)}
     async with aiohttp.ClientSession() as session:
         while True:
@@ -80,7 +82,7 @@ async def _read_pages(url: str) -> int:
 
 
 def serve(send: Callable[[int], None]) -> None:
-    """Answer as ExampleProvider does, with pages that are ready; send the port."""
+    """Respond like Example's API, with prepared pages; send the port."""
     asyncio.run(_serve(send))
 
 

@@ -1,4 +1,4 @@
-"""Bare aiohttp servers: one that only answers, one that first makes the same reads."""
+"""Minimal aiohttp servers: static responses, and responses after the same database reads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _entities = select(incident_entities).where(
 
 
 def answer(send: Callable[[int], None], bodies: Bodies) -> None:
-    """Answer each path with its body; send the port."""
+    """Serve each path with its body; send the port."""
 
     async def handle(request: web.Request) -> web.Response:
         return _response(bodies, request)
@@ -36,7 +36,7 @@ def answer(send: Callable[[int], None], bodies: Bodies) -> None:
 
 
 def read_and_answer(send: Callable[[int], None], bodies: Bodies, url: URL, key_id: str) -> None:
-    """Make the reads that an answer needs before giving it; send the port."""
+    """Serve after the database reads of the real response; send the port."""
     asyncio.run(_read_and_answer(send, bodies, url, key_id))
 
 
