@@ -1,4 +1,4 @@
-"""The pages of receivers, and their list: `python -m tests.receiver_pages` writes them anew."""
+"""Pages of receivers and their list; run `python -m tests.receiver_pages` to generate them."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ PICTURES = PAGES / "pictures"
 
 ALL = sorted(path.name for path in FOLDER.iterdir() if path.is_dir() and path.name[0] not in "_.")
 RECEIVERS = [name for name in ALL if (FOLDER / name / "body.schema.json").exists()]
-"""Those that are sent a body of JSON."""
+"""Receivers with a JSON body."""
 TRACKERS = {entry_point.load().receiver for entry_point in entry_points(group="tocsin.trackers")}
-"""Those that the channel `ticketing` brings."""
+"""Receivers of the channel `ticketing`."""
 _TWICE = {
-    Idempotency.NATIVE: "The receiver has a key of its own, and makes nothing twice.",
-    Idempotency.SEARCH: "It is looked for before it is made.",
-    Idempotency.NONE: "Deliveries come at least once, and the receiver has no key for that: "
-    "whoever acts on one has to look at the event's id, which stands in the body and in the header "
+    Idempotency.NATIVE: "The receiver recognizes duplicates by its own key.",
+    Idempotency.SEARCH: "The channel searches for the object before it creates one.",
+    Idempotency.NONE: "Deliveries are made at least once, and the receiver has no key to recognize "
+    "duplicates: compare the event's id, which is in the body and in the header "
     "`webhook-id`.",
 }
-_BY_WEBHOOK = "A plain `webhook` makes one for each delivery, also where an event comes twice."
+_BY_WEBHOOK = "A plain `webhook` creates an object for each delivery, including duplicates."
 _TRIED = {
-    "real": "Against the receiver itself.",
-    "recording": "Against recorded answers of the receiver.",
-    "simulator": "Against a simulator.",
-    "contract": "Against the contract alone, which was written from the receiver's documentation: "
-    "with hostile, missing and oversized values, but not against the receiver itself yet.",
+    "real": "Tested with the receiver itself.",
+    "recording": "Tested with recorded responses of the receiver.",
+    "simulator": "Tested with a simulator.",
+    "contract": "Tested with the contract only, as written from the receiver's documentation: "
+    "with hostile, missing and oversized values, but not with the receiver itself.",
 }
 
 
@@ -59,7 +59,7 @@ def _row(receiver: str) -> str:
 
 
 def _is_body_of_tracker(receiver: str, contract: Contract) -> bool:
-    """Return whether a webhook can bring it, but only the channel `ticketing` brings it once."""
+    """Return whether only the channel `ticketing` avoids duplicates."""
     return contract.channel is None and receiver in TRACKERS
 
 
@@ -72,41 +72,41 @@ def page(receiver: str) -> str:
 
 def _lines(receiver: str, contract: Contract) -> Iterator[str]:
     yield from (f"# {contract.name}", "")
-    told = f"[its documentation]({contract.documentation})"
-    yield f'`template = "{receiver}"`. What it takes is told in {told}.'
-    yield from ("", "## At its side", "")
+    documentation = f"[{contract.name}'s documentation]({contract.documentation})"
+    yield f'Use `template = "{receiver}"`. See {documentation} for its API.'
+    yield from ("", "## Setup at the receiver", "")
     yield from (f"- {note}" for note in contract.notes)
-    yield from ("", "## In `plugins.toml`", "", "```toml", *_destination(receiver, contract), "```")
+    yield from ("", "## Configuration", "", "```toml", *_destination(receiver, contract), "```")
     if contract.channel:
-        told = f"[this channel]({_channel_page(contract)}), which has its own settings"
-        yield from ("", f"A `webhook` cannot bring this. It takes {told}.")
+        channel = f"[the channel `{contract.channel}`]({_channel_page(contract)})"
+        yield from ("", f"This receiver requires {channel}; a `webhook` cannot deliver to it.")
     yield from (
         "",
-        "## What arrives",
+        "## Body",
         *_picture(receiver, contract),
         "",
-        "For a new incident:",
+        "Example of a new incident:",
         "",
         *_sent(receiver, contract),
     )
-    yield from ("", "What is too long is cut where one can see it, with the link to the rest.")
+    yield from ("", "Long texts are visibly shortened, with a link to the rest.")
     if contract.channel is None:
-        yield from ("", "## What its answers mean", "", *_answers(contract))
-    yield from ("", "## Twice the same event", "", _twice(receiver, contract))
-    yield from ("", "## Tried", "", _TRIED[contract.tested])
+        yield from ("", "## Responses", "", *_answers(contract))
+    yield from ("", "## Duplicate events", "", _twice(receiver, contract))
+    yield from ("", "## Tests", "", _TRIED[contract.tested])
 
 
 def _channel_page(contract: Contract) -> str:
     name = f"{contract.channel}.md"
     pages = (f"../../operators/{name}", f"../{name}", f"../connectors/{name}")
-    return next((it for it in pages if (PAGES / it).is_file()), pages[-1])
+    return next((candidate for candidate in pages if (PAGES / candidate).is_file()), pages[-1])
 
 
 def _twice(receiver: str, contract: Contract) -> str:
     words = _TWICE[contract.idempotency]
     if _is_body_of_tracker(receiver, contract):
-        told = words[0].lower() + words[1:]
-        return f"{_BY_WEBHOOK} With [the channel `ticketing`](../ticketing.md): {told}"
+        lowered = words[0].lower() + words[1:]
+        return f"{_BY_WEBHOOK} With [the channel `ticketing`](../ticketing.md), {lowered}"
     return (
         words if "body" in contract.parts else words.replace("the header `webhook-id`", "a header")
     )
@@ -118,9 +118,9 @@ def _sent(receiver: str, contract: Contract) -> Iterator[str]:
         return
     renderer = Renderer([FOLDER])
     for part in sorted({*contract.parts} - {"html"}):
-        told = renderer.render(receiver, ALERT, part).decode()
-        yield from (f"The {part}:", "", "```text", told, "```", "")
-    yield from ("The same as HTML:", "")
+        text = renderer.render(receiver, ALERT, part).decode()
+        yield from (f"The {part}:", "", "```text", text, "```", "")
+    yield from ("The HTML part:", "")
     yield f"![The mail, light](pictures/{receiver}-light.png)"
     yield f"![The mail, dark](pictures/{receiver}-dark.png)"
 
@@ -129,9 +129,9 @@ def _picture(receiver: str, contract: Contract) -> Iterator[str]:
     if (PICTURES / f"{receiver}.png").is_file():
         yield from (
             "",
-            f"![A new incident, about as {contract.name} shows it](pictures/{receiver}.png)",
+            f"![A new incident in {contract.name}, approximately](pictures/{receiver}.png)",
         )
-        yield from ("", f"Drawn from the body below; {contract.name} itself may show it otherwise.")
+        yield from ("", f"Drawn from the body below; {contract.name} may render it differently.")
 
 
 def _destination(receiver: str, contract: Contract) -> Iterator[str]:
@@ -160,7 +160,7 @@ def _settings(contract: Contract) -> Iterator[str]:
 
 
 def _references(variables: Mapping[str, str]) -> str:
-    given = ", ".join(f'{name} = {{ env = "{it}" }}' for name, it in variables.items())
+    given = ", ".join(f'{name} = {{ env = "{variable}" }}' for name, variable in variables.items())
     return f"{{ {given} }}"
 
 
@@ -171,17 +171,20 @@ def _body(receiver: str) -> str:
 
 def _answers(contract: Contract) -> Iterator[str]:
     answer = contract.answer
-    said = [f"`{it.pointer}` being `{json.dumps(it.equals)}`" for it in answer.success]
-    yield f"- A success: any 2xx{' with ' + ' and '.join(said) if said else ''}."
+    said = [
+        f"`{condition.pointer}` being `{json.dumps(condition.equals)}`"
+        for condition in answer.success
+    ]
+    yield f"- Success: any 2xx{' with ' + ' and '.join(said) if said else ''}."
     if answer.remote_id:
-        yield f"- What it made is called what stands at `{answer.remote_id}`; the receipt keeps it."
+        yield f"- Remote id: the value at `{answer.remote_id}`, which the receipt stores."
     if answer.known:
-        words = "whatever its status: it has the event already, which is a success"
-        yield f"- An answer with `{answer.known.pointer}`, {words}."
+        words = "with any status: the receiver already has the event, which is a success"
+        yield f"- A response with `{answer.known.pointer}`, {words}."
     if answer.permanent:
         statuses = ", ".join(map(str, answer.permanent))
-        yield f"- {statuses}: not tried again. The delivery is dead, and can be replayed."
-    yield "- Anything else is [tried again](../webhooks.md#retries); 410 disables the destination."
+        yield f"- {statuses}: not retried. The delivery is dead, and can be replayed."
+    yield "- All others are [retried](../webhooks.md#retries); 410 disables the destination."
 
 
 def main() -> None:

@@ -8,5 +8,5 @@ from tocsin import hookimpl
 
 @hookimpl
 def tocsin_template_paths() -> Sequence[Path]:
-    """Return the folder that holds this package's receivers."""
+    """Return the folder of the shipped receivers' templates."""
     return [Path(__file__).parent]

@@ -61,7 +61,7 @@ def shown(text: str, markdown: MarkdownIt = MARKDOWN) -> str:
     assert kinds <= {"paragraph_open", "paragraph_close", "inline", "text", "text_special"} | {
         "softbreak"
     }
-    return "".join("\n" if it.type == "softbreak" else it.content for it in inline)
+    return "".join("\n" if token.type == "softbreak" else token.content for token in inline)
 
 
 def spans(text: str) -> str:
@@ -81,9 +81,11 @@ def test_slack_is_sent_links_to_tocsin_and_the_siem_alone(kind):
             assert parsed.to_dict() == block, "as Slack's SDK understands it, with its limits"
         marked = [text["text"] for text in texts(body) if text["type"] == "mrkdwn"]
         found = re.findall(r"<([^>]*)>", " ".join([body["text"], *marked]))
-        assert all(re.fullmatch(r"https?://[^|<>]+\|Open in (Tocsin|the SIEM)", it) for it in found)
-        for it in marked:
-            rest = re.sub(r"(?m)^\*[\w -]+\*|<[^>]*>", "", spans(it))
+        assert all(
+            re.fullmatch(r"https?://[^|<>]+\|Open in (Tocsin|the SIEM)", link) for link in found
+        )
+        for link in marked:
+            rest = re.sub(r"(?m)^\*[\w -]+\*|<[^>]*>", "", spans(link))
             assert not re.search(r"[*_~]", rest)
 
 
@@ -146,7 +148,7 @@ def rewritten(text: str) -> str:
 def mentioned(text: str) -> set[str]:
     """Return whom it notifies of a text: server/channels/app/mention_parser_standard.go there."""
     words = re.split(r"[^\w:.@-]+", text)
-    return {it for word in words for it in re.findall(r"(?:^|[:.\-_])(@\w+)", word)}
+    return {mention for word in words for mention in re.findall(r"(?:^|[:.\-_])(@\w+)", word)}
 
 
 @every_event
@@ -216,7 +218,7 @@ def test_google_chat_is_sent_no_tags_of_others_and_no_text_that_mentions(kind):
 
 
 def test_what_happens_to_a_schedule_is_one_thread():
-    failed, disabled = (render("google-chat", it)["thread"] for it in (FAILED, DISABLED))
+    failed, disabled = (render("google-chat", event)["thread"] for event in (FAILED, DISABLED))
     assert failed == disabled != render("google-chat", ALERT)["thread"]
 
 
@@ -224,7 +226,7 @@ def test_what_happens_to_a_schedule_is_one_thread():
 
 
 def test_a_completed_run_resolves_what_failed_ones_opened():
-    bodies = [render("pagerduty", it) for it in (FAILED, DISABLED, COMPLETED, ALERT)]
+    bodies = [render("pagerduty", event) for event in (FAILED, DISABLED, COMPLETED, ALERT)]
     assert [body["event_action"] for body in bodies] == ["trigger", "trigger", "resolve", "trigger"]
     keys = [body["dedup_key"] for body in bodies]
     assert keys[0] == keys[1] == keys[2] != keys[3]
@@ -264,7 +266,7 @@ def test_a_completed_investigation_tells_score_verdict_summary_and_counts(receiv
 
 @pytest.mark.parametrize("receiver", MESSAGES)
 def test_failures_tell_the_error_how_many_and_what_to_do(receiver):
-    failed, disabled = (json.dumps(render(receiver, it)) for it in (FAILED, DISABLED))
+    failed, disabled = (json.dumps(render(receiver, event)) for event in (FAILED, DISABLED))
     for told, count in ((failed, "3 failures in a row"), (disabled, "5 failures in a row")):
         assert count in told
         assert "every provider that the question needs is away" in told
@@ -299,7 +301,7 @@ def test_an_address_cannot_leave_its_place(receiver):
     url = 'https://siem.example.com/a b|c>d)e]f"g`h\\i<j'
     incident = {**ALERT.context["incident"], "source_url": url}
     told = list(strings(check(receiver, replace(ALERT, context={"incident": incident}))))
-    assert any("a%20b%7Cc%3Ed%29e%5Df%22g%60h%5Ci%3Cj" in it for it in told)
+    assert any("a%20b%7Cc%3Ed%29e%5Df%22g%60h%5Ci%3Cj" in body for body in told)
 
 
 @pytest.mark.parametrize("receiver", MESSAGES)
