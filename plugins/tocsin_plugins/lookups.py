@@ -15,7 +15,7 @@ _DOMAIN = re.compile(r"(?=.{1,253}$)([\w-]{1,63}\.)+[\w-]{1,63}")
 
 
 def is_address(value: str) -> bool:
-    """Return whether a value is an IP address, as what calls itself one need not be."""
+    """Return whether a value is an IP address, because an entity's kind does not guarantee it."""
     try:
         ip_address(value)
     except ValueError:
@@ -24,16 +24,16 @@ def is_address(value: str) -> bool:
 
 
 def is_domain(value: str) -> bool:
-    """Return whether a value is a name of at least two labels."""
+    """Return whether a value is a domain name of at least two labels."""
     return bool(_DOMAIN.fullmatch(value))
 
 
 async def look_up(
     api: Api, path: str, headers: Mapping[str, str], **query: Any
 ) -> dict[str, Any] | None:
-    """Return the JSON object at a path; None where the answer is 404: nothing is known of it.
+    """Return the JSON object at a path; None if the response is 404, because nothing is known.
 
-    Raises what `Api.request` raises, and Broken where the answer is something else.
+    Raises what `Api.request` raises, and Broken if the response is not an object.
     """
     try:
         answer = await api.request("GET", path, headers=headers, query=query)
@@ -42,7 +42,7 @@ async def look_up(
             return None
         raise
     if not isinstance(answer.json, dict):
-        raise Broken(f"GET {path} answered something else than an object")
+        raise Broken(f"GET {path}: the response is not an object")
     return answer.json
 
 
@@ -60,7 +60,7 @@ def text_list(record: Mapping[str, Any], key: str, most: int = 20) -> list[str]:
 
 
 def number_field(record: Mapping[str, Any], key: str) -> int | None:
-    """Return the whole number at `key`, None if there is none."""
+    """Return the integer at `key`, None if there is none."""
     value = record.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 

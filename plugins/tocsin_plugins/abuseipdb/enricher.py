@@ -34,27 +34,33 @@ _WORST = 100
 
 
 class AbuseIpDb(Enricher):
-    """What others have reported of an address.
+    """Abuse reports of IP addresses.
 
-    The score is AbuseIPDB's confidence of abuse. Malicious and suspicious begin where the settings
-    have it; an address on AbuseIPDB's whitelist is benign.
+    The score is AbuseIPDB's abuse confidence. Settings define the thresholds for malicious and
+    suspicious; an address on AbuseIPDB's whitelist is benign.
     """
 
     class Settings(Enricher.Settings, ApiSettings):
-        """What an AbuseIPDB enricher can be told."""
+        """Settings of an AbuseIPDB enricher."""
 
         url: ServerUrl = Field(
-            default="https://api.abuseipdb.com/api/v2", description="Where the API is."
+            default="https://api.abuseipdb.com/api/v2", description="URL of the API."
         )
-        api_key: SecretStr = Field(description="A key of version 2, made in your account.")
+        api_key: SecretStr = Field(description="API key (version 2) from your account.")
         max_age_days: int = Field(
-            default=90, ge=1, le=365, description="How old the reports may be that count."
+            default=90, ge=1, le=365, description="Maximum age of reports that count."
         )
         malicious_from: int = Field(
-            default=75, ge=1, le=_WORST, description="From which confidence on it is malicious."
+            default=75,
+            ge=1,
+            le=_WORST,
+            description="Minimum abuse confidence of a malicious address.",
         )
         suspicious_from: int = Field(
-            default=25, ge=1, le=_WORST, description="From which confidence on it is suspicious."
+            default=25,
+            ge=1,
+            le=_WORST,
+            description="Minimum abuse confidence of a suspicious address.",
         )
 
     name = "abuseipdb"
@@ -62,17 +68,17 @@ class AbuseIpDb(Enricher):
     online = True
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the arguments; do no I/O."""
         super().__init__(settings, tools)
         self._api = Api(tools, settings)
 
     async def check(self) -> Health:
-        """Return that the key is taken, which costs one request of the day's."""
+        """Return that the key is accepted, which costs one request of the daily quota."""
         await self._report(_CHECKED)
-        return Health(detail=f"{self.settings.url} takes the key")
+        return Health(detail=f"{self.settings.url} accepts the key")
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
-        """Return what was reported of each address; also that nothing was."""
+        """Return the reports of each address, also if there are none."""
         addresses = [entity for entity in entities if is_address(entity.value)]
         reports = [(entity, await self._report(entity.value)) for entity in addresses]
         return [self._told(entity, report) for entity, report in reports if report]
@@ -89,7 +95,7 @@ class AbuseIpDb(Enricher):
             return None
         report = object_field(answer, "data")
         if number_field(report, "abuseConfidenceScore") is None:
-            raise Broken("GET /check answered without a confidence of abuse")
+            raise Broken("GET /check: the response has no abuse confidence")
         return report
 
     def _told(self, entity: Entity, report: Mapping[str, Any]) -> Enrichment:

@@ -27,5 +27,5 @@ __all__ = [
 
 @hookimpl
 def tocsin_enrichers() -> Sequence[type[Enricher]]:
-    """Return the kinds of enricher."""
+    """Return the enrichers."""
     return (Attack, Cve, Domains, HistoryEnricher, Lists, NeighborhoodEnricher, Networks)

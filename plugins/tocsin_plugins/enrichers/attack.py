@@ -14,9 +14,9 @@ _SHOWN_TECHNIQUES = 3
 
 
 class Attack(Enricher):
-    """The techniques of the latest incidents with an entity, and the tactics that they serve.
+    """Techniques of the latest incidents with an entity, and their tactics.
 
-    It does not run by itself: an investigation reads the techniques of its incidents anyway.
+    It is not `standing`, because investigations read the techniques of their incidents anyway.
     """
 
     name = "attack"
@@ -24,7 +24,7 @@ class Attack(Enricher):
     batch = 20
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
-        """Return the techniques of those that were in incidents with any."""
+        """Return the techniques for entities whose incidents have any."""
         found = [await self._techniques(entity) for entity in entities]
         return [
             _build_enrichment(entity, counts)
@@ -33,7 +33,7 @@ class Attack(Enricher):
         ]
 
     async def _techniques(self, entity: Entity) -> Counter[str]:
-        """Return in how many of the latest incidents each technique was."""
+        """Return the number of recent incidents for each technique."""
         records = await self.tools.knowledge.incidents_about([entity], None, _INCIDENTS)
         return Counter(name for record in records for name in dict.fromkeys(record.techniques))
 

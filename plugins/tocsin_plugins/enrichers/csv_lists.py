@@ -10,12 +10,12 @@ from tocsin_plugins.enrichers.list_entries import ListEntry, ListIndex, detect_k
 
 
 def read_csv(content: bytes) -> ListIndex:
-    """Return the entries of a CSV file; ValueError where it is none, or none of its lines is.
+    """Return the entries of a CSV file; ValueError if it has no usable line.
 
-    With a first line that names a column `value`, columns `kind`, `description` and `tags` (with
-    spaces between them) count as well; without one, the first column holds the values and the
-    second, if any, descriptions. Empty lines and those that begin with # are comments. A line whose
-    value is none is passed over and counted.
+    If the first line names a column `value`, the columns `kind`, `description` and `tags`
+    (separated by spaces) are read as well. Otherwise, the first column holds values and the second,
+    if any, descriptions. Empty lines and lines that start with # are comments. Lines without a
+    valid value are skipped and counted.
     """
     lines = [line for line in content.decode("utf-8-sig").splitlines() if _is_content(line)]
     rows = [[cell.strip() for cell in row] for row in csv.reader(lines)]
@@ -29,7 +29,7 @@ def read_csv(content: bytes) -> ListIndex:
         except ValueError as error:
             skipped, reason = skipped + 1, error
     if skipped and not entries:
-        raise ValueError(f"none of its {skipped} lines can be used; the last: {reason}")
+        raise ValueError(f"none of its {skipped} lines is usable; the last: {reason}")
     return ListIndex(entries, skipped)
 
 

@@ -27,19 +27,19 @@ _NAMES = ("vendorProject", "product", "vulnerabilityName")
 
 
 class Cve(Enricher):
-    """Vulnerabilities that are known to be exploited, and whether by ransomware.
+    """Known exploited vulnerabilities, and their use by ransomware.
 
-    What ships is a selection of widely exploited ones; `path` replaces it by the whole catalogue of
-    CISA (KEV), or by any CSV file with the same columns.
+    The shipped list is a selection of widely exploited ones; `path` replaces it with CISA's whole
+    catalog (KEV), or any CSV file with the same columns.
     """
 
     class Settings(Enricher.Settings):
-        """What an enricher of vulnerabilities can be told."""
+        """Settings of the vulnerability enricher."""
 
         path: LocalPath | None = Field(
             default=None,
-            description="CISA's catalogue of known exploited vulnerabilities as CSV, instead of "
-            "the selection that ships. It is read again when it has changed.",
+            description="CISA's catalog of known exploited vulnerabilities as CSV, in place of "
+            "the shipped selection. It is reloaded when it changes.",
         )
 
     name = "cve"
@@ -48,22 +48,22 @@ class Cve(Enricher):
     batch = 1_000
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the arguments; do no I/O."""
         super().__init__(settings, tools)
         path = settings.path
         self._file = WatchedFile(path, parse_catalog, tools) if path else None
 
     async def start(self) -> None:
-        """Read the file, if there is one; raises Misconfigured where it cannot be read."""
+        """Read the file, if there is one; raises Misconfigured if it cannot be read."""
         await self._catalogue()
 
     async def check(self) -> Health:
-        """Return how many vulnerabilities are known."""
-        source = self.settings.path or "the selection that ships"
+        """Return the number of known vulnerabilities."""
+        source = self.settings.path or "the shipped selection"
         return Health(detail=f"{source} has {len(await self._catalogue()):,} vulnerabilities")
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
-        """Return those that are known to be exploited."""
+        """Return the known exploited vulnerabilities."""
         catalogue = await self._catalogue()
         return [
             _build_enrichment(entity, row)
@@ -81,10 +81,10 @@ def _shipped_catalogue() -> Mapping[str, _Row]:
 
 
 def parse_catalog(content: bytes) -> Mapping[str, _Row]:
-    """Return the rows of a catalogue by CVE id; ValueError where it has no column of ids."""
+    """Return the rows of a catalog by CVE id; ValueError if it has no id column."""
     reader = csv.DictReader(content.decode("utf-8-sig").splitlines())
     if "cveID" not in (reader.fieldnames or ()):
-        raise ValueError("it has no column cveID; give CISA's catalogue as CSV")
+        raise ValueError("no column cveID; use CISA's catalog as CSV")
     return {row["cveID"].strip().upper(): row for row in reader if row["cveID"]}
 
 

@@ -15,17 +15,17 @@ from typing import Self
 _LABEL = re.compile(r"[\w-]{1,63}")
 _CONSONANTS = re.compile(r"[bcdfghjklmnpqrstvwxz]+")
 _LONGEST = 253
-# Labels below which names are registered, where the country code alone does not do it
+# Second-level labels under country codes below which names are registered
 _SECOND_LEVEL = frozenset({"ac", "co", "com", "edu", "gob", "gov", "net", "or", "org"})
 # fmt: off
-# Cheap or free, and much abused for their size
+# Cheap or free, and often abused for their size
 _UNUSUAL = frozenset((
     "bond", "buzz", "cam", "cf", "cfd", "click", "cyou", "fit", "ga", "gdn", "gq", "icu",
     "ml", "monster", "mov", "quest", "rest", "sbs", "surf", "tk", "top", "work", "xyz",
     "zip",
 ))
 # fmt: on
-# What passes for another letter at a glance, beside what Unicode itself folds
+# Confusable letters, in addition to those that Unicode folds
 _CONFUSABLE = str.maketrans(
     "01357" + "аеорсухіјѕԁ" + "ɡıɑ" + "ο",  # noqa: RUF001 - digits, Cyrillic, Latin, Greek
     "olest" + "aeopcyxijsd" + "gia" + "o",
@@ -35,25 +35,25 @@ _PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
 
 @dataclass(frozen=True, slots=True)
 class DomainSign:
-    """One thing that a name gives away."""
+    """A warning sign in a name."""
 
     tag: str
     points: int
     words: str
-    """What it is, to follow `Its name`."""
+    """The description, which follows `Its name`."""
 
 
 @dataclass(frozen=True, slots=True)
 class DomainName:
-    """The name of a domain, taken apart."""
+    """A domain name, split into labels."""
 
     text: str
     labels: tuple[str, ...]
-    """With what is in Punycode written out."""
+    """The labels, with Punycode decoded."""
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Return the name, None for what is none of at least two labels."""
+        """Return the name, None unless it has at least two labels."""
         text = text.strip().lower().strip(".")
         labels = text.split(".")
         is_name = len(labels) > 1 and all(map(_LABEL.fullmatch, labels)) and len(text) <= _LONGEST
@@ -65,17 +65,17 @@ class DomainName:
 
     @property
     def registered(self) -> int:
-        """The place of the label that was registered, such as `example` in `www.example.co.uk`."""
+        """The index of the registered label, such as `example` in `www.example.co.uk`."""
         has_two = len(self.labels) > 2 and len(self.labels[-1]) == 2  # noqa: PLR2004 - as ISO 3166
         return -3 if has_two and self.labels[-2] in _SECOND_LEVEL else -2
 
     @property
     def label(self) -> str:
-        """The label that was registered."""
+        """The registered label."""
         return self.labels[self.registered]
 
     def is_below(self, other: DomainName) -> bool:
-        """Return whether it is the other, or below it."""
+        """Return whether it is the other name, or a subdomain of it."""
         return self.labels[-len(other.labels) :] == other.labels
 
 
@@ -88,7 +88,7 @@ def _is_ip(text: str) -> bool:
 
 
 def _decode_punycode(label: str) -> str:
-    """Return what a label in Punycode stands for (RFC 3492); as it is, where it is none."""
+    """Return a Punycode label decoded (RFC 3492); unchanged if it is none."""
     if not label.startswith("xn--"):
         return label
     try:
@@ -98,7 +98,7 @@ def _decode_punycode(label: str) -> str:
 
 
 def find_lookalikes(name: DomainName, own: Iterable[DomainName]) -> Iterator[DomainSign]:
-    """Yield that the name looks like one of ours; the name itself is none of them."""
+    """Yield signs that a name imitates one of these domains; the name is not one of them."""
     for ours in own:
         if words := _describe_resemblance(name, ours):
             yield DomainSign("lookalike", 60, f"{words} {ours.text}")
@@ -108,18 +108,18 @@ def find_lookalikes(name: DomainName, own: Iterable[DomainName]) -> Iterator[Dom
 def _describe_resemblance(name: DomainName, ours: DomainName) -> str | None:
     theirs, label = name.label, ours.label
     if theirs == label:
-        return "has another ending than"
+        return "has another top-level domain than"
     if _skeleton(theirs) == _skeleton(label):
         return "looks like"
     if len(label) > 4 and _is_one_slip(theirs, label):  # noqa: PLR2004 - short ones are all alike
-        return "is one slip away from"
+        return "is one typo away from"
     if len(label) > 3 and label in (*theirs.split("-"), *name.labels[: name.registered]):  # noqa: PLR2004 - as above
-        return "carries the name of"
+        return "contains the name of"
     return None
 
 
 def _skeleton(label: str) -> str:
-    """Return a label as it is read at a glance."""
+    """Return a label as it looks at a glance."""
     plain = unicodedata.normalize("NFKD", label)
     plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
     plain = plain.translate(_CONFUSABLE)
@@ -129,7 +129,7 @@ def _skeleton(label: str) -> str:
 
 
 def _is_one_slip(one: str, other: str) -> bool:
-    """Return whether one letter was left out, added, changed, or swapped with the next."""
+    """Return whether a letter was omitted, added, changed, or swapped with the next."""
     if abs(len(one) - len(other)) > 1 or one == other:
         return False
     start = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
@@ -142,18 +142,18 @@ def _is_one_slip(one: str, other: str) -> bool:
 
 
 def find_signs(name: DomainName) -> Iterator[DomainSign]:
-    """Yield what the name gives away by itself."""
+    """Yield the signs in the name itself."""
     yield from _script_signs(name)
     yield from _randomness_signs(name.label)
     yield from _shape_signs(name)
     if name.labels[-1] in _UNUSUAL:
-        yield DomainSign("unusual-tld", 15, f"ends in .{name.labels[-1]}, which is much abused")
+        yield DomainSign("unusual-tld", 15, f"ends in .{name.labels[-1]}, which is often abused")
 
 
 def _script_signs(name: DomainName) -> Iterator[DomainSign]:
     if name.text.isascii() and "xn--" not in name.text:
         return
-    yield DomainSign("punycode", 15, f"is written {'.'.join(name.labels)} in other letters")
+    yield DomainSign("punycode", 15, f"is displayed as {'.'.join(name.labels)}")
     if any(len(_character_scripts(label)) > 1 for label in name.labels):
         yield DomainSign("mixed-scripts", 35, "mixes letters of different scripts")
 
@@ -165,7 +165,7 @@ def _character_scripts(label: str) -> set[str]:
 
 
 def _randomness_signs(label: str) -> Iterator[DomainSign]:
-    """Yield that a label seems made by a machine: long, even, and nothing that can be spoken."""
+    """Yield a sign if a label looks generated: long, with even entropy, and unpronounceable."""
     letters = label.replace("-", "")
     if len(letters) < 10 or not letters.isascii():  # noqa: PLR2004 - shorter ones say too little
         return
@@ -179,13 +179,13 @@ def _randomness_signs(label: str) -> Iterator[DomainSign]:
         yield DomainSign(
             "random-looking",
             (0, 25, 50, 60)[unspeakable],
-            f"looks random ({entropy:.1f} bits a letter, {vowels:.0%} vowels, {digits:.0%} digits, "
-            f"{run} consonants in a row)",
+            f"looks random ({entropy:.1f} bits per letter, {vowels:.0%} vowels, "
+            f"{digits:.0%} digits, {run} consonants in a row)",
         )
 
 
 def _entropy(letters: str) -> float:
-    """Return Shannon's entropy in bits a letter."""
+    """Return Shannon's entropy in bits per letter."""
     shares = (count / len(letters) for count in Counter(letters).values())
     return -sum(share * math.log2(share) for share in shares)
 

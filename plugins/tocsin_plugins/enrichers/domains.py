@@ -1,4 +1,8 @@
-"""Domain names that look generated or deceptive."""
+"""Domain names that look generated or deceptive.
+
+Every sign has points, whose sum is the score, and a description. The result is never more than
+suspicious, because content networks and trackers use such names too.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +25,14 @@ _WORST = 100
 
 
 class Domains(Enricher):
-    """Judges domains, and the hosts of URLs and mail addresses, by their names."""
+    """Assesses the names of domains, and of the hosts of URLs and mail addresses."""
 
     class Settings(Enricher.Settings):
-        """What an enricher of domains can be told."""
+        """Settings of the domain enricher."""
 
         own_domains: tuple[str, ...] = Field(
             default=(),
-            description="Domains that others imitate, beside those of [environment].",
+            description="Domains that attackers may imitate, besides those of [environment].",
         )
 
     name = "domains"
@@ -39,13 +43,13 @@ class Domains(Enricher):
     batch = 1_000
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the arguments; do no I/O."""
         super().__init__(settings, tools)
         own = (*settings.own_domains, *tools.environment.settings.internal_domains)
         self._own = [name for text in dict.fromkeys(own) if (name := DomainName.parse(text))]
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
-        """Return the signs of those that have any."""
+        """Return the warning signs of names that have any."""
         return [told for entity in entities if (told := self._told(entity))]
 
     def _told(self, entity: Entity) -> Enrichment | None:

@@ -9,7 +9,7 @@ from tocsin import Enricher, Enrichment, Entity, EntityKind, Sighting
 
 
 class HistoryEnricher(Enricher):
-    """In how many incidents an entity was, and in which of late."""
+    """Number of incidents with an entity, and the latest ones."""
 
     name = "history"
     kinds: ClassVar[frozenset[EntityKind]] = frozenset(EntityKind)
@@ -17,7 +17,7 @@ class HistoryEnricher(Enricher):
     batch = 200
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
-        """Return what is known of those that were seen in an incident."""
+        """Return the entities that were seen in an incident."""
         sightings = await self.tools.knowledge.sightings(entities)
         return [_build_enrichment(sighting) for sighting in sightings if sighting.incident_count]
 

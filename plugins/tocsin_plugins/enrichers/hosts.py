@@ -13,9 +13,9 @@ _NAMES = (EntityKind.DOMAIN, EntityKind.HOST)
 
 
 def extract_host(entity: Entity) -> str | None:
-    """Return the host or domain that an entity names, in lower case; None where it names none.
+    """Return the host or domain of an entity in lower case; None if it has none.
 
-    Of a URL that is its host, of a mail address what stands behind the @.
+    For a URL, this is its host; for a mail address, the part behind the @.
     """
     value = entity.value
     if entity.kind is EntityKind.URL:
@@ -28,7 +28,7 @@ def extract_host(entity: Entity) -> str | None:
 
 
 def extract_address(entity: Entity) -> IPv4Address | IPv6Address | None:
-    """Return the address that an entity is, or that its host is; None where there is none."""
+    """Return the IP address of an entity or of its host; None if there is none."""
     text = entity.value if entity.kind is EntityKind.IP else extract_host(entity)
     with suppress(ValueError):
         address = ip_address(text or "")
@@ -37,6 +37,6 @@ def extract_address(entity: Entity) -> IPv4Address | IPv6Address | None:
 
 
 def parent_domains(name: str) -> list[str]:
-    """Return a domain's name and those that it is below, the most specific first."""
+    """Return a domain name and its parents, the most specific first."""
     labels = name.split(".")
     return [".".join(labels[start:]) for start in range(len(labels))]

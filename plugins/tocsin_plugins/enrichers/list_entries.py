@@ -24,20 +24,20 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListEntry:
-    """One value on a list."""
+    """A value on a list."""
 
     kind: EntityKind
     value: str
-    """Of an IP, an address or a network."""
+    """For an IP, an address or a network."""
     description: str = ""
     tags: tuple[str, ...] = ()
     score: int | None = None
     valid_until: datetime | None = None
-    """From when on it says nothing any more."""
+    """The expiry of the entry."""
 
 
 def detect_kind(value: str) -> EntityKind:
-    """Return what kind of entity a value looks like; ValueError where that cannot be told."""
+    """Return the entity kind that a value looks like; ValueError if it is ambiguous."""
     with suppress(ValueError):
         ip_network(value)
         return EntityKind.IP
@@ -50,15 +50,15 @@ def detect_kind(value: str) -> EntityKind:
     ):
         if pattern.fullmatch(value):
             return kind
-    raise ValueError(f"what kind of thing is {value!r:.80}? Say so in a column `kind`")
+    raise ValueError(f"unknown kind of value {value!r:.80}; add a column `kind`")
 
 
 class ListIndex:
-    """A list that is quick to look into, however long it is."""
+    """A list with fast lookups, whatever its length."""
 
     def __init__(self, entries: Iterable[ListEntry], skipped: int = 0) -> None:
         self.skipped = skipped
-        """How many lines or indicators cannot be used: they are no value, or not understood."""
+        """The number of unusable lines or indicators."""
         self._exact: dict[Entity, ListEntry] = {}
         self._networks: dict[_Network, ListEntry] = {}
         for entry in entries:
@@ -71,13 +71,15 @@ class ListIndex:
         return len(self._exact) + len(self._networks)
 
     def expired(self, now: datetime) -> int:
-        """Return how many say nothing any more."""
+        """Return the number of expired entries."""
         entries = (*self._exact.values(), *self._networks.values())
         return sum(not _is_valid(entry, now) for entry in entries)
 
     def find(self, entity: Entity, now: datetime) -> ListEntry | None:
-        """Return the entry that fits best: the value, its address or host, what these are in."""
-        return next((it for it in self._fitting(entity) if _is_valid(it, now)), None)
+        """Return the best matching entry: the value itself, its address or host, or a parent of
+        these.
+        """
+        return next((entry for entry in self._fitting(entity) if _is_valid(entry, now)), None)
 
     def _add(self, entry: ListEntry) -> None:
         if entry.kind is EntityKind.IP:

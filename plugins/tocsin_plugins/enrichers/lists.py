@@ -34,17 +34,17 @@ def _lower(word: Any) -> Any:
 
 
 class Lists(Enricher):
-    """One list out of a file, CSV or STIX 2.1."""
+    """A list from a CSV or STIX 2.1 file."""
 
     class Settings(Enricher.Settings):
-        """What an enricher of a list can be told."""
+        """Settings of a list enricher."""
 
         path: LocalPath = Field(
-            description="The file; STIX 2.1 where its name ends in .json or .stix, else CSV. It is "
-            "read again when it has changed."
+            description="Path of the file: STIX 2.1 if its name ends in .json or .stix, else CSV. "
+            "It is reloaded when it changes."
         )
         list: Annotated[Literal["allow", "deny", "watch"], BeforeValidator(_lower)] = Field(
-            description="What it means to be on it: allow, deny or watch."
+            description="Meaning of the list: allow, deny or watch."
         )
 
     name = "lists"
@@ -52,7 +52,7 @@ class Lists(Enricher):
     batch = 1_000
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the arguments; do no I/O."""
         super().__init__(settings, tools)
         is_stix = settings.path.lower().endswith((".json", ".stix"))
         self._file: WatchedFile[ListIndex] = WatchedFile(
@@ -60,23 +60,23 @@ class Lists(Enricher):
         )
 
     async def start(self) -> None:
-        """Read the file; raises Misconfigured where it cannot be read."""
+        """Read the file; raises Misconfigured if it cannot be read."""
         await self._file.content()
 
     async def check(self) -> Health:
-        """Return how much there is on the list."""
+        """Return the number of entries."""
         entries = await self._file.content()
         count = "1 entry" if len(entries) == 1 else f"{len(entries):,} entries"
         expired = entries.expired(self.tools.clock.now())
         parts = [
             f"{self.settings.path}: {count}",
             *([f"{expired:,} of them expired"] if expired else []),
-            *([f"{entries.skipped:,} more cannot be used"] if entries.skipped else []),
+            *([f"{entries.skipped:,} more unusable"] if entries.skipped else []),
         ]
         return Health(detail="; ".join(parts))
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
-        """Return those that are on the list, or in a network or below a domain that is."""
+        """Return the entities that are listed, or inside of a listed network or domain."""
         entries, now = await self._file.content(), self.tools.clock.now()
         return [
             self._told(entity, entry) for entity in entities if (entry := entries.find(entity, now))

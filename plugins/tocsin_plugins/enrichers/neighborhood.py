@@ -25,7 +25,7 @@ _SHOWN = 20
 
 
 class NeighborhoodEnricher(Enricher):
-    """Which other entities one is related to, and in which other incidents those were."""
+    """Related entities, and the other incidents that involve them."""
 
     name = "neighbourhood"
     kinds: ClassVar[frozenset[EntityKind]] = frozenset(EntityKind)
@@ -33,7 +33,7 @@ class NeighborhoodEnricher(Enricher):
     batch = 20
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
-        """Return what is known of those that are related to others."""
+        """Return the entities that are related to others."""
         told = []
         for entity in entities:
             found = await self.tools.knowledge.neighbours(entity, _DEPTH, _NODES)
@@ -46,11 +46,11 @@ class NeighborhoodEnricher(Enricher):
 @dataclass(frozen=True, slots=True)
 class _Neighbors:
     related: Mapping[Node, frozenset[RelationType]]
-    """Other entities, and how they have to do with it."""
+    """Other entities, with the relation."""
     own: frozenset[str]
-    """The incidents that it is in itself."""
+    """The incidents of the entity itself."""
     incidents: Mapping[Node, Sequence[str]]
-    """Other incidents, by the related entity that was in them; the latest first."""
+    """Other incidents, by related entity; the latest first."""
     complete: bool
 
 
@@ -74,7 +74,9 @@ def _collect_neighbors(center: Node, found: Surroundings) -> _Neighbors:
 
 
 def _is_informative(edge: Edge) -> bool:
-    """Return whether only investigations tell of an edge: what they ask must not change it."""
+    """Return whether an edge has other origins than investigations, whose questions must not affect
+    it.
+    """
     return all(source.startswith("session:") for source in edge.known_from)
 
 

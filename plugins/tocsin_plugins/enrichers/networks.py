@@ -59,14 +59,14 @@ def _parse_range(text: str) -> str:
 
 
 class Networks(Enricher):
-    """Whose an address is by `owners`, and what its range is reserved for by RFC."""
+    """Owners of addresses by `owners`, and special ranges by RFC."""
 
     class Settings(Enricher.Settings):
-        """What an enricher of networks can be told."""
+        """Settings of the network enricher."""
 
         owners: dict[Annotated[str, AfterValidator(_parse_range)], str] = Field(
             default={},
-            description='Whose networks are, such as { "10.1.0.0/16" = "Berlin office" }.',
+            description='Owners of networks, such as { "10.1.0.0/16" = "Berlin office" }.',
         )
 
     name = "networks"
@@ -75,13 +75,13 @@ class Networks(Enricher):
     batch = 1_000
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the arguments; do no I/O."""
         super().__init__(settings, tools)
         self._owner_of = {ip_network(key): owner for key, owner in settings.owners.items()}
         self._owned = _most_specific_first(self._owner_of)
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
-        """Return what is known of those in a network that is somebody's or reserved."""
+        """Return addresses in networks with an owner, or in special ranges."""
         return [told for entity in entities if (told := self._told(entity))]
 
     def _told(self, entity: Entity) -> Enrichment | None:

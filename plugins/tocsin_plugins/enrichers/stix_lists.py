@@ -1,4 +1,9 @@
-"""STIX 2.1 lists: bundles of indicators with simple patterns."""
+"""STIX 2.1 lists: bundles of indicators with simple patterns.
+
+Simple patterns are comparisons of one property with a value, joined by OR, as in indicator feeds.
+Other patterns (AND, FOLLOWEDBY, LIKE, MATCHES, qualifiers) do not apply to a single entity, and
+their indicators are skipped. STIX 2.1, sections 4.7 and 9.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +36,7 @@ _PROPERTIES = {
 
 
 def read_stix(content: bytes) -> ListIndex:
-    """Return the entries of a bundle, or of one indicator; ValueError where it is neither."""
+    """Return the entries of a bundle, or of one indicator; ValueError for anything else."""
     found = parse_json(content)
     objects = _objects(found)
     entries: list[ListEntry] = []
@@ -52,13 +57,13 @@ def _objects(found: Any) -> list[dict[str, Any]]:
             return [item for item in objects if isinstance(item, dict)]
         case {"type": "indicator"}:
             return [found]
-    raise ValueError("it is no STIX bundle, and no indicator")
+    raise ValueError("neither a STIX bundle nor an indicator")
 
 
 def _entries(indicator: dict[str, Any]) -> Iterator[ListEntry]:
-    """Yield an entry for each value of an indicator; ValueError where its pattern is not simple."""
+    """Yield an entry for each value of an indicator; ValueError if its pattern is not simple."""
     if indicator.get("pattern_type", "stix") != "stix":
-        raise ValueError("it is a pattern of another language")
+        raise ValueError("the pattern language is not STIX")
     for kind, value in list(parse_comparisons(str(indicator.get("pattern", "")))):
         yield ListEntry(
             kind=kind,
@@ -71,7 +76,7 @@ def _entries(indicator: dict[str, Any]) -> Iterator[ListEntry]:
 
 
 def parse_comparisons(pattern: str) -> Iterator[tuple[EntityKind, str]]:
-    """Yield what a simple pattern compares with; ValueError for any other."""
+    """Yield the comparisons of a simple pattern; ValueError for any other."""
     position = 0
     while match := _OBSERVATION.match(pattern, position):
         yield from _read_comparison(match[1])
@@ -82,7 +87,7 @@ def parse_comparisons(pattern: str) -> Iterator[tuple[EntityKind, str]]:
         if not joined:
             break
         position = joined.end()
-    raise ValueError(f"it is no simple pattern: {pattern!r:.100}")
+    raise ValueError(f"not a simple pattern: {pattern!r:.100}")
 
 
 def _read_comparison(expression: str) -> Iterator[tuple[EntityKind, str]]:
@@ -96,7 +101,7 @@ def _read_comparison(expression: str) -> Iterator[tuple[EntityKind, str]]:
         if not joined:
             break
         position = joined.end()
-    raise ValueError(f"it is no simple comparison: {expression!r:.100}")
+    raise ValueError(f"not a simple comparison: {expression!r:.100}")
 
 
 def _kind(kind: str, path: str) -> EntityKind:
@@ -104,7 +109,7 @@ def _kind(kind: str, path: str) -> EntityKind:
         return EntityKind.FILE_HASH
     if found := _PROPERTIES.get((kind, path)):
         return found
-    raise ValueError(f"{kind}:{path} is nothing that is looked for here")
+    raise ValueError(f"unsupported property {kind}:{path}")
 
 
 def _validate_comparison(match: re.Match[str]) -> str:
@@ -113,7 +118,7 @@ def _validate_comparison(match: re.Match[str]) -> str:
     if is_address:
         ip_network(value, strict=False)
     elif match[3] != "=" or not value:
-        raise ValueError("only addresses are subsets")
+        raise ValueError("ISSUBSET requires an address")
     return value
 
 
@@ -129,7 +134,7 @@ def _confidence_score(confidence: Any) -> int | None:
 
 
 def _parse_time(text: Any) -> datetime | None:
-    """Return a timestamp; ValueError for what is none."""
+    """Return a timestamp; ValueError if it is none."""
     if text is None:
         return None
     moment = datetime.fromisoformat(str(text))

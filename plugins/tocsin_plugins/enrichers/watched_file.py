@@ -14,7 +14,7 @@ MOST_BYTES = 64 * 1024 * 1024
 
 
 class WatchedFile(Generic[T]):
-    """What `read` makes of a file's bytes; a version that cannot be read leaves the one before."""
+    """Parsed contents of a file; if a new version cannot be read, the previous one stays in use."""
 
     def __init__(self, path: str, read: Callable[[bytes], T], tools: Tools) -> None:
         self._path = Path(path)
@@ -25,7 +25,7 @@ class WatchedFile(Generic[T]):
         self._reading = asyncio.Lock()
 
     async def content(self) -> T:
-        """Return what the file holds; Misconfigured where it has never held anything of use."""
+        """Return the contents; Misconfigured if no version could be read yet."""
         async with self._reading:
             try:
                 await self._refresh()
@@ -33,7 +33,9 @@ class WatchedFile(Generic[T]):
                 reason = f"{self._path}: {getattr(error, 'strerror', None) or error}"
                 if self._content is None:
                     raise Misconfigured(reason) from None
-                self._tools.log.warning("a file cannot be read; it counts as before", reason=reason)
+                self._tools.log.warning(
+                    "file not readable; using the previous version", reason=reason
+                )
         assert self._content is not None  # noqa: S101 - or it was raised above
         return self._content
 
@@ -43,6 +45,6 @@ class WatchedFile(Generic[T]):
         if version == self._version:
             return
         if status.st_size > MOST_BYTES:
-            raise ValueError(f"it is larger than {MOST_BYTES:,} bytes")
+            raise ValueError(f"larger than {MOST_BYTES:,} bytes")
         self._content = await asyncio.to_thread(lambda: self._read(self._path.read_bytes()))
         self._version = version

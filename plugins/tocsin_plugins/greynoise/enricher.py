@@ -31,20 +31,20 @@ _DISPOSITIONS = {
 
 
 class GreyNoise(Enricher):
-    """Whether an IPv4 address is noise of the Internet.
+    """Internet scanners and common services among IPv4 addresses.
 
-    The disposition is GreyNoise's classification; an address of a common business service (RIOT)
-    is benign. There is no score. Of IPv6 addresses the API knows nothing.
+    The disposition is GreyNoise's classification; an address of a common business service (RIOT) is
+    benign. There is no score, and no data about IPv6 addresses.
     """
 
     class Settings(Enricher.Settings, ApiSettings):
-        """What a GreyNoise enricher can be told."""
+        """Settings of a GreyNoise enricher."""
 
         url: ServerUrl = Field(
-            default="https://api.greynoise.io", description="Where the API is, without /v3."
+            default="https://api.greynoise.io", description="URL of the API, without /v3."
         )
         api_key: SecretStr | None = Field(
-            default=None, description="The key of your account; without one, the quota is smaller."
+            default=None, description="API key of your account; without one, the quota is smaller."
         )
 
     name = "greynoise"
@@ -52,7 +52,7 @@ class GreyNoise(Enricher):
     online = True
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the arguments; do no I/O."""
         super().__init__(settings, tools)
         self._api = Api(tools, settings)
 
@@ -62,12 +62,12 @@ class GreyNoise(Enricher):
         return {"key": key.get_secret_value()} if key else {}
 
     async def check(self) -> Health:
-        """Return that the API answers, and takes the key."""
+        """Return that the API is available and accepts the key."""
         answer = await look_up(self._api, "/ping", self._headers) or {}
-        return Health(detail=f"{self.settings.url} answers {text_field(answer, 'message')}")
+        return Health(detail=f"{self.settings.url} responds: {text_field(answer, 'message')}")
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
-        """Return what is known of those that scan or serve."""
+        """Return the known scanners and services."""
         answers = [
             (entity, await self._answer(entity.value))
             for entity in entities
@@ -78,7 +78,7 @@ class GreyNoise(Enricher):
     async def _answer(self, address: str) -> dict[str, Any] | None:
         answer = await look_up(self._api, f"/v3/community/{address}", self._headers)
         if answer is not None and not isinstance(answer.get("noise"), bool):
-            raise Broken("GET /v3/community answered without saying whether it is noise")
+            raise Broken("GET /v3/community: the response has no classification")
         return answer
 
 
@@ -114,7 +114,7 @@ def _build_enrichment(entity: Entity, answer: Mapping[str, Any]) -> Enrichment:
 def _summarize(noise: bool, riot: bool, classification: str, name: str | None) -> str:
     said = []
     if noise:
-        said.append(f"scans the Internet, classified as {classification}")
+        said.append(f"scans the internet, classified as {classification}")
     if riot:
         said.append("belongs to a common business service")
     known_as = f" ({name})" if name and name.lower() != "unknown" else ""

@@ -26,7 +26,7 @@ from tocsin_plugins.lookups import look_up, object_field, object_list, text_fiel
 _MOST = 1_000
 _SHOWN = 20
 _SPECIFIC = 8
-"""So many characters beside % make it no search for everything."""
+"""The minimum number of characters beside % for a specific search."""
 _TECHNIQUE = re.compile(r'misp-galaxy:mitre-attack-pattern="[^"]*\b(T\d{4}(?:\.\d{3})?)"')
 _LEVELS = {"1": "high", "2": "medium", "3": "low"}
 
@@ -34,22 +34,19 @@ _Attribute = Mapping[str, Any]
 
 
 class Misp(Enricher):
-    """Which attributes of a MISP hold an entity's value.
+    """MISP attributes with an entity's value.
 
-    It is malicious where one of them is marked for detection (`to_ids`), and unknown where all are
-    only there for context. There is no score. Attributes that are on MISP's warninglists do not
-    count.
+    The entity is malicious if an attribute is marked for detection (`to_ids`), and unknown if all
+    are context only. There is no score. Attributes on MISP's warning lists do not count.
     """
 
     class Settings(Enricher.Settings, ApiSettings):
-        """What a MISP enricher can be told."""
+        """Settings of a MISP enricher."""
 
-        url: ServerUrl = Field(description="Where MISP is, such as https://misp.example.com.")
-        api_key: SecretStr = Field(
-            description="An authentication key; one that may only read does."
-        )
+        url: ServerUrl = Field(description="URL of MISP, such as https://misp.example.com.")
+        api_key: SecretStr = Field(description="Authentication key; read access is enough.")
         only_published: bool = Field(
-            default=True, description="Whether only attributes of published events count."
+            default=True, description="Only use attributes of published events."
         )
 
     name = "misp"
@@ -68,22 +65,23 @@ class Misp(Enricher):
     batch = 50
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the arguments; do no I/O."""
         super().__init__(settings, tools)
         self._api = Api(tools, settings)
         self._headers = {"Authorization": settings.api_key.get_secret_value()}
 
     async def check(self) -> Health:
-        """Return that the key is taken, and which version of MISP it is."""
+        """Return that the key is accepted, with the version of MISP."""
         answer = await look_up(self._api, "/servers/getVersion", self._headers) or {}
         return Health(detail=f"{self.settings.url} is MISP {text_field(answer, 'version')}")
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
-        """Return what the attributes say of those that are in any."""
+        """Return enrichments of the entities with attributes."""
         asked = [entity for entity in entities if _is_searchable(entity.value)]
         found = await self._search([entity.value for entity in asked]) if asked else []
         holding = [
-            (entity, [it for it in found if _matches_entity(it, entity)]) for entity in asked
+            (entity, [attribute for attribute in found if _matches_entity(attribute, entity)])
+            for entity in asked
         ]
         return [self._told(entity, attributes) for entity, attributes in holding if attributes]
 
@@ -101,18 +99,20 @@ class Misp(Enricher):
         answer = await self._api.request("POST", path, json=sought, headers=self._headers)
         response = answer.json.get("response") if isinstance(answer.json, dict) else None
         if not isinstance(response, dict):
-            raise Broken(f"POST {path} answered something else than attributes")
+            raise Broken(f"POST {path}: the response has no attributes")
         found = object_list(response, "Attribute")
         if len(found) < _MOST or len(values) == 1:
             return found
-        middle = len(values) // 2  # one value with very many must not hide those of the others
+        middle = len(values) // 2  # a value with very many attributes must not hide others
         return [*await self._search(values[:middle]), *await self._search(values[middle:])]
 
     def _told(self, entity: Entity, attributes: Sequence[_Attribute]) -> Enrichment:
         ordered = sorted(attributes, key=_sort_newest)
-        events = {event["id"]: event for it in ordered if (event := _event_info(it))["id"]}
-        detects = any(it.get("to_ids") is True for it in ordered)
-        tags = list(dict.fromkeys(tag for it in ordered for tag in _tag_names(it)))
+        events = {
+            event["id"]: event for attribute in ordered if (event := _event_info(attribute))["id"]
+        }
+        detects = any(attribute.get("to_ids") is True for attribute in ordered)
+        tags = list(dict.fromkeys(tag for attribute in ordered for tag in _tag_names(attribute)))
         first = next(iter(events.values()), {"info": None, "id": None})
         count = len(events)
         words = "In one event" if count == 1 else f"In {count} events"
@@ -126,11 +126,13 @@ class Misp(Enricher):
             techniques=tuple(found[1] for tag in tags if (found := _TECHNIQUE.fullmatch(tag))),
             facts={
                 "events": list(events.values())[:_SHOWN],
-                "categories": sorted({text_field(it, "category") or "" for it in ordered}),
-                "types": sorted({text_field(it, "type") or "" for it in ordered}),
-                "comments": [said for it in ordered if (said := text_field(it, "comment"))][
-                    :_SHOWN
-                ],
+                "categories": sorted(
+                    {text_field(attribute, "category") or "" for attribute in ordered}
+                ),
+                "types": sorted({text_field(attribute, "type") or "" for attribute in ordered}),
+                "comments": [
+                    said for attribute in ordered if (said := text_field(attribute, "comment"))
+                ][:_SHOWN],
             },
             link=self._link(first["id"]),
         )
@@ -140,7 +142,7 @@ class Misp(Enricher):
 
 
 def _is_searchable(value: str) -> bool:
-    """Return whether a value finds itself: a leading ! negates, and % stands for anything."""
+    """Return whether a value can be searched; a leading ! negates, and % is a wildcard."""
     says_enough = "%" not in value or len(value.replace("%", "")) >= _SPECIFIC
     return bool(value) and not value.startswith("!") and says_enough
 

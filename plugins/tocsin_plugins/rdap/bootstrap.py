@@ -14,7 +14,7 @@ _GOOD_FOR = timedelta(days=1)
 
 
 class Bootstrap:
-    """Finds the server for a domain or an address; what IANA says is read once a day."""
+    """Finds the server for a domain or an address; IANA's registries are read once a day."""
 
     def __init__(self, url: str, client: RdapClient, tools: Tools) -> None:
         self._url = url
@@ -24,9 +24,9 @@ class Bootstrap:
         self._read_at: dict[str, datetime] = {}
 
     async def server_for_domain(self, name: str) -> str | None:
-        """Return the base of the server for the longest ending that one is named for (section 4).
+        """Return the base URL of the server for the longest matching suffix (section 4).
 
-        None where the registry of that ending has no server.
+        None if the suffix's registry has no server.
         """
         services = await self._registry("dns")
         labels = name.split(".")
@@ -34,7 +34,9 @@ class Bootstrap:
         return next((services[ending] for ending in endings if ending in services), None)
 
     async def server_for_address(self, address: IPv4Address | IPv6Address) -> str | None:
-        """Return the base of the server for the longest prefix (section 5), None without one."""
+        """Return the base URL of the server for the longest matching prefix (section 5), None if
+        none.
+        """
         services = await self._registry(f"ipv{address.version}")
         for length in range(address.max_prefixlen, -1, -1):
             prefix = str(ip_network((address.packed, length), strict=False))
@@ -43,7 +45,7 @@ class Bootstrap:
         return None
 
     async def _registry(self, name: str) -> Mapping[str, str]:
-        """Return one registry: the base of a server by what it is asked for."""
+        """Return a registry: base URLs of servers by suffix or prefix."""
         now = self._clock.now()
         if name not in self._services or now - self._read_at[name] >= _GOOD_FOR:
             found = await self._client.get(f"{self._url}/{name}.json")
@@ -51,12 +53,12 @@ class Bootstrap:
             self._read_at[name] = now
             if not self._services[name]:
                 del self._services[name]
-                raise Broken(f"{self._url}/{name}.json names no servers")
+                raise Broken(f"{self._url}/{name}.json lists no servers")
         return self._services[name]
 
 
 def _services(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what is asked for, and the base of its server, which https is preferred for."""
+    """Yield suffixes or prefixes with the base URL of their server, preferably https."""
     services = found.get("services")
     for service in services if isinstance(services, list) else []:
         match service:

@@ -12,7 +12,9 @@ MOST_REDIRECTS = 3
 _MOST_BYTES = 4 * 1024 * 1024
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _THROTTLED = frozenset({429, 503})
-_ABSENT = frozenset({400, 404, 422})  # some answer 400 or 422 to names that they cannot have
+_ABSENT = frozenset(
+    {400, 404, 422}
+)  # some servers answer 400 or 422 for names that cannot exist there
 _OK, _SERVER_ERROR = 200, 500
 _ACCEPT = {"Accept": "application/rdap+json, application/json"}
 
@@ -25,11 +27,10 @@ class RdapClient:
         self._timeout = timeout
 
     async def get(self, url: str) -> dict[str, Any] | None:
-        """Return the object at an address; None where the server has none.
+        """Return the object at a URL; None if the server has none.
 
-        A server that has handed something on leads to the one that has it now (RFC 7480 section
-        5.2): that is followed, as far as it does not lead from https to http. Raises TryLater,
-        Broken and Refused.
+        Follows redirects to the responsible server (RFC 7480 section 5.2), except from https to
+        http. Raises TryLater, Broken and Refused.
         """
         for _ in range(1 + MOST_REDIRECTS):
             response = await self._tools.http.request(
@@ -38,7 +39,7 @@ class RdapClient:
             if response.status not in _REDIRECTS:
                 return self._judge(response, url)
             url = _target(url, response)
-        raise Broken(f"GET {url} leads from one server to the next")
+        raise Broken(f"GET {url}: too many redirects")
 
     def _judge(self, response: HttpResponse, url: str) -> dict[str, Any] | None:
         status, said = response.status, f"GET {url} answered {response.status}"
@@ -61,7 +62,7 @@ def _target(url: str, response: HttpResponse) -> str:
     except ValueError:
         target, came, goes = "", "", ""
     if target in ("", url) or goes not in ("https", came):
-        raise Refused(f"GET {url:.200} leads to where nothing is asked: {target:.200}")
+        raise Refused(f"GET {url:.200}: redirect not followed: {target:.200}")
     return target
 
 
@@ -71,7 +72,7 @@ def _parse(response: HttpResponse, said: str) -> dict[str, Any]:
     try:
         found = parse_json(response.body)
     except ValueError:
-        raise Broken(f"{said} with something else than JSON") from None
+        raise Broken(f"{said} with a body that is not JSON") from None
     if not isinstance(found, dict):
-        raise Broken(f"{said} with something else than an object")
+        raise Broken(f"{said} with JSON that is not an object")
     return found

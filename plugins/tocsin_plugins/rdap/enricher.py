@@ -29,35 +29,35 @@ _CHECKED = "example.com"
 
 
 class Rdap(Enricher):
-    """Who has registered a domain, or the network that an address is in.
+    """Registration data of domains, and of the networks of addresses.
 
     A domain that was registered less than `new_for` ago is suspicious; everything else is unknown,
-    since a registration is neither good nor bad. There is no score.
+    because a registration says nothing about intent. There is no score.
     """
 
     class Settings(Enricher.Settings, ApiSettings):
-        """What an RDAP enricher can be told."""
+        """Settings of an RDAP enricher."""
 
         url: ServerUrl = Field(
             default="",
-            description="A server to ask for everything, such as https://rdap.org. Without one, "
-            "the servers that IANA names are asked.",
+            description="RDAP server for all lookups, such as https://rdap.org. By default, "
+            "the servers that IANA lists.",
         )
         bootstrap_url: ServerUrl = Field(
             default="https://data.iana.org/rdap",
-            description="Where IANA's registries of servers are.",
+            description="URL of IANA's server registries.",
         )
         new_for: Duration = Field(
             default=timedelta(days=30),
-            description="For how long after its registration a domain is new.",
+            description="How long a domain counts as new after its registration.",
         )
         cache_for: Duration = Field(
             default=timedelta(days=7),
             ge=timedelta(0),
-            description="How long an answer is good; 0s keeps none.",
+            description="How long results are cached; 0s disables the cache.",
         )
         requests_per_minute: int = Field(
-            default=30, ge=1, le=100_000, description="How many entities a minute are asked for."
+            default=30, ge=1, le=100_000, description="Maximum entities per minute."
         )
 
     name = "rdap"
@@ -65,19 +65,19 @@ class Rdap(Enricher):
     online = True
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the arguments; do no I/O."""
         super().__init__(settings, tools)
         self._client = RdapClient(tools, settings.timeout)
         self._bootstrap = Bootstrap(settings.bootstrap_url, self._client, tools)
 
     async def check(self) -> Health:
-        """Return which server is asked for example.com, and that it answers."""
+        """Return that the server for example.com responds."""
         server = await self._server(_CHECKED)
         await self._client.get(f"{server}/domain/{_CHECKED}")
-        return Health(detail=f"{server} answers")
+        return Health(detail=f"{server} responds")
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
-        """Return what is registered of each."""
+        """Return the registration data of each entity."""
         told = [await self._told(entity) for entity in entities]
         return [enrichment for enrichment in told if enrichment]
 

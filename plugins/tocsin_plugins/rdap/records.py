@@ -12,14 +12,14 @@ from tocsin_plugins.lookups import object_list, text_field, text_list
 
 _LABEL = re.compile(r"[\w-]{1,63}")
 _LONGEST = 253
-# Below these, under the code of a country, names are registered one label further down
+# Second-level labels under country codes below which names are registered
 _SECOND_LEVEL = frozenset({"ac", "co", "com", "edu", "gob", "gov", "net", "or", "org"})
 
 
 def registered_name(name: str) -> str:
-    """Return the part of a domain that is registered, in Punycode; empty where it is no domain.
+    """Return the registered part of a domain, in Punycode; empty if it is not a domain.
 
-    That is the last two labels, or three under endings such as co.uk. Only it is asked for.
+    It has two labels, or three under suffixes such as co.uk. Only this part is looked up.
     """
     labels = name.strip(".").lower().split(".")
     has_two = len(labels) > 2 and len(labels[-1]) == 2 and labels[-2] in _SECOND_LEVEL  # noqa: PLR2004 - ISO 3166
@@ -36,7 +36,7 @@ def registered_name(name: str) -> str:
 def summarize_domain(
     entity: Entity, name: str, found: Mapping[str, Any], new_since: datetime
 ) -> Enrichment:
-    """Return what a domain's record says; one registered after `new_since` is new."""
+    """Return the enrichment of a domain's record; registered after `new_since`, it is new."""
     events = _events(found)
     registered = _moment(events.get("registration"))
     is_new = registered is not None and registered > new_since
@@ -63,7 +63,7 @@ def summarize_domain(
 
 
 def summarize_network(entity: Entity, found: Mapping[str, Any]) -> Enrichment:
-    """Return what the record of a network says."""
+    """Return the enrichment from a network's record."""
     name, country = text_field(found, "name"), text_field(found, "country")
     start, end = text_field(found, "startAddress"), text_field(found, "endAddress")
     holder = _registrant_name(found, "registrant")
@@ -92,7 +92,7 @@ def _object_with_class(entity: Entity, name: str) -> tuple[Relation, ...]:
 
 
 def _events(found: Mapping[str, Any]) -> dict[str, str]:
-    """Return when what happened (section 4.5)."""
+    """Return the times of events by action (section 4.5)."""
     return {
         action: date
         for event in object_list(found, "events")
@@ -122,9 +122,9 @@ def _abuse_contact(found: Mapping[str, Any], role: str) -> str | None:
 
 
 def _vcard_field(found: Mapping[str, Any], role: str) -> dict[str, str]:
-    """Return the text properties of the first entity with a role, also of one inside another.
+    """Return the text properties of the first entity with a role, including nested entities.
 
-    They are those of a jCard (RFC 7095): lists of name, parameters, type and value.
+    They come from a jCard (RFC 7095): lists of name, parameters, type and value.
     """
     entities = object_list(found, "entities")
     for entity in [

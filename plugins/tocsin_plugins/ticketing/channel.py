@@ -28,33 +28,11 @@ from tocsin import (
 GROUP = "tocsin.trackers"
 
 
-@cache
-def load_tracker(name: str) -> type[Tracker]:
-    """Return the kind of tracker of this name; nothing else is imported.
-
-    Raises ValueError, which names those that there are, where there is none or it is no tracker.
-    """
-    found = entry_points(group=GROUP, name=name)
-    if not found:
-        known = sorted({entry_point.name for entry_point in entry_points(group=GROUP)})
-        near = get_close_matches(name, known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"there is no tracker {name!r}; name one of: {', '.join(known)}{hint}")
-    try:
-        kind = next(iter(found)).load()
-    except (Exception, SystemExit) as error:
-        raise ValueError(f"the tracker {name!r} cannot be imported: {error}") from error
-    if not (isinstance(kind, type) and issubclass(kind, Tracker)):
-        words = f"the tracker {name!r} is no `tocsin.Tracker`"
-        raise ValueError(words)  # noqa: TRY004 - what validation takes for a mistake of the setting
-    return kind
-
-
 class Ticketing(CaseChannel):
-    """Makes tickets, comments on them and closes them."""
+    """Creates tickets, comments on them and closes them."""
 
     class Settings(TicketSettings):
-        """What a destination that is a tracker can be told."""
+        """Settings of a tracker destination."""
 
         @model_validator(mode="before")
         @classmethod
@@ -69,21 +47,21 @@ class Ticketing(CaseChannel):
             try:
                 kind.Options.model_validate(dict(self.options))
             except ValidationError as error:
-                raise ValueError(_explain_refusal(error, kind)) from None
+                raise ValueError(_describe_option_errors(error, kind)) from None
             return self
 
         @model_validator(mode="after")
         def _fields_of_their_own(self) -> Self:
             reserved = load_tracker(self.tracker).reserved
             if taken := sorted(name for name in self.fields if name.casefold() in reserved):
-                words = f"fields: Tocsin itself sets {', '.join(taken)}"
+                words = f"fields: {', '.join(taken)} set by Tocsin itself"
                 raise ValueError(f"{words}; change the template or another setting instead")
             return self
 
     settings: Settings
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the arguments; do no I/O."""
         super().__init__(settings, tools)
         kind = load_tracker(settings.tracker)
         options = kind.Options.model_validate(dict(settings.options))
@@ -91,26 +69,26 @@ class Ticketing(CaseChannel):
         self.settling = kind.settling
 
     @property
-    def home(self) -> str:
+    def tenant_key(self) -> str:
         """The project at the tracker."""
         return f"{self.settings.tracker} {self.settings.url} {self.settings.project}"
 
     def authorization(self) -> Mapping[str, str]:
-        """Return the headers that say who asks."""
+        """Return the authentication headers."""
         return self.tracker.authorization()
 
     async def check(self) -> Health:
-        """Return what is missing at the tracker."""
+        """Return problems at the tracker."""
         return await self.tracker.check()
 
     def render_body(self, delivery: Delivery) -> dict[str, Any]:
-        """Return the ticket that an event makes, as its parts."""
+        """Return the ticket of an event, as its parts."""
         body: dict[str, Any] = orjson.loads(delivery.render(self.tracker.part))
         event = delivery.event
         return {"body": body, "priority": self._priority(delivery), "fields": self._fields(event)}
 
     async def find(self, key: str) -> str | None:
-        """Return the ticket of this key."""
+        """Return the ticket with this key."""
         return await self.tracker.find(key)
 
     async def make(
@@ -119,11 +97,11 @@ class Ticketing(CaseChannel):
         body: dict[str, Any],
         observables: Sequence[Observable],  # noqa: ARG002 - they stand in its text
     ) -> tuple[str, bool]:
-        """Make a ticket."""
+        """Create a ticket."""
         return await self.tracker.create(Ticket(key=key, **body)), True
 
     async def update(self, identifier: str, delivery: Delivery) -> None:
-        """Bring a ticket's priority and fields up to date."""
+        """Update a ticket's priority and fields."""
         ticket = Ticket(key=delivery.event.key, **self.render_body(delivery))
         await self.tracker.update(identifier, ticket)
 
@@ -132,7 +110,7 @@ class Ticketing(CaseChannel):
         return await self.tracker.is_open(identifier)
 
     def render_note(self, delivery: Delivery) -> str | None:
-        """Return the comment that an event makes, if it makes one."""
+        """Return the comment of an event, if it has one."""
         if delivery.event.event_type not in self.settings.comment_on:
             return None
         part = "note" if self.settings.attach_report else "summary"
@@ -161,9 +139,9 @@ class Ticketing(CaseChannel):
         return None if word is None else str(word)
 
     def _fields(self, event: Event) -> dict[str, Json]:
-        """Return what the operator wants in more fields, as far as the event has it.
+        """Return the values of the operator's extra fields for an event.
 
-        One that fails costs only itself: the ticket matters more.
+        A field that fails is left out, because the ticket matters more.
         """
         found: dict[str, Json] = {}
         for name, text in self.settings.fields.items():
@@ -171,20 +149,42 @@ class Ticketing(CaseChannel):
                 found[name] = Expression(text).value(event.variables())
             except Exception as error:  # noqa: BLE001 - whatever an operator's expression does
                 facts = {"field": name, "id": event.id, "reason": str(error)}
-                self.tools.log.warning("a field of a ticket is left out", **facts)
+                self.tools.log.warning("ticket field left out", **facts)
         return {name: value for name, value in found.items() if value not in (None, "")}
 
 
-def _explain_refusal(error: ValidationError, kind: type[Tracker]) -> str:
-    """Return what is wrong with the options of a tracker."""
+@cache
+def load_tracker(name: str) -> type[Tracker]:
+    """Return the tracker class of this name; imports no other tracker.
+
+    Raises ValueError, which lists the known names, if it is unknown or not a tracker.
+    """
+    found = entry_points(group=GROUP, name=name)
+    if not found:
+        known = sorted({entry_point.name for entry_point in entry_points(group=GROUP)})
+        near = get_close_matches(name, known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"unknown tracker {name!r}; use one of: {', '.join(known)}{hint}")
+    try:
+        kind = next(iter(found)).load()
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"the tracker {name!r} cannot be imported: {error}") from error
+    if not (isinstance(kind, type) and issubclass(kind, Tracker)):
+        words = f"the tracker {name!r} is not a `tocsin.Tracker`"
+        raise ValueError(words)  # noqa: TRY004 - validation reports it as an invalid setting
+    return kind
+
+
+def _describe_option_errors(error: ValidationError, kind: type[Tracker]) -> str:
+    """Return the problems of a tracker's options."""
     known = ", ".join(kind.Options.model_fields) or "none"
     return "; ".join(
-        f"options.{'.'.join(map(str, it['loc']))}: {_render_note(it, known)}"
-        for it in error.errors(include_url=False, include_input=False, include_context=False)
+        f"options.{'.'.join(map(str, problem['loc']))}: {_describe_problem(problem, known)}"
+        for problem in error.errors(include_url=False, include_input=False, include_context=False)
     )
 
 
-def _render_note(mistake: Mapping[str, Any], known: str) -> str:
+def _describe_problem(mistake: Mapping[str, Any], known: str) -> str:
     if mistake["type"] == "extra_forbidden":
-        return f"there is no such option; name one of: {known}"
+        return f"unknown option; use one of: {known}"
     return str(mistake["msg"])

@@ -20,29 +20,31 @@ from tocsin_plugins.ticketing.http_tracker import (
 
 _VERSION = "2022-11-28"
 _MOST = 100
-_SEVERITY = "severity: "  # what the labels of the contract begin with
+_SEVERITY = "severity: "  # prefix of the contract's labels
 _LIMITED = timedelta(minutes=1)
 _PUBLIC_API, _PUBLIC_WEB = "api.github.com", "https://github.com"
 
 
+class GitHubOptions(HttpTracker.Options):
+    """Options of GitHub."""
+
+    closed_as: Literal["completed", "not_planned"] = Field(
+        default="completed", description="Reason for closing an issue, as GitHub names it."
+    )
+
+
 class GitHub(HttpTracker):
-    """Issues of one repository; the key of each is a comment in its text, which nobody sees."""
+    """Issues of one repository; the key of each is an HTML comment in its text."""
 
-    class Options(HttpTracker.Options):
-        """What only GitHub can be told."""
-
-        closed_as: Literal["completed", "not_planned"] = Field(
-            default="completed", description="Why an issue is closed, in GitHub's words."
-        )
-
+    Options = GitHubOptions
     receiver = "github"
     reserved = frozenset({"title", "body", "labels", "assignees", "state", "state_reason"})
     idempotency = Idempotency.SEARCH
     settling: ClassVar[timedelta | None] = timedelta(minutes=1)
-    options: Options
+    options: GitHubOptions
 
     async def ask(self, method: str, path: str, **options: Any) -> Json:
-        """Return what GitHub answers; 403 may mean that too much was asked.
+        """Return GitHub's response; 403 may mean that the rate limit is reached.
 
         https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
         """
@@ -54,7 +56,7 @@ class GitHub(HttpTracker):
             raise
 
     def authorization(self) -> Mapping[str, str]:
-        """Return the token, and which version of the API is spoken."""
+        """Return the token and the API version."""
         return {
             "Authorization": f"Bearer {self.settings.secret.get_secret_value()}",
             "Accept": "application/vnd.github+json",
@@ -62,26 +64,26 @@ class GitHub(HttpTracker):
         }
 
     async def check(self) -> Health:
-        """Return whether the repository takes issues of this token, for this assignee."""
+        """Return whether the token can create issues in the repository, with this assignee."""
         repository = expect_object(await self.ask("GET", self._repository))
         name, rights = self.settings.project, repository.get("permissions") or {}
         problems = {
-            f"{name} has its issues turned off": not repository.get("has_issues", True),
+            f"issues are disabled in {name}": not repository.get("has_issues", True),
             f"{name} is archived": bool(repository.get("archived")),
-            f"the token may not write issues of {name}: it needs push or triage": not (
+            f"the token cannot write issues in {name}: it needs push or triage": not (
                 rights.get("push") or rights.get("triage")
             ),
-            f"assignee: {self.settings.assignee} cannot be given issues of {name}": not (
+            f"assignee: {self.settings.assignee} cannot be assigned issues in {name}": not (
                 await self._may_be_assigned()
             ),
         }
         wrong = tuple(words for words, is_so in problems.items() if is_so)
-        return Health(detail=f"{name} answers, and takes issues", problems=wrong)
+        return Health(detail=f"{name} accepts issues", problems=wrong)
 
     async def find(self, key: str) -> str | None:
-        """Return the number of the issue that has the key in its text.
+        """Return the number of the issue with the key in its text.
 
-        What was made lately is looked for in the list: the search learns of it later.
+        Recent issues are looked up in the list, because the search index lags.
         """
         latest = {"state": "all", "sort": "created", "direction": "desc", "per_page": _MOST}
         listed = await self.ask("GET", f"{self._repository}/issues", query=latest)
@@ -98,7 +100,7 @@ class GitHub(HttpTracker):
         )
 
     async def create(self, ticket: Ticket) -> str:
-        """Make an issue."""
+        """Create an issue."""
         body = {**ticket.body, "body": f"{ticket.body['body']}\n\n{_marker_text(ticket.key)}"}
         assigned = [self.settings.assignee] if self.settings.assignee else []
         more: dict[str, Json] = {"labels": self._labels(ticket)}
@@ -109,7 +111,7 @@ class GitHub(HttpTracker):
         return _issue_number(made)
 
     async def comments(self, identifier: str) -> Sequence[str]:
-        """Return the latest comments, of which there are two pages at least."""
+        """Return the latest comments, at least two pages."""
         issue = expect_object(await self.ask("GET", self._issue(identifier)))
         count = issue.get("comments")
         last = (count if isinstance(count, int) else 0) // _MOST + 1
@@ -117,7 +119,7 @@ class GitHub(HttpTracker):
         for page in range(max(last - 1, 1), last + 1):
             query = {"per_page": _MOST, "page": page}
             found = await self.ask("GET", f"{self._issue(identifier)}/comments", query=query)
-            texts += [str(object_.get("body")) for object_ in expect_objects(found)]
+            texts += [str(comment.get("body")) for comment in expect_objects(found)]
         return texts
 
     async def comment(self, identifier: str, text: str) -> None:
@@ -125,16 +127,16 @@ class GitHub(HttpTracker):
         await self.ask("POST", f"{self._issue(identifier)}/comments", json={"body": text})
 
     async def update(self, identifier: str, ticket: Ticket) -> None:
-        """Put the present priority in place of the one before, and set the operator's fields."""
+        """Replace the severity label, and set the operator's fields."""
         issue = expect_object(await self.ask("GET", self._issue(identifier)))
-        there = [str(object_.get("name")) for object_ in expect_objects(issue, "labels")]
-        kept = [it for it in there if not self._is_priority(it)]
+        there = [str(label.get("name")) for label in expect_objects(issue, "labels")]
+        kept = [label for label in there if not self._is_priority(label)]
         labels = list(dict.fromkeys([*kept, *self._labels(ticket)]))
         change: dict[str, Json] = {**ticket.fields, "labels": labels}
         await self.ask("PATCH", self._issue(identifier), json=change)
 
     async def is_open(self, identifier: str) -> bool | None:
-        """Return whether an issue is open; one that was moved or deleted is none."""
+        """Return whether an issue is open; a moved or deleted issue is not."""
         try:
             issue = expect_object(await self.ask("GET", self._issue(identifier)))
         except Refused as refused:
@@ -148,14 +150,14 @@ class GitHub(HttpTracker):
         return issue.get("state") == "open"
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Close an issue, once a comment says why."""
+        """Close an issue, after a comment with the reason."""
         if not any(reason in text for text in await self.comments(identifier)):
             await self.comment(identifier, reason)
         closed = {"state": "closed", "state_reason": self.options.closed_as}
         await self.ask("PATCH", self._issue(identifier), json=closed)
 
     def link(self, identifier: str) -> str:
-        """Return the page of an issue: the API of an Enterprise Server is below its own address."""
+        """Return the page of an issue; an Enterprise Server has its API below the web address."""
         parts = urlsplit(self.settings.url)
         own = f"{parts.scheme}://{parts.netloc}"
         web = _PUBLIC_WEB if parts.hostname == _PUBLIC_API else own
@@ -169,7 +171,7 @@ class GitHub(HttpTracker):
         return f"{self._repository}/issues/{quote(identifier, safe='')}"
 
     def _labels(self, ticket: Ticket) -> list[str]:
-        """Return the labels, the operator's word for the severity in place of the template's."""
+        """Return the labels, with the operator's severity label in place of the template's."""
         own = [label for label in ticket.body.get("labels", ()) if not self._is_priority(label)]
         priority = [ticket.priority] if ticket.priority else []
         return list(dict.fromkeys([*own, *priority, *self.settings.labels]))

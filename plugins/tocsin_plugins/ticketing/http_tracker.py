@@ -20,43 +20,43 @@ _CONFIGURATION_ERRORS = (
 
 
 class HttpTracker(Tracker):
-    """A tracker of which every refusal is the error that says who has to do something.
+    """Base class of trackers with an HTTP API, which maps refusals to errors.
 
-    What it does not take waits for the operator: projects, fields and labels are for them to mend.
-    What somebody else has changed meanwhile passes by itself.
+    Invalid projects, fields and labels raise `Misconfigured`, so that the delivery is on hold until
+    the operator fixes them. Conflicting changes are temporary.
     """
 
     conflicts: ClassVar[Collection[int]] = (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED)
-    """The statuses that say that what is to be changed is another by now."""
+    """Statuses of a conflict with a concurrent change."""
 
     async def ask(self, method: str, path: str, **options: Any) -> Json:
-        """Return the body of what the tracker answers."""
+        """Return the body of the tracker's response."""
         return (await self.answer(method, path, **options)).json
 
     async def answer(self, method: str, path: str, **options: Any) -> ApiResponse:
-        """Return what the tracker answers.
+        """Return the tracker's response.
 
-        Raises `TryLater` with its status for a conflict, `Misconfigured` for what is not taken or
-        not there, and beside those what `Api.request` raises.
+        Raises `TryLater` with its status for a conflict, `Misconfigured` for invalid or missing
+        objects, and otherwise what `Api.request` raises.
         """
         try:
             return await self.request(method, path, **options)
         except Misconfigured:
             raise
         except Refused as refused:
-            raise self._explained(refused) from refused
+            raise self._to_error(refused) from refused
 
-    def _explained(self, refused: Refused) -> Exception:
+    def _to_error(self, refused: Refused) -> Exception:
         words, status, response = str(refused), refused.status, refused.response
         if status in self.conflicts:
-            words = f"it was changed meanwhile: {words}"
+            words = f"changed by someone else: {words}"
             return TryLater(words, partly=True, status=status, response=response)
         kind = Misconfigured if status in _CONFIGURATION_ERRORS else Refused
         return kind(words, status=status, response=response)
 
 
 async def retry_on_conflict(change: Callable[[], Awaitable[None]]) -> None:
-    """Make a change that reads first what it changes; once more if it was changed in between."""
+    """Apply a change that reads before it writes; repeat it once after a conflict."""
     try:
         await change()
     except TryLater as conflict:
@@ -66,33 +66,33 @@ async def retry_on_conflict(change: Callable[[], Awaitable[None]]) -> None:
 
 
 def expect_object(answer: Json, *names: str) -> dict[str, Any]:
-    """Return the object that stands at these names, one in another; `Broken` where none does."""
+    """Return the object at a path of names; `Broken` if there is none."""
     found = answer
     for name in names:
         found = found.get(name) if isinstance(found, dict) else None
     if isinstance(found, dict):
         return found
-    raise Broken(f"the tracker answered without {'/'.join(names) or 'an object'}")
+    raise Broken(f"the tracker's response lacks {'/'.join(names) or 'an object'}")
 
 
 def expect_objects(answer: Json, *names: str) -> list[dict[str, Any]]:
-    """Return the objects of the list that stands there; `Broken` where none does."""
+    """Return the objects of the list at a path of names; `Broken` if there is none."""
     found = expect_object(answer, *names[:-1]).get(names[-1]) if names else answer
     if isinstance(found, list):
-        return [it for it in found if isinstance(it, dict)]
-    raise Broken(f"the tracker answered without {'/'.join(names) or 'a list'}")
+        return [item for item in found if isinstance(item, dict)]
+    raise Broken(f"the tracker's response lacks {'/'.join(names) or 'a list'}")
 
 
 def expect_identifier(found: Json, name: str = "id") -> str:
-    """Return the number that the tracker has given to something; `Broken` where it says none."""
+    """Return the number that the tracker assigned to an object; `Broken` if there is none."""
     match expect_object(found).get(name):
         case int(number):
             return str(number)
         case str(number) if number.isascii() and number.isdigit():
             return number
-    raise Broken(f"the tracker answered something without its {name}")
+    raise Broken(f"the tracker's response lacks {name}")
 
 
 def hash_key(key: str) -> str:
-    """Return a key as one word, which every search finds however it takes texts apart."""
+    """Return a key as one word, which every search finds regardless of its tokenizer."""
     return f"tocsin{sha256(key.encode()).hexdigest()[:32]}"

@@ -1,4 +1,7 @@
-"""VirusTotal enricher, API version 3: https://docs.virustotal.com/reference/overview."""
+"""VirusTotal enricher, API version 3: https://docs.virustotal.com/reference/overview.
+
+It never submits anything for analysis, and only requests existing reports.
+"""
 
 from __future__ import annotations
 
@@ -33,28 +36,30 @@ _CHECKED = "/ip_addresses/8.8.8.8"
 
 
 class VirusTotal(Enricher):
-    """How many scanners flag something.
+    """Scanner verdicts of VirusTotal.
 
-    The score is the share of scanners with a verdict that call it malicious or suspicious. It is
-    malicious from `malicious_from` such verdicts on, suspicious from one on, and never benign: that
-    no scanner flags it says little.
+    The score is the share of scanners with a verdict that call the entity malicious or suspicious.
+    It is malicious from `malicious_from` such verdicts, suspicious from one, and never benign,
+    because the absence of detections proves little.
     """
 
     class Settings(Enricher.Settings, ApiSettings):
-        """What a VirusTotal enricher can be told."""
+        """Settings of a VirusTotal enricher."""
 
         url: ServerUrl = Field(
-            default="https://www.virustotal.com/api/v3", description="Where the API is."
+            default="https://www.virustotal.com/api/v3", description="URL of the API."
         )
-        api_key: SecretStr = Field(description="The API key of your account.")
+        api_key: SecretStr = Field(description="API key of your account.")
         requests_per_minute: int = Field(
             default=4,
             ge=1,
             le=100_000,
-            description="How many entities a minute are asked for; the public API takes 4.",
+            description="Maximum entities per minute; the public API allows 4.",
         )
         malicious_from: int = Field(
-            default=3, ge=1, description="How many scanners must call it malicious for it to be so."
+            default=3,
+            ge=1,
+            description="Minimum number of malicious verdicts of a malicious entity.",
         )
 
     name = "virustotal"
@@ -64,17 +69,17 @@ class VirusTotal(Enricher):
     online = True
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the arguments; do no I/O."""
         super().__init__(settings, tools)
         self._api = Api(tools, settings)
 
     async def check(self) -> Health:
-        """Return that the key is taken, which costs one request."""
+        """Return that the key is accepted, which costs one request."""
         await self._report(_CHECKED)
-        return Health(detail=f"{self.settings.url} takes the key")
+        return Health(detail=f"{self.settings.url} accepts the key")
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
-        """Return the reports that there are."""
+        """Return the existing reports."""
         told = []
         for entity in entities:
             path = report_path(entity)
@@ -90,7 +95,7 @@ class VirusTotal(Enricher):
             return None
         report = object_field(object_field(answer, "data"), "attributes")
         if not isinstance(report.get("last_analysis_stats"), dict):
-            raise Broken(f"GET {path} answered without the verdicts of scanners")
+            raise Broken(f"GET {path}: the response has no scanner verdicts")
         return report
 
     def _told(self, entity: Entity, report: Mapping[str, Any]) -> Enrichment:

@@ -26,9 +26,9 @@ _GUI = "https://www.virustotal.com/gui"
 
 
 def report_path(entity: Entity) -> str | None:
-    """Return the path of an entity's report; None for what it cannot have one of.
+    """Return the path of an entity's report; None for unsupported values.
 
-    That is what is no address or domain, and a hash that is no MD5, SHA-1 or SHA-256.
+    Unsupported are invalid addresses and domains, and hashes other than MD5, SHA-1 and SHA-256.
     """
     value = entity.value
     match entity.kind:
@@ -37,14 +37,14 @@ def report_path(entity: Entity) -> str | None:
         case EntityKind.DOMAIN:
             return f"/domains/{quote(value, safe='')}" if is_domain(value) else None
         case EntityKind.URL:
-            # https://docs.virustotal.com/reference/url: its Base64 without padding
+            # https://docs.virustotal.com/reference/url: Base64 without padding
             name = urlsafe_b64encode(value.encode("utf-8", "replace")).decode().rstrip("=")
             return f"/urls/{name}"
     return f"/files/{value}" if _HASH.fullmatch(value) else None
 
 
 def report_link(entity: Entity) -> str:
-    """Return where a person can see the report."""
+    """Return the link to the report for people."""
     match entity.kind:
         case EntityKind.IP:
             return f"{_GUI}/ip-address/{entity.value}"
@@ -59,16 +59,16 @@ def report_link(entity: Entity) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ScanVerdicts:
-    """How many scanners say what."""
+    """Number of scanners by verdict."""
 
     malicious: int
     suspicious: int
     total: int
-    """Those that came to a verdict."""
+    """Scanners with a verdict."""
 
     @classmethod
     def of(cls, stats: Mapping[str, Any]) -> Self:
-        """Return what `last_analysis_stats` says; what is no number there counts as none."""
+        """Return the counts from `last_analysis_stats`; anything but a number counts as zero."""
         counts = {
             name: max(number_field(stats, name) or 0, 0)
             for name in ("malicious", "suspicious", "harmless", "undetected")
@@ -77,17 +77,17 @@ class ScanVerdicts:
 
     @property
     def bad(self) -> int:
-        """How many flag it."""
+        """The number of scanners that flag it."""
         return self.malicious + self.suspicious
 
     @property
     def share(self) -> int | None:
-        """The share of those that flag it, in percent; None where none has a verdict."""
+        """The share of scanners that flag it, in percent; None if none has a verdict."""
         return round(100 * self.bad / self.total) if self.total else None
 
 
 def collect_labels(report: Mapping[str, Any]) -> list[str]:
-    """Return what the thing is called: the label of the threat first, then VirusTotal's tags."""
+    """Return the names of the threat: its suggested label first, then VirusTotal's tags."""
     label = text_field(
         object_field(report, "popular_threat_classification"), "suggested_threat_label"
     )
@@ -95,7 +95,7 @@ def collect_labels(report: Mapping[str, Any]) -> list[str]:
 
 
 def collect_facts(report: Mapping[str, Any], verdicts: ScanVerdicts) -> dict[str, Any]:
-    """Return what else a report says that an analyst would look at."""
+    """Return the other parts of a report that help an analyst."""
     facts: dict[str, Any] = {
         "malicious": verdicts.malicious,
         "suspicious": verdicts.suspicious,
@@ -115,7 +115,7 @@ def collect_facts(report: Mapping[str, Any], verdicts: ScanVerdicts) -> dict[str
 
 
 def _format_time(seconds: int | None) -> str | None:
-    """Return seconds since the epoch as ISO 8601; None where no calendar holds them."""
+    """Return seconds since the epoch as ISO 8601; None if out of range."""
     try:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
     except (OverflowError, OSError, ValueError):

@@ -81,12 +81,14 @@ def assert_sound(enricher, entities):
 
     async def several_times():
         together = await enricher.enrich(asked), await enricher.enrich(asked)
-        return *together, [it for one in asked for it in await enricher.enrich([one])]
+        return *together, [
+            enrichment for one in asked for enrichment in await enricher.enrich([one])
+        ]
 
     said, again, alone = asyncio.run(several_times())
     assert list(said) == list(again) == alone
-    assert all(isinstance(it, Enrichment) for it in said)
-    told = [it.entity for it in said]
+    assert all(isinstance(enrichment, Enrichment) for enrichment in said)
+    told = [enrichment.entity for enrichment in said]
     assert told == [entity for entity in asked if entity in told]
     assert list(sanitize_enrichments(said, asked)) == asked
 

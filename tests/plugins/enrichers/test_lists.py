@@ -112,7 +112,7 @@ async def test_columns_with_names_say_kind_description_and_tags(make_list):
     process, user = await enricher.enrich(asked)
     assert process.summary == "On the watch list ours: odd"
     assert user.tags == ("watch-list", "service", "tier0")
-    assert (await enricher.check()).detail.endswith(": 3 entries; 2 more cannot be used")
+    assert (await enricher.check()).detail.endswith(": 3 entries; 2 more unusable")
 
 
 async def test_a_file_is_read_again_when_it_has_changed(make_list, tmp_path):
@@ -192,7 +192,7 @@ async def test_simple_patterns_are_found(make_list, pattern, asked):
 async def test_what_cannot_be_told_of_one_entity_is_passed_over(make_list, pattern):
     good = "[domain-name:value = 'evil.example']"
     enricher = make_list(bundle(pattern, good), name="feed.json")
-    assert (await enricher.check()).detail.endswith(": 1 entry; 1 more cannot be used")
+    assert (await enricher.check()).detail.endswith(": 1 entry; 1 more unusable")
 
 
 async def test_an_indicator_counts_until_it_ends_and_not_when_revoked(make_list, clock):

@@ -265,15 +265,21 @@ class TestDomains:
         mail = Entity(EntityKind.EMAIL, "ceo@examp1e.com")
         plain = Entity(EntityKind.URL, "https://198.51.100.7/xjwqzbtkfhgpd")
         said = await make(Domains, own_domains=["example.com"]).enrich([plain, url, mail])
-        assert [it.entity for it in said] == [url, mail]
+        assert [enrichment.entity for enrichment in said] == [url, mail]
 
 
 class TestNetworks:
     async def test_the_most_specific_network_says_whose_an_address_is(self, make):
         owners = {"10.0.0.0/8": "Acme", "10.1.0.0/16": "Berlin office", "2001:db8:7::/48": "Lab"}
-        addresses = [Entity(EntityKind.IP, it) for it in ("10.1.2.3", "10.2.0.1", "2001:db8:7::1")]
+        addresses = [
+            Entity(EntityKind.IP, address) for address in ("10.1.2.3", "10.2.0.1", "2001:db8:7::1")
+        ]
         said = await make(Networks, owners=owners).enrich(addresses)
-        assert [it.facts["owner"] for it in said] == ["Berlin office", "Acme", "Lab"]
+        assert [enrichment.facts["owner"] for enrichment in said] == [
+            "Berlin office",
+            "Acme",
+            "Lab",
+        ]
         assert said[0].summary == (
             "It belongs to Berlin office (10.1.0.0/16) and is reserved for private use "
             "(10.0.0.0/8, RFC 1918)"

@@ -127,7 +127,7 @@ async def test_hostile_values_reach_nothing_else(enricher, vendor, kind, value):
             said = await enricher.enrich([Entity(entity_kind, value)])
         except PluginFailure:
             continue
-        assert all(it.entity == Entity(entity_kind, value) for it in said)
+        assert all(enrichment.entity == Entity(entity_kind, value) for enrichment in said)
     paths = {request.path for request in vendor.requests}
     assert not any("admin" in path.split("/") for path in paths)
 

@@ -198,14 +198,14 @@ class TestMisp:
         for entity in several[::2]:
             vendor.known[entity.value] = [{"value": entity.value}]
         said = await make(Misp, **vendor.settings).enrich(several)
-        assert [it.entity for it in said] == several[::2]
+        assert [enrichment.entity for enrichment in said] == several[::2]
         assert len(vendor.requests) == 1
 
     async def test_one_value_with_very_many_attributes_hides_no_other(self, vendor, make):
         vendor.known[ADDRESS.value] = [{"value": ADDRESS.value}] * 1_200
         vendor.known[DOMAIN.value] = [{"value": DOMAIN.value}]
         said = await make(Misp, **vendor.settings).enrich([ADDRESS, DOMAIN])
-        assert [it.entity for it in said] == [ADDRESS, DOMAIN]
+        assert [enrichment.entity for enrichment in said] == [ADDRESS, DOMAIN]
 
     async def test_what_would_search_for_something_else_is_not_searched_for(self, vendor, make):
         several = [Entity(EntityKind.HOST, value) for value in ("!x", "%", "%a%")]

@@ -87,7 +87,7 @@ class GitHubSimulator(ReceiverSimulator):
     async def listed(self, request: web.Request) -> web.Response:
         assert request.query["state"] == "all", "closed ones are not listed by default"
         found = sorted(self.issues.values(), key=lambda it: -it["number"])
-        return self.json([self._shown(it) for it in found[: int(request.query["per_page"])]])
+        return self.json([self._shown(issue) for issue in found[: int(request.query["per_page"])]])
 
     async def search(self, request: web.Request) -> web.Response:
         text = request.query["q"].partition('"')[2].rstrip('"')
@@ -131,6 +131,6 @@ class GitHubSimulator(ReceiverSimulator):
 
     @staticmethod
     def _shown(issue: dict[str, Any]) -> dict[str, Any]:
-        shown = {name: it for name, it in issue.items() if name != "made_at"}
+        shown = {name: value for name, value in issue.items() if name != "made_at"}
         labels = [{"name": label} for label in issue["labels"]]
         return shown | {"labels": labels, "comments": len(issue["comments"])}

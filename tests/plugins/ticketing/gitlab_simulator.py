@@ -71,7 +71,9 @@ class GitLabSimulator(ReceiverSimulator):
 
     async def members(self, request: web.Request) -> web.Response:
         found = [{"id": 7, "username": "j.doe"}, {"id": 8, "username": "j.doe2"}]
-        return self.json([it for it in found if request.query["query"] in it["username"]])
+        return self.json(
+            [member for member in found if request.query["query"] in member["username"]]
+        )
 
     async def create(self, request: web.Request) -> web.Response:
         self._of_project(request)
@@ -92,11 +94,11 @@ class GitLabSimulator(ReceiverSimulator):
         found = sorted(self.issues.values(), key=lambda it: -it["iid"])
         if "created_after" in query:
             since = datetime.fromisoformat(query["created_after"])
-            found = [it for it in found if it["made_at"] >= since]
+            found = [issue for issue in found if issue["made_at"] >= since]
         if "search" in query:
             wanted = _words(query["search"])
-            found = [it for it in found if self._matches(it, wanted)]
-        return self.json([self._shown(it) for it in found[: int(query["per_page"])]])
+            found = [issue for issue in found if self._matches(issue, wanted)]
+        return self.json([self._shown(issue) for issue in found[: int(query["per_page"])]])
 
     async def show(self, request: web.Request) -> web.Response:
         return self.json(self._shown(self._issue(request)))
@@ -139,7 +141,7 @@ class GitLabSimulator(ReceiverSimulator):
 
     def _matches(self, issue: dict[str, Any], wanted: list[str]) -> bool:
         known = _words(_NOT_INDEXED.sub(" ", issue["description"]))
-        found = all(any(it.startswith(word) for it in known) for word in wanted)
+        found = all(any(term.startswith(word) for term in known) for word in wanted)
         return found and self.is_searchable(issue["made_at"])
 
     @staticmethod
@@ -152,7 +154,7 @@ class GitLabSimulator(ReceiverSimulator):
 
     @staticmethod
     def _shown(issue: dict[str, Any]) -> dict[str, Any]:
-        return {name: it for name, it in issue.items() if name not in ("notes", "made_at")}
+        return {name: value for name, value in issue.items() if name not in ("notes", "made_at")}
 
 
 def _words(text: str) -> list[str]:

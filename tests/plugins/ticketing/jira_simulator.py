@@ -137,7 +137,12 @@ class JiraSimulator(ReceiverSimulator):
         self._see(request.query["projectKey"])
         asked = request.query["permissions"].split(",")
         return self.json(
-            {"permissions": {it: {"havePermission": it not in self.lacks} for it in asked}}
+            {
+                "permissions": {
+                    permission: {"havePermission": permission not in self.lacks}
+                    for permission in asked
+                }
+            }
         )
 
     async def assignable(self, request: web.Request) -> web.Response:
@@ -153,7 +158,7 @@ class JiraSimulator(ReceiverSimulator):
     async def types(self, request: web.Request) -> web.Response:
         self._see(request.match_info["project"])
         return self.page(
-            [{"id": it, "name": name} for it, name in _TYPES.items()], request, "issueTypes"
+            [{"id": number, "name": name} for number, name in _TYPES.items()], request, "issueTypes"
         )
 
     async def fields(self, request: web.Request) -> web.Response:

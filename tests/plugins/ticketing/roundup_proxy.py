@@ -85,7 +85,9 @@ class RoundupProxy(ReceiverSimulator):
 
     async def forward(self, request: web.Request) -> web.Response:
         body = await request.read()
-        headers = {it: v for it, v in request.headers.items() if it.lower() not in _HOP_BY_HOP}
+        headers = {
+            header: v for header, v in request.headers.items() if header.lower() not in _HOP_BY_HOP
+        }
         if self.meanwhile and request.method == "PATCH":
             self.meanwhile -= 1
             self._change_as_another(request.path.removeprefix("/rest/data"))
@@ -93,7 +95,7 @@ class RoundupProxy(ReceiverSimulator):
             status, told, answer = await asyncio.to_thread(
                 self._ask, request.method, request.path_qs, headers, body
             )
-        kept = {it: v for it, v in told.items() if it.lower() not in _HOP_BY_HOP}
+        kept = {header: v for header, v in told.items() if header.lower() not in _HOP_BY_HOP}
         return web.Response(status=status, headers=kept, body=answer)
 
     def _ask(

@@ -54,7 +54,9 @@ class RTSimulator(ReceiverSimulator):
             RemoteObject(
                 id=number,
                 observables=[address for address in ADDRESSES if address in ticket["Content"]],
-                notes=[it["Content"] for it in ticket["history"] if it["Type"] == "Comment"],
+                notes=[
+                    entry["Content"] for entry in ticket["history"] if entry["Type"] == "Comment"
+                ],
                 is_open=ticket["Status"] == "new",
             )
             for number, ticket in self.tickets.items()
@@ -87,9 +89,9 @@ class RTSimulator(ReceiverSimulator):
         assert condition["op"] == ("LIKE" if key == "Subject" else "=")
         found = [ticket for ticket in self.tickets.values() if _holds(ticket, key, value)]
         items = [
-            {"type": "ticket", "id": str(it["id"]), "Subject": it["Subject"]}
-            for it in found
-            if it["Status"] != "deleted"
+            {"type": "ticket", "id": str(ticket["id"]), "Subject": ticket["Subject"]}
+            for ticket in found
+            if ticket["Status"] != "deleted"
         ]
         return self.json({"count": len(items), "page": 1, "pages": 1, "items": items})
 
@@ -104,7 +106,7 @@ class RTSimulator(ReceiverSimulator):
         number = self.next_number()
         known = given.pop("CustomFields", {})
         settable = () if "ModifyCustomField" in self.lacks else self.fields.values()
-        fields = {name: it for name, it in known.items() if name in settable}
+        fields = {name: value for name, value in known.items() if name in settable}
         first = {"Type": "Create", "Data": None, "id": self.next_number()}
         self.tickets[str(number)] = {
             **given,
@@ -118,10 +120,12 @@ class RTSimulator(ReceiverSimulator):
 
     async def show(self, request: web.Request) -> web.Response:
         ticket = self._ticket(request)
-        shown = {name: it for name, it in ticket.items() if name not in ("history", "Content")}
+        shown = {
+            name: value for name, value in ticket.items() if name not in ("history", "Content")
+        }
         fields = [
-            {"name": name, "values": it if isinstance(it, list) else [it]}
-            for name, it in ticket["CustomFields"].items()
+            {"name": name, "values": value if isinstance(value, list) else [value]}
+            for name, value in ticket["CustomFields"].items()
         ]
         response = self.json({**shown, "CustomFields": fields})
         response.headers["ETag"] = _etag(ticket)
@@ -148,8 +152,8 @@ class RTSimulator(ReceiverSimulator):
         assert request.query["order"] == "DESC"
         known = self._ticket(request)["history"][::-1]
         items = [
-            {"type": "transaction", "id": it["id"], "Type": it["Type"], "Data": it["Data"]}
-            for it in known[size * (page - 1) : size * page]
+            {"type": "transaction", "id": entry["id"], "Type": entry["Type"], "Data": entry["Data"]}
+            for entry in known[size * (page - 1) : size * page]
         ]
         pages = -(-len(known) // size)
         return self.json({"count": len(items), "page": page, "pages": pages, "items": items})

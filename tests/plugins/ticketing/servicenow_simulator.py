@@ -90,7 +90,7 @@ class ServiceNowSimulator(ReceiverSimulator):
         ]
         for name, _, value in self._conditions(request.query["sysparm_query"]):
             if name in _COLUMNS - self.hidden:
-                found = [it for it in found if it.get(name) == value]
+                found = [row for row in found if row.get(name) == value]
         return self._shown(found[: int(request.query["sysparm_limit"])], request)
 
     async def system_table(self, request: web.Request) -> web.Response:
@@ -106,9 +106,9 @@ class ServiceNowSimulator(ReceiverSimulator):
         elements = [value for field, _, value in conditions if field == "element"]
         return self._shown(
             [
-                it
-                for it in self.tables[name]
-                if it["name"] in names and (not elements or it["element"] in elements)
+                row
+                for row in self.tables[name]
+                if row["name"] in names and (not elements or row["element"] in elements)
             ],
             request,
         )
@@ -142,7 +142,7 @@ class ServiceNowSimulator(ReceiverSimulator):
         """Store what is given: unknown columns are dropped, too long texts cut, nothing is said."""
         if "\x00" in json.dumps(given) or "\\u0000" in json.dumps(given):
             raise ErrorResponse(500, "Transaction cancelled")
-        new = {it: str(value) for it, value in given.items() if it in _COLUMNS}
+        new = {column: str(value) for column, value in given.items() if column in _COLUMNS}
         if request.query.get("sysparm_input_display_value") == "true" and "assignment_group" in new:
             new["assignment_group"] = GROUP.get(new["assignment_group"], "")
         for name, most in (("short_description", 160), ("description", 4_000)):
@@ -153,7 +153,9 @@ class ServiceNowSimulator(ReceiverSimulator):
         if closing and missing:
             words = f"The following fields are mandatory: {', '.join(missing)}"
             raise ErrorResponse(403, f"Data Policy Exception: {words}")
-        record["journal"] += [new.pop(it) for it in ("work_notes", "comments") if it in new]
+        record["journal"] += [
+            new.pop(column) for column in ("work_notes", "comments") if column in new
+        ]
         record |= new
         if {"impact", "urgency"} & set(new):
             weight = int(record.get("impact", 3)) + int(record.get("urgency", 3))
@@ -168,19 +170,19 @@ class ServiceNowSimulator(ReceiverSimulator):
 
         def show(record: dict[str, Any]) -> dict[str, Any]:
             journal = "\n\n".join(
-                f"2026-11-21 05:33:01 - Tocsin (Work notes)\n{it}"
-                for it in reversed(record.get("journal", ()))
+                f"2026-11-21 05:33:01 - Tocsin (Work notes)\n{entry}"
+                for entry in reversed(record.get("journal", ()))
             )
             known = record | {"work_notes": journal if as_shown else "", "comments": ""}
             return {field_: known[field_] for field_ in fields if field_ in known}
 
-        result = [show(it) for it in found] if isinstance(found, list) else show(found)
+        result = [show(row) for row in found] if isinstance(found, list) else show(found)
         return self.json({"result": result}, status)
 
     @staticmethod
     def _conditions(query: str) -> list[tuple[str, str, str]]:
         found = (_CONDITION.fullmatch(part) for part in query.split("^"))
-        return [it.group(1, 2, 3) for it in found if it]
+        return [match.group(1, 2, 3) for match in found if match]
 
     def _record(self, request: web.Request) -> dict[str, Any]:
         if (found := self.records.get(request.match_info["sys_id"])) is None:

@@ -62,178 +62,182 @@ def suite(request):
 
 
 @pytest.fixture
-async def lab(suite):
-    async with suite.harness() as lab:
-        yield lab
+async def harness(suite):
+    async with suite.harness() as harness:
+        yield harness
 
 
 @pytest.fixture
 async def cloud():
-    async with TestJiraCloud().harness() as lab:
-        yield lab
+    async with TestJiraCloud().harness() as harness:
+        yield harness
 
 
-def the_issue(lab: ChannelHarness):
-    [issue] = lab.simulator.issues.values()
+def the_issue(harness: ChannelHarness):
+    [issue] = harness.simulator.issues.values()
     return issue
 
 
-def field(lab: ChannelHarness, identifier: str, **facts):
+def field(harness: ChannelHarness, identifier: str, **facts):
     usual = {"fieldId": identifier, "name": identifier, "required": False}
-    lab.simulator.screen[identifier] = {**usual, **facts}
+    harness.simulator.screen[identifier] = {**usual, **facts}
 
 
-async def test_an_issue_has_what_the_operator_set(lab: ChannelHarness):
-    field(lab, "customfield_10042")
-    person = ASSIGNEE[lab.channel.settings.tracker]
-    lab.use(
+async def test_an_issue_has_what_the_operator_set(harness: ChannelHarness):
+    field(harness, "customfield_10042")
+    person = ASSIGNEE[harness.channel.settings.tracker]
+    harness.use(
         issue_type="Incident",
         labels=["soc"],
         assignee=person,
         priorities={"High": "Highest"},
         fields={"customfield_10042": "{'value': data.provider}"},
     )
-    event = lab.alert()
-    receipt = await lab.bring(event)
-    fields = the_issue(lab)["fields"]
+    event = harness.alert()
+    receipt = await harness.bring(event)
+    fields = the_issue(harness)["fields"]
     assert fields["labels"] == [hash_key(event.key), "tocsin", "soc"]
     assert fields["issuetype"] == {"name": "Incident"}
     assert (fields["assignee"], fields["priority"]) == (
-        lab.simulator.person(person),
+        harness.simulator.person(person),
         {"name": "Highest"},
     )
     assert fields["customfield_10042"] == {"value": event.data["provider"]}
-    assert receipt.remote_url == f"{lab.simulator.url}/browse/SEC-1"
+    assert receipt.remote_url == f"{harness.simulator.url}/browse/SEC-1"
 
 
-async def test_the_reason_why_an_issue_is_not_taken_reaches_the_operator(lab: ChannelHarness):
-    field(lab, "customfield_10043", required=True, name="Affected " + "site " * 100)
+async def test_the_reason_why_an_issue_is_not_taken_reaches_the_operator(harness: ChannelHarness):
+    field(harness, "customfield_10043", required=True, name="Affected " + "site " * 100)
     reason = (
         r"POST /rest/api/./issue answered 400: customfield_10043: Affected site.* is required\."
     )
     with pytest.raises(Misconfigured, match=reason):
-        await lab.attempt(lab.alert())
+        await harness.attempt(harness.alert())
 
 
-async def test_the_check_names_everything_at_once(lab: ChannelHarness):
-    field(lab, "customfield_10043", required=True, name="Affected site")
-    del lab.simulator.screen["labels"]
-    lab.use(
+async def test_the_check_names_everything_at_once(harness: ChannelHarness):
+    field(harness, "customfield_10043", required=True, name="Affected site")
+    del harness.simulator.screen["labels"]
+    harness.use(
         assignee="nobody-here",
         labels=["two words"],
         priorities={"High": "P1"},
         fields={"customfield_9": "'x'", "labels": "['x']"},
     )
-    problems = (await lab.channel.check()).problems
+    problems = (await harness.channel.check()).problems
     wanted = (
         "labels: 'two words'",
         "fields.labels",
-        "the field labels is not on the screen",
-        "the field customfield_9 is not on the screen",
+        "the field labels is not on the create screen",
+        "the field customfield_9 is not on the create screen",
         "the field Affected site is required: set fields.customfield_10043",
-        "priorities.High: there is no priority P1",
+        "priorities.High: unknown priority P1",
         "assignee: nobody-here",
     )
-    assert [it for it in wanted if not any(problem.startswith(it) for problem in problems)] == []
+    assert [
+        beginning
+        for beginning in wanted
+        if not any(problem.startswith(beginning) for problem in problems)
+    ] == []
     assert len(problems) == len(wanted)
 
 
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"project": "NONE"}, "project: there is no NONE"),
+        ({"project": "NONE"}, "project: NONE does not exist"),
         ({"issue_type": "Alarm"}, "issue_type: SEC has no Alarm; it has Task, Incident"),
     ],
 )
-async def test_the_check_names_what_is_not_there(lab: ChannelHarness, settings, problem):
-    lab.use(**settings)
-    [found] = (await lab.channel.check()).problems
+async def test_the_check_names_what_is_not_there(harness: ChannelHarness, settings, problem):
+    harness.use(**settings)
+    [found] = (await harness.channel.check()).problems
     assert found.startswith(problem)
 
 
-async def test_a_project_without_priorities_is_none_of_a_problem(lab: ChannelHarness):
-    del lab.simulator.screen["priority"]
-    [problem] = (await lab.channel.check()).problems
+async def test_a_project_without_priorities_is_none_of_a_problem(harness: ChannelHarness):
+    del harness.simulator.screen["priority"]
+    [problem] = (await harness.channel.check()).problems
     assert "set_priority = false" in problem
-    lab.use(options={"set_priority": False})
-    assert not (await lab.channel.check()).problems
-    await lab.bring(lab.alert())
-    assert "priority" not in the_issue(lab)["fields"]
+    harness.use(options={"set_priority": False})
+    assert not (await harness.channel.check()).problems
+    await harness.bring(harness.alert())
+    assert "priority" not in the_issue(harness)["fields"]
 
 
-async def test_an_issue_that_was_moved_is_found_by_its_label(lab: ChannelHarness):
-    event = lab.alert()
-    await lab.bring(event, remember=False)
-    issue = lab.simulator.issues.pop("SEC-1")
-    lab.simulator.issues["OPS-4"] = {**issue, "key": "OPS-4"}
-    lab.clock.advance(seconds=600)
-    assert (await lab.bring(event)).remote_id == "OPS-4"
+async def test_an_issue_that_was_moved_is_found_by_its_label(harness: ChannelHarness):
+    event = harness.alert()
+    await harness.bring(event, remember=False)
+    issue = harness.simulator.issues.pop("SEC-1")
+    harness.simulator.issues["OPS-4"] = {**issue, "key": "OPS-4"}
+    harness.clock.advance(seconds=600)
+    assert (await harness.bring(event)).remote_id == "OPS-4"
 
 
-async def test_a_report_that_is_behind_a_page_of_comments_is_not_repeated(lab: ChannelHarness):
-    await lab.bring(lab.alert())
-    report = lab.completed("incident:7")
-    await lab.bring(report)
+async def test_a_report_that_is_behind_a_page_of_comments_is_not_repeated(harness: ChannelHarness):
+    await harness.bring(harness.alert())
+    report = harness.completed("incident:7")
+    await harness.bring(report)
     for text in ("first", "second", "third"):
-        await lab.channel.add_note("SEC-1", "Somebody", text)
-    await lab.bring(report)
-    assert len(the_issue(lab)["comments"]) == 4
+        await harness.channel.add_note("SEC-1", "Somebody", text)
+    await harness.bring(report)
+    assert len(the_issue(harness)["comments"]) == 4
 
 
-async def test_a_long_report_is_shortened_with_its_link_and_its_event(lab: ChannelHarness):
-    await lab.bring(lab.alert())
+async def test_a_long_report_is_shortened_with_its_link_and_its_event(harness: ChannelHarness):
+    await harness.bring(harness.alert())
     text = "\n\n".join(f"Line **{number}** of `{'a.b-c' * 20}`" for number in range(250))
     signed = f"{text}\n\n[Open in Tocsin](https://tocsin.example.com/x)\n\nTocsin event evt_1"
-    await lab.channel.add_note("SEC-1", "Report", signed)
-    [comment] = the_issue(lab)["comments"]
-    said = lab.simulator.words(comment["body"])
+    await harness.channel.add_note("SEC-1", "Report", signed)
+    [comment] = the_issue(harness)["comments"]
+    said = harness.simulator.words(comment["body"])
     assert "shortened" in said
     assert "https://tocsin.example.com/x" in json.dumps(comment["body"])
     assert said.endswith("Tocsin event evt_1")
     assert len(json.dumps(comment["body"])) > 30_000
 
 
-async def test_comments_are_kept_from_customers_where_that_is_asked_for(lab: ChannelHarness):
-    lab.use(options={"internal_comments": True})
-    await lab.bring(lab.alert())
-    await lab.bring(lab.completed("incident:7"))
-    [comment] = the_issue(lab)["comments"]
+async def test_comments_are_kept_from_customers_where_that_is_asked_for(harness: ChannelHarness):
+    harness.use(options={"internal_comments": True})
+    await harness.bring(harness.alert())
+    await harness.bring(harness.completed("incident:7"))
+    [comment] = the_issue(harness)["comments"]
     assert comment["properties"] == [{"key": "sd.public.comment", "value": {"internal": True}}]
 
 
-async def test_the_priority_follows_what_happens_while_an_issue_is_open(lab: ChannelHarness):
-    await lab.bring(lab.failed(1))
-    assert the_issue(lab)["fields"]["priority"] == {"name": "Medium"}
-    lab.simulator.conflicts = 1
-    await lab.bring(lab.disabled())
-    assert the_issue(lab)["fields"]["priority"] == {"name": "High"}
+async def test_the_priority_follows_what_happens_while_an_issue_is_open(harness: ChannelHarness):
+    await harness.bring(harness.failed(1))
+    assert the_issue(harness)["fields"]["priority"] == {"name": "Medium"}
+    harness.simulator.conflicts = 1
+    await harness.bring(harness.disabled())
+    assert the_issue(harness)["fields"]["priority"] == {"name": "High"}
 
 
-async def test_a_failure_after_the_issue_was_closed_is_another_issue(lab: ChannelHarness):
-    await lab.bring(lab.failed(1))
-    await lab.channel.close("SEC-1", "over")
-    await lab.bring(lab.failed(2))
-    assert [object_.is_open for object_ in lab.objects] == [False, True]
+async def test_a_failure_after_the_issue_was_closed_is_another_issue(harness: ChannelHarness):
+    await harness.bring(harness.failed(1))
+    await harness.channel.close("SEC-1", "over")
+    await harness.bring(harness.failed(2))
+    assert [object_.is_open for object_ in harness.objects] == [False, True]
 
 
-async def test_what_a_person_changes_at_the_same_time_passes_by_itself(lab: ChannelHarness):
-    await lab.bring(lab.failed(1))
-    lab.simulator.conflicts = 1
+async def test_what_a_person_changes_at_the_same_time_passes_by_itself(harness: ChannelHarness):
+    await harness.bring(harness.failed(1))
+    harness.simulator.conflicts = 1
     with pytest.raises(TryLater, match="SEC-1 answered 409"):
-        await lab.attempt(lab.disabled())
+        await harness.attempt(harness.disabled())
 
 
-async def test_the_transition_that_closes_is_the_one_that_is_named(lab: ChannelHarness):
-    lab.simulator.transitions.append(JiraSimulator.transition("41", "False alarm", "done"))
-    lab.use(options={"close_transition": "false alarm", "resolution": "Duplicate"})
-    await lab.bring(lab.alert())
-    await lab.channel.close("SEC-1", "since it was none")
-    fields = the_issue(lab)["fields"]
+async def test_the_transition_that_closes_is_the_one_that_is_named(harness: ChannelHarness):
+    harness.simulator.transitions.append(JiraSimulator.transition("41", "False alarm", "done"))
+    harness.use(options={"close_transition": "false alarm", "resolution": "Duplicate"})
+    await harness.bring(harness.alert())
+    await harness.channel.close("SEC-1", "since it was none")
+    fields = the_issue(harness)["fields"]
     assert (fields["status"]["name"], fields["resolution"]) == (
         "False alarm",
         {"name": "Duplicate"},
     )
-    assert lab.objects[0].notes == ["since it was none"]
+    assert harness.objects[0].notes == ["since it was none"]
 
 
 @pytest.mark.parametrize(
@@ -245,37 +249,37 @@ async def test_the_transition_that_closes_is_the_one_that_is_named(lab: ChannelH
                     "1", "End", "done", cause={"required": True, "name": "Cause"}
                 )
             ],
-            r"closing SEC-1 by the transition End needs Cause \(cause\)",
+            r"closing SEC-1 by the transition End requires Cause \(cause\)",
         ),
         (
             [JiraSimulator.transition("1", "Start", "new")],
-            "SEC-1 has no transition to a status of the category Done now; it has: Start",
+            "SEC-1 has no transition to a status in the category Done; available: Start",
         ),
     ],
 )
-async def test_what_keeps_an_issue_open_is_named(lab: ChannelHarness, transitions, reason):
-    lab.simulator.transitions = transitions
-    await lab.bring(lab.alert())
+async def test_what_keeps_an_issue_open_is_named(harness: ChannelHarness, transitions, reason):
+    harness.simulator.transitions = transitions
+    await harness.bring(harness.alert())
     with pytest.raises(Misconfigured, match=reason):
-        await lab.channel.close("SEC-1", "over")
+        await harness.channel.close("SEC-1", "over")
 
 
-async def test_an_issue_that_someone_else_closes_first_is_closed(lab: ChannelHarness):
-    await lab.bring(lab.alert())
-    lab.simulator.someone_closes_first = True
-    await lab.channel.close("SEC-1", "over")
-    assert not lab.objects[0].is_open
+async def test_an_issue_that_someone_else_closes_first_is_closed(harness: ChannelHarness):
+    await harness.bring(harness.alert())
+    harness.simulator.someone_closes_first = True
+    await harness.channel.close("SEC-1", "over")
+    assert not harness.objects[0].is_open
 
 
 HARMFUL = "[~admin] {color:red}x{color} !http://example.com/a.png! [a|http://example.com] bq. SEC-1"
 
 
-async def bring_harmful(lab: ChannelHarness):
-    event = lab.alert(title=HARMFUL)
+async def bring_harmful(harness: ChannelHarness):
+    event = harness.alert(title=HARMFUL)
     known = {"description": HARMFUL, "source_url": "https://siem.example.com/7]!x{y}"}
     incident = {**event.context["incident"], **known}
-    await lab.bring(replace(event, context={"incident": incident}))
-    return the_issue(lab)["fields"]["description"]
+    await harness.bring(replace(event, context={"incident": incident}))
+    return the_issue(harness)["fields"]["description"]
 
 
 async def test_what_others_wrote_is_text_in_a_document(cloud: ChannelHarness):
@@ -286,8 +290,8 @@ async def test_what_others_wrote_is_text_in_a_document(cloud: ChannelHarness):
 
 
 async def test_what_others_wrote_is_text_in_wiki_markup():
-    async with TestJiraDataCenter().harness() as lab:
-        description = await bring_harmful(lab)
+    async with TestJiraDataCenter().harness() as harness:
+        description = await bring_harmful(harness)
     links = re.findall(r"\[[^\]]*\]", description)
     assert [link.partition("|")[0] for link in links] == ["[Open in Tocsin", "[Open in SIEM"]
     assert not re.search(r"[~!]|\{[^{]|bq\.|SEC-1", description.replace("{{", "").replace("}}", ""))

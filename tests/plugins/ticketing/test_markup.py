@@ -154,7 +154,7 @@ def test_templates_escape_wiki_markup_as_the_channel_does(text):
         build_sample(EventType.SCHEDULE_DISABLED, url, now), context={"schedule": {"query": text}}
     )
     body = json.loads(Renderer([folder]).render("jira", event, "wiki"))
-    assert f"Asks: {{{{{escape_wiki(text)}}}}}" in body["fields"]["description"]
+    assert f"Query: {{{{{escape_wiki(text)}}}}}" in body["fields"]["description"]
 
 
 @pytest.mark.parametrize("most", [200, 1_700])

@@ -153,7 +153,7 @@ async def run(office: Office, subjects: int, each: int) -> None:
     found = {}
     for ticket in office.simulator.objects():
         comments = [text.rpartition("Tocsin event ")[2] for text in ticket.notes]
-        found[next(it for it in told if comments[0] in told[it])] = comments
+        found[next(schedule for schedule in told if comments[0] in told[schedule])] = comments
     assert len(office.simulator.objects()) == subjects
     assert found == {schedule: ids[1:] for schedule, ids in told.items()}
     assert office.faults

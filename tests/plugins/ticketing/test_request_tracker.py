@@ -40,7 +40,7 @@ class TestRequestTrackerWithoutAField(TestRequestTracker):
 
 
 @pytest.fixture
-async def lab():
+async def harness():
     own = {
         "assignee": "j.doe",
         "labels": ["soc", "tocsin"],
@@ -52,114 +52,116 @@ async def lab():
             "requestor": "soc@example.com",
         },
     }
-    async with TestRequestTracker().harness(**own) as lab:
-        yield lab
+    async with TestRequestTracker().harness(**own) as harness:
+        yield harness
 
 
-async def test_a_ticket_has_what_the_operator_set(lab: ChannelHarness):
-    receipt = await lab.bring(lab.alert())
-    [ticket] = lab.simulator.tickets.values()
+async def test_a_ticket_has_what_the_operator_set(harness: ChannelHarness):
+    receipt = await harness.bring(harness.alert())
+    [ticket] = harness.simulator.tickets.values()
     assert (ticket["Owner"], ticket["Priority"], ticket["Due"]) == ("j.doe", 70, "2026-11-30")
     assert ticket["Requestor"] == "soc@example.com"
     assert ticket["CustomFields"]["Labels"] == ["soc", "tocsin"]
     assert ticket["CustomFields"]["Source"] == "test"
     assert ticket["Subject"] == "Port scan"
-    home = lab.simulator.url
+    home = harness.simulator.url
     assert receipt.remote_url == f"{home}/Ticket/Display.html?id={ticket['id']}"
 
 
-async def test_without_a_field_the_subject_ends_with_the_key(lab: ChannelHarness):
-    lab.use(options={}, labels=[])
-    await lab.bring(lab.alert(title="long " * 100))
-    [ticket] = lab.simulator.tickets.values()
+async def test_without_a_field_the_subject_ends_with_the_key(harness: ChannelHarness):
+    harness.use(options={}, labels=[])
+    await harness.bring(harness.alert(title="long " * 100))
+    [ticket] = harness.simulator.tickets.values()
     assert ticket["Subject"].endswith("]")
     assert len(ticket["Subject"]) < 200
 
 
-async def test_a_deleted_ticket_is_made_anew(lab: ChannelHarness):
-    alert = lab.alert()
-    await lab.bring(alert)
-    lab.simulator.tickets[lab.objects[0].id]["Status"] = "deleted"
-    await lab.bring(alert)
-    assert len(lab.objects) == 2
+async def test_a_deleted_ticket_is_made_anew(harness: ChannelHarness):
+    alert = harness.alert()
+    await harness.bring(alert)
+    harness.simulator.tickets[harness.objects[0].id]["Status"] = "deleted"
+    await harness.bring(alert)
+    assert len(harness.objects) == 2
 
 
-async def test_a_change_that_another_came_before_is_made_once_more(lab: ChannelHarness):
-    lab.use(close_when="event_type == 'investigation-completed'")
-    await lab.bring(lab.alert())
-    lab.simulator.meanwhile = 1
-    await lab.bring(lab.completed("incident:7"))
-    assert not lab.objects[0].is_open
+async def test_a_change_that_another_came_before_is_made_once_more(harness: ChannelHarness):
+    harness.use(close_when="event_type == 'investigation-completed'")
+    await harness.bring(harness.alert())
+    harness.simulator.meanwhile = 1
+    await harness.bring(harness.completed("incident:7"))
+    assert not harness.objects[0].is_open
 
 
-async def test_a_change_that_changes_nothing_is_not_made(lab: ChannelHarness):
-    alert = lab.alert()
-    await lab.bring(alert)
-    lab.simulator.tickets[lab.objects[0].id]["Due"] = "2026-11-30"
-    await lab.bring(alert)
-    assert not [request for request in lab.simulator.requests if request.method == "PUT"]
-    lab.use(priorities={"High": "90"})
-    await lab.bring(alert)
-    assert lab.simulator.tickets[lab.objects[0].id]["Priority"] == 90
+async def test_a_change_that_changes_nothing_is_not_made(harness: ChannelHarness):
+    alert = harness.alert()
+    await harness.bring(alert)
+    harness.simulator.tickets[harness.objects[0].id]["Due"] = "2026-11-30"
+    await harness.bring(alert)
+    assert not [request for request in harness.simulator.requests if request.method == "PUT"]
+    harness.use(priorities={"High": "90"})
+    await harness.bring(alert)
+    assert harness.simulator.tickets[harness.objects[0].id]["Priority"] == 90
 
 
-async def test_a_ticket_that_rt_leaves_open_is_not_said_to_be_closed(lab: ChannelHarness):
-    lab.use(close_when="event_type == 'incident-alert'")
-    lab.simulator.locked = True
-    with pytest.raises(Misconfigured, match=r"stays new: .*Permission Denied"):
-        await lab.attempt(lab.alert())
+async def test_a_ticket_that_rt_leaves_open_is_not_said_to_be_closed(harness: ChannelHarness):
+    harness.use(close_when="event_type == 'incident-alert'")
+    harness.simulator.locked = True
+    with pytest.raises(Misconfigured, match=r"is still new: .*Permission Denied"):
+        await harness.attempt(harness.alert())
 
 
-async def test_a_comment_is_plain_text_under_a_subject_that_names_its_event(lab: ChannelHarness):
-    await lab.bring(lab.failed(1))
-    told = lab.failed(2)
-    await lab.bring(told)
-    [ticket] = lab.simulator.tickets.values()
-    [comment] = [it for it in ticket["history"] if it["Type"] == "Comment"]
+async def test_a_comment_is_plain_text_under_a_subject_that_names_its_event(
+    harness: ChannelHarness,
+):
+    await harness.bring(harness.failed(1))
+    told = harness.failed(2)
+    await harness.bring(told)
+    [ticket] = harness.simulator.tickets.values()
+    [comment] = [entry for entry in ticket["history"] if entry["Type"] == "Comment"]
     event = f"Tocsin event {told.id}"
     assert comment["Data"] == f"Tocsin: scheduled investigation failed ({event})"
     assert comment["Content"].endswith(event)
     assert "**" not in comment["Content"]
 
 
-async def test_a_comment_is_found_behind_a_long_history(lab: ChannelHarness):
-    await lab.bring(lab.failed(1))
-    told = lab.failed(2)
-    await lab.bring(told)
-    [ticket] = lab.simulator.tickets.values()
+async def test_a_comment_is_found_behind_a_long_history(harness: ChannelHarness):
+    await harness.bring(harness.failed(1))
+    told = harness.failed(2)
+    await harness.bring(told)
+    [ticket] = harness.simulator.tickets.values()
     ticket["history"] += [
         {"id": 1000 + number, "Type": "Set", "Data": None} for number in range(250)
     ]
-    await lab.bring(told)
-    assert len(lab.objects[0].notes) == 1
+    await harness.bring(told)
+    assert len(harness.objects[0].notes) == 1
 
 
-async def test_the_check_names_what_rt_would_pass_over_in_silence(lab: ChannelHarness):
-    lab.use(fields={}, options={"key_field": "Tocsn"})
-    found = (await lab.channel.check()).problems
-    assert [it.partition(",")[0] for it in found] == [
+async def test_the_check_names_what_rt_would_pass_over_in_silence(harness: ChannelHarness):
+    harness.use(fields={}, options={"key_field": "Tocsn"})
+    found = (await harness.channel.check()).problems
+    assert [problem.partition(",")[0] for problem in found] == [
         f"the custom field Tocsn is not on {QUEUE}",
         "the custom field Source is mandatory",
-        "labels: name the custom field that takes them in options.labels_field",
+        "labels: set their custom field in options.labels_field",
     ]
 
 
-async def test_no_ticket_is_made_without_its_key(lab: ChannelHarness):
-    lab.use(options={"key_field": "Tocsn"}, labels=[])
+async def test_no_ticket_is_made_without_its_key(harness: ChannelHarness):
+    harness.use(options={"key_field": "Tocsn"}, labels=[])
     with pytest.raises(Misconfigured, match="Tocsn is not on"):
-        await lab.attempt(lab.alert())
-    assert not lab.objects
+        await harness.attempt(harness.alert())
+    assert not harness.objects
 
 
-async def test_a_ticket_that_could_not_be_given_its_key_is_told_of(lab: ChannelHarness):
-    lab.simulator.lacks = {"ModifyCustomField"}
+async def test_a_ticket_that_could_not_be_given_its_key_is_told_of(harness: ChannelHarness):
+    harness.simulator.lacks = {"ModifyCustomField"}
     with pytest.raises(Misconfigured, match="ticket 1 has no value in Tocsin"):
-        await lab.attempt(lab.alert())
+        await harness.attempt(harness.alert())
 
 
-async def test_a_queue_that_is_not_there_waits_for_the_operator(lab: ChannelHarness):
-    lab.use(project="Elsewhere")
-    for doing in (lab.attempt(lab.alert()), lab.channel.check()):
+async def test_a_queue_that_is_not_there_waits_for_the_operator(harness: ChannelHarness):
+    harness.use(project="Elsewhere")
+    for doing in (harness.attempt(harness.alert()), harness.channel.check()):
         with pytest.raises(Misconfigured):
             await doing
 

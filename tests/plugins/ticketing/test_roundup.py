@@ -51,129 +51,129 @@ def test_whatever_fails_at_any_step_of_other_stories(rule, story):
 
 
 @pytest.fixture
-async def lab(roundup):
-    async with TestRoundup().harness() as lab:
-        yield lab
+async def harness(roundup):
+    async with TestRoundup().harness() as harness:
+        yield harness
 
 
-async def test_an_issue_has_what_the_operator_set(lab: ChannelHarness):
+async def test_an_issue_has_what_the_operator_set(harness: ChannelHarness):
     own = {"fields": {"nosy": "['admin']"}, "priorities": {"High": "critical"}}
-    lab.use(labels=[KEYWORD], assignee="admin", **own)
-    receipt = await lab.bring(lab.alert())
-    [issue] = lab.simulator.listed(
+    harness.use(labels=[KEYWORD], assignee="admin", **own)
+    receipt = await harness.bring(harness.alert())
+    [issue] = harness.simulator.listed(
         "issue", **{"@fields": "title,priority,keyword,assignedto,nosy", "@verbose": "2"}
     )
     assert issue["title"] == "Port scan"
     assert (issue["priority"]["name"], issue["assignedto"]["username"]) == ("critical", "admin")
-    assert [it["name"] for it in issue["keyword"]] == [KEYWORD]
-    assert "admin" in [it["username"] for it in issue["nosy"]]
-    assert receipt.remote_url == f"{lab.simulator.url}/issue{issue['id']}"
+    assert [keyword["name"] for keyword in issue["keyword"]] == [KEYWORD]
+    assert "admin" in [user["username"] for user in issue["nosy"]]
+    assert receipt.remote_url == f"{harness.simulator.url}/issue{issue['id']}"
 
 
-async def test_its_text_is_a_message_of_who_signs_in_at_its_time(lab: ChannelHarness):
-    await lab.bring(lab.alert())
+async def test_its_text_is_a_message_of_who_signs_in_at_its_time(harness: ChannelHarness):
+    await harness.bring(harness.alert())
     fields = {"@fields": "author,date,creation,recipients", "@verbose": "2"}
-    [message] = lab.simulator.listed("msg", **fields)
+    [message] = harness.simulator.listed("msg", **fields)
     assert message["author"]["username"] == BOT
     assert message["date"] == message["creation"]
 
 
-async def test_a_request_that_arrives_twice_makes_one_issue(lab: ChannelHarness):
-    lab.simulator.doubles = True
-    receipt = await lab.bring(lab.alert())
-    [issue] = lab.objects
+async def test_a_request_that_arrives_twice_makes_one_issue(harness: ChannelHarness):
+    harness.simulator.doubles = True
+    receipt = await harness.bring(harness.alert())
+    [issue] = harness.objects
     assert receipt.remote_id == issue.id
 
 
-async def test_a_message_that_a_crash_left_without_its_issue_is_used(lab: ChannelHarness):
-    alert = lab.alert()
-    lab.simulator.fail(Fault.ERROR, after=3)
-    await lab.failure(lab.attempt(alert))
-    assert (lab.objects, len(lab.simulator.listed("msg"))) == ([], 1)
-    lab.clock.advance(minutes=1)
-    await lab.bring(alert)
-    assert len(lab.simulator.listed("msg")) == len(lab.objects) == 1
+async def test_a_message_that_a_crash_left_without_its_issue_is_used(harness: ChannelHarness):
+    alert = harness.alert()
+    harness.simulator.fail(Fault.ERROR, after=3)
+    await harness.failure(harness.attempt(alert))
+    assert (harness.objects, len(harness.simulator.listed("msg"))) == ([], 1)
+    harness.clock.advance(minutes=1)
+    await harness.bring(alert)
+    assert len(harness.simulator.listed("msg")) == len(harness.objects) == 1
 
 
-async def test_a_change_that_another_came_before_is_made_once_more(lab: ChannelHarness):
-    await lab.bring(lab.failed(1))
-    lab.simulator.meanwhile = 1
-    await lab.attempt(lab.failed(2))
-    [issue] = lab.objects
+async def test_a_change_that_another_came_before_is_made_once_more(harness: ChannelHarness):
+    await harness.bring(harness.failed(1))
+    harness.simulator.meanwhile = 1
+    await harness.attempt(harness.failed(2))
+    [issue] = harness.objects
     assert len(issue.notes) == 1
-    lab.simulator.meanwhile = 2
-    error = await lab.failure(lab.attempt(lab.failed(3)))
+    harness.simulator.meanwhile = 2
+    error = await harness.failure(harness.attempt(harness.failed(3)))
     assert isinstance(error, TryLater)
     assert error.partly
 
 
-async def test_a_comment_opens_nothing_that_was_resolved(lab: ChannelHarness):
-    await lab.bring(lab.alert())
-    [issue] = lab.objects
-    await lab.channel.tracker.close(issue.id, "enough")
-    await lab.bring(lab.completed("incident:7"))
-    assert [(object_.is_open, len(object_.notes)) for object_ in lab.objects] == [(False, 2)]
+async def test_a_comment_opens_nothing_that_was_resolved(harness: ChannelHarness):
+    await harness.bring(harness.alert())
+    [issue] = harness.objects
+    await harness.channel.tracker.close(issue.id, "enough")
+    await harness.bring(harness.completed("incident:7"))
+    assert [(object_.is_open, len(object_.notes)) for object_ in harness.objects] == [(False, 2)]
 
 
-async def test_a_comment_is_plain_text_without_addresses_to_follow(lab: ChannelHarness):
-    await lab.bring(lab.failed(1))
-    [issue] = lab.objects
-    await lab.channel.tracker.comment(issue.id, "**Seen** at `http://evil.example/x`\n\nevt_9")
-    assert lab.objects[0].notes == ["Seen at hxxp[://]evil[.]example/x\n\nevt_9"]
+async def test_a_comment_is_plain_text_without_addresses_to_follow(harness: ChannelHarness):
+    await harness.bring(harness.failed(1))
+    [issue] = harness.objects
+    await harness.channel.tracker.comment(issue.id, "**Seen** at `http://evil.example/x`\n\nevt_9")
+    assert harness.objects[0].notes == ["Seen at hxxp[://]evil[.]example/x\n\nevt_9"]
 
 
-async def test_bad_logins_are_waited_for_as_long_as_roundup_asks(lab: ChannelHarness):
-    lab.use(username=GUESSED, secret="a wrong one")  # whose login then is refused for a while
-    errors = [await lab.failure(lab.attempt(lab.alert())) for _ in range(5)]
+async def test_bad_logins_are_waited_for_as_long_as_roundup_asks(harness: ChannelHarness):
+    harness.use(username=GUESSED, secret="a wrong one")  # whose login then is refused for a while
+    errors = [await harness.failure(harness.attempt(harness.alert())) for _ in range(5)]
     assert all(isinstance(error, CredentialsRefused) for error in errors[:4])
     assert isinstance(errors[4], TryLater)
     assert errors[4].after == timedelta(seconds=150)
     assert errors[4].throttled
 
 
-async def test_another_origin_than_the_trackers_own_waits_for_the_operator(lab: ChannelHarness):
-    lab.use(options={})
-    for doing in (lab.attempt(lab.alert()), lab.channel.check()):
+async def test_another_origin_than_the_trackers_own_waits_for_the_operator(harness: ChannelHarness):
+    harness.use(options={})
+    for doing in (harness.attempt(harness.alert()), harness.channel.check()):
         with pytest.raises(Misconfigured, match="not allowed to use Rest Interface"):
             await doing
 
 
-async def test_a_user_without_rest_access_waits_for_the_operator(lab: ChannelHarness):
-    lab.use(username=STRANGER)
-    for doing in (lab.attempt(lab.alert()), lab.channel.check()):
+async def test_a_user_without_rest_access_waits_for_the_operator(harness: ChannelHarness):
+    harness.use(username=STRANGER)
+    for doing in (harness.attempt(harness.alert()), harness.channel.check()):
         with pytest.raises(CredentialsRefused):
             await doing
 
 
-async def test_the_check_names_all_that_is_not_there(lab: ChannelHarness):
+async def test_the_check_names_all_that_is_not_there(harness: ChannelHarness):
     own = {"origin": RoundupProxy.tracker.url, "closed_status": "over"}
-    lab.use(options=own, labels=["new"], assignee="j.doe", priorities={"Low": "none"})
+    harness.use(options=own, labels=["new"], assignee="j.doe", priorities={"Low": "none"})
     problems = ("status over", "priority none", "keyword new", "user j.doe")
-    assert (await lab.channel.check()).problems == tuple(
-        f"there is no {problem}" for problem in problems
+    assert (await harness.channel.check()).problems == tuple(
+        f"no {problem}" for problem in problems
     )
     with pytest.raises(Misconfigured, match="is not a keyword"):
-        await lab.attempt(lab.alert())
-    assert not lab.objects
+        await harness.attempt(harness.alert())
+    assert not harness.objects
 
 
-async def test_the_check_names_the_project_beside_what_else_is_missing(lab: ChannelHarness):
-    lab.use(project="issues", labels=["new"], assignee="j.doe")
-    problems = (await lab.channel.check()).problems
+async def test_the_check_names_the_project_beside_what_else_is_missing(harness: ChannelHarness):
+    harness.use(project="issues", labels=["new"], assignee="j.doe")
+    problems = (await harness.channel.check()).problems
     assert problems == (
-        "project: there is no class issues; templates that ship have `issue`",
-        "there is no keyword new",
-        "there is no user j.doe",
+        "project: no class issues; the default templates use `issue`",
+        "no keyword new",
+        "no user j.doe",
     )
 
 
-async def test_the_check_says_which_settings_a_wrong_password_may_come_of(lab: ChannelHarness):
-    lab.use(username="nobody", secret="a wrong one")
+async def test_the_check_says_which_settings_a_wrong_password_may_come_of(harness: ChannelHarness):
+    harness.use(username="nobody", secret="a wrong one")
     with pytest.raises(CredentialsRefused, match=r"^username or secret: "):
-        await lab.channel.check()
+        await harness.channel.check()
 
 
-async def test_a_name_is_needed(lab: ChannelHarness):
-    lab.use(username=None)
+async def test_a_name_is_needed(harness: ChannelHarness):
+    harness.use(username=None)
     with pytest.raises(Misconfigured, match="username"):
-        await lab.channel.check()
+        await harness.channel.check()

@@ -42,46 +42,46 @@ class TestSecurityIncidents(TestIncidents):
 
 
 @pytest.fixture
-async def lab():
-    async with TestIncidents().harness() as lab:
-        yield lab
+async def harness():
+    async with TestIncidents().harness() as harness:
+        yield harness
 
 
-def the_record(lab: ChannelHarness):
-    [record] = lab.simulator.records.values()
+def the_record(harness: ChannelHarness):
+    [record] = harness.simulator.records.values()
     return record
 
 
-async def test_a_record_has_what_the_operator_set(lab: ChannelHarness):
-    lab.use(assignee="b" * 32, fields={"category": "'security'", "caller_id": "'c' ~ 1"})
-    event = lab.alert()
-    receipt = await lab.bring(event)
-    record = the_record(lab)
+async def test_a_record_has_what_the_operator_set(harness: ChannelHarness):
+    harness.use(assignee="b" * 32, fields={"category": "'security'", "caller_id": "'c' ~ 1"})
+    event = harness.alert()
+    receipt = await harness.bring(event)
+    record = the_record(harness)
     assert (record["correlation_id"], record["correlation_display"]) == (event.key, "Tocsin")
     assert (record["impact"], record["urgency"], record["priority"]) == ("2", "1", "2")
     assert (record["assigned_to"], record["category"]) == ("b" * 32, "security")
     page = f"nav_to.do?uri=incident.do%3Fsys_id%3D{record['sys_id']}"
-    assert receipt.remote_url == f"{lab.simulator.url}/{page}"
+    assert receipt.remote_url == f"{harness.simulator.url}/{page}"
 
 
-async def test_names_are_read_as_they_are_shown_where_that_is_asked_for(lab: ChannelHarness):
-    lab.use(fields={"assignment_group": "'Network'"}, options={"display_values": True})
-    await lab.bring(lab.alert())
-    assert the_record(lab)["assignment_group"] == GROUP["Network"]
+async def test_names_are_read_as_they_are_shown_where_that_is_asked_for(harness: ChannelHarness):
+    harness.use(fields={"assignment_group": "'Network'"}, options={"display_values": True})
+    await harness.bring(harness.alert())
+    assert the_record(harness)["assignment_group"] == GROUP["Network"]
 
 
-async def test_a_priority_is_impact_and_urgency_or_itself(lab: ChannelHarness):
-    lab.use(priorities={"Medium": "3/2", "High": "1"})
-    await lab.bring(lab.failed(1))
-    assert the_record(lab)["priority"] == "4"
-    await lab.bring(lab.disabled())
-    assert the_record(lab)["priority"] == "1"
+async def test_a_priority_is_impact_and_urgency_or_itself(harness: ChannelHarness):
+    harness.use(priorities={"Medium": "3/2", "High": "1"})
+    await harness.bring(harness.failed(1))
+    assert the_record(harness)["priority"] == "4"
+    await harness.bring(harness.disabled())
+    assert the_record(harness)["priority"] == "1"
 
 
-async def test_an_api_key_is_enough(lab: ChannelHarness):
-    lab.use(username=None, secret=API_KEY)
-    await lab.bring(lab.alert())
-    assert "Authorization" not in lab.simulator.requests[-1].headers
+async def test_an_api_key_is_enough(harness: ChannelHarness):
+    harness.use(username=None, secret=API_KEY)
+    await harness.bring(harness.alert())
+    assert "Authorization" not in harness.simulator.requests[-1].headers
 
 
 @pytest.mark.parametrize(
@@ -94,99 +94,98 @@ def test_no_key_can_mean_more_than_itself_in_a_query(key):
 
 
 async def test_a_correlation_id_that_cannot_be_asked_for_finds_nobody_elses_record(
-    lab: ChannelHarness,
+    harness: ChannelHarness,
 ):
     """ServiceNow drops the condition and answers with any record."""
-    await lab.bring(lab.alert(number=1))
-    lab.clock.advance(seconds=600)
-    lab.simulator.hidden = {"correlation_id"}
+    await harness.bring(harness.alert(number=1))
+    harness.clock.advance(seconds=600)
+    harness.simulator.hidden = {"correlation_id"}
     with pytest.raises(Misconfigured, match="cannot be found by their correlation_id"):
-        await lab.attempt(lab.alert(number=2))
-    [problem] = (await lab.channel.check()).problems
+        await harness.attempt(harness.alert(number=2))
+    [problem] = (await harness.channel.check()).problems
     assert problem.startswith("project: records of incident cannot be found")
 
 
-async def test_a_journal_that_cannot_be_read_is_not_added_to(lab: ChannelHarness):
-    await lab.bring(lab.alert())
-    lab.simulator.hidden = {"work_notes"}
+async def test_a_journal_that_cannot_be_read_is_not_added_to(harness: ChannelHarness):
+    await harness.bring(harness.alert())
+    harness.simulator.hidden = {"work_notes"}
     with pytest.raises(Misconfigured, match="work_notes of incident is hidden"):
-        await lab.attempt(lab.completed("incident:7"))
+        await harness.attempt(harness.completed("incident:7"))
 
 
-async def test_what_a_data_policy_wants_reaches_the_operator(lab: ChannelHarness):
-    lab.use(options={})
-    await lab.bring(lab.alert())
+async def test_what_a_data_policy_wants_reaches_the_operator(harness: ChannelHarness):
+    harness.use(options={})
+    await harness.bring(harness.alert())
     words = r"answered 403: Operation Failed: Data Policy Exception: .* mandatory: Close code"
     with pytest.raises(Misconfigured, match=words) as caught:
-        await lab.channel.close(the_record(lab)["sys_id"], "over")
+        await harness.channel.close(the_record(harness)["sys_id"], "over")
     assert not isinstance(caught.value, CredentialsRefused)
 
 
-async def test_closing_says_why_and_how(lab: ChannelHarness):
-    lab.use(options={**CLOSING, "close_notes": "As agreed."})
-    await lab.bring(lab.alert())
-    await lab.channel.close(the_record(lab)["sys_id"], "over")
-    record = the_record(lab)
+async def test_closing_says_why_and_how(harness: ChannelHarness):
+    harness.use(options={**CLOSING, "close_notes": "As agreed."})
+    await harness.bring(harness.alert())
+    await harness.channel.close(the_record(harness)["sys_id"], "over")
+    record = the_record(harness)
     assert (record["state"], record["close_code"]) == ("6", "Solution provided")
     assert (record["close_notes"], record["journal"]) == ("As agreed.", ["over"])
 
 
-async def test_a_record_that_takes_nothing_more_can_be_followed_by_another(lab: ChannelHarness):
-    lab.simulator.read_only_when_inactive = True
-    await lab.bring(lab.alert())
-    the_record(lab).update(state="7", active="false")
+async def test_a_record_that_takes_nothing_more_can_be_followed_by_another(harness: ChannelHarness):
+    harness.simulator.read_only_when_inactive = True
+    await harness.bring(harness.alert())
+    the_record(harness).update(state="7", active="false")
     with pytest.raises(CredentialsRefused, match="ACL Exception"):
-        await lab.attempt(lab.completed("incident:7"))
-    lab.use(options={"new_after_close": True})
-    await lab.bring(lab.completed("incident:7"))
-    assert [record["active"] for record in lab.simulator.records.values()] == ["false", "true"]
+        await harness.attempt(harness.completed("incident:7"))
+    harness.use(options={"new_after_close": True})
+    await harness.bring(harness.completed("incident:7"))
+    assert [record["active"] for record in harness.simulator.records.values()] == ["false", "true"]
 
 
-async def test_an_instance_that_hibernates_is_named(lab: ChannelHarness):
-    lab.simulator.hibernates = True
-    with pytest.raises(Broken, match="developer instance that hibernates"):
-        await lab.channel.check()
+async def test_an_instance_that_hibernates_is_named(harness: ChannelHarness):
+    harness.simulator.hibernates = True
+    with pytest.raises(Broken, match="hibernating developer instances"):
+        await harness.channel.check()
 
 
-async def test_an_answer_that_was_cancelled_is_no_answer(lab: ChannelHarness):
-    lab.simulator.is_cancelled = True
-    with pytest.raises(Broken, match="in part only: Transaction cancelled"):
-        await lab.attempt(lab.alert())
+async def test_an_answer_that_was_cancelled_is_no_answer(harness: ChannelHarness):
+    harness.simulator.is_cancelled = True
+    with pytest.raises(Broken, match="incomplete response from ServiceNow: Transaction cancelled"):
+        await harness.attempt(harness.alert())
 
 
-async def test_the_check_names_everything_at_once(lab: ChannelHarness):
-    lab.use(
+async def test_the_check_names_everything_at_once(harness: ChannelHarness):
+    harness.use(
         labels=["soc"],
         issue_type="Task",
         priorities={"High": "2/"},
         close_recovered=True,
         options={"close_code": "Solved"},
     )
-    problems = (await lab.channel.check()).problems
+    problems = (await harness.channel.check()).problems
     assert [problem.partition(":")[0] for problem in problems] == [
         "labels",
         "issue_type",
         "priorities.High",
         "options.close_code",
     ]
-    assert "give one of: Duplicate, Solution provided" in problems[-1]
+    assert "use one of: Duplicate, Solution provided" in problems[-1]
 
 
-async def test_the_check_says_what_it_cannot_know(lab: ChannelHarness):
-    assert "people have to fill in caller_id" in (await lab.channel.check()).detail
-    lab.simulator.lacks = {"personalize"}
-    lab.use(close_recovered=True, options={})
-    health = await lab.channel.check()
-    assert (
-        health.detail == "incident can be read; whether records may be made, only making one shows"
-    )
+async def test_the_check_says_what_it_cannot_know(harness: ChannelHarness):
+    assert "mandatory in forms: caller_id" in (await harness.channel.check()).detail
+    harness.simulator.lacks = {"personalize"}
+    harness.use(close_recovered=True, options={})
+    health = await harness.channel.check()
+    assert health.detail == "incident is readable; write access is not tested"
     assert [problem.partition(":")[0] for problem in health.problems] == ["options.close_code"]
 
 
 @pytest.mark.parametrize(
-    ("project", "words"), [("Incident Table", "is no table"), ("nothing", "Invalid table nothing")]
+    ("project", "words"),
+    [("Incident Table", "is not a table"), ("nothing", "Invalid table nothing")],
 )
-async def test_the_check_names_a_table_that_is_none(lab: ChannelHarness, project, words):
-    lab.use(project=project)
-    [problem] = (await lab.channel.check()).problems
+async def test_the_check_names_a_table_that_is_none(harness: ChannelHarness, project, words):
+    harness.use(project=project)
+    [problem] = (await harness.channel.check()).problems
     assert words in problem

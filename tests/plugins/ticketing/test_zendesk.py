@@ -24,7 +24,7 @@ class TestZendesk(ChannelConformance):
 
 
 @pytest.fixture
-async def lab():
+async def harness():
     own = {
         "labels": ["soc"],
         "assignee": "j.doe@example.com",
@@ -33,13 +33,13 @@ async def lab():
         "fields": {"360": "data.provider", "due_at": "'2026-11-30'"},
         "options": {"requester": "soc@example.com"},
     }
-    async with TestZendesk().harness(**own) as lab:
-        yield lab
+    async with TestZendesk().harness(**own) as harness:
+        yield harness
 
 
-async def test_a_ticket_has_what_the_operator_set(lab: ChannelHarness):
-    receipt = await lab.bring(lab.alert())
-    [ticket] = lab.simulator.tickets.values()
+async def test_a_ticket_has_what_the_operator_set(harness: ChannelHarness):
+    receipt = await harness.bring(harness.alert())
+    [ticket] = harness.simulator.tickets.values()
     assert ticket["tags"] == ["tocsin", "soc"]
     assert (ticket["type"], ticket["priority"], ticket["group_id"]) == ("problem", "urgent", 12)
     assert ticket["assignee_email"] == "j.doe@example.com"
@@ -47,109 +47,111 @@ async def test_a_ticket_has_what_the_operator_set(lab: ChannelHarness):
     assert ticket["custom_fields"] == [{"id": 360, "value": "test"}]
     assert ticket["due_at"] == "2026-11-30"
     assert not ticket["comments"][0]["public"]
-    assert receipt.remote_url == f"{lab.simulator.url}/agent/tickets/{ticket['id']}"
+    assert receipt.remote_url == f"{harness.simulator.url}/agent/tickets/{ticket['id']}"
 
 
-async def test_a_token_of_oauth_needs_no_name(lab: ChannelHarness):
-    lab.use(username=None)
-    await lab.bring(lab.alert())
-    assert len(lab.objects) == 1
+async def test_a_token_of_oauth_needs_no_name(harness: ChannelHarness):
+    harness.use(username=None)
+    await harness.bring(harness.alert())
+    assert len(harness.objects) == 1
 
 
-async def test_a_change_that_changes_nothing_is_not_made(lab: ChannelHarness):
-    alert = lab.alert()
-    await lab.bring(alert)
-    await lab.bring(alert)
-    assert not [request for request in lab.simulator.requests if request.method == "PUT"]
+async def test_a_change_that_changes_nothing_is_not_made(harness: ChannelHarness):
+    alert = harness.alert()
+    await harness.bring(alert)
+    await harness.bring(alert)
+    assert not [request for request in harness.simulator.requests if request.method == "PUT"]
 
 
-async def test_a_closed_ticket_gets_a_follow_up(lab: ChannelHarness):
-    alert = lab.alert()
-    await lab.bring(alert)
-    [ticket] = lab.simulator.tickets.values()
+async def test_a_closed_ticket_gets_a_follow_up(harness: ChannelHarness):
+    alert = harness.alert()
+    await harness.bring(alert)
+    [ticket] = harness.simulator.tickets.values()
     ticket["status"] = "closed"
-    lab.clock.advance(hours=1)
-    await lab.bring(alert)
-    [_, second] = lab.simulator.tickets.values()
+    harness.clock.advance(hours=1)
+    await harness.bring(alert)
+    [_, second] = harness.simulator.tickets.values()
     assert second["via_followup_source_id"] == ticket["id"]
-    await lab.bring(alert)
-    assert len(lab.objects) == 2
+    await harness.bring(alert)
+    assert len(harness.objects) == 2
 
 
-async def test_what_was_deleted_within_the_hours_of_its_key_is_made_anew(lab: ChannelHarness):
-    alert = lab.alert()
-    await lab.bring(alert)
-    lab.simulator.remove(lab.objects[0].id)
-    receipt = await lab.bring(alert)
-    assert [object_.id for object_ in lab.objects] == [receipt.remote_id]
+async def test_what_was_deleted_within_the_hours_of_its_key_is_made_anew(harness: ChannelHarness):
+    alert = harness.alert()
+    await harness.bring(alert)
+    harness.simulator.remove(harness.objects[0].id)
+    receipt = await harness.bring(alert)
+    assert [object_.id for object_ in harness.objects] == [receipt.remote_id]
 
 
-async def test_what_was_made_before_its_key_was_forgotten_is_found(lab: ChannelHarness):
-    alert = lab.alert()
-    await lab.bring(alert, remember=False)
-    lab.clock.advance(hours=3)
-    await lab.bring(alert)
-    assert len(lab.objects) == 1
+async def test_what_was_made_before_its_key_was_forgotten_is_found(harness: ChannelHarness):
+    alert = harness.alert()
+    await harness.bring(alert, remember=False)
+    harness.clock.advance(hours=3)
+    await harness.bring(alert)
+    assert len(harness.objects) == 1
 
 
 async def test_other_settings_after_an_answer_that_was_lost_make_no_other_request_fail(
-    lab: ChannelHarness,
+    harness: ChannelHarness,
 ):
-    alert = lab.alert()
-    lab.simulator.fail(Fault.LOST, after=4)
+    alert = harness.alert()
+    harness.simulator.fail(Fault.LOST, after=4)
     with pytest.raises(TryLater):
-        await lab.attempt(alert)
-    assert len(lab.objects) == 1
-    lab.use(priorities={"High": "low"})
-    lab.clock.advance(minutes=1)
-    await lab.bring(alert)
-    assert len(lab.objects) == 1
+        await harness.attempt(alert)
+    assert len(harness.objects) == 1
+    harness.use(priorities={"High": "low"})
+    harness.clock.advance(minutes=1)
+    await harness.bring(alert)
+    assert len(harness.objects) == 1
 
 
-async def test_a_change_of_another_is_not_overwritten(lab: ChannelHarness):
-    await lab.bring(lab.failed(1))
-    told = lab.failed(2)
-    lab.simulator.meanwhile = 1
+async def test_a_change_of_another_is_not_overwritten(harness: ChannelHarness):
+    await harness.bring(harness.failed(1))
+    told = harness.failed(2)
+    harness.simulator.meanwhile = 1
     with pytest.raises(TryLater) as raised:
-        await lab.attempt(told)
+        await harness.attempt(told)
     assert raised.value.partly
-    await lab.bring(told)
-    assert len(lab.objects[0].notes) == 1
+    await harness.bring(told)
+    assert len(harness.objects[0].notes) == 1
 
 
 async def test_a_long_comment_of_wide_characters_is_shortened_and_keeps_its_event(
-    lab: ChannelHarness,
+    harness: ChannelHarness,
 ):
-    await lab.bring(lab.failed(1))
-    number = lab.objects[0].id
-    await lab.channel.tracker.comment(number, "😀\n" * 15_000 + "\n\n[Tocsin](x)\n\nevent evt_1")
-    assert lab.objects[0].notes[0].endswith("event evt_1")
-    assert "shortened" in lab.objects[0].notes[0]
+    await harness.bring(harness.failed(1))
+    number = harness.objects[0].id
+    await harness.channel.tracker.comment(
+        number, "😀\n" * 15_000 + "\n\n[Tocsin](x)\n\nevent evt_1"
+    )
+    assert harness.objects[0].notes[0].endswith("event evt_1")
+    assert "shortened" in harness.objects[0].notes[0]
 
 
-async def test_an_unknown_group_waits_for_the_operator(lab: ChannelHarness):
-    lab.use(project="security")
+async def test_an_unknown_group_waits_for_the_operator(harness: ChannelHarness):
+    harness.use(project="security")
     with pytest.raises(Misconfigured, match="no group security"):
-        await lab.attempt(lab.alert())
-    [problem] = (await lab.channel.check()).problems
-    assert problem == "project: there is no group security"
+        await harness.attempt(harness.alert())
+    [problem] = (await harness.channel.check()).problems
+    assert problem == "project: no group security"
 
 
-async def test_a_group_can_be_named_by_its_number(lab: ChannelHarness):
-    lab.use(project="12")
-    await lab.bring(lab.alert())
-    assert not (await lab.channel.check()).problems
+async def test_a_group_can_be_named_by_its_number(harness: ChannelHarness):
+    harness.use(project="12")
+    await harness.bring(harness.alert())
+    assert not (await harness.channel.check()).problems
 
 
-async def test_what_is_required_to_solve_is_named_where_tickets_are_closed(lab: ChannelHarness):
-    lab.use(fields={"999": "1"})
-    assert (await lab.channel.check()).problems == ("fields.999: there is no such field",)
-    lab.use(fields={}, close_recovered=True)
-    [problem] = (await lab.channel.check()).problems
-    assert problem == "the field Source is required to solve: give fields.360"
+async def test_what_is_required_to_solve_is_named_where_tickets_are_closed(harness: ChannelHarness):
+    harness.use(fields={"999": "1"})
+    assert (await harness.channel.check()).problems == ("fields.999: no such field",)
+    harness.use(fields={}, close_recovered=True)
+    [problem] = (await harness.channel.check()).problems
+    assert problem == "the field Source is required for solving: set fields.360"
 
 
-async def test_nothing_is_a_placeholder(lab: ChannelHarness):
-    await lab.bring(lab.alert(title="{{ticket.requester.email}} {% assign x = 1 %}"))
-    [ticket] = lab.simulator.tickets.values()
+async def test_nothing_is_a_placeholder(harness: ChannelHarness):
+    await harness.bring(harness.alert(title="{{ticket.requester.email}} {% assign x = 1 %}"))
+    [ticket] = harness.simulator.tickets.values()
     assert ticket["subject"] == "{ {ticket.requester.email}} { % assign x = 1 %}"

@@ -178,4 +178,6 @@ class ZendeskSimulator(ReceiverSimulator):
 
     @staticmethod
     def _shown(ticket: dict[str, Any]) -> dict[str, Any]:
-        return {name: it for name, it in ticket.items() if name not in ("comments", "made_at")}
+        return {
+            name: value for name, value in ticket.items() if name not in ("comments", "made_at")
+        }

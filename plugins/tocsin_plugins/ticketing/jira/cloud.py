@@ -1,4 +1,7 @@
-"""Jira Cloud: API version 3, with documents as texts."""
+"""Jira Cloud: API version 3, with documents as texts.
+
+https://developer.atlassian.com/cloud/jira/platform/rest/v3/intro/
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import orjson
 
 from tocsin import Json, Ticket
 from tocsin_plugins.ticketing.http_tracker import expect_objects
-from tocsin_plugins.ticketing.jira.options import CloudOptions
+from tocsin_plugins.ticketing.jira.options import JiraCloudOptions
 from tocsin_plugins.ticketing.jira.tracker import Jira
 from tocsin_plugins.ticketing.markup import (
     literal_document,
@@ -21,57 +24,58 @@ from tocsin_plugins.ticketing.markup import (
 )
 
 LONGEST = 32_767
-"""Characters of a text field; whether those of its JSON count is not documented, so they do."""
+"""Limit of a text field in characters; the documentation is unclear about its JSON, so it counts.
+"""
 _SCOPED = "api.atlassian.com"
 
 
 class JiraCloud(Jira):
     """Issues of Jira Cloud."""
 
-    Options = CloudOptions
+    Options = JiraCloudOptions
     api = "/rest/api/3"
-    options: CloudOptions
+    options: JiraCloudOptions
 
     def authorization(self) -> Mapping[str, str]:
-        """Return the address of the account and its API token."""
+        """Return the account's address and its API token."""
         secret = f"{self.settings.username or ''}:{self.settings.secret.get_secret_value()}"
         return {"Authorization": f"Basic {b64encode(secret.encode()).decode()}"}
 
     async def search(self, jql: str, fields: str) -> list[dict[str, Any]]:
-        """Return the first issues that a query finds."""
+        """Return the first issues that match a query."""
         query = {"jql": jql, "fields": fields, "maxResults": 10}
         return expect_objects(await self.ask("GET", "/search/jql", query=query), "issues")
 
-    def rich(self, markdown: str) -> Json:
+    def comment_body(self, markdown: str) -> Json:
         """Return a document."""
         return parse_document(
             shorten_markdown(markdown, lambda it: len(orjson.dumps(parse_document(it))) <= LONGEST)
         )
 
-    def said(self, body: Json) -> str:
+    def comment_text(self, body: Json) -> str:
         """Return the text of a document."""
         return node_text(body)
 
     def user(self, name: str) -> dict[str, str]:
-        """Return an account by its id; names are no longer taken."""
+        """Return an account by id; names are no longer supported."""
         return {"accountId": name}
 
     def search_query(self, name: str) -> dict[str, str]:
-        """Return an account by its id."""
+        """Return an account by id."""
         return {"accountId": name}
 
-    def cloud_problems(self) -> Iterator[str]:
-        """Yield what is wrong with the settings."""
+    def settings_problems(self) -> Iterator[str]:
+        """Yield problems of the settings."""
         if not self.settings.username:
-            yield "username: give the e-mail address of the account that the API token is of"
+            yield "username: set the email address of the account that owns the API token"
         if urlsplit(self.settings.url).hostname == _SCOPED and self.options.site is None:
-            yield "options.site: say where people open issues, such as https://acme.atlassian.net"
+            yield "options.site: set the URL of the site, such as https://acme.atlassian.net"
         for name in self.options.paragraph_fields:
             if name not in self.settings.fields:
-                yield f"options.paragraph_fields: {name} is none of `fields`"
+                yield f"options.paragraph_fields: {name} is not in `fields`"
 
     def fields(self, ticket: Ticket) -> dict[str, Json]:
-        """Return the operator's fields, those that hold paragraphs as documents."""
+        """Return the operator's fields; paragraph fields as documents."""
         paragraphs = self.options.paragraph_fields
         return {
             name: literal_document(value)

@@ -1,4 +1,7 @@
-"""Jira Data Center: API version 2, with wiki markup as texts."""
+"""Jira Data Center: API version 2, with wiki markup as texts.
+
+https://developer.atlassian.com/server/jira/platform/rest/
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from tocsin_plugins.ticketing.jira.tracker import Jira
 from tocsin_plugins.ticketing.markup import parse_document, render_wiki, shorten_markdown
 
 LONGEST = 32_767
-"""Characters of a text field, unless an administrator has set another limit."""
+"""Limit of a text field in characters, unless an administrator changed it."""
 
 
 class JiraDataCenter(Jira):
@@ -26,11 +29,11 @@ class JiraDataCenter(Jira):
         return {"Authorization": f"Bearer {self.settings.secret.get_secret_value()}"}
 
     async def search(self, jql: str, fields: str) -> list[dict[str, Any]]:
-        """Return the first issues that a query finds."""
+        """Return the first issues that match a query."""
         query = {"jql": jql, "fields": fields, "maxResults": 10}
         return expect_objects(await self.ask("GET", "/search", query=query), "issues")
 
-    def rich(self, markdown: str) -> Json:
+    def comment_body(self, markdown: str) -> Json:
         """Return wiki markup."""
         return render_wiki(
             parse_document(
@@ -40,14 +43,14 @@ class JiraDataCenter(Jira):
             )
         )
 
-    def said(self, body: Json) -> str:
-        """Return a text as it was before it became markup, as far as words go."""
+    def comment_text(self, body: Json) -> str:
+        """Return the text before its conversion to markup, as far as words are concerned."""
         return unescape(str(body))
 
     def user(self, name: str) -> dict[str, str]:
-        """Return a user by the name."""
+        """Return a user by name."""
         return {"name": name}
 
     def search_query(self, name: str) -> dict[str, str]:
-        """Return a user by the name."""
+        """Return a user by name."""
         return {"username": name}

@@ -20,7 +20,7 @@ USUAL_PRIORITIES: Mapping[Severity, str] = {
     Severity.HIGH: "High",
     Severity.CRITICAL: "Highest",
 }
-"""What the contract calls our severities, where the operator does not."""
+"""Default names of priorities, as in the contract."""
 
 PERMISSIONS = (
     "BROWSE_PROJECTS",
@@ -35,30 +35,32 @@ _RESERVED = ("project", "issuetype", "labels")
 
 
 async def find_problems(jira: Jira) -> Health:
-    """Return who asks, and all that keeps issues from being made; raises `CredentialsRefused`."""
+    """Return the account's name, and all problems with creating issues; raises
+    `CredentialsRefused`.
+    """
     problems = [*_settings(jira)]
     try:
         me = expect_object(await jira.ask("GET", "/myself"))
     except CredentialsRefused as refused:
         if not problems:
             raise
-        return Health(detail="Jira was asked nothing else", problems=(*problems, str(refused)))
+        return Health(detail="no further checks", problems=(*problems, str(refused)))
     kind = jira.settings.issue_type or USUAL_TYPE
     problems += [problem async for problem in _problems(jira, kind)]
     name = me.get("displayName") or me.get("name")
     return Health(
-        detail=f"{name} may make {kind} in {jira.settings.project}", problems=tuple(problems)
+        detail=f"{name} can create {kind} in {jira.settings.project}", problems=tuple(problems)
     )
 
 
 def _settings(jira: Jira) -> Iterator[str]:
     for label in jira.settings.labels:
         if any(map(str.isspace, label)):
-            yield f"labels: {label!r} has a space, which labels of Jira have not"
+            yield f"labels: {label!r} contains a space, which Jira labels cannot"
     for name in _RESERVED:
         if name in jira.settings.fields:
-            yield f"fields.{name}: it has no effect; set `project`, `issue_type` and `labels`"
-    yield from jira.cloud_problems()
+            yield f"fields.{name}: no effect; set `project`, `issue_type` and `labels`"
+    yield from jira.settings_problems()
 
 
 async def _problems(jira: Jira, kind: str) -> AsyncIterator[str]:
@@ -69,15 +71,15 @@ async def _problems(jira: Jira, kind: str) -> AsyncIterator[str]:
         if not refused.is_missing:
             raise
         needed = ", ".join(_permissions(jira))
-        yield f"project: there is no {project}, or the account does not see it; it needs {needed}"
+        yield f"project: {project} does not exist, or the account cannot see it; it needs {needed}"
         return
     for permission in missing:
-        yield f"the account has not the permission {permission} in {project}"
+        yield f"the account lacks the permission {permission} in {project}"
     if "CREATE_ISSUES" not in missing:
         async for problem in _issue_type_problems(jira, kind):
             yield problem
     if jira.settings.assignee and not await _may_be_assigned(jira, jira.settings.assignee):
-        yield f"assignee: {jira.settings.assignee} cannot be given issues of {project}"
+        yield f"assignee: {jira.settings.assignee} cannot be assigned issues in {project}"
 
 
 async def _missing_permissions(jira: Jira) -> list[str]:
@@ -86,11 +88,15 @@ async def _missing_permissions(jira: Jira) -> list[str]:
     given = (
         expect_object(await jira.ask("GET", "/mypermissions", query=query)).get("permissions") or {}
     )
-    return [it for it in wanted if not (given.get(it) or {}).get("havePermission")]
+    return [
+        permission
+        for permission in wanted
+        if not (given.get(permission) or {}).get("havePermission")
+    ]
 
 
 def _permissions(jira: Jira) -> list[str]:
-    """Return the permissions that the settings make necessary."""
+    """Return the permissions that the settings require."""
     assigning = ["ASSIGN_ISSUES"] if jira.settings.assignee else []
     resolving = ["RESOLVE_ISSUES"] if jira.options.resolution else []
     return [*PERMISSIONS, *assigning, *resolving]
@@ -99,14 +105,14 @@ def _permissions(jira: Jira) -> list[str]:
 async def _issue_type_problems(jira: Jira, kind: str) -> AsyncIterator[str]:
     path = f"/issue/createmeta/{quote(jira.settings.project, safe='')}/issuetypes"
     types = [page async for page in jira.pages(path, "issueTypes", "values")]
-    found = next((type_ for type_ in types if type_.get("name") == kind), None)
+    found = next((issue_type for issue_type in types if issue_type.get("name") == kind), None)
     if found is None:
-        known = ", ".join(str(type_.get("name")) for type_ in types)
+        known = ", ".join(str(issue_type.get("name")) for issue_type in types)
         yield f"issue_type: {jira.settings.project} has no {kind}; it has {known}"
         return
     path = f"{path}/{quote(str(found.get('id')), safe='')}"
     listed = [page async for page in jira.pages(path, "fields", "values")]
-    screen = {str(it.get("fieldId") or it.get("key")): it for it in listed}
+    screen = {str(field.get("fieldId") or field.get("key")): field for field in listed}
     for problem in (
         *_absent_fields(jira, screen),
         *_required_fields(jira, screen),
@@ -116,12 +122,12 @@ async def _issue_type_problems(jira: Jira, kind: str) -> AsyncIterator[str]:
 
 
 def _absent_fields(jira: Jira, screen: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what cannot be set, since it is not on the screen that makes issues."""
+    """Yield fields that cannot be set, because they are not on the create screen."""
     for name in _is_set_by_tocsin(jira):
         if name in screen:
             continue
         hint = ", or set options.set_priority = false" if name == "priority" else ""
-        yield f"the field {name} is not on the screen that makes issues: put it there{hint}"
+        yield f"the field {name} is not on the create screen: add it{hint}"
 
 
 def _required_fields(jira: Jira, screen: Mapping[str, Any]) -> Iterator[str]:
@@ -138,7 +144,7 @@ def _priorities(jira: Jira, screen: Mapping[str, Any]) -> Iterator[str]:
     for severity, name in {**USUAL_PRIORITIES, **jira.settings.priorities}.items():
         if name and name not in allowed:
             yield (
-                f"priorities.{severity}: there is no priority {name}; give one of "
+                f"priorities.{severity}: unknown priority {name}; use one of "
                 f"{', '.join(sorted(allowed))}"
             )
 
@@ -146,7 +152,7 @@ def _priorities(jira: Jira, screen: Mapping[str, Any]) -> Iterator[str]:
 def _is_set_by_tocsin(jira: Jira) -> list[str]:
     priority = ["priority"] if jira.options.set_priority else []
     assignee = ["assignee"] if jira.settings.assignee else []
-    own = [field_ for field_ in jira.settings.fields if field_ not in _RESERVED]
+    own = [name for name in jira.settings.fields if name not in _RESERVED]
     return list(dict.fromkeys([*_OURS, *priority, *assignee, *own]))
 
 

@@ -8,33 +8,33 @@ from tocsin import ServerUrl, Tracker
 
 
 class JiraOptions(Tracker.Options):
-    """What only Jira can be told."""
+    """Options of Jira."""
 
     set_priority: bool = Field(
-        default=True, description="Set the priority; not where the project has none."
+        default=True, description="Set the priority. Disable it for projects without priorities."
     )
     close_transition: str | None = Field(
         default=None,
-        description="The transition that closes an issue, by its name; by default the first "
-        "that leads to a status of the category Done.",
+        description="Name of the transition that closes an issue; by default, the first "
+        "one to a status in the category Done.",
     )
     resolution: str | None = Field(
-        default=None, description="The resolution that is set on closing, by its name."
+        default=None, description="Name of the resolution of closed issues."
     )
     internal_comments: bool = Field(
-        default=False, description="Jira Service Management: keep the comments from customers."
+        default=False, description="Jira Service Management: hide comments from customers."
     )
 
 
-class CloudOptions(JiraOptions):
-    """What only Jira Cloud can be told."""
+class JiraCloudOptions(JiraOptions):
+    """Options of Jira Cloud."""
 
     site: ServerUrl | None = Field(
         default=None,
-        description="Where people open issues, such as https://acme.atlassian.net, where the "
-        "url is that of a token with scopes.",
+        description="URL of the site, such as https://acme.atlassian.net; required if the "
+        "token has scopes.",
     )
     paragraph_fields: tuple[str, ...] = Field(
         default=(),
-        description="Those of `fields` that hold paragraphs: Jira takes no plain text there.",
+        description="Paragraph fields among `fields`, which do not accept plain text.",
     )

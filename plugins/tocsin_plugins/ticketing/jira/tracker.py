@@ -1,4 +1,8 @@
-"""Shared base of Jira Cloud and Jira Data Center."""
+"""Shared base of Jira Cloud and Jira Data Center.
+
+The key of an issue is a label. An entity property would be less visible, but a search finds it only
+if an app declares an index for it.
+"""
 
 from __future__ import annotations
 
@@ -21,38 +25,6 @@ from tocsin_plugins.ticketing.jira.transitions import build_transition
 from tocsin_plugins.ticketing.markup import replace_unprintable
 
 _SHOWN = 1_000
-
-
-def explain_refusal(refused: Refused) -> Refused:
-    """Return the same refusal, with Jira's reasons in place of the beginning of its answer."""
-    reasons = "; ".join(_refusal_reasons(refused.response))[:_SHOWN]
-    if not reasons:
-        return refused
-    words = f"{str(refused).partition(': ')[0]}: {reasons}"
-    return Refused(words, status=refused.status, response=refused.response)
-
-
-def issue_key(issue: dict[str, Any]) -> str:
-    """Return what an issue is called, such as SEC-7."""
-    key = issue.get("key")
-    if isinstance(key, str) and key:
-        return key
-    raise Broken("Jira answered an issue without its key")
-
-
-def _refusal_reasons(body: bytes) -> Iterator[str]:
-    try:
-        said = parse_json(body)
-    except ValueError:
-        return
-    match said:
-        case {"errorMessages": [*messages]}:
-            yield from map(str, messages)
-    match said:
-        case {"errors": {**errors}}:
-            yield from (f"{name}: {reason}" for name, reason in errors.items())
-
-
 _PAGE = 100
 _MOST_PAGES = 100
 _DONE = "done"
@@ -69,49 +41,49 @@ class Jira(HttpTracker):
     """The path of the API's version."""
     options: JiraOptions
 
-    # what differs
+    # implemented by subclasses
 
     @abstractmethod
     async def search(self, jql: str, fields: str) -> list[dict[str, Any]]:
-        """Return some of the issues that a query finds, the first ones."""
+        """Return the first issues that match a query."""
 
     @abstractmethod
-    def rich(self, markdown: str) -> Json:
-        """Return a comment's body."""
+    def comment_body(self, markdown: str) -> Json:
+        """Return the body of a comment."""
 
     @abstractmethod
-    def said(self, body: Json) -> str:
+    def comment_text(self, body: Json) -> str:
         """Return the text of a comment's body."""
 
     @abstractmethod
     def user(self, name: str) -> dict[str, str]:
-        """Return how a field names a user."""
+        """Return the value of a user field."""
 
     @abstractmethod
     def search_query(self, name: str) -> dict[str, str]:
-        """Return how a search names a user."""
+        """Return the search parameters of a user."""
 
-    def cloud_problems(self) -> Iterator[str]:
-        """Yield what is wrong with settings that only this kind has."""
+    def settings_problems(self) -> Iterator[str]:
+        """Yield problems of settings that only the subclass has."""
         yield from ()
 
-    # what is shared
+    # shared
 
     async def answer(self, method: str, path: str, **options: Any) -> ApiResponse:
-        """Return what Jira answers; raises what every tracker does, with Jira's own reasons."""
+        """Return Jira's response; errors include Jira's reasons."""
         return await super().answer(method, f"{self.api}{path}", **options)
 
-    def _explained(self, refused: Refused) -> Exception:
-        return super()._explained(explain_refusal(refused))
+    def _to_error(self, refused: Refused) -> Exception:
+        return super()._to_error(explain_refusal(refused))
 
     async def check(self) -> Health:
-        """Return what is missing: project, type, fields, permissions."""
+        """Return problems of the project, the issue type, fields and permissions."""
         return await find_problems(self)
 
     async def find(self, key: str) -> str | None:
-        """Return the issue that has the key's label, wherever it was moved to.
+        """Return the issue with the key's label, even if it was moved.
 
-        Nothing found is what Jira answers to nobody as well: so it is asked who we are.
+        Anonymous searches also find nothing, so an empty result is followed by a sign-in check.
         """
         label = hash_key(key)
         query = f'labels = "{label}" ORDER BY created ASC'
@@ -122,7 +94,7 @@ class Jira(HttpTracker):
         return None
 
     async def create(self, ticket: Ticket) -> str:
-        """Make an issue."""
+        """Create an issue."""
         given: dict[str, Json] = dict(ticket.body["fields"])
         own = given.get("labels")
         labels = [hash_key(ticket.key), *(own if isinstance(own, list) else ())]
@@ -140,23 +112,23 @@ class Jira(HttpTracker):
         return issue_key(expect_object(made))
 
     async def comments(self, identifier: str) -> Sequence[str]:
-        """Return the comments, page by page."""
+        """Return the comments of all pages."""
         path = f"{self._issue(identifier)}/comment"
-        return [self.said(page.get("body")) async for page in self.pages(path, "comments")]
+        return [self.comment_text(page.get("body")) async for page in self.pages(path, "comments")]
 
     async def comment(self, identifier: str, text: str) -> None:
         """Comment on an issue."""
-        body: dict[str, Json] = {"body": self.rich(str(replace_unprintable(text)))}
+        body: dict[str, Json] = {"body": self.comment_body(str(replace_unprintable(text)))}
         if self.options.internal_comments:
             body["properties"] = [{"key": "sd.public.comment", "value": {"internal": True}}]
         await self.ask("POST", f"{self._issue(identifier)}/comment", json=body)
 
     async def update(self, identifier: str, ticket: Ticket) -> None:
-        """Set what differs of priority and the operator's fields, while the issue is open."""
+        """Update the priority and the operator's fields of an open issue."""
         wanted = {**self._priority(ticket), **self.fields(ticket)}
         if not wanted:
             return
-        now = await self._fields_of(identifier, "status,priority")
+        now = await self._current_fields(identifier, "status,priority")
         if (now.get("priority") or {}).get("name") == ticket.priority:
             wanted.pop("priority", None)
         if wanted and _is_open(now):
@@ -164,19 +136,19 @@ class Jira(HttpTracker):
             await self.ask("PUT", self._issue(identifier), json=changed)
 
     async def is_open(self, identifier: str) -> bool | None:
-        """Return whether an issue is in a status of another category than Done."""
+        """Return whether an issue's status is in a category other than Done."""
         try:
-            return _is_open(await self._fields_of(identifier, "status"))
+            return _is_open(await self._current_fields(identifier, "status"))
         except Refused as refused:
             if not refused.is_missing:
                 raise
-        await self.ask("GET", "/myself")  # whoever is not signed in sees no issue either
+        await self.ask("GET", "/myself")  # anonymous clients get 404 as well
         return None
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Comment why, unless that is there, and take the transition that closes an issue.
+        """Comment with the reason, and apply the transition that closes an issue.
 
-        Where a person closes it at the same time, theirs counts.
+        If a person closes it at the same time, their change stands.
         """
         path = f"{self._issue(identifier)}/transitions"
         known = await self.ask("GET", path, query={"expand": "transitions.fields"})
@@ -200,14 +172,14 @@ class Jira(HttpTracker):
         return dict(ticket.fields)
 
     async def pages(self, path: str, *names: str) -> AsyncIterator[dict[str, Any]]:
-        """Yield the objects of all pages; which of the names they stand below differs."""
+        """Yield the objects of all pages; responses use one of several member names."""
         start = 0
         for _ in range(_MOST_PAGES):
             query = {"startAt": start, "maxResults": _PAGE}
             page = expect_object(await self.ask("GET", path, query=query))
             found = expect_objects(page, next((name for name in names if name in page), names[0]))
-            for it in found:
-                yield it
+            for item in found:
+                yield item
             start += len(found)
             if not found or page.get("isLast", start >= (page.get("total") or 0)):
                 return
@@ -216,7 +188,7 @@ class Jira(HttpTracker):
         wanted = self.options.set_priority and ticket.priority
         return {"priority": {"name": ticket.priority}} if wanted else {}
 
-    async def _fields_of(self, identifier: str, names: str) -> dict[str, Any]:
+    async def _current_fields(self, identifier: str, names: str) -> dict[str, Any]:
         issue = expect_object(
             await self.ask("GET", self._issue(identifier), query={"fields": names})
         )
@@ -225,6 +197,36 @@ class Jira(HttpTracker):
     @staticmethod
     def _issue(identifier: str) -> str:
         return f"/issue/{quote(identifier, safe='')}"
+
+
+def explain_refusal(refused: Refused) -> Refused:
+    """Return the refusal with Jira's reasons in place of the start of the response."""
+    reasons = "; ".join(_refusal_reasons(refused.response))[:_SHOWN]
+    if not reasons:
+        return refused
+    words = f"{str(refused).partition(': ')[0]}: {reasons}"
+    return Refused(words, status=refused.status, response=refused.response)
+
+
+def issue_key(issue: dict[str, Any]) -> str:
+    """Return the key of an issue, such as SEC-7."""
+    key = issue.get("key")
+    if isinstance(key, str) and key:
+        return key
+    raise Broken("Jira's response lacks the issue key")
+
+
+def _refusal_reasons(body: bytes) -> Iterator[str]:
+    try:
+        said = parse_json(body)
+    except ValueError:
+        return
+    match said:
+        case {"errorMessages": [*messages]}:
+            yield from map(str, messages)
+    match said:
+        case {"errors": {**errors}}:
+            yield from (f"{name}: {reason}" for name, reason in errors.items())
 
 
 def _is_open(fields: dict[str, Any]) -> bool:

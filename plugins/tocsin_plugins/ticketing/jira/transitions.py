@@ -12,9 +12,9 @@ from tocsin_plugins.ticketing.jira.options import JiraOptions
 def build_transition(
     transitions: Sequence[Mapping[str, Any]], wishes: JiraOptions, issue: str
 ) -> dict[str, Json]:
-    """Return the body of the transition that closes an issue.
+    """Return the request body of the transition that closes an issue.
 
-    Raises `Misconfigured` where there is none, or where it wants fields that it is not given.
+    Raises `Misconfigured` if there is none, or if it requires fields without a value.
     """
     chosen = next(
         (
@@ -25,15 +25,15 @@ def build_transition(
         None,
     )
     if chosen is None:
-        wanted = wishes.close_transition or "to a status of the category Done"
+        wanted = wishes.close_transition or "to a status in the category Done"
         known = ", ".join(str(transition.get("name")) for transition in transitions) or "none"
-        raise Misconfigured(f"{issue} has no transition {wanted} now; it has: {known}")
+        raise Misconfigured(f"{issue} has no transition {wanted}; available: {known}")
     given = {"resolution": {"name": wishes.resolution}} if wishes.resolution else {}
     if missing := _missing_fields(chosen, given):
         names = ", ".join(missing)
         raise Misconfigured(
-            f"closing {issue} by the transition {chosen.get('name')} needs {names}: take them off "
-            "its screen, or name another transition in options.close_transition"
+            f"closing {issue} by the transition {chosen.get('name')} requires {names}: remove them "
+            "from its screen, or name another transition in options.close_transition"
         )
     fields: dict[str, Json] = {"fields": given} if given else {}
     return {"transition": {"id": str(chosen.get("id"))}, **fields}
@@ -49,7 +49,7 @@ def _closes_issue(transition: Mapping[str, Any], name: str | None) -> bool:
 
 
 def _missing_fields(transition: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
-    """Return the fields that its screen requires and nobody fills in."""
+    """Return the required fields of its screen that have no value."""
     fields = transition.get("fields") or {}
     return [
         f"{field.get('name', name)} ({name})"

@@ -1,4 +1,9 @@
-"""Markdown as an Atlassian document (ADF)."""
+"""Markdown as an Atlassian document (ADF): a tree of nodes, as JSON.
+
+Allowed nesting, and the rule against empty texts, follow
+https://developer.atlassian.com/cloud/jira/platform/apis/document/structure/. Mentions, cards and
+macros are never created.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +22,20 @@ _MARKS = {"strong": "strong", "em": "em", "s": "strike"}
 
 
 def parse_document(markdown: str) -> Node:
-    """Return the document that says the same."""
+    """Return the document of a Markdown text."""
     tree = SyntaxTreeNode(_parser().parse(markdown))
     return {"type": "doc", "version": 1, "content": list(_blocks(tree.children))}
 
 
 def literal_document(text: str) -> Node:
-    """Return the document of a text in which nothing is Markdown, a paragraph for each line."""
+    """Return the document of a text without Markdown, with a paragraph for each line."""
     lines = filter(str.strip, text.splitlines())
     content = [_paragraph(list(_text(line, ()))) for line in lines]
     return {"type": "doc", "version": 1, "content": content}
 
 
 def node_text(node: Any) -> str:
-    """Return all that a document, or a part of one, says, a line for each block."""
+    """Return the text of a document or a node, with a line for each block."""
     match node:
         case {"type": "text", "text": str(text)}:
             return text
@@ -89,14 +94,14 @@ def _ordered(node: SyntaxTreeNode) -> Node:
 
 
 def _item(node: SyntaxTreeNode) -> Node:
-    """Return an item, which begins with a paragraph, as older schemas want it."""
+    """Return a list item, which starts with a paragraph, as older schemas require."""
     content = _simple(_blocks(node.children))
     first = [] if content and content[0]["type"] == "paragraph" else [_paragraph([])]
     return {"type": "listItem", "content": [*first, *content]}
 
 
 def _simple(blocks: Iterable[Node]) -> list[Node]:
-    """Return blocks as lists and quotes may have them: what they may not have becomes text."""
+    """Return blocks as allowed in lists and quotes; other blocks become text."""
     return [
         block if block["type"] in _IN_LISTS else _paragraph(list(_text(node_text(block), ())))
         for block in blocks
@@ -121,7 +126,7 @@ def _paragraph(content: Sequence[Node]) -> Node:
 
 
 def _inline(node: SyntaxTreeNode) -> list[Node]:
-    """Return what a block says; neighbours that are marked alike are one text."""
+    """Return the inline nodes of a block; adjacent texts with equal marks are merged."""
     found = [
         phrase for child in node.children for phrase in _phrases(child.children or [child], ())
     ]

@@ -1,23 +1,30 @@
-"""Atlassian documents as plain text."""
+"""Plain text from Markdown and Atlassian documents."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tocsin_plugins.ticketing.markup.document import node_text
+from tocsin import defang
+from tocsin_plugins.ticketing.markup.document import node_text, parse_document
+from tocsin_plugins.ticketing.markup.limits import replace_unprintable
 
 Node = Mapping[str, Any]
 _INDENT = "  "
 
 
+def render_comment(markdown: str) -> str:
+    """Return Markdown as plain text, with defanged addresses in code."""
+    return str(replace_unprintable(render_plain(_defang_code(parse_document(markdown)))))
+
+
 def render_plain(document: Node) -> str:
-    """Return the text that says the same as a document; links stand behind their words."""
+    """Return the plain text of a document; links follow their labels."""
     return "\n\n".join(filter(None, map(_block, _content(document))))
 
 
 def _block(node: Node) -> str:
-    """Return a block; what is none of the others is a paragraph."""
+    """Return the text of a block; unknown blocks count as paragraphs."""
     match node["type"]:
         case "heading":
             line = _inline(node)
@@ -62,3 +69,12 @@ def _phrase(node: Node) -> str:
 
 def _content(node: Node) -> list[Node]:
     return node.get("content") or []
+
+
+def _defang_code(node: Node) -> dict[str, Any]:
+    match node:
+        case {"type": "text", "text": str(text), "marks": [{"type": "code"}]} if "://" in text:
+            return {**node, "text": defang(text)}
+        case {"content": [*content]}:
+            return {**node, "content": [_defang_code(child) for child in content]}
+    return dict(node)

@@ -1,4 +1,9 @@
-"""Atlassian documents as Jira wiki markup."""
+"""Atlassian documents as Jira wiki markup, for Jira Data Center.
+
+https://jira.atlassian.com/secure/WikiRendererHelpAction.jspa?section=all. Characters with a meaning
+in markup become entities, which the renderer leaves alone; it does not support a backslash
+everywhere.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +17,10 @@ Node = Mapping[str, Any]
 
 ENTITIES: Mapping[str, str] = MappingProxyType(
     {"&": "&amp;", "#": "&#35;"}
-    | {it: f"&#{ord(it)};" for it in "\\{}[]()|*_-+^~!?@:<>"}
-    | {f"{it}.": f"{it}&#46;" for it in ("bq", *(f"h{level}" for level in range(1, 7)))}
+    | {character: f"&#{ord(character)};" for character in "\\{}[]()|*_-+^~!?@:<>"}
+    | {f"{start}.": f"{start}&#46;" for start in ("bq", *(f"h{level}" for level in range(1, 7)))}
 )
-"""What stands for what could mean something, in the order in which it is replaced."""
+"""Replacements of characters with a meaning in markup, in the order of replacement."""
 
 _BREAK = " \\\\ "
 _MARKERS = {"strong": "*", "em": "_", "strike": "-"}
@@ -25,12 +30,12 @@ _SPLIT = "{\u200bnoformat"
 
 
 def render_wiki(document: Node) -> str:
-    """Return the markup that says the same as a document."""
+    """Return the wiki markup of a document."""
     return "\n\n".join(filter(None, map(_block, _content(document))))
 
 
 def escape_wiki(text: str) -> str:
-    """Return a text so that it stands in wiki markup as it is: no link, no mention, no macro."""
+    """Return a text as literal wiki markup: no links, mentions or macros."""
     for mark, entity in ENTITIES.items():
         text = text.replace(mark, entity)
     return text
@@ -48,7 +53,7 @@ def _block(node: Node) -> str:
             inside = "\n\n".join(map(_block, content))
             text = f"{{quote}}\n{inside}\n{{quote}}"
         case "codeBlock":
-            code = "".join(it["text"] for it in content).replace("{noformat", _SPLIT)
+            code = "".join(child["text"] for child in content).replace("{noformat", _SPLIT)
             text = f"{_FENCE}\n{code}\n{_FENCE}"
         case "table":
             text = "\n".join(map(_row, content))
@@ -60,26 +65,26 @@ def _block(node: Node) -> str:
 
 
 def _items(node: Node, bullets: str) -> Iterator[str]:
-    """Return the lines of a list, which is inside of those whose bullets are given."""
+    """Return the lines of a list inside of other lists, whose bullets are given."""
     bullets += "*" if node["type"] == "bulletList" else "#"
     for item in _content(node):
         lines: list[str] = []
         inside: list[Node] = []
-        for it in _content(item):
-            if it["type"] == "paragraph":
-                lines.append(_line(it))
+        for block in _content(item):
+            if block["type"] == "paragraph":
+                lines.append(_line(block))
             else:
-                inside.append(it)
+                inside.append(block)
         yield f"{bullets} {_BREAK.join(filter(None, lines))}"
-        for it in inside:
-            if it["type"] == "codeBlock":
-                yield _block(it)
+        for block in inside:
+            if block["type"] == "codeBlock":
+                yield _block(block)
             else:
-                yield from _items(it, bullets)
+                yield from _items(block, bullets)
 
 
 def _row(row: Node) -> str:
-    cells = [(it["type"], _line(it["content"][0]) or " ") for it in _content(row)]
+    cells = [(cell["type"], _line(cell["content"][0]) or " ") for cell in _content(row)]
     bars = ["||" if kind == "tableHeader" else "|" for kind, _ in cells]
     return "".join(f"{bar}{text}" for bar, (_, text) in zip(bars, cells, strict=True)) + bars[-1]
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tocsin import Json, Ticket
-from tocsin_plugins.ticketing.markup.comments import render_comment
+from tocsin_plugins.ticketing.markup import render_comment
 
 RESERVED = frozenset(
     {"queue", "subject", "content", "contenttype", "priority", "status", "owner", "requestor"}
     | {"customfields", "attachments"}
 )
-"""What Tocsin sets by itself."""
-# Every other of the operator's is a custom field
+"""Fields that Tocsin sets itself."""
+# All other fields are custom fields
 _OWN = frozenset({"AdminCc", "Cc", "Due", "FinalPriority", "RefersTo", "SLA", "Starts"})
+_TITLE = 150  # of the 255 characters of a transaction's subject
+FIELD_NAME = r"^[^{}'\"\\]+$"
+"""Names of custom fields that are valid in a query."""
 
 
 def own_fields(ticket: Ticket) -> dict[str, Json]:
-    """Return the fields of the ticket itself; a priority is a number, or the name of one."""
-    own = {name: it for name, it in ticket.fields.items() if name in _OWN}
+    """Return the ticket's own fields; a priority is a number or a name."""
+    own = {name: value for name, value in ticket.fields.items() if name in _OWN}
     priority = ticket.priority
     if priority is None:
         return own
@@ -26,42 +29,35 @@ def own_fields(ticket: Ticket) -> dict[str, Json]:
 
 
 def custom_fields(fields: Mapping[str, Json]) -> dict[str, Json]:
-    """Return those of the operator's fields that are custom ones."""
-    return {name: it for name, it in fields.items() if name not in _OWN}
+    """Return the custom fields among the operator's fields."""
+    return {name: value for name, value in fields.items() if name not in _OWN}
 
 
 def changed_fields(changes: Mapping[str, Json], ticket: Mapping[str, Json]) -> dict[str, Json]:
-    """Return those of some changes that a ticket does not have already."""
-    wanted = {name: it for name, it in changes.items() if str(ticket.get(name)) != str(it)}
+    """Return the changes that differ from a ticket's current values."""
+    wanted = {name: value for name, value in changes.items() if str(ticket.get(name)) != str(value)}
     match wanted, ticket:
         case {"CustomFields": {**given}}, {"CustomFields": [*shown]}:
-            now = {it["name"]: it["values"] for it in shown if isinstance(it, dict)}
-            if all(now.get(name) == _values(it) for name, it in given.items()):
+            now = {field["name"]: field["values"] for field in shown if isinstance(field, dict)}
+            if all(now.get(name) == _values(value) for name, value in given.items()):
                 del wanted["CustomFields"]
     return wanted
 
 
 def _values(given: Json) -> list[str]:
-    return [str(it) for it in (given if isinstance(given, list) else [given])]
-
-
-_TITLE = 150  # characters of the 255 that a transaction remembers of a subject
+    return [str(item) for item in (given if isinstance(given, list) else [given])]
 
 
 def build_comment(markdown: str) -> dict[str, Json]:
-    """Return a comment; its subject is the first line of the text, with the last.
+    """Return a comment; its subject is the first line of the text and the last one.
 
-    The last one names the event, and a history shows subjects but no texts.
+    The last line names the event, and RT's history shows subjects but no texts.
     """
     content = render_comment(markdown)
     lines = [line for line in content.splitlines() if line] or ["Tocsin"]
     named = f" ({lines[-1]})" if len(lines) > 1 else ""
     subject = f"{lines[0][:_TITLE]}{named}"
     return {"Subject": subject, "Content": content, "ContentType": "text/plain"}
-
-
-FIELD_NAME = r"^[^{}'\"\\]+$"
-"""The names of custom fields that can stand in a query."""
 
 
 def tickets_query(mark: str, field: str | None) -> str:
@@ -72,6 +68,6 @@ def tickets_query(mark: str, field: str | None) -> str:
 
 
 def quote_value(text: str) -> str:
-    """Return a text as it stands in TicketSQL: a backslash takes away what follows its meaning."""
+    """Return a quoted TicketSQL text, escaped with backslashes."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

@@ -15,43 +15,43 @@ from tocsin_plugins.ticketing.http_tracker import (
 )
 
 API = "/REST/2.0"
-_MANDATORY = "(?#Mandatory)"  # how its own forms tell a field that must not be empty
+_MANDATORY = "(?#Mandatory)"  # RT's pattern for fields that must not be empty
 
 
 async def find_problems(tracker: HttpTracker, given: Collection[str]) -> Health:
-    """Return whether the queue takes tickets with values in these custom fields."""
+    """Return whether the queue accepts tickets with values in these custom fields."""
     name, queue = tracker.settings.project, await _queue(tracker)
     fields = _custom_field_names(queue)
     problems = _unknown_fields(tracker, fields, given)
-    if not any(object_.get("ref") == "create" for object_ in expect_objects(queue, "_hyperlinks")):
+    if not any(link.get("ref") == "create" for link in expect_objects(queue, "_hyperlinks")):
         problems.append(f"the right CreateTicket is missing on {name}")
-    empty = [it for name, it in fields.items() if name not in given]
+    empty = [field for name, field in fields.items() if name not in given]
     problems += [
-        f"the custom field {field_} is mandatory, and `fields` has no value for it"
-        async for field_ in _mandatory_fields(tracker, empty)
+        f"the custom field {field} is mandatory, but `fields` has no value for it"
+        async for field in _mandatory_fields(tracker, empty)
     ]
-    return Health(detail=f"{name} answers, and takes tickets", problems=tuple(problems))
+    return Health(detail=f"{name} accepts tickets", problems=tuple(problems))
 
 
 async def check_fields(tracker: HttpTracker, given: Collection[str]) -> None:
-    """Return where the queue has these custom fields; `Misconfigured` where it lacks one.
+    """Return if the queue has these custom fields; `Misconfigured` if one is missing.
 
-    RT makes tickets without the fields that it does not know, and says nothing of it.
+    RT silently ignores unknown fields of new tickets.
     """
     if unknown := _unknown_fields(tracker, _custom_field_names(await _queue(tracker)), given):
         raise Misconfigured("; ".join(unknown))
 
 
 async def check_key(tracker: HttpTracker, identifier: str, field: str, mark: str) -> None:
-    """Return where a new ticket has its key in a custom field; `Misconfigured` where it has not.
+    """Return if a new ticket has its key in a custom field; `Misconfigured` otherwise.
 
-    RT makes it without, and says nothing of it, where the right to set the field is missing.
+    RT silently ignores the field if the token lacks the right to set it.
     """
     ticket = expect_object(await tracker.ask("GET", f"{API}/ticket/{identifier}"))
     values = [
-        object_.get("values")
-        for object_ in expect_objects(ticket, "CustomFields")
-        if object_.get("name") == field
+        custom.get("values")
+        for custom in expect_objects(ticket, "CustomFields")
+        if custom.get("name") == field
     ]
     if [mark] not in values:
         right = "the right ModifyCustomField is missing"
@@ -64,9 +64,7 @@ async def _queue(tracker: HttpTracker) -> dict[str, Any]:
 
 
 def _custom_field_names(queue: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {
-        str(object_.get("name")): object_ for object_ in expect_objects(queue, "TicketCustomFields")
-    }
+    return {str(field.get("name")): field for field in expect_objects(queue, "TicketCustomFields")}
 
 
 def _unknown_fields(

@@ -41,67 +41,65 @@ _MOST_PAGES = 20
 _MESSAGES = ("Comment", "Correspond")
 
 
+class RequestTrackerOptions(HttpTracker.Options):
+    """Options of Request Tracker."""
+
+    key_field: str | None = Field(
+        default=None,
+        pattern=FIELD_NAME,
+        max_length=200,
+        description="Custom field for the key; without one, a word at the end of "
+        "the subject holds it.",
+    )
+    labels_field: str | None = Field(
+        default=None,
+        pattern=FIELD_NAME,
+        max_length=200,
+        description="Custom field for `labels`; it must accept several values.",
+    )
+    requestor: str | None = Field(
+        default=None, description="Requestor of new tickets, by email address or name."
+    )
+    closed_status: str = Field(default="resolved", description="Status of closed tickets.")
+    inactive_statuses: tuple[str, ...] = Field(
+        default=("resolved", "rejected"),
+        description="Statuses of tickets that are no longer open.",
+    )
+
+
 class RequestTracker(HttpTracker):
     """Tickets of one queue; the key of each is a custom field, or the last word of its subject."""
 
-    class Options(HttpTracker.Options):
-        """What only Request Tracker can be told."""
-
-        key_field: str | None = Field(
-            default=None,
-            pattern=FIELD_NAME,
-            max_length=200,
-            description="The custom field that holds the key; without one, a word at the end of "
-            "the subject does.",
-        )
-        labels_field: str | None = Field(
-            default=None,
-            pattern=FIELD_NAME,
-            max_length=200,
-            description="The custom field that takes `labels`, one with several values.",
-        )
-        requestor: str | None = Field(
-            default=None, description="Whom new tickets come from, by e-mail address or name."
-        )
-        closed_status: str = Field(
-            default="resolved", description="The status of a ticket that is closed."
-        )
-        inactive_statuses: tuple[str, ...] = Field(
-            default=("resolved", "rejected"),
-            description="The statuses of tickets that are no longer open.",
-        )
-
+    Options = RequestTrackerOptions
     receiver = "rt"
     reserved = RESERVED
     idempotency = Idempotency.SEARCH
     settling: ClassVar[timedelta | None] = timedelta(0)
-    options: Options
+    options: RequestTrackerOptions
 
     def authorization(self) -> Mapping[str, str]:
         """Return the token."""
         return {"Authorization": f"token {self.settings.secret.get_secret_value()}"}
 
     async def check(self) -> Health:
-        """Return whether the queue takes tickets of this token, and which fields are missing."""
+        """Return whether the token can create tickets in the queue, with all fields."""
         health = await find_problems(self, self._custom_fields(dict.fromkeys(self.settings.fields)))
         if not self.settings.labels or self.options.labels_field:
             return health
-        problem = "labels: name the custom field that takes them in options.labels_field"
+        problem = "labels: set their custom field in options.labels_field"
         return replace(health, problems=(*health.problems, problem))
 
     async def find(self, key: str) -> str | None:
-        """Return the number of the ticket that has the key, the first where there are several."""
+        """Return the number of the first ticket with the key."""
         mark, field = hash_key(key), self.options.key_field
         wanted = {"query": tickets_query(mark, field), "fields": "Subject", "orderby": "id"}
-        for object_ in expect_objects(
-            await self.ask("GET", f"{API}/tickets", query=wanted), "items"
-        ):
-            if field or mark in str(object_.get("Subject")):
-                return expect_identifier(object_)
+        for found in expect_objects(await self.ask("GET", f"{API}/tickets", query=wanted), "items"):
+            if field or mark in str(found.get("Subject")):
+                return expect_identifier(found)
         return None
 
     async def create(self, ticket: Ticket) -> str:
-        """Make a ticket."""
+        """Create a ticket."""
         mark = hash_key(ticket.key)
         subject, fields = str(ticket.body["Subject"]), self._custom_fields(ticket.fields, mark)
         if fields:
@@ -125,9 +123,9 @@ class RequestTracker(HttpTracker):
         return number
 
     async def comments(self, identifier: str) -> Sequence[str]:
-        """Return the subjects of the messages, the latest first: that of a comment has its event.
+        """Return the subjects of messages, the latest first; that of a comment names its event.
 
-        The history has them in one answer, and each text in an answer of its own.
+        The history returns all subjects in one response, but each text needs another request.
         """
         path, subjects = f"{self._ticket(identifier)}/history", list[str]()
         for page in range(1, _MOST_PAGES + 1):
@@ -162,23 +160,23 @@ class RequestTracker(HttpTracker):
         return None if status == "deleted" else status not in closed
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Give a ticket the status that closes it, once a comment says why.
+        """Set the closed status of a ticket, after a comment with the reason.
 
-        RT answers 200 where it has changed nothing, so it is looked at again.
+        RT answers 200 even if nothing changed, so the status is read again.
         """
         if not any(reason in text for text in await self.comments(identifier)):
             await self.comment(identifier, reason)
         said = await self._change(identifier, {"Status": self.options.closed_status})
         now = expect_object(await self.ask("GET", self._ticket(identifier))).get("Status")
         if now != self.options.closed_status:
-            raise Misconfigured(f"ticket {identifier} stays {now}: {said}")
+            raise Misconfigured(f"ticket {identifier} is still {now}: {said}")
 
     def link(self, identifier: str) -> str:
         """Return the page of a ticket."""
         return f"{self.settings.url}/Ticket/Display.html?id={quote(identifier, safe='')}"
 
     async def _change(self, identifier: str, changes: Mapping[str, Json]) -> str:
-        """Return what RT says to changes of a ticket that nobody else changes meanwhile."""
+        """Return RT's response to changes of a ticket that nobody changed concurrently."""
         said: Json = None
 
         async def change() -> None:

@@ -1,4 +1,8 @@
-"""Roundup messages, identified by a Message-ID of their own."""
+"""Roundup messages, identified by a Message-ID of their own.
+
+A message is a separate object: it is created first and then linked to an issue. Its Message-ID
+identifies it after a crash in between, and an issue is identified by its first message.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ _END = ".ticket@tocsin>"
 
 
 def description_message_id(key: str) -> str:
-    """Return the Message-ID of the message that an issue begins with."""
+    """Return the Message-ID of an issue's first message."""
     return f"<{hash_key(key)}{_END}"
 
 
@@ -33,23 +37,24 @@ def note_message_id(text: str, identifier: str) -> str:
 async def expect_found(
     tracker: HttpTracker, kind: str, query: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return the objects of a class that a search finds; those that are retired are not found."""
+    """Return the objects of a class that match a search; retired objects are left out."""
     answer = await tracker.ask("GET", f"{API}/{quote(kind, safe='')}", query=query)
     return expect_objects(answer, "data", "collection")
 
 
 async def find_messages(tracker: HttpTracker, name: str) -> list[str]:
-    """Return the numbers of the messages that have this Message-ID.
+    """Return the ids of the messages with this Message-ID.
 
-    Nothing keeps there from being two: somebody on the way may have sent a request twice.
+    Duplicates are possible if a request was repeated on the way.
     """
     return [
-        expect_identifier(it) for it in await expect_found(tracker, "msg", {"messageid:": name})
+        expect_identifier(message)
+        for message in await expect_found(tracker, "msg", {"messageid:": name})
     ]
 
 
 async def write_message(tracker: HttpTracker, name: str, text: str) -> str:
-    """Return the number of the message that has this Message-ID, which is made if need be."""
+    """Return the id of the message with this Message-ID; create it if necessary."""
     if known := await find_messages(tracker, name):
         return known[0]
     author = tracker.settings.username
@@ -59,10 +64,14 @@ async def write_message(tracker: HttpTracker, name: str, text: str) -> str:
 
 
 async def message_texts(tracker: HttpTracker, numbers: Sequence[str]) -> list[str]:
-    """Return the texts of the latest of some messages; of no message that an issue begins with."""
+    """Return the texts of the latest messages, without an issue's first message."""
     if not numbers:
         return []
     latest = sorted(numbers, key=int)[-_MOST:]
     query = {"id": latest, "@fields": "content,messageid", "@verbose": 3}
     shown = await expect_found(tracker, "msg", query)
-    return [str(it.get("content")) for it in shown if not str(it.get("messageid")).endswith(_END)]
+    return [
+        str(message.get("content"))
+        for message in shown
+        if not str(message.get("messageid")).endswith(_END)
+    ]

@@ -10,13 +10,13 @@ from tocsin import CredentialsRefused, Health, Refused
 from tocsin_plugins.ticketing.http_tracker import HttpTracker
 from tocsin_plugins.ticketing.roundup.messages import API, expect_found
 
-_KEYS = {"user": "username"}  # by what objects are named, where that is not their name
+_KEYS = {"user": "username"}  # key properties other than `name`
 
 
 async def find_problems(tracker: HttpTracker, closed_status: str) -> Health:
-    """Return whether there is everything that issues shall have.
+    """Return whether everything that issues need exists.
 
-    Raises `CredentialsRefused` where the user may not look, and what else `ask` raises.
+    Raises `CredentialsRefused` if the user may not read it, and otherwise what `ask` raises.
     """
     try:
         problems = [problem async for problem in _problems(tracker, closed_status)]
@@ -26,14 +26,14 @@ async def find_problems(tracker: HttpTracker, closed_status: str) -> Health:
         raise CredentialsRefused(
             f"username or secret: {refused}", status=refused.status, response=refused.response
         ) from None
-    detail = f"Roundup answers, and has the class {tracker.settings.project}"
+    detail = f"Roundup responds and has the class {tracker.settings.project}"
     return Health(detail=detail, problems=tuple(problems))
 
 
 async def _problems(tracker: HttpTracker, closed_status: str) -> AsyncIterator[str]:
     settings = tracker.settings
     if not await _issue_class_problems(tracker):
-        yield f"project: there is no class {settings.project}; templates that ship have `issue`"
+        yield f"project: no class {settings.project}; the default templates use `issue`"
     named = {
         "status": (closed_status,),
         "priority": settings.priorities.values(),
@@ -43,13 +43,13 @@ async def _problems(tracker: HttpTracker, closed_status: str) -> AsyncIterator[s
     for kind, names in named.items():
         for name in dict.fromkeys(names):
             if not await expect_found(tracker, kind, {f"{_KEYS.get(kind, 'name')}:": name}):
-                yield f"there is no {kind} {name}"
+                yield f"no {kind} {name}"
 
 
 async def _issue_class_problems(tracker: HttpTracker) -> bool:
-    """Return whether there is the class, after asking whether issues of it would be taken.
+    """Return whether the class exists, after a request that tests the permission to create issues.
 
-    The request for a link makes nothing, but is refused without the tracker's own origin.
+    The request for a link creates nothing, but is refused without the tracker's own origin.
     """
     project = tracker.settings.project
     try:

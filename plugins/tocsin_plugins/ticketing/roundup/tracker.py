@@ -20,8 +20,7 @@ from tocsin_plugins.ticketing.http_tracker import (
     expect_objects,
     retry_on_conflict,
 )
-from tocsin_plugins.ticketing.markup import replace_unprintable
-from tocsin_plugins.ticketing.markup.comments import render_comment
+from tocsin_plugins.ticketing.markup import render_comment, replace_unprintable
 from tocsin_plugins.ticketing.roundup.messages import (
     API,
     description_message_id,
@@ -36,43 +35,43 @@ from tocsin_plugins.ticketing.roundup.permissions import find_problems
 _LINK = re.compile(r"/@poe/[\w-]+$", re.ASCII)
 
 
+class RoundupOptions(HttpTracker.Options):
+    """Options of Roundup."""
+
+    origin: str | None = Field(
+        default=None,
+        pattern=r"^https?://[^/\s]+$",
+        description="The tracker's own origin, if it is reached by another address: `web` in "
+        "its `config.ini`, without a path.",
+    )
+    set_priority: bool = Field(
+        default=True, description="Set the priority. Disable it if issues have none."
+    )
+    closed_status: str = Field(default="resolved", description="Status of closed issues.")
+    inactive_statuses: tuple[str, ...] = Field(
+        default=("resolved", "done-cbb"),
+        description="Statuses of issues that are no longer open.",
+    )
+
+
 class Roundup(HttpTracker):
     """Issues of one class; the key of each is the Message-ID of its first message.
 
-    That is searched in the database itself, so that what was made is found at once.
+    Roundup searches it in the database, so that new issues are found immediately.
     """
 
-    class Options(HttpTracker.Options):
-        """What only Roundup can be told."""
-
-        origin: str | None = Field(
-            default=None,
-            pattern=r"^https?://[^/\s]+$",
-            description="What the tracker takes for its own origin, where it is reached by another "
-            "address: `web` in its `config.ini`, without a path.",
-        )
-        set_priority: bool = Field(
-            default=True, description="Set the priority; not where issues have none."
-        )
-        closed_status: str = Field(
-            default="resolved", description="The status of an issue that is closed."
-        )
-        inactive_statuses: tuple[str, ...] = Field(
-            default=("resolved", "done-cbb"),
-            description="The statuses of issues that are no longer open.",
-        )
-
+    Options = RoundupOptions
     receiver = "roundup"
     reserved = frozenset({"title", "messages", "status", "priority", "keyword", "assignedto"})
     idempotency = Idempotency.SEARCH
     settling: ClassVar[timedelta | None] = timedelta(0)
     conflicts: ClassVar[Collection[int]] = (HTTPStatus.PRECONDITION_FAILED,)
-    options: Options
+    options: RoundupOptions
 
     def authorization(self) -> Mapping[str, str]:
-        """Return name and password, and what tells a request from one that a web page forged."""
+        """Return user name and password, and the headers of Roundup's CSRF protection."""
         if self.settings.username is None:
-            raise Misconfigured("username: Roundup wants a name beside the password")
+            raise Misconfigured("username: Roundup requires a user name with the password")
         pair = f"{self.settings.username}:{self.settings.secret.get_secret_value()}"
         parts = urlsplit(self.settings.url)
         return {
@@ -82,7 +81,7 @@ class Roundup(HttpTracker):
         }
 
     async def check(self) -> Health:
-        """Return whether there is everything that issues shall have."""
+        """Return whether everything that issues need exists."""
         return await find_problems(self, self.options.closed_status)
 
     async def find(self, key: str) -> str | None:
@@ -94,7 +93,7 @@ class Roundup(HttpTracker):
         return expect_identifier(issues[0]) if issues else None
 
     async def create(self, ticket: Ticket) -> str:
-        """Make an issue, by a link that makes one only."""
+        """Create an issue through a single-use link."""
         text = str(ticket.body["content"])
         issue: dict[str, Json] = {
             "title": ticket.body["title"],
@@ -109,7 +108,7 @@ class Roundup(HttpTracker):
             "link"
         )
         if (link := _LINK.search(str(given))) is None:
-            raise Broken("Roundup answered without a link to post to")
+            raise Broken("Roundup's response lacks the single-use link")
         try:
             made = await self.ask(
                 "POST", f"{self._class}{link[0]}", json=replace_unprintable(issue)
@@ -121,7 +120,7 @@ class Roundup(HttpTracker):
         return expect_identifier(expect_object(made, "data"))
 
     async def comments(self, identifier: str) -> Sequence[str]:
-        """Return the latest messages but for the first, which is the description."""
+        """Return the latest messages except the first, which is the description."""
         return await message_texts(self, _message_ids(await self._issue(identifier)))
 
     async def comment(self, identifier: str, text: str) -> None:
@@ -133,13 +132,13 @@ class Roundup(HttpTracker):
         await self._change(identifier, self._changes(ticket))
 
     async def is_open(self, identifier: str) -> bool | None:
-        """Return whether an issue is open; asked as a search, which finds none that is retired."""
+        """Return whether an issue is open, by a search, which leaves out retired issues."""
         query = {"id": identifier, "@fields": "status", "@verbose": 2}
         issues = await expect_found(self, self.settings.project, query)
         return _name(issues[0].get("status")) not in self._inactive if issues else None
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Give an issue the status that closes it, with a message that says why."""
+        """Set the closed status of an issue, with a message that gives the reason."""
         await self._change(identifier, {"status": self.options.closed_status}, reason)
 
     def link(self, identifier: str) -> str:
@@ -149,15 +148,18 @@ class Roundup(HttpTracker):
     async def _change(
         self, identifier: str, changes: Mapping[str, Json], message: str | None = None
     ) -> None:
-        """Change what differs of an issue, and add a message, if nobody else changes it meanwhile.
+        """Change properties of an issue, and add a message, unless someone else changes it
+        concurrently.
 
-        Its status is said with a message: else Roundup opens what was resolved.
+        The status is set with every message, because Roundup reopens resolved issues otherwise.
         """
 
         async def change() -> None:
             issue = await self._issue(identifier)
             now = expect_object(issue, "attributes")
-            wanted = {name: it for name, it in changes.items() if _name(now.get(name)) != it}
+            wanted = {
+                name: value for name, value in changes.items() if _name(now.get(name)) != value
+            }
             if message is not None:
                 new = await write_message(self, note_message_id(message, identifier), message)
                 wanted["messages"] = [*_message_ids(issue), new]
@@ -170,9 +172,9 @@ class Roundup(HttpTracker):
         await retry_on_conflict(change)
 
     async def _made_by_link(self, key: str) -> str:
-        """Return what was made by a link that somebody on the way has used before us."""
+        """Return the issue of a link that was already used by a repeated request."""
         if (made := await self.find(key)) is None:
-            raise TryLater("the link was used already, and its issue is not there yet")
+            raise TryLater("the single-use link was already used, but its issue does not exist yet")
         return made
 
     async def _issue(self, identifier: str) -> dict[str, Any]:
@@ -194,10 +196,10 @@ class Roundup(HttpTracker):
 
 def _message_ids(issue: dict[str, Any]) -> list[str]:
     return [
-        expect_identifier(object_) for object_ in expect_objects(issue, "attributes", "messages")
+        expect_identifier(message) for message in expect_objects(issue, "attributes", "messages")
     ]
 
 
 def _name(value: Json) -> Json:
-    """Return what a property is, by its name where that is another object."""
+    """Return the value of a property; for a linked object, its name."""
     return value.get("name") if isinstance(value, dict) else value

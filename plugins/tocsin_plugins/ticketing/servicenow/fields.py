@@ -8,24 +8,26 @@ from typing import Any
 
 from tocsin import Json
 from tocsin_plugins.ticketing.http_tracker import hash_key
-from tocsin_plugins.ticketing.markup.comments import render_comment
+from tocsin_plugins.ticketing.markup import render_comment
 
-_KEY = re.compile(r"(?!javascript:)[A-Za-z0-9:/._-]{1,100}", re.IGNORECASE)  # which it would run
+_KEY = re.compile(
+    r"(?!javascript:)[A-Za-z0-9:/._-]{1,100}", re.IGNORECASE
+)  # which ServiceNow would run
 _WEIGHTS = ("impact", "urgency")
-# What journal fields render as HTML, and what may mention somebody
+# Markup that journal fields render as HTML, and mentions
 _RENDERED = re.compile(r"\[(?=\s*/?\s*code)|(?<=@)\[", re.IGNORECASE)
 
 
 def correlation_id(key: str) -> str:
-    """Return a key as a correlation ID, of which no part could mean something in a query."""
+    """Return a key as a correlation ID without query syntax."""
     return key if _KEY.fullmatch(key) else hash_key(key)
 
 
 def journal_entry(markdown: str) -> str:
-    """Return Markdown as an entry of a journal.
+    """Return Markdown as a journal entry.
 
-    What names the event comes first: of an entry that is too long, the end is lost. Nothing in it
-    is rendered as HTML, and nobody is mentioned.
+    The event's name comes first, because long entries are cut at the end. Nothing is rendered as
+    HTML, and nobody is mentioned.
     """
     text, _, name = markdown.rpartition("\n\n")
     entry = "\n\n".join(filter(None, [name, render_comment(text)]))
@@ -33,7 +35,7 @@ def journal_entry(markdown: str) -> str:
 
 
 def priority_fields(priority: str | None) -> dict[str, Json]:
-    """Return the fields that a priority is: impact/urgency, or the priority itself."""
+    """Return the fields of a priority: impact and urgency, or the priority itself."""
     if not priority:
         return {}
     impact, _, urgency = priority.partition("/")
@@ -41,5 +43,5 @@ def priority_fields(priority: str | None) -> dict[str, Json]:
 
 
 def drop_priority_fields(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a body whose priority is not computed from what the template says."""
+    """Return a body without the fields from which a priority is computed."""
     return {name: value for name, value in body.items() if name not in _WEIGHTS}

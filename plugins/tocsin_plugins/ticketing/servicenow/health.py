@@ -18,46 +18,44 @@ _MOST = 200
 
 
 async def find_problems(tracker: ServiceNow) -> Health:
-    """Return what keeps records from being made and found again.
+    """Return problems with creating and finding records.
 
-    Raises `CredentialsRefused` where the account may not read the table. Whether it may write there
-    is told by nothing but writing.
+    Raises `CredentialsRefused` if the account may not read the table. Write access can only be
+    tested by writing.
     """
     table = tracker.settings.project
     problems = list(_settings(tracker))
     if not _TABLE.fullmatch(table):
-        return Health(
-            detail="ServiceNow was asked nothing", problems=(*problems, _missing_table(table))
-        )
+        return Health(detail="no checks made", problems=(*problems, _missing_table(table)))
     try:
         await tracker.correlated(_NOBODY)
     except CredentialsRefused:
         raise
     except Misconfigured as refused:
         problems.append(f"project: {refused}")
-    problems += [it async for it in _close_code(tracker)]
+    problems += [problem async for problem in _close_code(tracker)]
     wanted = await _mandatory(tracker)
     return Health(
-        detail=f"{table} can be read; whether records may be made, only making one shows{wanted}",
+        detail=f"{table} is readable; write access is not tested{wanted}",
         problems=tuple(problems),
     )
 
 
 def _missing_table(name: str) -> str:
-    return f"project: {name!r} is no table; give its name, such as incident or sn_si_incident"
+    return f"project: {name!r} is not a table; use its name, such as incident or sn_si_incident"
 
 
 def _settings(tracker: ServiceNow) -> Iterator[str]:
     settings = tracker.settings
     if settings.labels:
-        yield "labels: records of ServiceNow have none; use `fields`"
+        yield "labels: not supported by ServiceNow; use `fields`"
     if settings.issue_type:
-        yield "issue_type: records of ServiceNow have none; set fields.category"
+        yield "issue_type: not supported by ServiceNow; set fields.category"
     for severity, word in settings.priorities.items():
         if "/" in word and not all(word.split("/", 1)):
-            yield f"priorities.{severity}: give impact/urgency, such as 2/1, or one priority"
+            yield f"priorities.{severity}: use impact/urgency, such as 2/1, or a priority"
     if _closes(tracker) and not tracker.options.close_code:
-        yield "options.close_code: give one; without it most instances let nobody close a record"
+        yield "options.close_code: required; most instances cannot close a record without it"
 
 
 def _closes(tracker: ServiceNow) -> bool:
@@ -69,22 +67,24 @@ async def _close_code(tracker: ServiceNow) -> AsyncIterator[str]:
     if not code:
         return
     query = f"nameIN{tracker.settings.project},task^element=close_code^inactive=false"
-    values = {str(it.get("value")) for it in await _listed(tracker, "sys_choice", query, "value")}
+    values = {
+        str(choice.get("value")) for choice in await _listed(tracker, "sys_choice", query, "value")
+    }
     if values and code not in values:
         known = ", ".join(sorted(values))
-        yield f"options.close_code: there is no {code!r}; give one of: {known}"
+        yield f"options.close_code: unknown code {code!r}; use one of: {known}"
 
 
 async def _mandatory(tracker: ServiceNow) -> str:
-    """Return what people have to fill in there, which the API does not ask for by itself."""
+    """Return the mandatory fields of forms, which the API does not enforce."""
     query = f"nameIN{tracker.settings.project},task^mandatory=true^active=true"
     fields = await _listed(tracker, "sys_dictionary", query, "element")
-    names = sorted({str(field_.get("element")) for field_ in fields} - set(tracker.settings.fields))
-    return f"; people have to fill in {', '.join(names)}" if names else ""
+    names = sorted({str(field.get("element")) for field in fields} - set(tracker.settings.fields))
+    return f"; mandatory in forms: {', '.join(names)}" if names else ""
 
 
 async def _listed(tracker: ServiceNow, table: str, query: str, field: str) -> list[dict[str, Any]]:
-    """Return the records that a query finds; nothing where the account may not read them."""
+    """Return the records that match a query; none if the account may not read them."""
     asked = {"sysparm_query": query, "sysparm_fields": field, "sysparm_limit": _MOST}
     try:
         return expect_objects(

@@ -9,15 +9,15 @@ from tocsin import Broken, Json, Misconfigured, Refused, parse_json
 _SHOWN = 1_000
 _RULES = ("data policy", "business rule")
 _ASLEEP = (
-    "a developer instance that hibernates answers so: sign in at https://developer.servicenow.com "
-    "to wake it"
+    "hibernating developer instances respond like this: sign in at "
+    "https://developer.servicenow.com to wake the instance"
 )
 
 
 def explain_refusal(refused: Refused) -> Refused:
-    """Return the same refusal with ServiceNow's reason in place of the beginning of its answer.
+    """Return the refusal with ServiceNow's reason in place of the start of the response.
 
-    A data policy or business rule says no with 403 as well: that is no matter of credentials.
+    Data policies and business rules also refuse with 403, which is not a matter of credentials.
     """
     reason = _reason_in_body(refused.response)[:_SHOWN]
     if not reason:
@@ -30,18 +30,18 @@ def explain_refusal(refused: Refused) -> Refused:
 
 
 def expect_awake(broken: Broken) -> Broken:
-    """Return the same error, with what helps where it is a page in place of an answer."""
+    """Return the error, with advice if the response is a web page."""
     return Broken(f"{broken}; {_ASLEEP}") if "text/html" in str(broken) else broken
 
 
 def expect_complete(answer: Json) -> Json:
-    """Return an answer that is one; `Broken` where an error stands in it in spite of its status.
+    """Return a complete response; `Broken` if it contains an error despite its status.
 
-    That is how a transaction ends that was cancelled while it answered.
+    This happens when a transaction is cancelled while it responds.
     """
     reason = _reason_in_json(answer)
     if reason:
-        raise Broken(f"ServiceNow answered in part only: {reason[:_SHOWN]}")
+        raise Broken(f"incomplete response from ServiceNow: {reason[:_SHOWN]}")
     return answer
 
 

@@ -1,4 +1,7 @@
-"""ServiceNow records, through the Table API."""
+"""ServiceNow records, through the Table API.
+
+https://www.servicenow.com/docs/bundle/zurich-api-reference/page/integrate/inbound-rest/concept/c_TableAPI.html
+"""
 
 from __future__ import annotations
 
@@ -36,42 +39,41 @@ from tocsin_plugins.ticketing.servicenow.responses import (
     explain_refusal,
 )
 
-
-class ServiceNowOptions(Tracker.Options):
-    """What only ServiceNow can be told."""
-
-    display_values: bool = Field(
-        default=False,
-        description="Read assignee, fields and priorities as ServiceNow shows them, such as the "
-        "name of a group, and not as it stores them.",
-    )
-    comment_field: Literal["work_notes", "comments"] = Field(
-        default="work_notes",
-        description="Where comments go: to those who work on the record, or to its caller as well.",
-    )
-    closed_state: str | None = Field(
-        default=None,
-        description="The state of a record that is closed, by its value; by default 6 of incidents "
-        "and 3 of other tables.",
-    )
-    close_code: str | None = Field(
-        default=None, description="The close code, by its value; most instances want one."
-    )
-    close_notes: str | None = Field(
-        default=None, description="The close notes; by default the reason for closing."
-    )
-    new_after_close: bool = Field(
-        default=False,
-        description="Make another record where one is not active any more, for instances that let "
-        "nobody add to it.",
-    )
-
-
 API = "/api/now/table"
 _CLOSED = {"incident": ("6", "7", "8"), "sn_si_incident": ("3", "7")}
 """Resolved, Closed and Canceled; Closed and Cancelled."""
 _USUAL_CLOSED = ("3", "4", "7")
 """Closed Complete, Incomplete and Skipped, of `task` itself."""
+
+
+class ServiceNowOptions(Tracker.Options):
+    """Options of ServiceNow."""
+
+    display_values: bool = Field(
+        default=False,
+        description="Set assignee, fields and priorities by display value, such as the "
+        "name of a group, in place of the stored value.",
+    )
+    comment_field: Literal["work_notes", "comments"] = Field(
+        default="work_notes",
+        description="Field for comments: work_notes for staff only, comments for callers as well.",
+    )
+    closed_state: str | None = Field(
+        default=None,
+        description="State value of closed records; by default, 6 for incidents "
+        "and 3 for other tables.",
+    )
+    close_code: str | None = Field(
+        default=None, description="Value of the close code; most instances require one."
+    )
+    close_notes: str | None = Field(
+        default=None, description="Close notes; by default, the reason for closing."
+    )
+    new_after_close: bool = Field(
+        default=False,
+        description="Create another record if one is no longer active, for instances with "
+        "read-only closed records.",
+    )
 
 
 class ServiceNow(HttpTracker):
@@ -80,12 +82,12 @@ class ServiceNow(HttpTracker):
     Options = ServiceNowOptions
     receiver = "servicenow"
     idempotency = Idempotency.SEARCH
-    # As long as a transaction of the Table API may go on after its sender has given up
+    # How long a Table API transaction may continue after its client disconnects
     settling: ClassVar[timedelta | None] = timedelta(minutes=1)
     options: ServiceNowOptions
 
     def authorization(self) -> Mapping[str, str]:
-        """Return the user and the password, or the API key where there is no user."""
+        """Return user and password, or the API key if there is no user."""
         secret = self.settings.secret.get_secret_value()
         if self.settings.username is None:
             return {"x-sn-apikey": secret}
@@ -93,7 +95,7 @@ class ServiceNow(HttpTracker):
         return {"Authorization": f"Basic {b64encode(login).decode()}"}
 
     async def answer(self, method: str, path: str, **options: Any) -> ApiResponse:
-        """Return what ServiceNow answers; raises what every tracker does, with its reasons."""
+        """Return ServiceNow's response; errors include its reasons."""
         try:
             found = await super().answer(method, path, **options)
         except Broken as broken:
@@ -104,11 +106,11 @@ class ServiceNow(HttpTracker):
         return found
 
     async def check(self) -> Health:
-        """Return what is missing, as far as that can be told without making a record."""
+        """Return problems, as far as they show without creating a record."""
         return await find_problems(self)
 
     async def find(self, key: str) -> str | None:
-        """Return the sys_id of the first record that has this correlation ID."""
+        """Return the sys_id of the first record with this correlation ID."""
         wanted = correlation_id(key)
         for found in await self.correlated(wanted):
             if self.options.new_after_close and found.get("active") == "false":
@@ -117,10 +119,10 @@ class ServiceNow(HttpTracker):
         return None
 
     async def correlated(self, wanted: str) -> list[dict[str, Any]]:
-        """Return records with this correlation ID, the first ones.
+        """Return the first records with this correlation ID.
 
-        Raises `Misconfigured` where it cannot be asked for: a condition on a field that there is
-        not, or that is hidden, is left out, so that any record is found.
+        Raises `Misconfigured` if the field cannot be queried: ServiceNow ignores conditions on
+        missing or hidden fields, and returns any record.
         """
         query = {
             "sysparm_query": f"correlation_id={wanted}^ORDERBYsys_created_on",
@@ -128,15 +130,15 @@ class ServiceNow(HttpTracker):
             "sysparm_limit": 10,
         }
         found = expect_objects(await self.ask("GET", self._table, query=query), "result")
-        if any(it.get("correlation_id") != wanted for it in found):
+        if any(record.get("correlation_id") != wanted for record in found):
             raise Misconfigured(
-                f"records of {self.settings.project} cannot be found by their correlation_id: let "
-                "the account read that field"
+                f"records of {self.settings.project} cannot be found by their correlation_id: "
+                "grant the account read access to that field"
             )
         return found
 
     async def create(self, ticket: Ticket) -> str:
-        """Make a record."""
+        """Create a record."""
         weights = priority_fields(ticket.priority)
         body = drop_priority_fields(ticket.body) if weights else dict(ticket.body)
         assignee = self.settings.assignee
@@ -153,9 +155,9 @@ class ServiceNow(HttpTracker):
         return _sys_id(expect_object(answer, "result"))
 
     async def comments(self, identifier: str) -> Sequence[str]:
-        """Return the whole journal as one text, as ServiceNow shows it.
+        """Return the whole journal as one text, as ServiceNow displays it.
 
-        Whoever may read the record may read that, while its entries in `sys_journal_field` are for
+        Everyone with access to the record can read it, whereas `sys_journal_field` is for
         administrators.
         """
         name = self.options.comment_field
@@ -169,7 +171,7 @@ class ServiceNow(HttpTracker):
         await self._change(identifier, {self.options.comment_field: journal_entry(text)})
 
     async def update(self, identifier: str, ticket: Ticket) -> None:
-        """Set priority and the operator's fields, while the record is open."""
+        """Update the priority and the operator's fields of an open record."""
         changes = {**priority_fields(ticket.priority), **ticket.fields}
         if changes and await self.is_open(identifier):
             await self._change(identifier, changes, self._input)
@@ -187,7 +189,7 @@ class ServiceNow(HttpTracker):
         return str(found.get("state")) not in (self._closed, *self._closed_states)
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Give a record the state that closes it, with why."""
+        """Set the closed state of a record, with the reason."""
         code = self.options.close_code
         changes: dict[str, Json] = {
             "state": self._closed,
@@ -237,4 +239,4 @@ def _sys_id(found: Mapping[str, Any]) -> str:
     sys_id = found.get("sys_id")
     if isinstance(sys_id, str) and sys_id:
         return sys_id
-    raise Broken("ServiceNow answered a record without its sys_id")
+    raise Broken("ServiceNow's response lacks the sys_id")

@@ -20,69 +20,31 @@ from tocsin_plugins.ticketing.http_tracker import (
 )
 from tocsin_plugins.ticketing.markup import replace_unprintable
 
-_PLANNER = 15  # the first role that may label: https://docs.gitlab.com/user/permissions/
-
-
-def find_problems(
-    project: Mapping[str, Any], settings: TicketSettings, *, is_assignable: bool
-) -> Iterator[str]:
-    """Yield what is wrong with a project, or with what the token may do there."""
-    name, path = settings.project, str(project.get("path_with_namespace"))
-    if path.lower() != name.lower():
-        yield f"project: name it by its path, {path}"
-    if project.get("issues_access_level") == "disabled":
-        yield f"{name} has its issues turned off"
-    if project.get("archived"):
-        yield f"{name} is archived"
-    if _highest_role(project) < _PLANNER:
-        yield f"the token may not label issues of {name}: it needs the role Planner or Reporter"
-    if not is_assignable:
-        yield f"assignee: {settings.assignee} is no member of {name}"
-    if any("," in label for label in (*settings.labels, *settings.priorities.values())):
-        yield "labels, priorities: GitLab takes no comma in a label"
-
-
-def _highest_role(project: Mapping[str, Any]) -> int:
-    """Return the highest role that the token has, by its number; 0 where it is no member."""
-    given = project.get("permissions") or {}
-    found = [given.get("project_access"), given.get("group_access")]
-    return max((it.get("access_level", 0) for it in found if isinstance(it, dict)), default=0)
-
-
+_PLANNER = 15  # the lowest role that can label: https://docs.gitlab.com/user/permissions/
 _QUICK_ACTION = re.compile(r"^(?=/)", re.MULTILINE)
-_CODE = re.compile(r"((?<!\\)`+[^`]*`+)")  # within it a backslash means nothing
-_REFERENCE = re.compile(r"(?<!\\)(?=[!%][\w\"])")  # those that mean something in GitLab alone
-
-
-def escape_markdown(markdown: str) -> str:
-    """Return Markdown in which no line is a quick action and no word names a merge request.
-
-    GitLab looks at lines after it has dropped every CR, and so do we.
-    """
-    parts = _CODE.split(markdown.replace("\r", ""))
-    parts[::2] = [_REFERENCE.sub(r"\\", part) for part in parts[::2]]
-    return _QUICK_ACTION.sub(r"\\", "".join(parts))
-
-
+_CODE = re.compile(r"((?<!\\)`+[^`]*`+)")  # backslashes have no effect within code
+_REFERENCE = re.compile(r"(?<!\\)(?=[!%][\w\"])")  # references that only GitLab interprets
 _MOST = 100
 _MOST_PAGES = 20
-_LATELY = timedelta(days=1)  # far longer than a search may lag, or two clocks differ
+_LATELY = timedelta(days=1)  # far longer than the search lag or clock skew
 _SCOPE = "severity::"
+
+
+class GitLabOptions(HttpTracker.Options):
+    """Options of GitLab."""
+
+    confidential: bool = Field(
+        default=True, description="Show new issues to members of the project only."
+    )
 
 
 class GitLab(HttpTracker):
     """Issues of one project; the key of each is the last word of its description.
 
-    No comment of HTML: those are not indexed, since GitLab's search is that of PostgreSQL.
+    HTML comments are not an option, because GitLab's search does not index them.
     """
 
-    class Options(HttpTracker.Options):
-        """What only GitLab can be told."""
-
-        confidential: bool = Field(
-            default=True, description="Show new issues to members of the project only."
-        )
-
+    Options = GitLabOptions
     receiver = "gitlab"
     reserved = frozenset(
         {"title", "description", "labels", "add_labels", "remove_labels", "confidential"}
@@ -90,24 +52,24 @@ class GitLab(HttpTracker):
     )
     idempotency = Idempotency.SEARCH
     settling: ClassVar[timedelta | None] = timedelta(minutes=1)
-    options: Options
+    options: GitLabOptions
 
     def authorization(self) -> Mapping[str, str]:
         """Return the token."""
         return {"PRIVATE-TOKEN": self.settings.secret.get_secret_value()}
 
     async def check(self) -> Health:
-        """Return whether the project takes issues with labels of this token, for this assignee."""
+        """Return whether the token can create labeled issues in the project, with this assignee."""
         project = expect_object(await self.ask("GET", self._project))
         name, assignee = self.settings.project, self.settings.assignee
         is_assignable = assignee is None or await self._member(assignee) is not None
         found = find_problems(project, self.settings, is_assignable=is_assignable)
-        return Health(detail=f"{name} answers, and takes issues", problems=tuple(found))
+        return Health(detail=f"{name} accepts issues", problems=tuple(found))
 
     async def find(self, key: str) -> str | None:
-        """Return the number of the issue that has the key in its description.
+        """Return the number of the issue with the key in its description.
 
-        What was made lately is looked for in the list: the search may learn of it later.
+        Recent issues are looked up in the list, because the search index may lag.
         """
         mark, since = hash_key(key), self.tools.clock.now() - _LATELY
         shared: dict[str, Json] = {"scope": "all", "order_by": "created_at", "per_page": _MOST}
@@ -121,7 +83,7 @@ class GitLab(HttpTracker):
         return None
 
     async def create(self, ticket: Ticket) -> str:
-        """Make an issue."""
+        """Create an issue."""
         text = escape_markdown(ticket.body["description"])
         issue: dict[str, Json] = {
             **ticket.body,
@@ -139,12 +101,12 @@ class GitLab(HttpTracker):
         )
 
     async def comments(self, identifier: str) -> Sequence[str]:
-        """Return the comments, the latest first; a page may have fewer than there are."""
+        """Return the comments, the latest first; there may be more than one page."""
         path, page, texts = f"{self._issue(identifier)}/notes", "1", list[str]()
         for _ in range(_MOST_PAGES):
             query = {"activity_filter": "only_comments", "per_page": _MOST, "page": page}
             answer = await self.answer("GET", path, query=query)
-            texts += [str(object_.get("body")) for object_ in expect_objects(answer.json)]
+            texts += [str(note.get("body")) for note in expect_objects(answer.json)]
             page = answer.headers.get("X-Next-Page", "")
             if not page:
                 break
@@ -156,7 +118,7 @@ class GitLab(HttpTracker):
         await self.ask("POST", f"{self._issue(identifier)}/notes", json=note)
 
     async def update(self, identifier: str, ticket: Ticket) -> None:
-        """Put the label of the severity in the place of the one before, and set the fields."""
+        """Replace the severity label, and set the operator's fields."""
         labels = expect_object(await self.ask("GET", self._issue(identifier))).get("labels") or []
         ours = {
             *self.settings.priorities.values(),
@@ -164,7 +126,7 @@ class GitLab(HttpTracker):
         }
         wanted = self._labels(ticket)
         changes: dict[str, Json] = dict(ticket.fields)
-        if new := [it for it in wanted if it not in labels]:
+        if new := [label for label in wanted if label not in labels]:
             changes["add_labels"] = ",".join(new)
         if old := [label for label in labels if label in ours and label not in wanted]:
             changes["remove_labels"] = ",".join(old)
@@ -172,7 +134,7 @@ class GitLab(HttpTracker):
             await self.ask("PUT", self._issue(identifier), json=replace_unprintable(changes))
 
     async def is_open(self, identifier: str) -> bool | None:
-        """Return whether an issue is open; one that was moved to another project is none."""
+        """Return whether an issue is open; an issue that was moved to another project is not."""
         try:
             issue = expect_object(await self.ask("GET", self._issue(identifier)))
         except Refused as refused:
@@ -182,7 +144,7 @@ class GitLab(HttpTracker):
         return None if _is_moved(issue) else issue.get("state") == "opened"
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Close an issue, once a comment says why."""
+        """Close an issue, after a comment with the reason."""
         if not any(reason in text for text in await self.comments(identifier)):
             await self.comment(identifier, reason)
         await self.ask("PUT", self._issue(identifier), json={"state_event": "close"})
@@ -199,7 +161,7 @@ class GitLab(HttpTracker):
         return f"{self._project}/issues/{quote(identifier, safe='')}"
 
     def _labels(self, ticket: Ticket) -> list[str]:
-        """Return the labels, the operator's word for the severity in place of the template's."""
+        """Return the labels, with the operator's severity label in place of the template's."""
         own = [
             part for part in str(ticket.body.get("labels", "")).split(",") if not _is_severity(part)
         ]
@@ -208,15 +170,53 @@ class GitLab(HttpTracker):
 
     async def _assignee(self, name: str) -> int:
         if (found := await self._member(name)) is None:
-            raise Misconfigured(f"assignee: {name} is no member of {self.settings.project}")
+            raise Misconfigured(f"assignee: {name} is not a member of {self.settings.project}")
         return found
 
     async def _member(self, name: str) -> int | None:
-        """Return the number of the member of this user name, None where there is none."""
+        """Return the id of the member with this user name, None if there is none."""
         query = {"query": name, "per_page": _MOST}
         found = expect_objects(await self.ask("GET", f"{self._project}/members/all", query=query))
-        named = (it for it in found if str(it.get("username")).lower() == name.lower())
-        return next((int(expect_identifier(it)) for it in named), None)
+        named = (member for member in found if str(member.get("username")).lower() == name.lower())
+        return next((int(expect_identifier(member)) for member in named), None)
+
+
+def find_problems(
+    project: Mapping[str, Any], settings: TicketSettings, *, is_assignable: bool
+) -> Iterator[str]:
+    """Yield problems of a project, or of the token's permissions there."""
+    name, path = settings.project, str(project.get("path_with_namespace"))
+    if path.lower() != name.lower():
+        yield f"project: use its path, {path}"
+    if project.get("issues_access_level") == "disabled":
+        yield f"issues are disabled in {name}"
+    if project.get("archived"):
+        yield f"{name} is archived"
+    if _highest_role(project) < _PLANNER:
+        yield f"the token cannot label issues in {name}: it needs the role Planner or Reporter"
+    if not is_assignable:
+        yield f"assignee: {settings.assignee} is not a member of {name}"
+    if any("," in label for label in (*settings.labels, *settings.priorities.values())):
+        yield "labels, priorities: GitLab labels cannot contain commas"
+
+
+def _highest_role(project: Mapping[str, Any]) -> int:
+    """Return the token's highest access level; 0 if it is not a member."""
+    given = project.get("permissions") or {}
+    found = [given.get("project_access"), given.get("group_access")]
+    return max(
+        (access.get("access_level", 0) for access in found if isinstance(access, dict)), default=0
+    )
+
+
+def escape_markdown(markdown: str) -> str:
+    """Return Markdown without quick actions and without references to merge requests.
+
+    Like GitLab, it removes every CR before it looks at lines.
+    """
+    parts = _CODE.split(markdown.replace("\r", ""))
+    parts[::2] = [_REFERENCE.sub(r"\\", part) for part in parts[::2]]
+    return _QUICK_ACTION.sub(r"\\", "".join(parts))
 
 
 def _is_severity(label: str) -> bool:

@@ -1,7 +1,0 @@
-"""Zendesk Support."""
-
-from __future__ import annotations
-
-from tocsin_plugins.ticketing.zendesk.tracker import Zendesk
-
-__all__ = ["Zendesk"]
