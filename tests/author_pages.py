@@ -1,7 +1,4 @@
-"""Writes the pages for authors of plugins that are made of docstrings.
-
-`python -m tests.author_pages`, in the repository's folder.
-"""
+"""Generated pages for plugin authors; run `python -m tests.author_pages` in the repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page `docs/plugin-authors/reference.md`, out of the docstrings of what authors import."""
+"""Page `docs/plugin-authors/reference.md`, generated from the docstrings of the public API."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 HEAD = """\
 # Reference
 
-Every name that a plugin may import, with what the code says of it. What stands behind `*` in a
-signature is given by name only, and `=...` has a default.
+Every name that a plugin may import, with its docstring. Parameters after `*` in a signature are
+keyword-only; `=...` marks a default.
 """
 MARKER = """\
-Marks a function as a plugin's implementation of the hook of its name; [the seams](seams.md#hooks)
-has them all.
+Marks a function as a plugin's implementation of the hook with its name; see
+[the hooks](seams.md#hooks).
 """
 
 
@@ -45,7 +45,7 @@ def page() -> str:
 
 
 def entry(module: ModuleType, name: str) -> str:
-    """Return what is told of one name."""
+    """Return the entry of one name."""
     value = getattr(module, name)
     if value is tocsin.hookimpl:
         return f"### `@{name}`\n\n{MARKER}"
@@ -58,7 +58,7 @@ def entry(module: ModuleType, name: str) -> str:
 
 
 def of_class(name: str, kind: type) -> Iterator[str]:
-    """Yield the parts of what is told of a class."""
+    """Yield the parts of a class's entry."""
     bases = ", ".join(
         base.__name__ for base in kind.__bases__ if base is not object and not is_hidden(base)
     )
@@ -72,7 +72,7 @@ def of_class(name: str, kind: type) -> Iterator[str]:
 
 
 def parameters(kind: Any) -> Iterator[str]:
-    """Yield what a dataclass is made with; what has a default ends in `=...`."""
+    """Yield the constructor parameters of a dataclass; those with a default end in `=...`."""
     given = [field for field in fields(kind) if field.init]
     yield from (parameter(field) for field in given if not field.kw_only)
     by_name = [parameter(field) for field in given if field.kw_only]
@@ -85,7 +85,7 @@ def parameter(field: Field[Any]) -> str:
 
 
 def is_hidden(kind: type) -> bool:
-    """Return whether a class is ours, and only known by those that derive from it."""
+    """Return whether a class is internal, and only visible as a base class."""
     ours = kind.__module__.startswith("tocsin.")
     return ours and not any(kind is getattr(module, kind.__name__, None) for module in MODULES)
 
@@ -97,13 +97,13 @@ def definition(kind: type) -> ast.ClassDef:
 
 
 def of_settings(kind: Any) -> Iterator[str]:
-    """Yield the table of the settings that a class brings, its own `Settings` or itself."""
+    """Yield the table of the settings that a class adds, in its own `Settings` or itself."""
     model = kind if issubclass(kind, PluginSettings) else vars(kind).get("Settings")
     if not inspect.isclass(model) or not model.model_fields:
         return
     base = model.__bases__[0]
     known = base.model_fields if issubclass(base, PluginSettings) else {}
-    yield "| Setting | Is | Default | Meaning |\n|---|---|---|---|"
+    yield "| Setting | Type | Default | Description |\n|---|---|---|---|"
     for setting in list_settings(model, PluginSettings):
         if setting.name not in known or model.model_fields[setting.name] != known[setting.name]:
             default = f"`{setting.default}`" if setting.default else "none"
@@ -117,14 +117,14 @@ SIGNS = (("gt", "more than"), ("ge", "at least"), ("lt", "less than"), ("le", "a
 
 
 def limits(field: FieldInfo) -> str:
-    """Return the limits of a length of time, which its schema does not tell."""
+    """Return the limits of a duration, which its schema does not show."""
     told = ((words, getattr(mark, sign, None)) for mark in field.metadata for sign, words in SIGNS)
-    lengths = ((words, it) for words, it in told if isinstance(it, timedelta))
-    return "".join(f", {words} {format_duration(it)}" for words, it in lengths)
+    lengths = ((words, length) for words, length in told if isinstance(length, timedelta))
+    return "".join(f", {words} {format_duration(length)}" for words, length in lengths)
 
 
 def of_members(nodes: Sequence[ast.ClassDef]) -> Iterator[str]:
-    """Yield what a class holds, then what it does, as both stand in the source."""
+    """Yield a class's attributes, then its methods, in source order."""
     holds = dict(pair for node in reversed(nodes) for pair in attributes(node))
     if holds:
         yield "\n".join(holds.values()) + "\n"
@@ -157,7 +157,7 @@ def told(following: ast.stmt | None) -> str:
 
 
 def words(text: str | None) -> str:
-    """Return a docstring as Markdown, in which `<name>` would be taken for HTML."""
+    """Return a docstring as Markdown, with `<name>` escaped."""
     parts = inspect.cleandoc(text or "").replace("\n::\n", "\n").split("`")
     return "`".join(
         part if index % 2 else part.replace("<", "\\<") for index, part in enumerate(parts)
@@ -169,20 +169,20 @@ def is_public(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def marks(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    marked = {"abstractmethod": "To be written. ", "property": "A property. "}
+    marked = {"abstractmethod": "Abstract. ", "property": "Property. "}
     names = (ast.unparse(decorator) for decorator in function.decorator_list)
     return "".join(marked.get(name, "") for name in names)
 
 
 def signature(node: Any, name: str) -> str:
-    """Return the signature as it stands in the source."""
+    """Return the signature as in the source."""
     coroutine = "async " if isinstance(node, ast.AsyncFunctionDef) else ""
     returned = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     return f"{coroutine}{name}({ast.unparse(node.args)}){returned}"
 
 
 def documented_value(module: ModuleType, name: str) -> str:
-    """Return the words below the assignment of a value, in the module that it comes from."""
+    """Return the text below a value's assignment, from the module that defines it."""
     for source in {
         module for module in sys.modules.values() if module.__name__.startswith("tocsin")
     }:
@@ -190,7 +190,7 @@ def documented_value(module: ModuleType, name: str) -> str:
             text = told_below(ast.parse(inspect.getsource(source)), name)
             if text is not None:
                 return text
-    raise LookupError(f"{name} has no words below it")
+    raise LookupError(f"{name} has no documentation")
 
 
 def told_below(tree: ast.Module, name: str) -> str | None:

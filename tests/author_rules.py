@@ -1,4 +1,4 @@
-"""The page `docs/plugin-authors/rules.md`, out of the docstrings of the conformance suites."""
+"""Page `docs/plugin-authors/rules.md`, generated from the docstrings of the conformance suites."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ PROVIDERS = (ProviderConformance, FileProviderConformance, PushProviderConforman
 SUITES = (*PROVIDERS, EnricherConformance, ChannelConformance)
 SUITES_PAGE = "[conformance suites](testing.md#the-conformance-suites)"
 HEAD = f"""\
-# The rules
+# Rules
 
-What must hold for every provider, every enricher and every channel that keeps an object, and why.
-Each rule is a test of the {SUITES_PAGE}.
+Requirements for every provider, every enricher and every channel that keeps objects, with the
+reason. Each rule is a test of the {SUITES_PAGE}.
 """
 
 
@@ -32,19 +32,19 @@ def page() -> str:
 
 
 def groups_of(suite: type) -> Iterator[type]:
-    """Yield the classes that the rules of a suite stand in."""
+    """Yield the classes with the rules of a suite."""
     for group in suite.__mro__:
         if any(name.startswith("test_") for name in vars(group)):
             yield group
 
 
 def of_group(group: type) -> Iterator[str]:
-    """Yield the rules that belong together."""
+    """Yield the rules of a group."""
     subject = (inspect.getmodule(group).__doc__ or "").partition("\n")[0]
     suites = [f"`{suite.__name__}`" for suite in SUITES if issubclass(suite, group)]
-    where = "every suite of providers" if len(suites) == len(PROVIDERS) else " and ".join(suites)
+    where = "every provider suite" if len(suites) == len(PROVIDERS) else " and ".join(suites)
     yield f"## {title(group)}\n"
-    yield f"{subject} In {where}.\n"
+    yield f"{subject} Applies to {where}.\n"
     yield "| Rule | Why |\n|---|---|"
     for name, test in vars(group).items():
         if name.startswith("test_"):
@@ -54,7 +54,7 @@ def of_group(group: type) -> Iterator[str]:
 
 
 def title(group: type) -> str:
-    """Return what a class of rules is about, such as `Enricher failure`."""
+    """Return the subject of a class of rules, such as `Enricher failure`."""
     first, *others = re.findall("[A-Z][a-z]*", group.__name__.removesuffix("Rules"))
     return " ".join([first, *(word.lower() for word in others)])
 

@@ -90,7 +90,7 @@ class Office:
         node = node or self.node()
         outcomes: list[str] = []
         while fired := await node.fire():
-            outcomes += [it.state.value for it in fired]
+            outcomes += [run.state.value for run in fired]
         return outcomes
 
     async def take_up(self, node: int = 1, most: int = 100) -> list[RunLease]:

@@ -8,17 +8,17 @@ from typing import Protocol
 
 
 def isoformat(moment: datetime) -> str:
-    """Return `moment` in ISO 8601, in UTC and to the millisecond: `2026-11-21T05:33:01.123Z`."""
+    """Return a time in ISO 8601, in UTC and to the millisecond: `2026-11-21T05:33:01.123Z`."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def isoformat_or_none(moment: datetime | None) -> str | None:
-    """Return `moment` as `isoformat` does; None where there is none."""
+    """Return a time like `isoformat`; None for None."""
     return None if moment is None else isoformat(moment)
 
 
 class Clock(Protocol):
-    """What the time is, and how to let some of it pass."""
+    """Current time, and sleeping."""
 
     def now(self) -> datetime:
         """Return the current time, aware and in UTC."""
@@ -30,7 +30,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The machine's clock."""
 
     def now(self) -> datetime:
         """Return the current time, aware and in UTC."""

@@ -39,18 +39,18 @@ _ISO_DURATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SettingsOrigin:
-    """Where settings come from, given to pydantic as `context`: a file, or a request."""
+    """Origin of settings, passed to pydantic as `context`: a file, or a request."""
 
     folder: Path | None = None
-    """The folder of the file; None for a request, which may name nothing of this machine."""
+    """The folder of the file; None for a request, which must not name local files."""
 
     def context(self) -> dict[str, Any]:
-        """Return the context to validate with."""
+        """Return the validation context."""
         return {"origin": self}
 
     @staticmethod
     def of(info: ValidationInfo) -> SettingsOrigin:
-        """Return the origin of what is being validated: a file in the current folder, if unsaid."""
+        """Return the origin of the validated value; by default, a file in the current folder."""
         origin: SettingsOrigin = (info.context or {}).get("origin", SettingsOrigin(Path()))
         return origin
 
@@ -66,7 +66,7 @@ def _resolve_path(value: str, info: ValidationInfo) -> str:
 
 
 def any_case(vocabulary: type[Vocabulary]) -> BeforeValidator:
-    """Take a word in any case, and leave what is no word for others to judge."""
+    """Accept a vocabulary member in any letter case; leave other values to later validators."""
     parse: Callable[[Any], Any] = vocabulary.parse
     return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
 
@@ -76,7 +76,7 @@ def _to_whole_number(value: object) -> object:
 
 
 WholeNumber = BeforeValidator(_to_whole_number)
-"""Takes a whole number of a body however it is written: JSON does not tell 7.0 from 7."""
+"""Accepts an integer in any notation, because JSON does not distinguish 7.0 from 7."""
 
 LONGEST_QUERY = 20_000
 QueryText = Annotated[
@@ -85,18 +85,18 @@ QueryText = Annotated[
         strip_whitespace=True, min_length=1, max_length=LONGEST_QUERY, pattern=r"^[^\x00]*$"
     ),
 ]
-"""What an investigation is to find out, in words, of whoever or whatever asks for it."""
+"""The question of an investigation, as text."""
 
 
 FileOnly = BeforeValidator(_refuse_over_http)
-"""Annotates what can be set in `plugins.toml` alone, since it concerns the operator's machine."""
+"""Annotates settings that only `plugins.toml` may contain, because they concern the machine."""
 
 LocalPath = Annotated[str, Field(min_length=1), AfterValidator(_resolve_path), FileOnly]
-"""A path on this machine, or a glob; a relative one is relative to `plugins.toml`."""
+"""A local path or glob; a relative one is relative to `plugins.toml`."""
 
 
 class _OwnServer:
-    """Marks a field that says where a plugin's own server is."""
+    """Marks a field with the address of a plugin's own server."""
 
 
 def _check_base_url(value: str) -> str:
@@ -114,7 +114,7 @@ ServerUrl = Annotated[
     _OwnServer(),
     WithJsonSchema({"type": "string", "examples": ["https://siem.example.com"]}),
 ]
-"""The address of a SIEM's own server; a provider may reach its host though it is private."""
+"""The address of a SIEM's own server; a provider may reach its host even if it is private."""
 
 _SECRET_NAME = re.compile(r"auth|cookie|key|password|secret|token", re.IGNORECASE)
 _REFERENCE = 'give { env = "NAME" } or { file = "path" }'
@@ -130,21 +130,21 @@ _UNITS = {
 
 
 def parse_iso_duration(text: str) -> timedelta:
-    """Return the length of `P[nW]` or `P[nD][T[nH][nM][nS]]`; ValueError for anything else.
+    """Return the duration of `P[nW]` or `P[nD][T[nH][nM][nS]]`; ValueError for anything else.
 
-    Years and months are refused, since their length depends on the day they are counted from.
+    Years and months are refused, because their length depends on the start date.
     """
     match = _ISO_DURATION.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a duration such as PT15M, P1D or P2W")
     duration = timedelta(**{unit: int(n) for unit, n in match.groupdict().items() if n})
     if duration <= timedelta(0):
-        raise ValueError(f"{text!r} is no time at all; give a duration such as PT15M")
+        raise ValueError(f"{text!r} is zero; give a duration such as PT15M")
     return duration
 
 
 def format_iso_duration(duration: timedelta) -> str:
-    """Return whole seconds as `parse_iso_duration` reads them: `P1DT2H`, `PT15M`, `PT10S`."""
+    """Return whole seconds in the format of `parse_iso_duration`: `P1DT2H`, `PT15M`, `PT10S`."""
     seconds = duration // timedelta(seconds=1)
     parts = ((seconds // 3600 % 24, "H"), (seconds // 60 % 60, "M"), (seconds % 60, "S"))
     time = "".join(f"{count}{unit}" for count, unit in parts if count)
@@ -153,7 +153,7 @@ def format_iso_duration(duration: timedelta) -> str:
 
 
 def format_duration(duration: timedelta) -> str:
-    """Return the length of time in the largest unit that gives a whole number: `5m`."""
+    """Return a duration in the largest unit that divides it: `5m`."""
     for unit, length in reversed(_UNITS.items()):
         if unit != "w" and duration and not duration % length:
             return f"{duration // length}{unit}"
@@ -163,7 +163,7 @@ def format_duration(duration: timedelta) -> str:
 def _parse_duration(value: object) -> object:
     if isinstance(value, timedelta):
         return value
-    if not isinstance(value, str):  # a number alone would silently be one of seconds
+    if not isinstance(value, str):  # a bare number would silently mean seconds
         raise PydanticCustomError(
             "duration", "give a number with a unit in quotes, such as '30s', '5m', '24h' or '7d'"
         )
@@ -184,7 +184,7 @@ def _check_bounds(value: timedelta) -> timedelta:
 
 
 def _parse_network(value: object) -> object:
-    """Return the network, or say what was probably meant by one with bits of a host."""
+    """Return the network; the error for an address with host bits suggests the network."""
     if not isinstance(value, str):
         return value
     try:
@@ -196,7 +196,7 @@ def _parse_network(value: object) -> object:
     except ValueError:
         raise PydanticCustomError("network", "give a network such as '10.20.0.0/16'") from None
     raise PydanticCustomError(
-        "network", "an address within the network is set; write '{meant}'", {"meant": str(meant)}
+        "network", "the address has host bits set; write '{meant}'", {"meant": str(meant)}
     )
 
 
@@ -214,7 +214,7 @@ Duration = Annotated[
     AfterValidator(_check_bounds),
     WithJsonSchema({"type": "string", "examples": ["30s", "5m", "24h", "7d"]}),
 ]
-"""A length of time, written `30s`, `5m`, `24h`, `7d` or as an ISO 8601 duration."""
+"""A duration, written `30s`, `5m`, `24h`, `7d` or in ISO 8601."""
 
 
 def _is_secret(annotation: object) -> bool:
@@ -245,7 +245,7 @@ def _read_secret_file(path: Path, found: str) -> str:
     try:
         text = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        reason = getattr(error, "strerror", None) or "not UTF-8"
         raise _secret_error(found, f"make {path} readable ({reason})") from error
     if not text:
         raise _secret_error(found, f"{path} is empty: put the secret there")
@@ -253,7 +253,7 @@ def _read_secret_file(path: Path, found: str) -> str:
 
 
 def _secret_error(found: str, expected: str) -> PydanticCustomError:
-    """Return an error that shows of a secret only what its reference says."""
+    """Return an error that shows only the reference of a secret."""
     context = {"found": found, "expected": expected}
     return PydanticCustomError("secret", "{expected}", context)
 
@@ -262,39 +262,39 @@ def _resolve(value: object, origin: SettingsOrigin) -> SecretStr:
     if origin.folder is None:
         return _take_literal(value)
     if not isinstance(value, dict):
-        raise _secret_error("found a secret written out", _REFERENCE)
+        raise _secret_error("found a secret in plain text", _REFERENCE)
     return SecretStr(_read_reference(value, origin.folder))
 
 
 def _take_literal(value: object) -> SecretStr:
-    """Return the secret of a request, which has no business with this machine's."""
+    """Return the secret of a request, which must not reference local secrets."""
     if not isinstance(value, str):
-        raise _secret_error("found something else than text", "give the secret itself, as text")
+        raise _secret_error("found a value that is not text", "give the secret itself, as text")
     return SecretStr(value)
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether what bears such a name is a secret, such as `Authorization`."""
+    """Return whether a name indicates a secret, such as `Authorization`."""
     return bool(_SECRET_NAME.search(name))
 
 
 def _resolve_member(name: str, member: object, origin: SettingsOrigin) -> SecretStr:
-    """Return a member of a table that may hold secrets; only a name may tell that it is one."""
+    """Return a member of a table that may hold secrets; its name decides whether it is one."""
     if isinstance(member, str) and not is_secret_name(name):
         return SecretStr(member)
     if isinstance(member, str) and origin.folder is not None:
-        raise _secret_error(f"found a secret written out as {name}", _REFERENCE)
+        raise _secret_error(f"found a secret in plain text as {name}", _REFERENCE)
     return _resolve(member, origin)
 
 
 class PluginSettings(BaseModel):
-    """The base of every plugin's settings.
+    """Base class of plugin settings.
 
-    Unknown keys are errors. A field annotated `SecretStr` takes only `{ env = "NAME" }` or
-    `{ file = "path" }`, so that no secret is ever written into `plugins.toml`; a relative path
-    is relative to that file. One annotated `dict[str, SecretStr]` takes plain text as well,
-    except under a name that tells of a secret, such as `Authorization`. Over HTTP it is the other
-    way round: secrets are given as text, kept encrypted, and references are refused.
+    Unknown keys are errors. A field annotated `SecretStr` takes only `{ env = "NAME" }` or `{ file
+    = "path" }`, so that `plugins.toml` never contains secrets; a relative path is relative to that
+    file. A field annotated `dict[str, SecretStr]` also takes plain text, except under names that
+    indicate a secret, such as `Authorization`. Over HTTP it is the reverse: secrets are given as
+    text and stored encrypted, and references are refused.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -314,13 +314,13 @@ class PluginSettings(BaseModel):
 
     @classmethod
     def secret_fields(cls) -> frozenset[str]:
-        """Return the names of the fields that hold secrets."""
+        """Return the names of the secret fields."""
         fields = cls.model_fields.items()
         return frozenset(name for name, field in fields if _is_secret(field.annotation))
 
     @classmethod
     def local_fields(cls) -> frozenset[str]:
-        """Return the names of the fields that only `plugins.toml` can set."""
+        """Return the names of the fields that only `plugins.toml` may set."""
         fields = cls.model_fields.items()
         return frozenset(
             name
@@ -329,7 +329,7 @@ class PluginSettings(BaseModel):
         )
 
     def own_hosts(self) -> frozenset[str]:
-        """Return the hosts that fields annotated `ServerUrl` name."""
+        """Return the hosts of fields annotated `ServerUrl`."""
         values = (
             getattr(self, name)
             for name, field in type(self).model_fields.items()

@@ -15,11 +15,11 @@ _pauses = ExitStack()
 
 
 def tune() -> None:
-    """Leave alone what is there now, and look for garbage among what comes less often.
+    """Freeze existing objects, and collect garbage less often.
 
-    Modules and schemas stay for ever, and what a page or a delivery makes is gone without the
-    collector; by default it took a quarter of the time of storing a page. The time that it takes is
-    held against no template in which it happens to fall.
+    Modules and schemas live forever, and pages and deliveries leave few cycles; with the defaults,
+    a quarter of the time for storing a page went to the collector. Collection time does not count
+    toward the time limit of a template that happens to render then.
     """
     gc.collect()
     gc.freeze()

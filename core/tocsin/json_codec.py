@@ -15,10 +15,10 @@ _MAX_LIST_DEPTH = 30
 
 
 def parse_json(content: bytes) -> Any:
-    """Return what `content` says; ValueError where it is not JSON.
+    """Return the decoded `content`; ValueError if it is not JSON.
 
-    Half of a character in UTF-16, as programs write it that cut text, becomes U+FFFD: by RFC 8259
-    section 8.2 it is JSON, but it is no text that can be stored.
+    A lone UTF-16 surrogate, which programs write when they cut text, becomes U+FFFD: by RFC 8259
+    section 8.2 it is valid JSON, but it cannot be stored as text.
     """
     try:
         return orjson.loads(content)
@@ -28,7 +28,7 @@ def parse_json(content: bytes) -> Any:
     try:
         text = json.dumps(json.loads(content), ensure_ascii=False)
     except RecursionError as error:
-        raise ValueError("it is nested too deep") from error
+        raise ValueError("nested too deeply") from error
     return orjson.loads(_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text))
 
 

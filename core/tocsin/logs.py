@@ -12,7 +12,7 @@ import structlog
 
 
 def configure_logs(form: Literal["console", "json"]) -> None:
-    """Write logs for people or, one JSON object a line, for programs."""
+    """Write logs for people or, as one JSON object per line, for programs."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -45,7 +45,7 @@ def _json_processors() -> list[structlog.typing.Processor]:
     def dumps(value: object, **_: object) -> str:
         try:
             return orjson.dumps(value, default=str).decode()
-        except TypeError:  # lone surrogates, as in names of files that are not UTF-8
+        except TypeError:  # lone surrogates, for example in file names that are not UTF-8
             return json.dumps(value, default=str)
 
     return [

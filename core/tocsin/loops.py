@@ -14,7 +14,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from tocsin.clock import Clock
 
 PLUGIN_FAILURES = (Exception, asyncio.CancelledError, SystemExit)
-"""What a plugin may raise that costs only itself; see `was_cancelled` before it is swallowed."""
+"""Exceptions of a plugin that affect only the plugin; check `was_cancelled` before you swallow one.
+"""
 _PAUSE = timedelta(seconds=5)
 _log = structlog.get_logger()
 
@@ -22,21 +23,19 @@ _log = structlog.get_logger()
 async def run_forever(
     step: Callable[[], Awaitable[None]], clock: Clock, what: str, **facts: str
 ) -> NoReturn:
-    """Take one step after the other until cancelled; one that fails is logged and tried again."""
+    """Run steps until cancelled; a failed step is logged and retried after a pause."""
     while True:
         try:
             await step()
         except (Exception, asyncio.CancelledError) as error:
             if was_cancelled():
                 raise
-            _log_failure(f"{what} failed; it is tried again", error, facts)
+            _log_failure(f"{what} failed; retrying", error, facts)
             await clock.sleep(_PAUSE)
 
 
 def _log_failure(words: str, error: BaseException, facts: dict[str, str]) -> None:
-    if isinstance(
-        error, OSError | DBAPIError | PoolTimeout
-    ):  # nobody's bug: something is away, and comes back
+    if isinstance(error, OSError | DBAPIError | PoolTimeout):  # an outage, not a bug
         reason = getattr(error, "orig", None) or error
         _log.warning(words, **facts, reason=str(reason))
     else:
@@ -44,6 +43,6 @@ def _log_failure(words: str, error: BaseException, facts: dict[str, str]) -> Non
 
 
 def was_cancelled() -> bool:
-    """Return whether the current task was cancelled, as opposed to code in it saying so."""
+    """Return whether the current task was cancelled, and not just code within it."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -22,14 +22,14 @@ __all__ = ["KEPT", "MEDIA_TYPE", "Counter", "Gauge", "Histogram", "Metrics"]
 
 MEDIA_TYPE = "text/plain"
 KEPT = timedelta(seconds=5)
-"""However many ask, within this time all are answered the same."""
+"""How long one rendering of the metrics is reused."""
 
-# They say when each series began: twice as many, and nobody asks
+# Creation times double the number of series
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
-    """The metrics of one node, apart from those of any other in the same process."""
+    """Metrics of one node, separate from other nodes in the same process."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -41,28 +41,28 @@ class Metrics:
         ProcessCollector(registry=self._registry)
 
     def counter(self, name: str, words: str, *labels: str) -> Counter:
-        """Return a new metric of what happened so often; its name ends in `_total`."""
+        """Return a new counter; its name ends in `_total`."""
         return Counter(name, words, labels, registry=self._registry)
 
     def gauge(self, name: str, words: str, *labels: str) -> Gauge:
-        """Return a new metric of how much there is now."""
+        """Return a new gauge."""
         return Gauge(name, words, labels, registry=self._registry)
 
     def histogram(self, name: str, words: str, buckets: Sequence[float], *labels: str) -> Histogram:
-        """Return a new metric of how long things take, by upper bounds in seconds."""
+        """Return a new histogram of durations, by upper bounds in seconds."""
         return Histogram(name, words, labels, registry=self._registry, buckets=buckets)
 
     def read_by(self, reading: Callable[[], Awaitable[None]]) -> None:
-        """Have gauges brought up to date by `reading` whenever the metrics are asked for."""
+        """Refresh gauges with `reading` whenever the metrics are requested."""
         self._readings.append(reading)
 
     async def expose(self) -> bytes:
-        """Return every metric in Prometheus' text format 0.0.4, as of a moment ago at most."""
+        """Return all metrics in Prometheus' text format 0.0.4, at most `KEPT` old."""
         async with self._exposing:
             if not self._is_fresh():
                 for read in self._readings:
                     await read()
-                # In a thread: many destinations make it a long text
+                # In a thread, because many destinations make it long
                 self._exposed = await asyncio.to_thread(generate_latest, self._registry)
                 self._exposed_at = self._clock.now()
             return self._exposed
@@ -71,4 +71,4 @@ class Metrics:
         if self._exposed_at is None:
             return False
         age = self._clock.now() - self._exposed_at
-        return timedelta(0) <= age < KEPT  # a clock may be set back
+        return timedelta(0) <= age < KEPT  # the clock may have been set back

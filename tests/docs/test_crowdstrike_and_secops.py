@@ -47,7 +47,8 @@ def test_the_defaults_that_are_told_are_the_defaults(kind):
 def value_of(name: str, told: str) -> object:
     """Return a default of the table as `plugins.toml` has it."""
     values = [
-        tomllib.loads(f"it = {it}")["it"] if it in ("true", "false") else it for it in quoted(told)
+        tomllib.loads(f"it = {value}")["it"] if value in ("true", "false") else value
+        for value in quoted(told)
     ]
     return values if name == "reread_after" else values[0]
 
@@ -63,7 +64,7 @@ def test_the_example_is_valid(kind):
     [settings] = file["providers"].values()
     assert file["enabled"] == [settings.pop("plugin")]
     make_settings(
-        kind, **{name: it if isinstance(it, str) else "x" for name, it in settings.items()}
+        kind, **{name: value if isinstance(value, str) else "x" for name, value in settings.items()}
     )
 
 
@@ -85,7 +86,7 @@ def test_every_place_of_crowdstrike_is_told(fields):
     for place in (place for places in fields.values() for place in places):
         first, _, rest = place.partition(".")
         known = f"`{place}`", f"`{first}`", f"`{rest}`"
-        assert any(it in PAGES[CrowdStrike] for it in known), place
+        assert any(name in PAGES[CrowdStrike] for name in known), place
 
 
 def test_every_place_of_secops_is_told():

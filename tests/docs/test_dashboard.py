@@ -85,7 +85,9 @@ def test_every_outcome_is_told():
 
 
 def test_the_dashboard_reads_the_prometheus_that_is_chosen():
-    [chosen] = [it for it in DASHBOARD["templating"]["list"] if it["type"] == "datasource"]
+    [chosen] = [
+        variable for variable in DASHBOARD["templating"]["list"] if variable["type"] == "datasource"
+    ]
     assert chosen["query"] == "prometheus"
     source = {"type": "prometheus", "uid": f"${{{chosen['name']}}}"}
     for panel in PANELS:

@@ -42,7 +42,7 @@ def test_defaults_that_are_one_word_are_those_of_the_code():
         assert getattr(given, name) == getattr(model, name), name
 
 
-@pytest.mark.parametrize("text", [it for it in TOML if "[destinations." in it])
+@pytest.mark.parametrize("text", [sample for sample in TOML if "[destinations." in sample])
 def test_the_files_of_the_page_are_valid(monkeypatch, text):
     monkeypatch.setenv("SOAR_WEBHOOK_SECRET", "whsec_" + "QUJD" * 10)
     monkeypatch.setenv("SLACK_WEBHOOK_URL", "https://hooks.slack.com/services/T0/B0/XXXX")

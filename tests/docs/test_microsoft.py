@@ -50,7 +50,7 @@ def lengths(text: str) -> list[timedelta]:
 
 @each_page
 def test_every_setting_is_told_with_its_default(kind):
-    fields = {name: it for name, it in kind.Settings.model_fields.items() if name != "plugin"}
+    fields = {name: field for name, field in kind.Settings.model_fields.items() if name != "plugin"}
     page = told(PAGES[kind])
     assert sorted(page) == sorted(fields)
     for name, field in fields.items():

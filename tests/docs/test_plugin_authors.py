@@ -112,16 +112,16 @@ def python_of(page: str) -> list[str]:
 def test_the_python_of_the_page_of_tests_runs_beside_a_new_provider(tmp_path):
     folder = Scaffold("acme", "provider").make(tmp_path, [])
     for name, kind in (("reputation", "Reputation"), ("lookup", "Lookup")):
-        [source] = [it for it in python_of("seams.md") if f"class {kind}(" in it]
+        [source] = [sample for sample in python_of("seams.md") if f"class {kind}(" in sample]
         (folder / "src" / "tocsin_acme" / f"{name}.py").write_text(source, encoding="utf-8")
-    [source] = [it for it in python_of("seams.md") if "class AcmeDesk(" in it]
+    [source] = [sample for sample in python_of("seams.md") if "class AcmeDesk(" in sample]
     (folder / "src" / "tocsin_acme" / "desk.py").write_text(source, encoding="utf-8")
     installed = folder / "src" / "acme_desk-1.dist-info"
     installed.mkdir()
     (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-desk\nVersion: 1\n")
     named = "[tocsin.trackers]\nacme-desk = tocsin_acme.desk:AcmeDesk\n"
     (installed / "entry_points.txt").write_text(named)
-    samples = [it for it in python_of("testing.md") if "__main__" not in it]
+    samples = [sample for sample in python_of("testing.md") if "__main__" not in sample]
     (folder / "tests" / "test_of_the_page.py").write_text("\n".join(samples), encoding="utf-8")
     only = "not conformance and not TestAcme or TestAcmeDesk or empty_members"
     command = [sys.executable, "-m", "pytest", "-q", "-k", only, "-p", "no:schemathesis"]

@@ -30,8 +30,8 @@ def rows() -> dict[str, str]:
 def value_of(name: str, told: str) -> object:
     """Return a default of the table as `plugins.toml` has it."""
     values = [
-        tomllib.loads(f"it = {it}")["it"] if it in ("true", "false") else it
-        for it in re.findall("`(.+?)`", told)
+        tomllib.loads(f"it = {text}")["it"] if text in ("true", "false") else text
+        for text in re.findall("`(.+?)`", told)
     ]
     return values if name == "reread_after" else values[0]
 
@@ -79,7 +79,7 @@ def test_every_offense_type_is_told():
 
 
 def test_every_field_of_an_event_is_told():
-    fields = {it for its in (*ADDRESS_FIELDS.values(), *ENTITY_FIELDS.values()) for it in its}
+    fields = {field for its in (*ADDRESS_FIELDS.values(), *ENTITY_FIELDS.values()) for field in its}
     assert [field_ for field_ in fields if f"`{field_}`" not in TEXT] == []
 
 

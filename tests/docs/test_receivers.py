@@ -15,7 +15,7 @@ from receiver_samples import SAMPLES
 
 def test_every_receiver_is_listed_as_its_contract_has_it():
     listed = re.findall(r"^\| `.*\n", LIST.read_text(encoding="utf-8"), re.MULTILINE)
-    assert [it for it in listed if "](receivers/" in it] == rows().splitlines(keepends=True)
+    assert [row for row in listed if "](receivers/" in row] == rows().splitlines(keepends=True)
 
 
 @pytest.mark.parametrize("receiver", ALL)

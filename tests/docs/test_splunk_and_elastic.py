@@ -54,7 +54,7 @@ def written(default: object) -> str:
 
 @each_page
 def test_every_setting_is_told_with_its_default(kind):
-    fields = {name: it for name, it in kind.Settings.model_fields.items() if name != "plugin"}
+    fields = {name: field for name, field in kind.Settings.model_fields.items() if name != "plugin"}
     told = rows(PAGES[kind])
     assert sorted(told) == sorted(fields)
     for name, field in fields.items():
@@ -85,6 +85,6 @@ def test_the_fields_of_entities_are_told(kind, names):
     page = PAGES[kind]
     short = {"_ip", "_host", "_dns", "_nt_host", "_translated_ip"}  # told as endings
     for name in {name for its in names.values() for name in its}:
-        is_ending = any(name.endswith(it) for it in short) and kind is Splunk
+        is_ending = any(name.endswith(ending) for ending in short) and kind is Splunk
         parts = name.split(".") if kind is Elastic else [name]
         assert f"`{name}`" in page or is_ending or f"`{parts[-1]}`" in page, name

@@ -51,7 +51,9 @@ def test_every_page_has_an_example(page):
 @every_page
 def test_the_page_names_every_option_with_its_default(page):
     fields = {
-        name: it for kind in trackers_of(page) for name, it in kind.Options.model_fields.items()
+        name: field
+        for kind in trackers_of(page)
+        for name, field in kind.Options.model_fields.items()
     }
     told = options_of(page)
     assert told.keys() == fields.keys()

@@ -51,7 +51,7 @@ def delivery(body=b'{"event_type":"incident-alert"}', attempt=1, event_id=EVENT_
         subject="incident:7",
     )
     return Delivery(
-        id="01JD5N0T2R", event=event, attempt=attempt, remote=None, render=lambda part: body
+        id="01JD5N0T2R", event=event, attempt=attempt, remote_id=None, render=lambda part: body
     )
 
 

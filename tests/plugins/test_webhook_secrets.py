@@ -139,7 +139,7 @@ def delivery(body):
         data={},
         subject="incident:7",
     )
-    return Delivery(id="dlv_1", event=event, attempt=1, remote=None, render=lambda _: body)
+    return Delivery(id="dlv_1", event=event, attempt=1, remote_id=None, render=lambda _: body)
 
 
 async def test_secrets_are_put_into_the_body_and_taken_out_of_what_is_kept(channel, echo):

@@ -97,7 +97,7 @@ class CaseChannel(Channel):
         self._locks = WeakValueDictionary[str, asyncio.Lock]()
 
     @property
-    def home(self) -> str:
+    def tenant_key(self) -> str:
         """The address of the platform; add what else tells one place there from another."""
         return str(self.settings.url)
 
@@ -225,7 +225,7 @@ class CaseChannel(Channel):
         async with self._alone_at(identifier):
             done.noted = await self._note(identifier, delivery)
             done.observables = await self.add_observables(identifier, observables)
-            if identifier == delivery.remote and is_about_object(event):
+            if identifier == delivery.remote_id and is_about_object(event):
                 await self.update(identifier, delivery)
         return done
 
@@ -241,7 +241,7 @@ class CaseChannel(Channel):
         event, text = delivery.event, self.render_note(delivery)
         if text is None or await self._is_noted(identifier, event):
             return False
-        if is_failure(event) and delivery.left == identifier:
+        if is_failure(event) and delivery.previous_remote_id == identifier:
             return False  # it is what the object was made of, or noted there
         signed = f"{text[:_MOST_NOTE]}\n\nTocsin event {event.id}"
         await self.add_note(identifier, _note_title(event), signed)

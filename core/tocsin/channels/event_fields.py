@@ -44,8 +44,8 @@ def list_known_objects(delivery: Delivery) -> Sequence[str]:
     event = delivery.event
     if event.event_type is EventType.INVESTIGATION_FAILED and _is_first(event):
         return ()
-    if delivery.remote is not None:
-        return (delivery.remote,)
+    if delivery.remote_id is not None:
+        return (delivery.remote_id,)
     related = delivery.related.items()
     return tuple(dict.fromkeys(it for subject, it in related if subject.startswith("incident:")))
 

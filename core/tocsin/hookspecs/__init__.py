@@ -1,4 +1,8 @@
-"""Plugin interface: the hooks, and the base classes of what they return."""
+"""Plugin interface: the hooks, and the base classes of what they return.
+
+A plugin is a module named by an entry point. It implements hooks with `hookimpl`; the entry point's
+name is the name that operators write as `plugin = "..."`.
+"""
 
 from __future__ import annotations
 
@@ -46,41 +50,41 @@ __all__ = [
 
 hookspec = pluggy.HookspecMarker("tocsin")
 hookimpl = pluggy.HookimplMarker("tocsin")
-"""Marks the functions of a plugin's module that implement hooks."""
+"""Marks functions of a plugin module that implement hooks."""
 
 
 @hookspec
 def tocsin_providers() -> type[Provider]:  # type: ignore[empty-body]
-    """Return the kind of provider that this plugin offers. Called once, when plugins are loaded."""
+    """Return the provider class of this plugin. Called once, when plugins are loaded."""
 
 
 @hookspec
 def tocsin_channels() -> type[Channel]:  # type: ignore[empty-body]
-    """Return the kind of channel that this plugin offers. Called once, when plugins are loaded."""
+    """Return the channel class of this plugin. Called once, when plugins are loaded."""
 
 
 @hookspec
 def tocsin_enrichers() -> Sequence[type[Enricher]]:  # type: ignore[empty-body]
-    """Return the kinds of enricher that this plugin offers. Called once, when plugins are loaded.
+    """Return the enricher classes of this plugin. Called once, when plugins are loaded.
 
-    Each has a `name` that no other kind of this service has.
+    Each has a unique `name`.
     """
 
 
 @hookspec
 def tocsin_investigators() -> type[Investigator]:  # type: ignore[empty-body]
-    """Return the investigator that this plugin offers. Called once, when plugins are loaded."""
+    """Return the investigator class of this plugin. Called once, when plugins are loaded."""
 
 
 @hookspec
 def tocsin_template_paths() -> Sequence[Path]:  # type: ignore[empty-body]
-    """Return folders that hold templates, `<receiver>/<event>.json.j2`. Called once, at start."""
+    """Return folders with templates, `<receiver>/<event>.json.j2`. Called once, at startup."""
 
 
 @hookspec
 def tocsin_event(event: Event) -> None:
-    """Hear of an event that is committed. Called for each; one that raises is called again later.
+    """Handle a committed event. Called for each event; if it raises, it is called again later.
 
-    What is heard goes through the queue like a delivery, so a restart loses none, but may repeat
-    one: its `id` tells. May be a coroutine function.
+    Events pass through the queue like deliveries, so a restart loses none, but may repeat one; use
+    `id` to recognize it. May be a coroutine function.
     """

@@ -15,48 +15,48 @@ from tocsin.model import Delivery, EventType, Health, Receipt, Severity
 
 
 class Channel(ABC):
-    """A way to tell someone; one is made for each [destinations.<name>]."""
+    """Base class of channels; one instance serves each [destinations.<name>]."""
 
     class Settings(PluginSettings):
-        """What every destination can be told; derive yours from it."""
+        """Settings of every destination; derive yours from it."""
 
-        plugin: str = Field(description="The channel's kind: the name of an enabled plugin.")
+        plugin: str = Field(description="Channel: the name of an enabled plugin.")
         events: tuple[EventType, ...] = Field(
             default=tuple(EventType),
             min_length=1,
-            description="Which events go there; all four by default.",
+            description="Events to deliver; by default, all four.",
         )
         min_severity: Severity = Field(
-            default=Severity.MEDIUM, description="Leave out incident alerts below this severity."
+            default=Severity.MEDIUM, description="Minimum severity of incident alerts."
         )
         providers: tuple[str, ...] = Field(
             default=(),
-            description="Only incident alerts of these providers; of all, if none is named.",
+            description="Deliver incident alerts of these providers only; by default, of all.",
         )
         when: ConditionText | None = Field(
             default=None,
-            description="Only events of which this is true: a Jinja2 expression over "
+            description="Deliver only events that match this Jinja2 expression over "
             "`event_type`, `data`, `subject` and `context`, such as "
             "`data.severity == 'Critical' or 'vpn' in data.title`.",
         )
         template: str = Field(
-            default="envelope", description="The receiver whose templates render the body."
+            default="envelope", description="Receiver whose templates render the body."
         )
         timeout: Duration = Field(
-            default=timedelta(seconds=20), description="How long one attempt may take; 60s at most."
+            default=timedelta(seconds=20), description="Timeout of one attempt; at most 60s."
         )
         concurrency: int = Field(
-            default=8, ge=1, le=256, description="How many deliveries may be under way at once."
+            default=8, ge=1, le=256, description="Maximum number of concurrent deliveries."
         )
         rate_limit: int | None = Field(
             default=None,
             ge=1,
             le=1_000_000,
-            description="How many attempts a minute at most, over all nodes; no limit by default.",
+            description="Maximum attempts per minute over all nodes; no limit by default.",
         )
         ordered: bool = Field(
             default=False,
-            description="Deliver what concerns one incident, session or schedule in its order, "
+            description="Deliver the events of one incident, session or schedule in order, "
             "one at a time.",
         )
         retry_schedule: tuple[Duration, ...] = Field(
@@ -65,41 +65,42 @@ class Channel(ABC):
                 for seconds in (5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
             ),
             max_length=50,
-            description="The wait before each retry; when it is used up, the delivery is dead.",
+            description="Delay before each retry; after the last one, the delivery is dead.",
         )
         pause_after: Duration = Field(
             default=timedelta(minutes=5),
-            description="Pause the destination when nothing has succeeded for so long, and",
+            description="Pause the destination after this time without success, and",
         )
         pause_after_failures: int = Field(
             default=10,
             ge=1,
-            description="so many attempts in a row have failed. Its deliveries are then on hold.",
+            description="this many failed attempts in a row. Waiting deliveries are put on hold.",
         )
         probe_interval: Duration = Field(
             default=timedelta(minutes=1),
             gt=timedelta(0),
-            description="How often one delivery is tried while the destination is paused; when "
-            "one succeeds, the pause is over.",
+            description="Interval between probe deliveries while the destination is paused; after "
+            "a success, it resumes.",
         )
         allow_networks: tuple[Network, ...] = Field(
             default=(),
-            description="Private networks (CIDR) that this destination may reach. Over HTTP only "
+            description="Private networks (CIDR) that this destination may reach. Over HTTP, only "
             "networks inside `TOCSIN_ALLOW_NETWORKS`.",
         )
         ca_file: LocalPath | None = Field(
             default=None,
-            description="Certificates (PEM) of authorities to trust instead of the system's.",
+            description="CA certificates (PEM) to trust instead of the system's.",
         )
         client_certificate: LocalPath | None = Field(
-            default=None, description="A certificate (PEM) to show to the receiver."
+            default=None, description="Client certificate (PEM)."
         )
         client_key: LocalPath | None = Field(
-            default=None, description="Its private key, if it is not in the same file."
+            default=None,
+            description="Private key of the client certificate, if it is in another file.",
         )
         proxy: Annotated[str, FileOnly] | None = Field(
             default=None,
-            description="An HTTP proxy to go through, which then decides what is reached.",
+            description="HTTP proxy to use. The proxy then decides which hosts can be reached.",
         )
 
         @field_validator("min_severity", mode="before")
@@ -115,46 +116,47 @@ class Channel(ABC):
             return value
 
     ordered: ClassVar[bool] = False
-    """Whether what concerns one subject must always be delivered in order, one at a time."""
+    """Whether the deliveries of one subject must always be made in order, one at a time."""
 
     parts: ClassVar[tuple[str, ...]] = ("body",)
-    """What it renders of each event, for `tocsin check` to try."""
+    """The parts that it renders of each event, which `tocsin check` tries."""
 
     @property
-    def home(self) -> str:
-        """Where the receiver keeps what it makes, in words that change when that is elsewhere.
+    def tenant_key(self) -> str:
+        """Key of the account or project where the receiver stores objects.
 
-        What was made elsewhere is not known any more, since its ids mean something else here.
+        Remote ids are valid for one key only; after a change, earlier objects are unknown.
         """
         return ""
 
     @property
     def gathering(self) -> timedelta | None:
-        """How long deliveries wait for others, so that one message can tell of several; None: not.
+        """Return how long deliveries wait to be combined into one message; None for no waiting.
 
-        They wait in the queue until the end of a stretch of the clock of that length, counted from
-        midnight (UTC), and are then handed over side by side, `concurrency` of them at a time.
-        Retries go by their schedule, and wait for each other for a minute at most.
+        They wait in the queue until the end of an interval of that length, counted from midnight
+        UTC, and are then handed over concurrently, `concurrency` at a time. Retries keep their
+        schedule, and wait for each other for at most a minute.
         """
         return None
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O. `settings` is an instance of this class's `Settings`."""
+        """Store the arguments; do no I/O. `settings` is an instance of this class's `Settings`."""
         self.settings = settings
         self.tools = tools
 
     async def start(self) -> None:
-        """Get ready, once. Raising leaves this destination out, with the reason."""
+        """Prepare, once. If it raises, this destination is not available, with the reason."""
 
     @abstractmethod
     async def check(self) -> Health:
-        """Return whether the receiver can be reached, without delivering anything."""
+        """Return whether the receiver is reachable, without delivering anything."""
 
     @abstractmethod
     async def deliver(self, delivery: Delivery) -> Receipt:
-        """Deliver, and return what the receiver answered.
+        """Deliver, and return the receiver's response.
 
-        Raises `TryLater` for what passes by itself, `Refused` for what does not, and
-        `Misconfigured` for what waits until someone has mended the configuration. Anything else
-        that is raised is taken for a bug of the channel, shown to the operator and tried again.
+        Raises `TryLater` for temporary failures, `Refused` for permanent ones, and `Misconfigured`
+        for deliveries that are on hold until an operator fixes the configuration. Any other
+        exception counts as a bug of the channel; it is shown to the operator, and the delivery is
+        retried.
         """

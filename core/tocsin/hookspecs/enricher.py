@@ -15,81 +15,81 @@ from tocsin.model import Enrichment, Entity, EntityKind, Health, Marking, Pap, T
 
 
 class Enricher(ABC):
-    """A source that knows more of entities.
+    """Base class of enrichers, which are sources of knowledge about entities.
 
-    One is made for each [enrichers.<name>], and one, under the kind's own name, of each kind that
-    is `standing` and has no such table.
+    One instance serves each [enrichers.<name>]. A class that is `standing` and has no such table
+    gets one instance under its own name.
     """
 
     class Settings(PluginSettings):
-        """What every enricher can be told; derive yours from it."""
+        """Settings of every enricher; derive yours from it."""
 
-        plugin: str = Field(description="The name of the enabled plugin that offers it.")
+        plugin: str = Field(description="Name of the enabled plugin that provides it.")
         kind: str | None = Field(
-            default=None, description="Which of the plugin's kinds, where it offers several."
+            default=None, description="Enricher of the plugin, if the plugin provides several."
         )
         cache_for: Duration = Field(
             default=timedelta(days=1),
             ge=timedelta(0),
-            description="How long an answer is good; 0s keeps none. Only of online enrichers.",
+            description="How long results are cached; 0s for no cache. Online enrichers only.",
         )
         requests_per_minute: int = Field(
             default=60,
             ge=1,
             le=100_000,
-            description="How many entities a minute are asked for, over all nodes. Only of online "
-            "enrichers.",
+            description="Maximum entities per minute over all nodes. Online enrichers only.",
         )
         timeout: Duration = Field(
             default=timedelta(seconds=20),
             gt=timedelta(0),
             le=timedelta(minutes=2),
-            description="How long one question may take.",
+            description="Timeout of one request.",
         )
         max_tlp: Annotated[Tlp, any_case(Tlp)] = Field(
             default=Tlp.AMBER,
-            description="Ask only for what is marked so or wider (Traffic Light Protocol). Only of "
-            "online enrichers.",
+            description="Strictest Traffic Light Protocol marking of entities to look up. Online "
+            "enrichers only.",
         )
         max_pap: Annotated[Pap, any_case(Pap)] = Field(
             default=Pap.AMBER,
-            description="Ask only for what is marked so or freer (Permissible Actions Protocol). "
-            "Only of online enrichers.",
+            description="Strictest Permissible Actions Protocol marking of entities to look up. "
+            "Online enrichers only.",
         )
 
         @property
         def limit(self) -> Marking:
-            """The strictest marking of what is asked for."""
+            """The strictest marking of entities that may be looked up."""
             return Marking(self.max_tlp, self.max_pap)
 
     name: ClassVar[str]
-    """What the kind is called: the name in the ledger where no table gives another."""
+    """The name of the enricher, which the ledger uses unless a table gives another one."""
     kinds: ClassVar[frozenset[EntityKind]]
-    """What it can be asked for."""
+    """The entity kinds that it supports."""
     online: ClassVar[bool] = False
-    """Whether asking tells someone outside. Then it is asked for nothing that is internal, and
-    answers are kept for `cache_for`; one that is not is always asked anew."""
+    """Whether a lookup reveals the entity to a third party. If so, internal entities are not looked
+    up, and results are cached for `cache_for`. Others are asked each time.
+    """
     standing: ClassVar[bool] = False
-    """Whether it runs where no table asks for it; its settings must all have defaults."""
+    """Whether it runs without a table in the configuration; all its settings then need defaults."""
     batch: ClassVar[int] = 1
-    """For how many entities it can be asked at once."""
+    """The number of entities that it accepts at once."""
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O. `settings` is an instance of this class's `Settings`."""
+        """Store the arguments; do no I/O. `settings` is an instance of this class's `Settings`."""
         self.settings = settings
         self.tools = tools
 
     async def start(self) -> None:
-        """Get ready, once. Raising leaves this enricher out, with the reason."""
+        """Prepare, once. If it raises, this enricher is not available, with the reason."""
 
     async def check(self) -> Health:
-        """Return whether the source can be asked; by itself, that it needs nothing."""
-        return Health(detail="it needs nothing")
+        """Return whether the source is available. Default: it needs nothing."""
+        return Health(detail="no external source")
 
     @abstractmethod
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
-        """Return what is known of these entities, in their order; leave out the unknown.
+        """Return enrichments of these entities, in their order; leave out unknown entities.
 
-        They are of `kinds`, and no more than `batch`. The same question must get the same answer
-        until what is known changes. Raises `TryLater`, `Broken` or `Refused`.
+        The entities are of `kinds`, and at most `batch`. The same request must return the same
+        result until the source's data changes. Raises `TryLater`, `Broken` or `Refused`.
         """

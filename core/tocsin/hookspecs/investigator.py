@@ -17,63 +17,64 @@ T = TypeVar("T")
 
 
 class QueryClient(Protocol):
-    """Where an investigator asks. Every call is a step of the session's ledger.
+    """Interface through which an investigator asks. Every call is a step of the session's ledger.
 
-    Where a step is in the ledger already, since a node was killed or the run is repeated, what
-    stands there is answered, and nobody is asked.
+    If the ledger already holds a step, because a node was killed or the run is repeated, the
+    recorded result is returned, and no source is asked.
     """
 
     @property
     def elapsed(self) -> timedelta:
-        """How long the run had taken at its last step, as the ledger has it."""
+        """The duration of the run at its last step, from the ledger."""
         ...
 
     def enter(self, phase: Phase) -> None:
-        """Note that what follows belongs to this phase."""
+        """Start a phase, to which the next steps belong."""
         ...
 
     async def ask(self, question: Question[T]) -> QueryResult[T]:
-        """Return what came of a question; it raises nothing where it could not be answered."""
+        """Return the result of a question; does not raise if it could not be answered."""
         ...
 
     async def ask_all(self, questions: Sequence[Question[T]]) -> list[QueryResult[T]]:
-        """Return what came of each, in their order; they are asked side by side."""
+        """Return the results of several questions, in order; they are asked concurrently."""
         ...
 
     async def conclude(self, text: str, evidence: Sequence[str]) -> str:
-        """Note a conclusion, and what it rests on; return its own step, to cite as evidence."""
+        """Record a conclusion with its evidence; return its own step, to cite as evidence."""
         ...
 
 
 class Investigator(ABC):
-    """Makes a report of a question. It asks through its desk alone.
+    """Base class of investigators. They report on an inquiry, and use only the query client.
 
-    From the same inquiry and the same answers it makes the same report: it looks at no clock, at
-    no file and at nothing random, and keeps nothing from one run to the next.
+    The same inquiry and the same results lead to the same report. An investigator uses no clock, no
+    files and no randomness, and keeps no state between runs.
     """
 
     class Settings(PluginSettings):
-        """What every investigator can be told, under [investigator]; derive yours from it."""
+        """Settings of every investigator, under [investigator]; derive yours from it."""
 
         plugin: str = Field(
-            default="investigator", description="The plugin that investigates; it must be enabled."
+            default="investigator",
+            description="Plugin that provides the investigator; it must be enabled.",
         )
         at_once: int = Field(
-            default=4, ge=1, le=100, description="How many sessions a node investigates at once."
+            default=4, ge=1, le=100, description="Maximum number of concurrent sessions on a node."
         )
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O. `settings` is an instance of this class's `Settings`."""
+        """Store the arguments; do no I/O. `settings` is an instance of this class's `Settings`."""
         self.settings = settings
         self.tools = tools
 
     async def start(self) -> None:
-        """Get ready, once. Raising leaves this service without an investigator."""
+        """Prepare, once. If it raises, the service has no investigator."""
 
     @abstractmethod
-    async def investigate(self, inquiry: Inquiry, desk: QueryClient) -> Report:
-        """Return what there is to say.
+    async def investigate(self, inquiry: Inquiry, client: QueryClient) -> Report:
+        """Return the report.
 
-        Raises `InvestigationFailed` where nothing can be: an incident that is named does not
-        exist, or every provider that is needed is away.
+        Raises `InvestigationFailed` if there is nothing to report on: a named incident does not
+        exist, or every required provider is unavailable.
         """

@@ -31,75 +31,76 @@ from tocsin.model import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushRequest:
-    """What someone sent to `/api/push/<name>`, not judged yet."""
+    """A request to `/api/push/<name>`, before authentication."""
 
     headers: Mapping[str, str]
-    """Names match in any case."""
+    """Header names are case-insensitive."""
     body: bytes
 
 
 class Capability(StrEnum):
-    """What a provider can do beside reading on; it has each whose method it overrides."""
+    """Optional abilities of a provider; it has each one whose method it overrides."""
 
     REREAD = "reread"
-    """Read one incident again, by its id: `incident`."""
+    """Refresh one incident by its id: `incident`."""
     BACKFILL = "backfill"
-    """Read a stretch of the past: `backfill`."""
+    """Read a window in the past: `backfill`."""
     PUSH = "push"
-    """Take what is sent to it: `receive`."""
+    """Receive pushed requests: `receive`."""
     EVENTS = "events"
     """Find events of an entity: `events`."""
     COMMENT = "comment"
     """Write a comment to an incident: `comment`."""
     STATUS = "status"
-    """Set where an incident stands: `set_status`."""
+    """Set the status of an incident: `set_status`."""
 
 
 def _parse_capability(status: IncidentStatus) -> IncidentStatus:
-    """Return the status; ValueError for one that an investigation by rules does not lead to."""
+    """Return the status; ValueError for one that an automatic investigation may not set."""
     if status is IncidentStatus.CLOSED:
-        raise ValueError("give 'Active': only a person closes an incident")
+        raise ValueError("use 'Active': only people close incidents")
     if status is IncidentStatus.NEW:
-        raise ValueError("give 'Active', or leave it out: the incident is New as it is")
+        raise ValueError("use 'Active', or omit the setting: the incident is already New")
     return status
 
 
 class Provider(ABC):
-    """A connection to one SIEM; one is made for each [providers.<name>].
+    """Base class of providers, which connect to a SIEM; one instance serves each
+    [providers.<name>].
 
-    One is read by one node at a time, and there never concurrently.
+    One node reads a provider at a time, without concurrency.
     """
 
     class Settings(PluginSettings):
-        """What every provider can be told; derive yours from it."""
+        """Settings of every provider; derive yours from it."""
 
-        plugin: str = Field(description="The provider's kind: the name of an enabled plugin.")
+        plugin: str = Field(description="Provider: the name of an enabled plugin.")
         poll_interval: Duration = Field(
             default=timedelta(minutes=1),
             gt=timedelta(0),
-            description="How long to wait between two reads.",
+            description="Interval between two reads.",
         )
         quiet_first_fetch: bool = Field(
-            default=False, description="Send no alerts for what the very first read brings."
+            default=False, description="Send no alerts for incidents of the very first read."
         )
         alert_on_escalation: bool = Field(
             default=False,
-            description="Also alert when an incident first seen below Medium rises to it.",
+            description="Also send an alert when an incident's severity rises to Medium or higher.",
         )
         tlp: Annotated[Tlp, any_case(Tlp)] = Field(
             default=Tlp.AMBER,
-            description="With whom its incidents may be shared (Traffic Light Protocol): clear, "
+            description="Traffic Light Protocol marking of its incidents: clear, "
             "green, amber, amber+strict or red.",
         )
         pap: Annotated[Pap, any_case(Pap)] = Field(
             default=Pap.AMBER,
-            description="What may be done with them (Permissible Actions Protocol): clear, green, "
+            description="Permissible Actions Protocol marking of its incidents: clear, green, "
             "amber or red.",
         )
         write_back: bool = Field(
             default=False,
-            description="Write the summary of an investigation to the incidents that it was about, "
-            "as a comment at the SIEM.",
+            description="Write the summary of an investigation to its incidents, "
+            "as a comment in the SIEM.",
         )
         write_back_status: (
             Annotated[
@@ -110,33 +111,33 @@ class Provider(ABC):
             | None
         ) = Field(
             default=None,
-            description="An incident that is still New at the SIEM gets this status once the "
+            description="Status for an incident that is still New in the SIEM, set after the "
             "comment of a completed investigation was written: Active. Needs `write_back`, but "
             "where its plugin can write no comments.",
         )
 
         @property
         def marking(self) -> Marking:
-            """How its incidents are marked."""
+            """The marking of its incidents."""
             return Marking(self.tlp, self.pap)
 
     permissions: ClassVar[tuple[str, ...]] = ()
-    """What the credentials must be allowed to do at the SIEM, in its own words."""
+    """The permissions that the credentials need at the SIEM, by its own names."""
 
     event_kinds: ClassVar[frozenset[EntityKind]] = frozenset(EntityKind)
-    """What `events` can be asked for."""
+    """The entity kinds that `events` supports."""
 
     clock_skew: timedelta | None = None
-    """How far the SIEM's clock was ahead of ours when last asked; None where that is not known."""
+    """The last known offset of the SIEM's clock from the local one; None if unknown."""
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O. `settings` is an instance of this class's `Settings`."""
+        """Store the arguments; do no I/O. `settings` is an instance of this class's `Settings`."""
         self.settings = settings
         self.tools = tools
 
     @classmethod
     def capabilities(cls) -> frozenset[Capability]:
-        """Return what this provider can do beside reading on."""
+        """Return the optional abilities of this provider."""
         methods = {
             Capability.REREAD: (cls.incident, Provider.incident),
             Capability.BACKFILL: (cls.backfill, Provider.backfill),
@@ -148,14 +149,14 @@ class Provider(ABC):
         return frozenset(name for name, (own, base) in methods.items() if own is not base)
 
     async def start(self) -> None:
-        """Get ready, once. Raising leaves this provider out, with the reason."""
+        """Prepare, once. If it raises, this provider is not available, with the reason."""
 
     @abstractmethod
     async def check(self) -> Health:
-        """Return whether the SIEM can be reached, and which permissions are missing."""
+        """Return whether the SIEM is reachable, and which permissions are missing."""
 
     def streams(self) -> Sequence[str]:
-        """Return the names of what is read separately, each with a position of its own."""
+        """Return the names of the streams, which are read separately and have a position each."""
         return ("changed",)
 
     @abstractmethod
@@ -164,59 +165,58 @@ class Provider(ABC):
     ) -> AsyncGenerator[Page, None]:
         """Yield pages from `position` on, and end when everything up to `until` was read.
 
-        `position` is the `next_position` of the last page that was stored, or None at the very
-        first read. Each page is stored together with its `next_position` before the next one is
-        asked for, so a crash repeats a page or does not, but never loses one. Whoever reads may
-        stop after any page, to go on later.
+        `position` is the `next_position` of the last stored page, or None at the very first read.
+        Each page is stored together with its `next_position` before the next page is requested, so
+        a crash may repeat a page but never loses one. The caller may stop after any page and
+        continue later.
         """
 
     async def incident(self, external_id: str) -> Incident | None:
-        """Return the incident as the SIEM has it now, None where it has it no more.
+        """Return the current version of an incident, None if the SIEM no longer has it.
 
-        It is asked for as long after the incident was new as the setting `reread_after` has it,
-        where there is one: a tuple of durations, in order. Of what a backfill brought, it is asked
-        only for incidents that are younger than the last of them.
+        It is called after the delays of the setting `reread_after`, if there is one: a tuple of
+        durations, in order. Of backfilled incidents, it is called only for those younger than the
+        last delay.
         """
         raise NotImplementedError
 
     def backfill(
         self, stream: str, position: Mapping[str, Any] | None, window: Window
     ) -> AsyncGenerator[Page, None]:
-        """Yield pages of what changed or happened in a window of the past, and end with it.
+        """Yield pages of the changes in a past window, and end with it.
 
-        `position` is as in `read`, and apart from that of the stream.
+        `position` is as in `read`, but separate from the stream's own.
         """
         raise NotImplementedError
 
     async def receive(self, request: PushRequest) -> Received:
-        """Return what someone sent; the sender is answered once it is stored.
+        """Return the contents of a pushed request; the sender is answered once they are stored.
 
-        Raises `CredentialsRefused` where the request does not prove that it may, and `Refused`
-        where it holds nothing that can be understood. Derive from `PushProvider`, which judges
-        credentials.
+        Raises `CredentialsRefused` if the request is not authenticated, and `Refused` if it cannot
+        be parsed. Derive from `PushProvider`, which checks credentials.
         """
         raise NotImplementedError
 
     def events(self, entity: Entity, window: Window, limit: int) -> AsyncGenerator[SiemEvent, None]:
-        """Yield events that have to do with an entity and occurred in a window, `limit` at most.
+        """Yield events of an entity within a window, at most `limit`.
 
-        The latest, where there are more, in any order. It is asked side by side with `read`, and
-        may take up to two minutes. Raises as `read` does.
+        If there are more, the latest ones, in any order. It runs concurrently with `read`, and may
+        take up to two minutes. Raises the same errors as `read`.
         """
         raise NotImplementedError
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
-        """Write a comment, in plain text, to an incident.
+        """Write a plain-text comment to an incident.
 
-        Where `key` was written before, nothing is: it stands for one comment, however often that
-        is tried. Raises `Refused` where it can never be written.
+        If a comment with this `key` was written before, nothing is written: the key identifies one
+        comment across retries. Raises `Refused` if the comment can never be written.
         """
         raise NotImplementedError
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
-        """Have an incident stand so, and leave the rest of it as it is.
+        """Set the status of an incident, and change nothing else of it.
 
-        Where it stands there already, nothing is written. Raises `Refused` where it can never
-        stand so, or is not there.
+        If the incident already has the status, nothing is written. Raises `Refused` if it can never
+        have this status, or does not exist.
         """
         raise NotImplementedError

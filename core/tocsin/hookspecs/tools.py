@@ -19,30 +19,29 @@ from tocsin.observables import Environment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """What a server answered; `body` holds no more than the limit that was asked for."""
+    """Response of a server; `body` holds at most the requested limit."""
 
     status: int
     headers: Mapping[str, str]
-    """Names match in any case."""
+    """Header names are case-insensitive."""
     body: bytes
     truncated: bool
 
 
 class HttpClient(Protocol):
-    """The way to the network: guarded, bounded, without redirects or cookies."""
+    """Guarded HTTP client: bounded, without redirects or cookies."""
 
     def check_url(self, url: str) -> None:
-        """Return where `url` may be requested, as far as that can be told without the network.
+        """Return if `url` may be requested, as far as that is known without the network.
 
-        Raises `Misconfigured`, which says what is wrong with it.
+        Raises `Misconfigured` with the reason otherwise.
         """
         ...
 
     async def vet_url(self, url: str) -> None:
-        """Return where `url` may be requested, also by what its name leads to at this moment.
+        """Return if `url` may be requested, including the addresses that its name resolves to now.
 
-        Raises `Misconfigured`, which says what is wrong with it. A name that leads nowhere yet
-        passes.
+        Raises `Misconfigured` with the reason otherwise. A name that does not resolve yet passes.
         """
         ...
 
@@ -65,13 +64,13 @@ class HttpClient(Protocol):
 
 
 class Sockets(Protocol):
-    """The way to the network for what is not HTTP, guarded as `HttpClient` is."""
+    """Guarded sockets for protocols other than HTTP."""
 
     @property
     def tls(self) -> ssl.SSLContext:
-        """What to encrypt a connection with: certificates and names are verified.
+        """The TLS context, which verifies certificates and names.
 
-        It trusts what the settings `ca_file` and `client_certificate` say.
+        It uses the settings `ca_file` and `client_certificate`.
         """
         ...
 
@@ -83,20 +82,21 @@ class Sockets(Protocol):
         plain: bool = False,
         timeout: timedelta = timedelta(seconds=20),
     ) -> socket.socket:
-        """Return a connected socket that does not block, for the caller to close.
+        """Return a connected non-blocking socket, which the caller closes.
 
-        `plain` says that nothing will be encrypted: then only `allow_networks` are reached. Raises
-        `Misconfigured` where the address may not be reached, and `TryLater` where nothing answers.
+        `plain` means that the connection is not encrypted; then only `allow_networks` are
+        reachable. Raises `Misconfigured` if the address is not allowed, and `TryLater` if nothing
+        responds.
         """
         ...
 
 
 class NoSockets:
-    """The sockets of what reaches nothing."""
+    """Sockets without a network."""
 
     @property
     def tls(self) -> ssl.SSLContext:
-        """What verifies by the system's authorities."""
+        """A TLS context with the system's certificate authorities."""
         return ssl.create_default_context()
 
     async def connect(
@@ -108,39 +108,39 @@ class NoSockets:
         timeout: timedelta = timedelta(seconds=20),  # noqa: ARG002
     ) -> socket.socket:
         """Raise `Misconfigured`."""
-        raise Misconfigured(f"{host}, port {port}: there is no network here")
+        raise Misconfigured(f"{host}, port {port}: no network available")
 
 
 class AttemptLog(Protocol):
-    """What came of earlier attempts at deliveries."""
+    """Results of earlier delivery attempts."""
 
     async def last_answer(self, delivery_id: str) -> bytes:
-        """Return the `response` of the last attempt that had one, since the delivery last arrived.
+        """Return the last `response` of an attempt since the delivery last succeeded.
 
-        Empty where there is none. What a channel wants to know at the next attempt, it says there.
+        Empty if there is none. A channel stores there what its next attempt needs.
         """
         ...
 
 
 class NoAttempts:
-    """The log of a service that has tried nothing yet."""
+    """Attempt log without earlier attempts."""
 
     async def last_answer(self, delivery_id: str) -> bytes:  # noqa: ARG002 - the protocol's
-        """Return nothing."""
+        """Return an empty response."""
         return b""
 
 
 class Knowledge(Protocol):
-    """What is known here of entities: reads of the incident history and of the graph."""
+    """Read access to the incident history and the entity graph."""
 
     async def sightings(self, entities: Sequence[Entity]) -> Sequence[Sighting]:
-        """Return what is known of each, in their order."""
+        """Return the sightings of each entity, in order."""
         ...
 
     async def incidents_about(
         self, entities: Sequence[Entity], window: Window | None = None, limit: int = 50
     ) -> Sequence[IncidentRecord]:
-        """Return the latest incidents that involve any of them, the newest first."""
+        """Return the latest incidents that involve any of the entities, the newest first."""
         ...
 
     async def neighbours(self, entity: Entity, depth: int = 1, limit: int = 100) -> Neighborhood:
@@ -149,10 +149,10 @@ class Knowledge(Protocol):
 
 
 class NoKnowledge:
-    """The knowledge of a service that has seen nothing yet."""
+    """Knowledge of a service that has seen nothing yet."""
 
     async def sightings(self, entities: Sequence[Entity]) -> Sequence[Sighting]:
-        """Return that each was never seen."""
+        """Return an empty sighting for each entity."""
         return [Sighting(entity=entity, incident_count=0) for entity in entities]
 
     async def incidents_about(
@@ -161,7 +161,7 @@ class NoKnowledge:
         window: Window | None = None,  # noqa: ARG002
         limit: int = 50,  # noqa: ARG002
     ) -> Sequence[IncidentRecord]:
-        """Return none."""
+        """Return no incidents."""
         return ()
 
     async def neighbours(
@@ -176,7 +176,7 @@ class NoKnowledge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """What everything that a plugin offers is handed; it needs nothing global."""
+    """Dependencies of every plugin object, in place of globals."""
 
     name: str
     """The name of its table in `plugins.toml`, such as `edge` for [providers.edge]."""
@@ -185,10 +185,10 @@ class Tools:
     log: FilteringBoundLogger
     sockets: Sockets = field(default_factory=NoSockets)
     public_url: str = ""
-    """Where others reach this Tocsin, without a slash at the end."""
+    """The public URL of this Tocsin, without a trailing slash."""
     environment: Environment = field(default_factory=Environment)
-    """Tells what is internal and what is well known."""
+    """Decides which entities are internal or well known."""
     knowledge: Knowledge = field(default_factory=NoKnowledge)
-    """What is known here; of enrichers alone, others are handed nothing."""
+    """Knowledge about entities; for enrichers only, empty for others."""
     attempts: AttemptLog = field(default_factory=NoAttempts)
-    """What came of earlier attempts; of channels alone."""
+    """Earlier attempts; for channels only."""

@@ -1,4 +1,7 @@
-"""Shared vocabulary of the core and its plugins."""
+"""Shared vocabulary of the core and its plugins.
+
+All classes are frozen, and independent of databases, HTTP and vendors. Times are aware datetimes.
+"""
 
 from tocsin.model.contract import AnswerCondition, AnswerRules, Contract, Idempotency, Verification
 from tocsin.model.event import (

@@ -10,29 +10,29 @@ from pydantic import BaseModel, ConfigDict, Field
 from tocsin.model.vocabulary import EntityKind, Json, Severity, Vocabulary
 
 Pointer = Annotated[str, Field(pattern=r"^(/[^/]*)+$")]
-"""A JSON Pointer (RFC 6901) into an answer, such as `/data/id`."""
+"""A JSON Pointer (RFC 6901) into a response, such as `/data/id`."""
 Status = Annotated[int, Field(ge=100, le=599)]
 
 
 class Idempotency(Vocabulary):
-    """What keeps an event that comes twice from becoming two objects."""
+    """How a receiver avoids two objects for one event."""
 
     NATIVE = "native"
-    """The receiver's own key: the second folds into the first, or is refused as known."""
+    """The receiver's own key: a repeated request is merged, or refused as known."""
     SEARCH = "search"
-    """It is looked for before it is made."""
+    """The channel searches for the object before it creates one."""
     NONE = "none"
-    """Nothing: the event's id in the body lets whoever acts on it drop what it has seen."""
+    """Not at all: consumers can recognize duplicates by the event's id in the body."""
 
 
 class Verification(Vocabulary):
-    """What the templates were tried against."""
+    """What the templates were tested against."""
 
     REAL = "real"
     RECORDING = "recording"
     SIMULATOR = "simulator"
     CONTRACT = "contract"
-    """Nothing but this contract, which was written from the receiver's documentation."""
+    """Only this contract, which is written from the receiver's documentation."""
 
 
 class _ContractModel(BaseModel):
@@ -40,64 +40,65 @@ class _ContractModel(BaseModel):
 
 
 class AnswerCondition(_ContractModel):
-    """Something that an answer says."""
+    """A condition on a response."""
 
     pointer: Pointer
     equals: Json = None
-    """What stands there; by default it is enough that something does."""
+    """The expected value; by default, any value."""
 
 
 class AnswerRules(_ContractModel):
-    """What the receiver's answers mean, beside their status."""
+    """Interpretation of the receiver's responses, beside their status."""
 
     success: tuple[AnswerCondition, ...] = ()
-    """What an answer of 2xx has to say as well to be a success."""
+    """The condition under which a 2xx response counts as a success."""
     remote_id: Pointer | None = None
-    """Where it says what the receiver calls the object that it made."""
+    """The location of the receiver's id for the created object."""
     known: AnswerCondition | None = None
-    """How it says that it has the object already, which is a success, whatever its status."""
+    """The condition under which the object already exists, which counts as a success with any
+    status.
+    """
     permanent: tuple[Status, ...] = ()
-    """The statuses that will not be different if it is tried again."""
+    """Statuses that a retry cannot change."""
 
 
 class Contract(_ContractModel):
-    """One receiver, as data."""
+    """Contract of one receiver, as data."""
 
     name: str = Field(min_length=1, max_length=100)
     documentation: str = Field(pattern=r"^https://\S+$")
     idempotency: Idempotency
     tested: Verification
     parts: tuple[str, ...] = Field(default=("body",), min_length=1)
-    """What it is sent of each event: `body`, or what a channel of its own asks templates for."""
+    """The parts that are sent of each event: `body`, or parts of a channel's own."""
     url: str | None = Field(default=None, pattern=r"^https://\S+$")
-    """Where to post to, where it takes a `webhook`; what differs from place to place stands in
-    angle brackets."""
+    """The URL for a `webhook`, with site-specific parts in angle brackets."""
     channel: str | None = None
-    """The kind of channel that alone can bring it there, where a `webhook` cannot."""
+    """The channel that delivers to it, if a `webhook` cannot."""
     headers: Mapping[str, str] = Field(default_factory=dict)
-    """What it wants to be shown: headers, by the environment variables that may hold them."""
+    """Required headers, by the environment variables that may hold them."""
     headers_are_chosen: bool = False
-    """Whether its operator chooses there which headers are asked for, if any."""
+    """Whether the receiver's operator decides which headers are required, if any."""
     secret_url: str | None = Field(default=None, pattern=r"^[A-Z][A-Z0-9_]*$")
-    """The environment variable that may hold the whole URL, where knowing it is enough to post."""
+    """The environment variable that may hold the whole URL, if the URL itself is the secret."""
     body_secrets: Mapping[str, str] = Field(default_factory=dict)
-    """Members of a body that are secrets and in no template, by such variables."""
+    """Secret members of the body that no template contains, by such variables."""
     settings: Mapping[str, Json] = Field(default_factory=dict)
-    """What else a destination should be told, such as how many a minute the receiver takes."""
+    """Further settings for a destination, such as the receiver's rate limit."""
     notes: tuple[str, ...] = ()
-    """What to see to at the receiver's side, a sentence or two each."""
+    """Setup notes for the receiver, a sentence or two each."""
     largest: int = Field(default=65_536, ge=1, le=262_144)
-    """How many bytes a body may have."""
+    """The maximum size of a body in bytes."""
     severity: Mapping[Severity, str | int | float] = Field(default_factory=dict)
-    """What the receiver calls ours."""
+    """The receiver's names of severities."""
     entities: Mapping[EntityKind, str] = Field(default_factory=dict)
-    """What the receiver calls the kinds of entities that it knows."""
+    """The receiver's names of the entity kinds that it supports."""
     answer: AnswerRules = Field(default_factory=AnswerRules)
     body: dict[str, Any] = Field(default_factory=dict)
-    """The JSON Schema (2020-12) of a body; without one, any JSON is right."""
+    """The JSON Schema (2020-12) of a body; without one, any JSON is valid."""
 
     def tables(self) -> dict[str, Json]:
-        """Return what templates see of it."""
+        """Return the parts of the contract that templates can read."""
         return {
             "severity": {ours.value: theirs for ours, theirs in self.severity.items()},
             "entities": {ours.value: theirs for ours, theirs in self.entities.items()},

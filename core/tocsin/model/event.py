@@ -14,7 +14,7 @@ from tocsin.model.vocabulary import Json, Severity, Vocabulary
 
 
 class EventType(Vocabulary):
-    """The four kinds of notification; there is never a fifth."""
+    """The four event types; the list is final."""
 
     INCIDENT_ALERT = "incident-alert"
     INVESTIGATION_COMPLETED = "investigation-completed"
@@ -33,10 +33,10 @@ _RISKS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened and that destinations may hear of.
+    """An event that destinations can receive.
 
-    `event_type`, `timestamp` and `data` are the envelope that receivers get. `subject`
-    (`incident:7`), `related` and `context` are for templates and channels and are never part of it.
+    `event_type`, `timestamp` and `data` form the envelope for receivers. `subject` (`incident:7`),
+    `related` and `context` are for templates and channels, and never part of it.
     """
 
     id: str
@@ -49,11 +49,11 @@ class Event:
 
     @property
     def key(self) -> str:
-        """A name for what it is about that nothing else has, whichever Tocsin tells of it.
+        """A globally unique name of the subject, across Tocsin installations.
 
-        Numbers of incidents begin anew with each database, so the key of one is made of where this
-        Tocsin is reached, of its provider and of what the SIEM calls it. Sessions and schedules
-        have subjects that are unique.
+        Incident numbers restart with each database, so the key of an incident combines the public
+        URL of this Tocsin, the provider, and the SIEM's id. Sessions and schedules have unique
+        subjects.
         """
         incident = self.context.get("incident")
         if not isinstance(incident, Mapping) or not incident.get("external_id"):
@@ -65,9 +65,9 @@ class Event:
 
     @property
     def severity(self) -> Severity:
-        """How bad it is: what the incident says, or what the risk score comes to.
+        """The severity: from the incident, or derived from the risk score.
 
-        A run that failed is Medium, a schedule that was disabled High: nothing runs any more.
+        A failed run is Medium; a disabled schedule is High, because it no longer runs.
         """
         if self.event_type is EventType.SCHEDULE_DISABLED:
             return Severity.HIGH
@@ -80,7 +80,7 @@ class Event:
             return Severity.MEDIUM
 
     def variables(self) -> dict[str, Json]:
-        """Return what an operator's condition sees of it."""
+        """Return the variables of an operator's condition."""
         return {
             "event_type": self.event_type.value,
             "data": self.data,
@@ -91,42 +91,43 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """One event on its way to one destination."""
+    """A delivery of one event to one destination."""
 
     id: str
     event: Event
     attempt: int
     """1 for the first attempt."""
-    remote: str | None
-    """The id that an earlier delivery of this subject left at the destination, or None."""
+    remote_id: str | None
+    """The receiver's id from an earlier delivery of this subject, or None."""
     tried_at: datetime | None = None
-    """After this no earlier attempt began, also none of which nothing is known because its node
-    died; None where there was none. What it made may not be found by a search yet."""
-    left: str | None = None
-    """The id that this very delivery left, where it arrived before and is sent again."""
+    """No earlier attempt started after this time, including attempts of nodes that died; None if
+    there was none. A search may not find its results yet.
+    """
+    previous_remote_id: str | None = None
+    """The receiver's id from this delivery itself, if it succeeded before and is replayed."""
     related: Mapping[str, str] = field(default_factory=dict)
-    """The ids that earlier deliveries left there of subjects that the event is related to."""
+    """Remote ids from earlier deliveries of subjects that are related to the event."""
     render: Callable[[str], bytes]
-    """Returns the named part rendered from the destination's template; `body` is the usual one."""
+    """Returns a part rendered by the destination's template; `body` is the usual one."""
     contract: Contract | None = None
-    """What the receiver whose templates these are takes and answers; None where nobody says."""
+    """The contract of the receiver whose templates are used; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What the receiver answered to a delivery that it accepted."""
+    """The receiver's response to an accepted delivery."""
 
     status: int | None = None
     response: bytes = b""
     remote_id: str | None = None
-    """What the receiver calls what it made, for later events of the subject to find it."""
+    """The receiver's id of the object, with which later events of the subject find it."""
     remote_url: str | None = None
-    """Where a person can look at that."""
+    """A link to the object for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What a plugin found when it checked its far side; no `problems` means that all is well."""
+    """Result of a plugin's health check; without `problems`, it is healthy."""
 
     detail: str
     problems: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from tocsin.model.vocabulary import EntityKind, IncidentStatus, Severity
 
 @lru_cache(maxsize=65_536)
 def _canonical_ip(value: str) -> str:
-    """Return an address as RFC 5952 spells it: without a zone, and IPv4 as such."""
+    """Return an address as RFC 5952 writes it: without a zone, and mapped IPv4 as IPv4."""
     try:
         address = ipaddress.ip_address(value.partition("%")[0])
     except ValueError:
@@ -26,7 +26,7 @@ def _canonical_ip(value: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def _canonical_domain(value: str) -> str:
-    """Return a name in lower case and ASCII (RFC 5891), as far as it is one."""
+    """Return a domain name in lower case and ASCII (RFC 5891), as far as possible."""
     name = value.lower().rstrip(". ")
     if name.isascii():
         return name
@@ -66,7 +66,7 @@ _CANONICAL: dict[EntityKind, Callable[[str], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A typed value that an incident is about; equal things are spelt equally."""
+    """A typed value that an incident involves; equal values have equal spelling."""
 
     kind: EntityKind
     value: str
@@ -78,7 +78,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """One detection inside an incident; `external_id` is unique within its provider."""
+    """A detection inside an incident; `external_id` is unique within its provider."""
 
     external_id: str
     title: str
@@ -88,11 +88,11 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """One case, alert or offense of a provider, as the provider sees it now.
+    """A case, alert or offense of a provider, in its current version.
 
-    A provider hands over the same `external_id` again whenever something changed. The words and
-    states of the latest version win; entities and alerts are added to those already known, and
-    `occurred_at` is the earliest seen, so a provider may pass only what is new.
+    A provider returns the same `external_id` again whenever something changes. Texts and states of
+    the latest version win; entities and alerts are added to the known ones, and `occurred_at` is
+    the earliest seen, so a provider may return only what is new.
     """
 
     external_id: str
@@ -105,11 +105,11 @@ class Incident:
     raw_severity: str | None = None
     raw_status: str | None = None
     severity_assumed: bool = False
-    """True where the vendor's severity was unknown and `severity` is a guess."""
+    """Whether `severity` is a guess, because the vendor's severity is unknown."""
     merged_into: str | None = None
     """The `external_id` of the incident that this one was merged into."""
     source_url: str | None = None
-    """The incident's page at the SIEM."""
+    """The incident's page in the SIEM."""
     changed_at: datetime | None = None
     """The SIEM's own time of this version; an older version never overwrites a newer one."""
     techniques: tuple[str, ...] = ()

@@ -1,10 +1,14 @@
-"""Investigation requests, and the questions and results of a run."""
+"""Investigation requests, and the questions and results of a run.
+
+Questions and results are plain data, stored as rows of the session's ledger. This lets another node
+continue after a crash, and makes runs repeatable.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from tocsin.model.incident import Entity
 from tocsin.model.knowledge import Enrichment, IncidentRecord, Neighborhood, SiemEvent, Sighting
@@ -17,7 +21,7 @@ T = TypeVar("T")
 
 
 class SessionStatus(Vocabulary):
-    """Where a session stands."""
+    """Status of a session."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -27,7 +31,7 @@ class SessionStatus(Vocabulary):
 
 
 class Phase(Vocabulary):
-    """What an investigation is doing, in this order."""
+    """Phases of an investigation, in order."""
 
     UNDERSTAND = "understand"
     GATHER = "gather"
@@ -38,50 +42,50 @@ class Phase(Vocabulary):
 
 
 class QueryOutcome(Vocabulary):
-    """What came of a question."""
+    """Outcome of a question."""
 
     ANSWERED = "answered"
     UNAVAILABLE = "unavailable"
-    """It could not be asked now: the other side was away, too busy, or not in time."""
+    """The source was unreachable, too busy, or too slow."""
     REFUSED = "refused"
-    """It may not be asked: credentials, configuration, or how the entity is marked."""
+    """The question is not allowed: credentials, configuration, or the marking of the entity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inquiry:
-    """What an investigator is asked."""
+    """Request for an investigation."""
 
     session_id: str
     messages: tuple[str, ...]
-    """The query, and each follow-up, the oldest first."""
+    """The query and each follow-up, the oldest first."""
     persona: Persona
     provider: str | None
-    """The only provider to look at; None for all."""
+    """The only provider to consider; None for all."""
     asked_at: datetime
-    """When this run was asked for: what `now` means in it, however long it takes."""
+    """The time of the request, which is `now` for the whole run."""
     previous: Report | None = None
-    """What the run before came to."""
+    """The report of the previous run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderSource:
-    """A provider that may be asked."""
+    """A provider as a source of a run."""
 
     name: str
     answers_events: bool
     event_kinds: tuple[EntityKind, ...] = tuple(EntityKind)
-    """What it can be asked for events of."""
+    """The entity kinds that its event search supports."""
     reason: str | None = None
-    """Why it is not there; None if it is."""
+    """Why it is unavailable; None if it is available."""
     marking: Marking = field(default_factory=Marking)
-    """How what comes from it is marked."""
+    """The marking of its data."""
     read_until: datetime | None = None
-    """Up to when its incidents were read; None where it does not tell by time, or is not read."""
+    """The time up to which its incidents were read; None if unknown or not applicable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnricherSource:
-    """An enricher that may be asked."""
+    """An enricher as a source of a run."""
 
     name: str
     kinds: tuple[EntityKind, ...]
@@ -90,7 +94,7 @@ class EnricherSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Who may be asked in this run."""
+    """The sources of a run."""
 
     providers: tuple[ProviderSource, ...]
     enrichers: tuple[EnricherSource, ...]
@@ -102,12 +106,12 @@ class FoundEvents:
 
     events: tuple[SiemEvent, ...]
     complete: bool
-    """False where there are more than the limit."""
+    """False if there are more than the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """Something in the history that fits words."""
+    """A search result in the history."""
 
     kind: str
     """`incident` or `session`."""
@@ -117,97 +121,75 @@ class Match:
 
 
 class Question(Generic[T]):
-    """Something an investigator wants to know; each kind derives from this, and says the answer."""
+    """Base class of questions; its type parameter is the type of the result."""
 
     __slots__ = ()
+    _source: ClassVar[str]
 
     @property
     def asked_of(self) -> str:
-        """Return who is asked, such as `incidents`, `provider:edge` or `enricher:history`."""
-        raise NotImplementedError
+        """The source, such as `incidents`, `provider:edge` or `enricher:history`."""
+        return self._source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListSources(Question[Sources]):
-    """Which providers and enrichers there are."""
+    """Lists the available providers and enrichers."""
 
-    @property
-    def asked_of(self) -> str:
-        """Return `tocsin`."""
-        return "tocsin"
+    _source: ClassVar[str] = "tocsin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetIncidents(Question[tuple[IncidentRecord, ...]]):
-    """The incidents of these numbers; one that does not exist is left out."""
+    """Gets incidents by number; unknown numbers are left out."""
 
     numbers: tuple[int, ...]
-
-    @property
-    def asked_of(self) -> str:
-        """Return `incidents`."""
-        return "incidents"
+    _source: ClassVar[str] = "incidents"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindIncidents(Question[tuple[IncidentRecord, ...]]):
-    """The latest incidents that involve any of these entities, the newest first."""
+    """Finds the latest incidents that involve any of these entities, the newest first."""
 
     entities: tuple[Entity, ...]
     window: Window | None = None
     provider: str | None = None
     limit: int = 50
-
-    @property
-    def asked_of(self) -> str:
-        """Return `incidents`."""
-        return "incidents"
+    _source: ClassVar[str] = "incidents"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListIncidents(Question[tuple[IncidentRecord, ...]]):
-    """The incidents that occurred in a window, the newest first."""
+    """Lists the incidents that occurred in a window, the newest first."""
 
     window: Window
     provider: str | None = None
     min_severity: Severity = Severity.INFORMATIONAL
     limit: int = 50
-
-    @property
-    def asked_of(self) -> str:
-        """Return `incidents`."""
-        return "incidents"
+    _source: ClassVar[str] = "incidents"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetSightings(Question[tuple[Sighting, ...]]):
-    """What is known here of each of these entities, in their order."""
+    """Gets the sightings of each of these entities, in order."""
 
     entities: tuple[Entity, ...]
-
-    @property
-    def asked_of(self) -> str:
-        """Return `graph`."""
-        return "graph"
+    _source: ClassVar[str] = "graph"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindNeighbors(Question[Neighborhood]):
-    """The graph around an entity."""
+    """Finds the graph around an entity."""
 
     entity: Entity
     depth: int = 1
     limit: int = 100
-
-    @property
-    def asked_of(self) -> str:
-        """Return `graph`."""
-        return "graph"
+    _source: ClassVar[str] = "graph"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindEvents(Question[FoundEvents]):
-    """A provider's events with an entity, in a window."""
+    """Finds a provider's events of an entity in a window."""
 
     provider: str
     entity: Entity
@@ -216,39 +198,35 @@ class FindEvents(Question[FoundEvents]):
 
     @property
     def asked_of(self) -> str:
-        """Return the provider."""
+        """The provider."""
         return f"provider:{self.provider}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetEnrichments(Question[tuple[Enrichment, ...]]):
-    """What an enricher knows of these entities; of those that it knows nothing of, nothing."""
+    """Gets an enricher's results for these entities; unknown entities are left out."""
 
     enricher: str
     entities: tuple[Entity, ...]
     marking: Marking
-    """The strictest marking of what they come from."""
+    """The strictest marking of the entities' origins."""
 
     @property
     def asked_of(self) -> str:
-        """Return the enricher."""
+        """The enricher."""
         return f"enricher:{self.enricher}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHistory(Question[tuple[Match, ...]]):
-    """What in the history of incidents and sessions fits these words, the best first."""
+    """Searches incidents and sessions for a text, the best match first."""
 
     text: str
     limit: int = 20
-
-    @property
-    def asked_of(self) -> str:
-        """Return `search`."""
-        return "search"
+    _source: ClassVar[str] = "search"
 
 
-QUESTIONS: tuple[type[Question[Any]], ...] = (  # every kind there is
+QUESTIONS: tuple[type[Question[Any]], ...] = (
     ListSources,
     GetIncidents,
     FindIncidents,
@@ -263,12 +241,12 @@ QUESTIONS: tuple[type[Question[Any]], ...] = (  # every kind there is
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryResult(Generic[T]):
-    """What came of a question."""
+    """Result of a question."""
 
     step: str
-    """Where in the ledger it stands, to cite as evidence: `step:12`."""
+    """The step in the ledger, to cite as evidence: `step:12`."""
     outcome: QueryOutcome
     content: T | None = None
-    """None unless it was answered."""
+    """The content; None unless the question was answered."""
     reason: str | None = None
-    """Why it was not answered, or not in full."""
+    """Why the question was not answered, or not completely."""

@@ -12,7 +12,7 @@ from tocsin.model.vocabulary import IncidentStatus, Json, Severity, Vocabulary
 
 
 class NodeKind(Vocabulary):
-    """What kinds of node the graph has beside entities, which keep their own kinds."""
+    """Kinds of graph nodes other than entities, which keep their own kinds."""
 
     INCIDENT = "incident"
     SESSION = "session"
@@ -21,9 +21,9 @@ class NodeKind(Vocabulary):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of the graph; `kind` is an entity's kind or a NodeKind, `value` names one of it.
+    """A node of the graph; `kind` is an entity kind or a NodeKind, `value` identifies the node.
 
-    An incident is named by its number, a session by its id, a technique by its ATT&CK id.
+    An incident is identified by its number, a session by its id, a technique by its ATT&CK id.
     """
 
     kind: str
@@ -36,7 +36,7 @@ class Node:
 
 
 class RelationType(Vocabulary):
-    """What an edge of the graph says; each is read from its source to its target."""
+    """Meaning of an edge, read from its source to its target."""
 
     INVOLVES = "involves"  # incident -> entity
     USES = "uses"  # incident -> technique
@@ -56,18 +56,18 @@ class RelationType(Vocabulary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """That one entity has to do with another, as a SIEM's event or an enricher tells it."""
+    """A relation between two entities, as reported by a SIEM's event or an enricher."""
 
     source: Entity
     type: RelationType
     target: Entity
     at: datetime | None = None
-    """When it was so; None where that is not told."""
+    """The time of the relation; None if it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """An edge of the graph, with what it is known from."""
+    """An edge of the graph, with its origins."""
 
     source: Node
     type: RelationType
@@ -75,48 +75,49 @@ class Edge:
     first_seen: datetime
     last_seen: datetime
     count: int
-    """Of how many moments it was told, at least; for what an incident says, 1.
+    """The minimum number of times that the relation was observed; 1 for an incident's own data.
 
-    What was told of a moment between `first_seen` and `last_seen` may have been told before.
+    Observations between `first_seen` and `last_seen` may be repetitions.
     """
     known_from: tuple[str, ...]
-    """Some of what says so, the latest first: `incident:7`, or `session:ses_01J...#12` for a step
-    of a session's ledger."""
+    """Some of its origins, the latest first: `incident:7`, or `session:ses_01J...#12` for a step of
+    a session's ledger.
+    """
     marking: Marking = field(default_factory=Marking)
-    """Of what is told beside incidents, the strictest of what tells it."""
+    """The strictest marking of its origins, other than incidents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighborhood:
-    """A part of the graph around a node."""
+    """The part of the graph around a node."""
 
     nodes: tuple[Node, ...]
-    """The nearest first; the one that was asked for is the first."""
+    """The requested node, then the others by distance."""
     edges: tuple[Edge, ...]
     complete: bool
-    """False where there is more than was asked for."""
+    """False if there is more than the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """What is known of one entity here."""
+    """Earlier sightings of one entity."""
 
     entity: Entity
     incident_count: int
-    """In how many incidents it was; 0 where it was never seen."""
+    """The number of its incidents; 0 if it was never seen."""
     first_seen: datetime | None = None
     last_seen: datetime | None = None
     recent: tuple[int, ...] = ()
-    """The numbers of the latest incidents with it, the newest first; 10 at most."""
+    """The numbers of its latest incidents, the newest first; at most 10."""
     internal: bool = False
-    """Whether the configuration says that it is ours."""
+    """Whether the configuration declares it internal."""
     well_known: bool = False
-    """Whether it is known to be everywhere and to say nothing, such as a public resolver."""
+    """Whether it is common and insignificant, such as a public resolver."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentRecord:
-    """An incident as it is kept here."""
+    """An incident as Tocsin stores it."""
 
     number: int
     provider: str
@@ -133,21 +134,21 @@ class IncidentRecord:
     techniques: tuple[str, ...] = ()
     entities: tuple[Entity, ...] = ()
     alerts: tuple[Alert, ...] = ()
-    """The latest of its alerts, the earliest first."""
+    """Its latest alerts, the earliest first."""
     marking: Marking = field(default_factory=Marking)
     severity_assumed: bool = False
-    """Whether its SIEM gave no severity that is known, and Medium was taken."""
+    """Whether the SIEM gave no known severity, and Medium was assumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiemEvent:
-    """One record of a SIEM that is no incident: a log line, a flow, a decision."""
+    """A record of a SIEM that is no incident: a log line, a flow, a decision."""
 
     external_id: str | None
-    """The SIEM's own identifier; None where it has none."""
+    """The SIEM's own identifier; None if there is none."""
     occurred_at: datetime
     summary: str
-    """What happened, in one line."""
+    """A description on one line."""
     entities: tuple[Entity, ...] = ()
     relations: tuple[Relation, ...] = ()
     fields: Mapping[str, Json] = field(default_factory=dict)
@@ -155,7 +156,7 @@ class SiemEvent:
 
 
 class Disposition(Vocabulary):
-    """What a source says of an entity, from worst to best."""
+    """Assessment of an entity by a source, from worst to best."""
 
     MALICIOUS = "malicious"
     SUSPICIOUS = "suspicious"
@@ -165,18 +166,18 @@ class Disposition(Vocabulary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enrichment:
-    """What one enricher knows of one entity."""
+    """An enricher's result for one entity."""
 
     entity: Entity
     summary: str
-    """One sentence that says it, without the enricher's name."""
+    """One sentence, without the enricher's name."""
     disposition: Disposition = Disposition.UNKNOWN
     score: int | None = None
-    """The source's own measure of how bad it is, from 0 to 100; None where it has none."""
+    """The source's own badness score from 0 to 100; None if there is none."""
     tags: tuple[str, ...] = ()
     techniques: tuple[str, ...] = ()
     relations: tuple[Relation, ...] = ()
     facts: Mapping[str, Json] = field(default_factory=dict)
-    """What the sentence rests on, in the source's own words."""
+    """The facts behind the summary, in the source's own terms."""
     link: str | None = None
-    """Where a person can see it."""
+    """A link for people."""

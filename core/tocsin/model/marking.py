@@ -9,7 +9,7 @@ from tocsin.model.vocabulary import Vocabulary
 
 
 class Tlp(Vocabulary):
-    """With whom something may be shared: the Traffic Light Protocol 2.0 of FIRST, widest first."""
+    """Traffic Light Protocol 2.0 (FIRST), which limits sharing; least restrictive first."""
 
     CLEAR = "clear"
     GREEN = "green"
@@ -24,10 +24,10 @@ class Tlp(Vocabulary):
 
 
 class Pap(Vocabulary):
-    """What may be done with something: the Permissible Actions Protocol, freest first.
+    """Permissible Actions Protocol, which limits actions; least restrictive first.
 
-    Red: nothing that can be seen outside. Amber: asking third parties that hold data of their own.
-    Green: also what the other side may notice. Clear: anything.
+    Red: nothing that is visible outside. Amber: lookups at third parties that hold their own data.
+    Green: also actions that the adversary may notice. Clear: anything.
     """
 
     CLEAR = "clear"
@@ -43,22 +43,22 @@ class Pap(Vocabulary):
 
 @dataclass(frozen=True, slots=True)
 class Marking:
-    """How something is marked, in both respects."""
+    """A TLP and a PAP marking."""
 
     tlp: Tlp = Tlp.AMBER
     pap: Pap = Pap.AMBER
 
     @classmethod
     def strictest(cls, markings: Iterable[Marking]) -> Marking:
-        """Return the strictest of each respect; amber where there is none."""
+        """Return the strictest of each; amber if there are none."""
         every = list(markings) or [cls()]
         tlp = max((marking.tlp for marking in every), key=lambda tlp: tlp.rank)
         return cls(tlp, max((marking.pap for marking in every), key=lambda pap: pap.rank))
 
 
 def find_marking(provider: str, markings: Mapping[str, Marking]) -> Marking:
-    """Return how what came from a provider is marked.
+    """Return the marking of a provider's data.
 
-    Red in both respects where the provider is not configured any more: nobody says how it was.
+    Red for both if the provider is no longer configured, because its marking is unknown.
     """
     return markings.get(provider, Marking(Tlp.RED, Pap.RED))

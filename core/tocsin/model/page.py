@@ -12,22 +12,22 @@ from tocsin.model.vocabulary import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """A record that could not be read; it is kept aside with its reason and never stops a feed."""
+    """A record that could not be read; it is quarantined with its reason and never stops a feed."""
 
     source: str
     location: str
-    """Where in the source, in words that help to find it: `byte 10240`, `page 3, item 7`."""
+    """The location in the source, such as `byte 10240` or `page 3, item 7`."""
     reason: str
     content: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """A stretch of one source that a page accounts for: from `start` up to, not including, `end`.
+    """An interval of one source that a page accounts for: from `start` up to, not including, `end`.
 
-    Stretches of time are given as datetimes, stretches of a file as byte offsets. `lost` says why
-    a stretch could not be read, `passed_over` why it was not meant to be; where neither is given,
-    it was read. A lost stretch of time is tried again later, as a backfill.
+    Time intervals are given as datetimes, file intervals as byte offsets. `lost` is the reason why
+    an interval could not be read, `passed_over` why it was skipped on purpose; without either, it
+    was read. A lost time interval is retried later as a backfill.
     """
 
     source: str
@@ -39,7 +39,7 @@ class Covered:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of time: from `start` up to, not including, `end`."""
+    """A time interval: from `start` up to, not including, `end`."""
 
     start: datetime
     end: datetime
@@ -51,19 +51,19 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """What came from a SIEM, and what of the SIEM it accounts for."""
+    """Incidents from a SIEM, and the intervals that they account for."""
 
     incidents: tuple[Incident, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     covered: tuple[Covered, ...] = ()
     records: int = 0
-    """How many records were read, of whatever kind."""
+    """The number of records that were read, of any kind."""
     incomplete: tuple[str, ...] = ()
-    """The ids of incidents that lack what could not be had: they are read again as new ones are."""
+    """The ids of incidents with missing details; they are refreshed like new incidents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page(Received):
-    """One step of a read: what was found, and where to go on once it is stored."""
+    """One step of a read: its incidents, and the position to continue from once it is stored."""
 
     next_position: Mapping[str, Json]

@@ -12,7 +12,7 @@ from tocsin.model.vocabulary import Severity, Vocabulary
 
 
 class Persona(Vocabulary):
-    """For whom a session is: it sets how deep one looks, and what the report shows."""
+    """Audience of a session: sets the depth of the investigation and the contents of the report."""
 
     ANALYST = "analyst"
     THREAT_HUNTER = "threat-hunter"
@@ -21,7 +21,7 @@ class Persona(Vocabulary):
 
 
 class Verdict(Vocabulary):
-    """What it is."""
+    """Verdict of an investigation."""
 
     MALICIOUS = "malicious"
     SUSPICIOUS = "suspicious"
@@ -30,7 +30,7 @@ class Verdict(Vocabulary):
 
 
 class Confidence(Vocabulary):
-    """How sure that is."""
+    """Confidence in a verdict."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -38,7 +38,7 @@ class Confidence(Vocabulary):
 
 
 class Section(Vocabulary):
-    """The parts of a report; the summary with verdict and score comes first in any case."""
+    """Sections of a report; the summary with verdict and score always comes first."""
 
     SCORE = "score"
     TIMELINE = "timeline"
@@ -54,7 +54,7 @@ _WORST = 100
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence, and what it is known from: `step:12` of the ledger, or `incident:7`."""
+    """A sentence with its evidence: `step:12` of the ledger, or `incident:7`."""
 
     text: str
     evidence: tuple[str, ...]
@@ -66,12 +66,12 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that was found out."""
+    """A finding of an investigation."""
 
     id: str
     """`F1` and so on, in the report's order."""
     kind: str
-    """The rule that found it, such as `shared-entity`."""
+    """The rule that produced it, such as `shared-entity`."""
     title: str
     severity: Severity
     statements: tuple[Statement, ...]
@@ -82,36 +82,36 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contribution:
-    """One part of the risk score."""
+    """A part of the risk score."""
 
     name: str
     points: float
-    """What it adds; negative where it takes away."""
+    """The points that it adds; negative if it reduces the score."""
     statement: Statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEntry:
-    """One line of the timeline."""
+    """An entry of the timeline."""
 
     at: datetime
     statement: Statement
     severity: Severity | None = None
-    """None for what is no incident or alert."""
+    """None unless it is an incident or alert."""
     source: str
-    """Who tells it, such as `provider:edge`."""
+    """The source, such as `provider:edge`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityAssessment:
-    """An entity that the investigation met, and what it is taken for."""
+    """An entity in the investigation, with its assessment."""
 
     entity: Entity
     disposition: Disposition
     internal: bool = False
     well_known: bool = False
     depth: int = 0
-    """How many steps it is away from what was asked about; 0 for that itself."""
+    """The distance in steps from the subject of the question; 0 for the subject itself."""
     incident_count: int = 0
     first_seen: datetime | None = None
     last_seen: datetime | None = None
@@ -120,7 +120,7 @@ class EntityAssessment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """Something that someone should do."""
+    """A recommended action."""
 
     text: str
     reason: Statement
@@ -129,21 +129,21 @@ class Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What an investigation found, and what it could not."""
+    """Findings and gaps of an investigation."""
 
     title: str
     query: str
-    """What was asked first."""
+    """The first question."""
     persona: Persona
     window: Window
-    """The time that was looked at."""
+    """The time range that was examined."""
     verdict: Verdict
     confidence: Confidence
     risk_score: float
-    """From 0 to 100: the sum of the contributions, kept within that."""
+    """From 0 to 100: the sum of the contributions, limited to that range."""
     summary: tuple[Statement, ...]
     reply: tuple[Statement, ...] = ()
-    """What answers the last message of a session that was continued."""
+    """The reply to the last message of a continued session."""
     contributions: tuple[Contribution, ...] = ()
     timeline: tuple[TimelineEntry, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -152,15 +152,15 @@ class Report:
     incidents: tuple[int, ...] = ()
     """The incidents that were examined."""
     about: tuple[int, ...] = ()
-    """Those of them that were asked about by their numbers."""
+    """The incidents that were named by number in the question."""
     techniques: tuple[str, ...] = ()
     """ATT&CK techniques, in the order of their tactics."""
     gaps: tuple[Statement, ...] = ()
-    """What could not be asked or was left out, and why."""
+    """Sources that could not be asked or were skipped, with the reason."""
     actions: tuple[Action, ...] = ()
     sections: tuple[Section, ...] = field(default=tuple(Section))
-    """What of it is shown, in this order."""
+    """The sections to show, in this order."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.risk_score <= _WORST:  # which NaN is not either
-            raise ValueError(f"a risk score is from 0 to {_WORST}, not {self.risk_score}")
+        if not 0 <= self.risk_score <= _WORST:  # also rejects NaN
+            raise ValueError(f"the risk score must be from 0 to {_WORST}, not {self.risk_score}")

@@ -5,15 +5,15 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Self
 
-Json = Any  # whatever JSON can hold
+Json = Any  # any JSON value
 
 
 class Vocabulary(StrEnum):
-    """A closed list of words that compare without regard to case on input."""
+    """Base of closed vocabularies, which accept input in any letter case."""
 
     @classmethod
     def parse(cls, word: str) -> Self:
-        """Return the member whose value is `word` in any case; ValueError names the valid ones."""
+        """Return the member for `word` in any letter case; ValueError lists the valid values."""
         for member in cls:
             if member.value.casefold() == word.casefold():
                 return member
@@ -21,7 +21,7 @@ class Vocabulary(StrEnum):
 
 
 class Severity(Vocabulary):
-    """How bad an incident is, from least to worst."""
+    """Severity of an incident, from least to worst."""
 
     INFORMATIONAL = "Informational"
     LOW = "Low"
@@ -39,7 +39,7 @@ _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 class IncidentStatus(Vocabulary):
-    """Where an incident stands; a vendor's own word is kept beside it as `raw_status`."""
+    """Status of an incident; the vendor's own status is kept in `raw_status`."""
 
     NEW = "New"
     ACTIVE = "Active"
@@ -47,7 +47,7 @@ class IncidentStatus(Vocabulary):
 
 
 class EntityKind(Vocabulary):
-    """What kind of thing an entity's value names."""
+    """Kind of an entity's value."""
 
     IP = "ip"
     DOMAIN = "domain"

@@ -117,7 +117,7 @@ class MailComposer:
         about = build_message_id(event.key, self._domain)
         thread = before or MailThread(named, entry.subject)
         # what concerns another subject's thread has nothing to do with the name of its own
-        begin = () if before and before != MailThread.of(delivery.remote) else (about,)
+        begin = () if before and before != MailThread.of(delivery.remote_id) else (about,)
         letter = OutgoingMail(
             message_id=named,
             subject=f"Re: {to_one_line(before.subject, LONGEST_SUBJECT)}"

@@ -39,7 +39,7 @@ class MailThread:
 
         That is its subject's, or that of the first incident that it is about.
         """
-        remotes = [delivery.remote] + [
+        remotes = [delivery.remote_id] + [
             delivery.related.get(subject)
             for subject in delivery.event.related
             if subject.startswith("incident:")

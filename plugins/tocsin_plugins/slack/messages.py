@@ -63,8 +63,8 @@ def find_thread(delivery: Delivery, channel: str) -> SlackThread | None:
     None where it begins one: there is none in this channel, or it is about several incidents, of
     which none has more right to it than the others.
     """
-    if ts := _in(channel, delivery.remote):
-        return SlackThread(ts, is_own=delivery.remote not in delivery.related.values())
+    if ts := _in(channel, delivery.remote_id):
+        return SlackThread(ts, is_own=delivery.remote_id not in delivery.related.values())
     incidents = [it for it in delivery.event.related if it.startswith("incident:")]
     if len(incidents) == 1 and (ts := _in(channel, delivery.related.get(incidents[0]))):
         return SlackThread(ts, is_own=False)

@@ -117,7 +117,7 @@ async def test_five_mistakes_give_five_precise_messages(problems):
             "plugins.toml: providers.edge.pth: unknown key; remove it; did you mean 'path'?",
             "plugins.toml: destinations.soc.min_severity: found 'Hihg'; "
             "give one of: Informational, Low, Medium, High, Critical",
-            "plugins.toml: destinations.soc.secret: found a secret written out; "
+            "plugins.toml: destinations.soc.secret: found a secret in plain text; "
             'give { env = "NAME" } or { file = "path" }',
         ]
     )
@@ -147,7 +147,7 @@ async def test_five_mistakes_give_five_precise_messages(problems):
         (("/hook", '/hook"\nevents = []#'), "events: found an empty list; give at least one"),
         (
             ("/hook", '/hook"\nallow_networks = ["10.0.0.1/8"]#'),
-            "allow_networks.0: found '10.0.0.1/8'; an address within the network is set; "
+            "allow_networks.0: found '10.0.0.1/8'; the address has host bits set; "
             "write '10.0.0.0/8'",
         ),
         (("[providers.edge]", '[providers.edge]\npoll_interval = "0s"'), "greater than 0"),

@@ -64,10 +64,10 @@ def test_who_can_only_comment_sets_no_status():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("Closed", "found 'Closed'; give 'Active': only a person closes an incident"),
+        ("Closed", "found 'Closed'; use 'Active': only people close incidents"),
         (
             "new",
-            "found 'new'; give 'Active', or leave it out: the incident is New as it is",
+            "found 'new'; use 'Active', or omit the setting: the incident is already New",
         ),
         ("Done", "found 'Done'; give one of: New, Active, Closed"),
         (3, "found 3; give one of: 'New', 'Active' or 'Closed'"),

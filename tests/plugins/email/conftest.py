@@ -266,6 +266,6 @@ def delivery(
         context=members.pop("context", {}),
     )
     texts = {**PARTS, **(parts or {})}
-    usual = {"id": f"dlv_{number}", "attempt": 1, "remote": None}
+    usual = {"id": f"dlv_{number}", "attempt": 1, "remote_id": None}
     usual["render"] = lambda part: texts[part].encode()
     return Delivery(event=event, **{**usual, **members})

@@ -24,7 +24,7 @@ async def test_what_follows_answers_the_first_mail_of_its_subject(server, make_c
     again, second = await sent(
         server,
         channel,
-        delivery(3, remote=receipt.remote_id, parts={"subject": "Something else altogether"}),
+        delivery(3, remote_id=receipt.remote_id, parts={"subject": "Something else altogether"}),
     )
     assert str(second["In-Reply-To"]) == str(first["Message-ID"]) == FIRST
     assert str(second["References"]).split() == ["<incident.7@example.com>", FIRST]
@@ -49,7 +49,10 @@ async def test_what_an_investigation_is_about_has_its_thread(server, make_channe
 
 async def test_what_has_a_thread_of_its_own_stays_in_it(server, make_channel):
     brought = delivery(
-        3, remote="<own@example.com> Own", about=("incident:7",), related={"incident:7": "<o@e> O"}
+        3,
+        remote_id="<own@example.com> Own",
+        about=("incident:7",),
+        related={"incident:7": "<o@e> O"},
     )
     _, mail = await sent(server, make_channel(server), brought)
     assert str(mail["In-Reply-To"]) == "<own@example.com>"
@@ -67,7 +70,7 @@ async def test_incidents_of_the_same_number_have_threads_of_their_own(server, ma
 async def test_a_retry_is_the_same_mail_whatever_was_learnt_meanwhile(server, make_channel):
     channel = make_channel(server)
     _, first = await sent(server, channel, delivery(2))
-    _, second = await sent(server, channel, delivery(2, attempt=2, remote="<x@example.com> X"))
+    _, second = await sent(server, channel, delivery(2, attempt=2, remote_id="<x@example.com> X"))
     assert str(first["Message-ID"]) == str(second["Message-ID"]) == FIRST
 
 
@@ -79,7 +82,7 @@ def test_what_another_channel_left_is_no_thread(remote):
 
 
 async def test_a_subject_that_was_kept_cannot_make_a_header(server, make_channel):
-    brought = delivery(2, remote="<a@example.com> x\x85Bcc: thief@example.net\u2028y")
+    brought = delivery(2, remote_id="<a@example.com> x\x85Bcc: thief@example.net\u2028y")
     _, mail = await sent(server, make_channel(server), brought)
     assert mail["Bcc"] is None
     assert str(mail["Subject"]) == "Re: x Bcc: thief@example.net y"

@@ -38,7 +38,7 @@ def delivery(
         related=members.pop("about", ()),
     )
     rendered = json.dumps(body(text) if content is None else content).encode()
-    usual = {"id": f"dlv_{event_id}", "attempt": 1, "remote": None}
+    usual = {"id": f"dlv_{event_id}", "attempt": 1, "remote_id": None}
     return Delivery(event=event, render=lambda _: rendered, **{**usual, **members})
 
 

@@ -112,7 +112,7 @@ async def test_429_holds_the_destination_for_as_long_as_it_says(make, slack, clo
     first = await make().deliver(failed())
     slack.most_per_minute[method] = 0
     raised = await failure(
-        make(), failed(event_id="evt_9", remote=first.remote_id, tried_at=clock.now())
+        make(), failed(event_id="evt_9", remote_id=first.remote_id, tried_at=clock.now())
     )
     assert type(raised) is TryLater
     assert (raised.throttled, raised.after) == (True, timedelta(seconds=30))

@@ -65,7 +65,7 @@ def tell(bring):
     async def tell():
         first = await bring(failed, text="failed once")
         await bring(delivery, text="an incident")
-        return await bring(disabled, text="disabled", remote=first.remote_id)
+        return await bring(disabled, text="disabled", remote_id=first.remote_id)
 
     return tell
 
@@ -116,7 +116,7 @@ async def test_a_reply_that_is_lost_and_a_search_that_fails(slack, tell, bring, 
     first = await bring(failed, text="failed once")
     slack.fail(lost, "chat.postMessage")
     slack.fail("internal_error", "conversations.replies")
-    await bring(disabled, remote=first.remote_id)
+    await bring(disabled, remote_id=first.remote_id)
     assert events(slack) == {"evt_3": 1, "evt_4": 1}
     assert slack.faults_left == 0
 
@@ -131,12 +131,12 @@ async def test_everything_is_lost_twice_over(slack, tell):
 @pytest.mark.parametrize("later", [False, True])
 async def test_a_process_that_was_killed_before_it_recorded(make, slack, clock, later):
     first = await make().deliver(failed())
-    told = disabled(remote=first.remote_id) if later else failed()
+    told = disabled(remote_id=first.remote_id) if later else failed()
     if later:
         await make().deliver(told)
     begun = clock.now()
     clock.advance(seconds=2)
-    members = {"tried_at": begun, "remote": told.remote}
+    members = {"tried_at": begun, "remote_id": told.remote_id}
     again = await make().deliver((disabled if later else failed)(**members))
     assert again.remote_id == first.remote_id
     assert set(events(slack).values()) == {1}
@@ -186,9 +186,9 @@ async def test_what_is_sent_again_on_purpose_is_there_already(make, slack, clock
     await bring(failed)
     clock.advance(hours=1)
     first = f"{CHANNEL}/{slack.channel.messages[0]['ts']}"
-    await bring(disabled, remote=first)
+    await bring(disabled, remote_id=first)
     clock.advance(hours=1)
-    again = await bring(failed, remote=first, tried_at=NOON)
+    again = await bring(failed, remote_id=first, tried_at=NOON)
     assert again.remote_id == first
     assert slack.channel.messages[0]["text"] == "It was disabled"
     assert set(events(slack).values()) == {1}
@@ -255,7 +255,7 @@ async def test_without_the_scope_to_read_it_goes_on_without(make, slack, clock, 
     slack.channel.is_private = kind == "groups"
     slack.scopes = set(SCOPES) - {f"{kind}:history"}
     first = await bring(failed, tried_at=clock.now())
-    await bring(disabled, remote=first.remote_id, tried_at=clock.now())
+    await bring(disabled, remote_id=first.remote_id, tried_at=clock.now())
     assert events(slack) == {"evt_3": 1, "evt_4": 1}
 
 

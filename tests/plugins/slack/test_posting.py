@@ -56,7 +56,7 @@ async def test_a_message_is_marked_with_its_event(make, slack):
 async def test_nothing_is_linked_or_previewed_by_guessing(make, slack):
     content = {**body("a"), "unfurl_links": True, "link_names": True, "channel": "C9999999999"}
     first = await make().deliver(delivery(content=content))
-    await make().deliver(delivery(content=content, event_id="evt_2", remote=first.remote_id))
+    await make().deliver(delivery(content=content, event_id="evt_2", remote_id=first.remote_id))
     [posted, reply] = slack.calls_of("chat.postMessage")
     for asked in (posted, reply):
         assert asked.arguments["unfurl_links"] is asked.arguments["unfurl_media"] is False
@@ -79,7 +79,7 @@ async def test_a_later_event_of_the_subject_updates_the_first_message_and_replie
 ):
     channel = make()
     first = await channel.deliver(failed("failed once"))
-    second = await channel.deliver(disabled("disabled", remote=first.remote_id))
+    second = await channel.deliver(disabled("disabled", remote_id=first.remote_id))
     root, reply = slack.channel.messages
     assert root["text"] == "disabled"
     assert root["blocks"] == body("disabled")["blocks"]
@@ -89,7 +89,7 @@ async def test_a_later_event_of_the_subject_updates_the_first_message_and_replie
 
 async def test_the_updated_message_stays_marked_with_its_own_event(make, slack):
     first = await make().deliver(failed())
-    await make().deliver(disabled(remote=first.remote_id))
+    await make().deliver(disabled(remote_id=first.remote_id))
     root, reply = slack.channel.messages
     assert root["metadata"]["event_payload"]["event_id"] == "evt_3"
     assert reply["metadata"]["event_payload"]["event_id"] == "evt_4"
@@ -107,7 +107,10 @@ async def test_an_investigation_of_an_incident_is_told_in_the_incidents_thread(m
 async def test_what_follows_an_investigation_leaves_the_incidents_message_as_it_is(make, slack):
     alert = await make().deliver(delivery("an incident"))
     again = completed(
-        "again", event_id="evt_9", remote=alert.remote_id, related={"incident:7": alert.remote_id}
+        "again",
+        event_id="evt_9",
+        remote_id=alert.remote_id,
+        related={"incident:7": alert.remote_id},
     )
     await make().deliver(again)
     root, reply = slack.channel.messages
@@ -136,7 +139,7 @@ async def test_a_schedule_that_failed_once_does_not_draw_its_later_reports_into_
 @pytest.mark.parametrize(("later", "shows"), [(failed, True), (disabled, True), (completed, False)])
 async def test_what_must_not_be_overlooked_shows_in_the_channel_as_well(make, slack, later, shows):
     first = await make().deliver(delivery(event_id="evt_0", subject=later().event.subject))
-    await make().deliver(later(remote=first.remote_id))
+    await make().deliver(later(remote_id=first.remote_id))
     assert len(slack.channel.roots) == 1 + shows
 
 
@@ -152,7 +155,7 @@ async def test_what_shows_in_the_channel_can_be_chosen(make, slack):
 
 @pytest.mark.parametrize("remote", ["C9999999999/1795262400.000100", "INC0010042", "x/", "/"])
 async def test_what_was_left_in_another_place_is_no_thread_here(make, slack, remote):
-    receipt = await make().deliver(delivery(remote=remote))
+    receipt = await make().deliver(delivery(remote_id=remote))
     [message] = slack.channel.messages
     [asked] = slack.calls_of("chat.postMessage")
     assert "thread_ts" not in asked.arguments
@@ -163,7 +166,7 @@ async def test_what_was_left_in_another_place_is_no_thread_here(make, slack, rem
 async def test_a_thread_whose_first_message_was_deleted_begins_anew(make, slack):
     first = await make().deliver(failed())
     slack.channel.delete(slack.channel.messages[0]["ts"])
-    second = await make().deliver(disabled(remote=first.remote_id))
+    second = await make().deliver(disabled(remote_id=first.remote_id))
     [message] = slack.channel.messages
     assert "thread_ts" not in message
     assert second.remote_id == f"{CHANNEL}/{message['ts']}"
@@ -181,7 +184,7 @@ async def test_a_reply_that_slack_moved_out_of_a_deleted_thread_begins_one(make,
 async def test_a_first_message_that_cannot_be_updated_keeps_no_event_back(make, slack, error):
     first = await make().deliver(failed("failed once"))
     slack.fail(error, "chat.update")
-    await make().deliver(disabled("disabled", remote=first.remote_id))
+    await make().deliver(disabled("disabled", remote_id=first.remote_id))
     root, reply = slack.channel.messages
     assert (root["text"], reply["text"]) == ("failed once", "disabled")
 

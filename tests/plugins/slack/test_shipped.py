@@ -70,7 +70,7 @@ def hostile(kind: EventType, text: str) -> Event:
 
 
 def delivery(event: Event, **members: Any) -> Delivery:
-    usual = {"id": "dlv_1", "attempt": 1, "remote": None}
+    usual = {"id": "dlv_1", "attempt": 1, "remote_id": None}
     return Delivery(
         event=event, render=lambda part: RENDERER.render("slack", event, part), **usual | members
     )
@@ -80,7 +80,7 @@ def delivery(event: Event, **members: Any) -> Delivery:
 @pytest.mark.parametrize("text", HOSTILE)
 async def test_no_text_of_others_calls_anybody(make, slack, kind, text):
     first = await make().deliver(delivery(hostile(kind, text)))
-    await make().deliver(delivery(hostile(kind, text), remote=first.remote_id))
+    await make().deliver(delivery(hostile(kind, text), remote_id=first.remote_id))
     assert len(slack.channel.messages) == 2
     for message in slack.channel.messages:
         assert calls(message) == set()

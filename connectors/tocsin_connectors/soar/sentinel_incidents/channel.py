@@ -51,7 +51,7 @@ class SentinelIncidents(CaseChannel):
         self.api = self._azure.api
 
     @property
-    def home(self) -> str:
+    def tenant_key(self) -> str:
         """Path of the workspace's incidents."""
         return self._azure.incidents
 

@@ -56,7 +56,7 @@ class Worker:
         self._admission = DeliveryRateLimiter(destination, channel, database)
         self._settings = channel.settings
         self._in_order = channel.ordered or channel.settings.ordered
-        self._home = channel.home
+        self._home = channel.tenant_key
         self._attempts = AttemptRunner(channel, renderer)
         self._queue = queue
         self._database = database

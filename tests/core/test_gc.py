@@ -1,4 +1,4 @@
-"""What the collector of garbage is told."""
+"""Garbage collector settings."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tocsin.sandbox import Allowance
 FEW = 0.02
 
 
-def test_the_time_of_the_collector_is_held_against_no_template():
+def test_collection_time_does_not_count_toward_template_limits():
     collector.tune()
-    gc.unfreeze()  # so that it has much to look through
+    gc.unfreeze()  # so that collections take long
     try:
         with Allowance(1_000, FEW) as allowance:
             allowance.look()
