@@ -126,7 +126,7 @@ async def test_what_was_found_is_found_again(analyst, detected):
     assert set(known["connected-to", "ip"]) <= asked
     path = await analyst.get(f"graph/path?from={session_id}&to={ATTACKER['value']}")
     assert path["nodes"] == [{"kind": "session", "value": session_id}, ATTACKER]
-    assert await detected.command("investigations", "replay", session_id) == (0, "the same\n", "")
+    assert await detected.command("investigations", "replay", session_id) == (0, "identical\n", "")
 
 
 @pytest.mark.full
@@ -177,4 +177,4 @@ async def test_an_investigation_survives_its_node_and_asks_nothing_twice(
     assert [step for step in steps if step in before] == before
     assert len(set(asked)) == len(asked)
     assert "provider:edge" in {source for source, _ in asked}
-    assert await detected.command("investigations", "replay", session_id) == (0, "the same\n", "")
+    assert await detected.command("investigations", "replay", session_id) == (0, "identical\n", "")

@@ -1,4 +1,4 @@
-"""The command line: one module per command."""
+"""Command line: one module for each command or group of commands."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tocsin.errors import OperatorError
 
 app = typer.Typer(
     name="tocsin",
-    help="Tocsin syncs incidents from SIEMs, investigates them, and tells who has to hear of it.",
+    help="Sync incidents from SIEMs, investigate them and notify downstream systems.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -73,14 +73,14 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _root(
     _version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, help="Print the version.")
+        bool, typer.Option("--version", callback=_show_version, help="Print the version and exit.")
     ] = False,
 ) -> None:
     pass
 
 
 def main() -> None:
-    """Run the command line; what an operator can mend ends it with status 2 and no traceback."""
+    """Run the command line; exit with status 2 and no traceback on an operator's error."""
     try:
         app()
     except OperatorError as error:

@@ -1,4 +1,4 @@
-"""`tocsin admin`: who may administer."""
+"""`tocsin admin`: admin tokens and signing keys."""
 
 from __future__ import annotations
 
@@ -20,15 +20,18 @@ from tocsin.store import Database
 
 T = TypeVar("T")
 
-app = typer.Typer(no_args_is_help=True, help="Who may administer.")
+app = typer.Typer(no_args_is_help=True, help="Manage admin tokens and signing keys.")
 
 
 @app.command()
 def token(
-    name: Annotated[str, typer.Option(help="Who it is for; it stands in `created_by`.")] = "admin",
-    expires_in: Annotated[str, typer.Option(help="How long it lives, such as 30m or 7d.")] = "12h",
+    name: Annotated[str, typer.Option(help="Name of the admin, shown in `created_by`.")] = "admin",
+    expires_in: Annotated[str, typer.Option(help="Lifetime, such as 30m or 7d.")] = "12h",
 ) -> None:
-    """Print a bearer token for the admin endpoints on standard output, and nothing else."""
+    """Print a new admin token.
+
+    Only the token goes to standard output.
+    """
     lifetime = _parse(expires_in)
 
     def issue(connection: Connection, vault: Vault, clock: Clock) -> str:
@@ -43,9 +46,9 @@ def token(
 
 @app.command("revoke-all")
 def revoke_all() -> None:
-    """End every admin token and every session of the console at once, on every node.
+    """Revoke all admin tokens and console sessions.
 
-    Tokens of an OpenID Connect issuer stay.
+    Takes effect immediately on every node. Tokens of an OpenID Connect issuer stay valid.
     """
 
     def revoke(connection: Connection, vault: Vault, clock: Clock) -> None:
@@ -57,9 +60,10 @@ def revoke_all() -> None:
 
 @app.command("rotate-signing-keys")
 def rotate_signing_keys() -> None:
-    """End every access token at once, on every node; clients fetch new ones, newly signed.
+    """Replace the signing keys and revoke all access tokens.
 
-    For when a key may have leaked: by themselves the keys rotate in time, and no token ends.
+    Use this if a key may have leaked. Takes effect immediately on every node; clients must request
+    new tokens. Routine rotation is automatic and does not revoke tokens.
     """
     settings = load_settings()
 
@@ -71,10 +75,10 @@ def rotate_signing_keys() -> None:
 
 
 def _write(work: Callable[[Connection, Vault, Clock], T], *, is_proven: bool = False) -> T:
-    """Return what `work` returns, done in one transaction with its audit entry.
+    """Run `work` and its audit entry in one transaction, and return its result.
 
-    Unless `is_proven`, it is not asked whether the encryption key is the one before: this is how
-    it is replaced.
+    Unless `is_proven`, the encryption key is not checked against the database: this is how it is
+    replaced.
     """
     settings = load_settings()
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ApiUrl = Annotated[
     str | None,
     typer.Option(
-        "--url", envvar="TOCSIN_URL", help="Where Tocsin is; by default, by its settings."
+        "--url", envvar="TOCSIN_URL", help="Base URL of Tocsin. Default: from its settings."
     ),
 ]
 AdminToken = Annotated[
@@ -36,11 +36,11 @@ AdminToken = Annotated[
     typer.Option(
         "--token",
         envvar="TOCSIN_ADMIN_TOKEN",
-        help="From `tocsin admin token`; rather set the variable, which others cannot see.",
+        help="Admin token. Prefer the variable, which other users cannot see.",
     ),
 ]
-Limit = Annotated[int, typer.Option(min=1, max=100_000, help="How many.")]
-Search = Annotated[str | None, typer.Option(help="Only those that this text occurs in.")]
+Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows.")]
+Search = Annotated[str | None, typer.Option(help="Filter by text.")]
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 
 class AdminApi:
-    """The admin endpoints of one running Tocsin."""
+    """Client of the admin endpoints of a running service."""
 
     def __init__(self, client: HttpClient, url: str, token: str) -> None:
         self._client = client
@@ -67,9 +67,9 @@ class AdminApi:
         query: Mapping[str, object] | None = None,
         body: Mapping[str, object] | None = None,
     ) -> ApiResponse:
-        """Return the members of the answer; parameters and members that are None are not sent.
+        """Return the members of the response; parameters and members that are None are not sent.
 
-        OperatorError says why there is none, and never holds the token.
+        Raises OperatorError with the reason of a failure. Errors never contain the token.
         """
         try:
             response = await self._client.request(
@@ -87,7 +87,7 @@ class AdminApi:
     async def collect(
         self, path: str, member: str, *, limit: int, **query: str | None
     ) -> list[dict[str, Any]]:
-        """Return up to `limit` records of a list, however many pages they are on."""
+        """Return up to `limit` records of a list, from as many pages as needed."""
         records: list[dict[str, Any]] = []
         cursor = None
         while True:
@@ -98,7 +98,10 @@ class AdminApi:
             if cursor is None or len(records) >= limit:
                 break
         if cursor is not None:
-            print(f"{len(records)} of {page['total']}; --limit gives more", file=sys.stderr)
+            print(
+                f"showing {len(records)} of {page['total']}; use --limit to see more",
+                file=sys.stderr,
+            )
         return records
 
     def _headers(self, method: str) -> dict[str, str]:
@@ -107,7 +110,7 @@ class AdminApi:
 
 
 def run_on_api(url: str | None, token: str | None, work: Callable[[AdminApi], Awaitable[T]]) -> T:
-    """Return what `work` returns; OperatorError where the token cannot be sent to the URL."""
+    """Return the result of `work`; raises OperatorError if the token cannot be sent to the URL."""
     base = _parse(url or load_settings().public_url)
     checked = _check(token)
 
@@ -134,14 +137,14 @@ def _parse(text: str) -> URL:
     except ValueError as error:
         raise _no_address(str(error)) from None
     if url.raw_query_string:
-        raise _no_address("the URL has a query (?...), where a path is to follow")
+        raise _no_address("found a query (?...) in the URL")
     return url
 
 
 def _no_address(reason: str) -> OperatorError:
     return OperatorError(
         f"--url (or TOCSIN_URL, TOCSIN_BASE_URL): {reason}; "
-        "give one such as https://tocsin.example.org"
+        "give a base URL such as https://tocsin.example.org"
     )
 
 
@@ -153,14 +156,14 @@ def _check(token: str | None) -> str:
         )
     if not _BEARER_TOKEN.fullmatch(token.strip()):
         raise OperatorError(
-            "TOCSIN_ADMIN_TOKEN or --token holds characters that no token has; "
-            "give all that `tocsin admin token` prints, and nothing else"
+            "TOCSIN_ADMIN_TOKEN or --token: found characters that a token cannot contain; "
+            "give exactly what `tocsin admin token` prints"
         )
     return token.strip()
 
 
 def _open(url: URL) -> GuardedClient:
-    """Return a client for this host; by plain HTTP it connects to nothing but loopback."""
+    """Return a client for this host; over plain HTTP it connects only to loopback addresses."""
     from tocsin.net import open_client
     from tocsin.net.urls import literal_address
 
@@ -170,7 +173,7 @@ def _open(url: URL) -> GuardedClient:
     address = literal_address(host)
     if host != "localhost" and not (address and address.is_loopback):
         raise OperatorError(
-            f"http://{url.host} is not this machine: the admin token would be readable on its way; "
+            f"http://{url.host} is not this machine, so the admin token would be sent unencrypted; "
             "give an https:// address with --url or TOCSIN_URL"
         )
     return open_client(allow_networks=_LOOPBACK)
@@ -181,7 +184,7 @@ def _given(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def _unreached(method: str, error: PluginFailure) -> str:
-    advice = "see that Tocsin runs there, or give another address with --url or TOCSIN_URL"
+    advice = "check that Tocsin is running there, or give another address with --url or TOCSIN_URL"
     if method != "GET" and isinstance(error, TryLater):
-        advice += "; what was asked for may have been done: look before you repeat it"
+        advice += "; the request may have been processed: check before you repeat it"
     return f"{error}; {advice}"

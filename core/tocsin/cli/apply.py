@@ -20,20 +20,21 @@ _ACTIONS = {"create": "create", "change": "change", "restore": "enable", "disabl
 
 def apply(
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")
+        bool, typer.Option("--dry-run", help="Show the changes without applying them.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make the destinations and schedules those of `plugins.toml`, and show what that took.
+    """Apply plugins.toml to the database and list the changes.
 
-    On SQLite `serve` does so when it starts. What vanished from the file is disabled, and what
-    waits for it is kept.
+    Creates and changes destinations and schedules. Those that were removed from the file are
+    disabled, and their queued deliveries are kept. With SQLite, `tocsin serve` applies the file
+    when it starts.
     """
     settings = load_settings()
     configuration = asyncio.run(
         load_configuration(settings.plugins_file, templates_dir=settings.templates_dir)
     )
-    # The node knows every room, and takes its time to be imported
+    # The node imports every package, which takes time
     from tocsin.node.configuration import plan_file
 
     work = plan_file if dry_run else _apply

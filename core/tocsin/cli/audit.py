@@ -1,4 +1,4 @@
-"""`tocsin audit`: who did what."""
+"""`tocsin audit`: list and verify the audit log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tocsin.credentials import open_vault
 from tocsin.errors import OperatorError
 from tocsin.settings import load_settings
 
-app = typer.Typer(no_args_is_help=True, help="Who did what, and what was refused to whom.")
+app = typer.Typer(no_args_is_help=True, help="List and verify the audit log.")
 
 _COLUMNS = ("at", "actor", "action", "target", "address", "count", "request_id", "details")
 
@@ -29,15 +29,15 @@ _HEAD = re.compile(r"([1-9][0-9]{0,17}):([0-9a-f]{64})")
 @app.command("list")
 def list_all(
     *,
-    action: Annotated[str | None, typer.Option(help="Only this action.")] = None,
-    actor: Annotated[str | None, typer.Option(help="Only what this one did.")] = None,
-    target: Annotated[str | None, typer.Option(help="Only what was done to this.")] = None,
+    action: Annotated[str | None, typer.Option(help="Filter by action.")] = None,
+    actor: Annotated[str | None, typer.Option(help="Filter by actor.")] = None,
+    target: Annotated[str | None, typer.Option(help="Filter by target.")] = None,
     limit: Limit = 50,
     url: ApiUrl = None,
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the newest entries of a running Tocsin's audit, over its HTTP API."""
+    """List the newest audit entries of a running service."""
     records = run_on_api(
         url,
         token,
@@ -53,16 +53,16 @@ def verify(
     *,
     head: Annotated[
         str | None,
-        typer.Option(
-            metavar="POSITION:SEAL", help="An end of the chain that was noted down before."
-        ),
+        typer.Option(metavar="POSITION:SEAL", help="End of the chain that an earlier run printed."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say whether the audit log is what was sealed; where it is not, end with status 1.
+    """Verify the seals of the audit log.
 
-    Reads the database itself, for which it needs the encryption key. Keep the head that it prints
-    somewhere else: only with it can be seen that the end of the chain was cut off.
+    Reads the database directly and needs the encryption key. Store the head that it prints in
+    another place: only with it can a later run detect that the end of the chain was removed.
+
+    Exit status: 0 if the log is intact, 1 if it is not.
     """
     settings = load_settings()
     witnessed = _parse_head(head)
@@ -92,5 +92,7 @@ def _parse_head(text: str | None) -> tuple[int, str] | None:
         return None
     match = _HEAD.fullmatch(text)
     if match is None:
-        raise OperatorError(f"--head: found {text!r}; give what `tocsin audit verify` printed")
+        raise OperatorError(
+            f"--head: found {text!r}; give the head that `tocsin audit verify` printed"
+        )
     return int(match[1]), match[2]

@@ -1,4 +1,4 @@
-"""`tocsin check`."""
+"""`tocsin check`: configuration, database and connections."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ _WRONG = 2
 
 
 def check() -> None:
-    """Judge configuration and database, and ask providers and destinations how they are.
+    """Check the configuration, the database and all connections.
 
-    Where the configuration is wrong in parts, the others are judged all the same.
+    Connects to every provider, enricher and destination. If parts of the configuration are invalid,
+    the others are still checked.
 
-    Exit status 0: all is well. 1: something is not. 2: the configuration is wrong.
+    Exit status: 0 if all checks pass, 1 if a check fails, 2 if the configuration is invalid.
     """
     settings = load_settings()
     configure_logs(settings.log_format)
@@ -56,7 +57,7 @@ async def _check(settings: Settings) -> int:
     for problem in problems:
         print(problem, file=sys.stderr)
     if not problems:
-        print(f"{settings.plugins_file}: the configuration is valid")
+        print(f"{settings.plugins_file}: configuration valid")
     # What is left out of a strict configuration is among the problems
     lenient = replace(configuration, strict=configuration.strict and not problems)
     well = await _check_parts(settings, lenient)
@@ -82,7 +83,7 @@ async def _check_parts(settings: Settings, configuration: Configuration) -> bool
     for name, definition in configuration.schedules.items():
         print(f"schedules.{name}: {_next_run(definition)}")
     for absent in live.absent:
-        print(f"{absent.name}: left out: {absent.reason}", file=sys.stderr)
+        print(f"{absent.name}: not loaded: {absent.reason}", file=sys.stderr)
     return all(well) and not live.absent
 
 
@@ -91,9 +92,9 @@ def _next_run(definition: ScheduleDefinition) -> str:
     now = SystemClock().now()
     following = Recurrence(definition, "", now).without_jitter().next(now)
     if following is None:
-        return "it does not run any more, since `ends_at` has passed"
+        return "no more runs, because `ends_at` has passed"
     local = following.at.astimezone(ZoneInfo(definition.timezone))
-    return f"next at {isoformat(following.at)}, {local:%H:%M} in {definition.timezone}"
+    return f"next run at {isoformat(following.at)} ({local:%H:%M} {definition.timezone})"
 
 
 async def _check_database(
@@ -104,17 +105,21 @@ async def _check_database(
 
     url = parse_url(settings.database)
     if is_sqlite(url) and not sqlite_file(url).exists():
-        print(f"database: {sqlite_file(url)} is made at the first start")
+        print(f"database: {sqlite_file(url)} will be created at the first start")
         return True
     database = open_database(url)
     try:
         await check_schema(database)
         vault = await open_proven_vault(settings, database)
-        print("database: its schema is current, and the encryption key is its own")
+        print("database: schema current, encryption key valid")
         channels = ChannelFactory(configuration, maker, vault.decrypt, settings.allow_networks)
         known = await database.read(load_destinations)
         await database.read(plan_file, configuration)  # raises where a name is taken
-        made = [it for it in known if it.managed_by is ManagedBy.API and it.is_served]
+        made = [
+            destination
+            for destination in known
+            if destination.managed_by is ManagedBy.API and destination.is_served
+        ]
         return all([await _ask_made(destination, channels) for destination in made])
     except OperatorError as error:
         print(f"database: {error}", file=sys.stderr)
@@ -128,7 +133,7 @@ async def _ask_made(destination: Destination, channels: ChannelFactory) -> bool:
     try:
         live = await channels.make(destination)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a plugin does costs only itself
-        print(f"destinations.{destination.name}: left out: {error}", file=sys.stderr)
+        print(f"destinations.{destination.name}: not loaded: {error}", file=sys.stderr)
         return False
     try:
         return await _ask("destinations", live.plugin)
@@ -152,9 +157,9 @@ async def _health(plugin: Provider | Channel | Enricher) -> Health:
     except PluginFailure as error:
         return Health(detail="", problems=(str(error),))
     except TimeoutError:
-        return Health(detail="", problems=(f"no answer within {_SECONDS} seconds",))
+        return Health(detail="", problems=(f"no response within {_SECONDS} seconds",))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's bug costs only itself
-        return Health(detail="", problems=(f"its check failed: {error!r}",))
+        return Health(detail="", problems=(f"health check failed: {error!r}",))
     if isinstance(health, Health):
         return health
-    return Health(detail="", problems=(f"its check returned {health!r}, not a `Health`",))
+    return Health(detail="", problems=(f"health check returned {health!r} instead of `Health`",))

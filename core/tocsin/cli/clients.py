@@ -1,4 +1,4 @@
-"""`tocsin clients`: the API clients of a running Tocsin."""
+"""`tocsin clients`: API clients of a running service."""
 
 from __future__ import annotations
 
@@ -12,32 +12,33 @@ from tocsin.cli.output import AsJson
 from tocsin.cli.responses import print_columns, print_secret
 from tocsin.credentials import Scope
 
-app = typer.Typer(no_args_is_help=True, help="API clients of a running Tocsin, over its HTTP API.")
+app = typer.Typer(no_args_is_help=True, help="Manage API clients of a running service.")
 
 _COLUMNS = ("client_id", "name", "status", "scopes", "created_by", "created_at", "last_used_at")
-ClientId = Annotated[
-    str, typer.Argument(metavar="CLIENT_ID", help="What the client sends to get tokens.")
-]
+ClientId = Annotated[str, typer.Argument(metavar="CLIENT_ID", help="ID of the client.")]
 
 
 @app.command()
 def create(
     *,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What the client is called.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the client.")],
     scope: Annotated[
-        list[str], typer.Option(help=f"May be repeated. One of: {', '.join(sorted(Scope))}.")
+        list[str], typer.Option(help=f"Scope (repeatable): {', '.join(sorted(Scope))}.")
     ],
-    description: Annotated[str | None, typer.Option(help="What the client is for.")] = None,
+    description: Annotated[str | None, typer.Option(help="Purpose of the client.")] = None,
     url: ApiUrl = None,
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a client. Prints its id and secret with a tab between them, and nothing else."""
+    """Create a client and print its ID and secret.
+
+    Only the ID and the secret go to standard output, separated by a tab.
+    """
     body = {"name": name, "description": description, "scopes": scope}
     answer = run_on_api(
         url, token, lambda api: api.call("POST", admin_path("api-clients"), body=body)
     )
-    remark = f"client {answer['client_id']}, for tokens from {answer['token_endpoint']}"
+    remark = f"client {answer['client_id']}, token endpoint {answer['token_endpoint']}"
     print_secret(answer, "client_id", "client_secret", remark=remark, as_json=as_json)
 
 
@@ -49,7 +50,7 @@ def list_all(
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the clients, never their secrets."""
+    """List clients."""
     records = run_on_api(
         url,
         token,
@@ -62,7 +63,7 @@ def list_all(
 def show(
     client_id: ClientId, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Show one client."""
+    """Show a client."""
     record = run_on_api(
         url, token, lambda api: api.call("GET", admin_path("api-clients", client_id))
     )
@@ -73,7 +74,10 @@ def show(
 def regenerate_secret(
     client_id: ClientId, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Give a client a new secret; the old one ends at once. Prints it, and nothing else."""
+    """Replace the secret of a client and print the new one.
+
+    The old secret stops working immediately. Only the new secret goes to standard output.
+    """
     path = admin_path("api-clients", client_id, "regenerate-secret")
     answer = run_on_api(url, token, lambda api: api.call("POST", path))
     remark = f"client {answer['client_id']}; the old secret no longer works"
@@ -84,7 +88,7 @@ def regenerate_secret(
 def revoke_tokens(
     client_id: ClientId, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """End at once every access token that a client holds."""
+    """Revoke all access tokens of a client."""
     path = admin_path("api-clients", client_id, "revoke-tokens")
     record = run_on_api(url, token, lambda api: api.call("POST", path))
     print_columns([record], _COLUMNS, as_json=as_json)
@@ -94,9 +98,14 @@ def revoke_tokens(
 def disable(
     client_id: ClientId, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """End a client for good. Tokens that it holds live on until they expire or are revoked."""
+    """Disable a client permanently.
+
+    Its access tokens stay valid until they expire or are revoked.
+    """
     path = admin_path("api-clients", client_id)
     record = run_on_api(url, token, lambda api: api.call("DELETE", path))
-    remark = "its tokens live until they expire; `tocsin clients revoke-tokens` ends them now"
+    remark = (
+        "its tokens stay valid until they expire; `tocsin clients revoke-tokens` revokes them now"
+    )
     print(remark, file=sys.stderr)
     print_columns([record], _COLUMNS, as_json=as_json)

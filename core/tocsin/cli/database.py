@@ -22,12 +22,15 @@ T = TypeVar("T")
 
 
 def run_on_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:
-    """Return what `work` returns; OperatorError where there is no database with this schema."""
+    """Return the result of `work` on an existing database.
+
+    Only `serve` creates one. Raises OperatorError if it is missing or has another schema.
+    """
     url = parse_url(settings.database)
     if is_sqlite(url) and not sqlite_file(url).exists():
         raise OperatorError(
-            f"there is no database at {sqlite_file(url).resolve()}; start `tocsin serve` "
-            "once, or set TOCSIN_DATA_DIR or TOCSIN_DATABASE_URL to where it is"
+            f"no database at {sqlite_file(url).resolve()}; start `tocsin serve` once, or set "
+            "TOCSIN_DATA_DIR or TOCSIN_DATABASE_URL to its location"
         )
 
     async def run() -> T:
@@ -42,7 +45,7 @@ def run_on_database(settings: Settings, work: Callable[[Database], Awaitable[T]]
 
 
 def whoami() -> str:
-    """Return the name that whoever runs the command has in audit entries and records."""
+    """Return the actor of local commands in audit entries and records."""
     return f"local:{getuser()}"
 
 
@@ -54,7 +57,7 @@ def record(
     target: str | None = None,
     details: Mapping[str, Json] | None = None,
 ) -> None:
-    """Store that it was done, in the transaction in which it is done."""
+    """Store an audit entry in the transaction of the change."""
     entry = audit.AuditRecord(
         at=now,
         actor=whoami(),
@@ -67,7 +70,7 @@ def record(
     audit.record(connection, entry)
 
 
-app = typer.Typer(no_args_is_help=True, help="The database's schema.")
+app = typer.Typer(no_args_is_help=True, help="Manage the database schema.")
 
 
 @app.callback()
@@ -77,9 +80,9 @@ def _root() -> None:
 
 @app.command()
 def upgrade() -> None:
-    """Bring the schema to the revision that this version works with; makes it where there is none.
+    """Create or upgrade the database schema.
 
-    The embedded database is brought up to date whenever `tocsin serve` starts.
+    With SQLite, `tocsin serve` upgrades the schema when it starts.
     """
     url = parse_url(load_settings().database)
     print(asyncio.run(_upgrade(url)))

@@ -1,4 +1,4 @@
-"""`tocsin deliveries`: what arrived where, and if not, why not."""
+"""`tocsin deliveries`: list, inspect and resend deliveries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tocsin.store import Database
 
 Word = TypeVar("Word", bound=Vocabulary)
 
-app = typer.Typer(no_args_is_help=True, help="What arrived where, and if not, why not.")
+app = typer.Typer(no_args_is_help=True, help="List, inspect and resend deliveries.")
 
 _COLUMNS = (
     "id",
@@ -43,30 +43,34 @@ _COLUMNS = (
     "finished_at",
     "reason",
 )
-Destination = Annotated[str | None, typer.Option(help="Only this destination.")]
-Event = Annotated[str | None, typer.Option(help=f"One of: {', '.join(EventType)}.")]
+Destination = Annotated[str | None, typer.Option(help="Filter by destination.")]
+Event = Annotated[str | None, typer.Option(help=f"Filter by event: {', '.join(EventType)}.")]
 Since = Annotated[
     str | None,
-    typer.Option(help="Only events that happened since, such as 24h or 2026-11-21T05:33:01Z."),
+    typer.Option(help="Only events since, such as 24h or 2026-11-21T05:33:01Z."),
 ]
-Until = Annotated[str | None, typer.Option(help="Only events that happened before.")]
+Until = Annotated[str | None, typer.Option(help="Only events before.")]
 
 
 @app.command("list")
 def list_all(
     *,
-    state: Annotated[str | None, typer.Option(help=f"One of: {', '.join(DeliveryState)}.")] = None,
+    state: Annotated[
+        str | None, typer.Option(help=f"Filter by state: {', '.join(DeliveryState)}.")
+    ] = None,
     destination: Destination = None,
     event: Event = None,
     subject: Annotated[
-        str | None, typer.Option(help="Only those about this, such as incident:7.")
+        str | None, typer.Option(help="Filter by subject, such as incident:7.")
     ] = None,
     since: Since = None,
     until: Until = None,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many.")] = 50,
+    limit: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Maximum number of deliveries.")
+    ] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """List the newest deliveries: their state, and why those rest that did not arrive."""
+    """List the newest deliveries with their state and last error."""
     wanted = _filter(destination, event, since, until, subject)
     shown_as = None if state is None else _word(DeliveryState.parse, "--state", state)
     page = run_on_database(
@@ -80,28 +84,28 @@ def list_all(
 
 @app.command()
 def show(
-    delivery_id: Annotated[str, typer.Argument(metavar="ID", help="The delivery's id.")],
+    delivery_id: Annotated[str, typer.Argument(metavar="ID", help="ID of the delivery.")],
     as_json: AsJson = False,
 ) -> None:
-    """Show every attempt at one delivery, with what the receiver answered."""
+    """Show the attempts of a delivery and the responses."""
     found = run_on_database(
         load_settings(), lambda database: database.read(delivery.load_delivery, delivery_id)
     )
     if found is None:
-        raise OperatorError(f"there is no delivery {delivery_id!r}")
+        raise OperatorError(f"no delivery with ID {delivery_id!r}")
     print_records(found["attempts"], as_json=as_json)
 
 
 @app.command()
 def replay(
     delivery_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="One delivery, whatever its state.")
+        str | None, typer.Argument(metavar="[ID]", help="ID of one delivery, in any state.")
     ] = None,
     *,
     state: Annotated[
         str | None,
         typer.Option(
-            help=f"One of: {', '.join(REPLAYABLE_STATES)}. Default: {DeliveryState.DEAD}."
+            help=f"Filter by state: {', '.join(REPLAYABLE_STATES)}. Default: {DeliveryState.DEAD}."
         ),
     ] = None,
     destination: Destination = None,
@@ -109,18 +113,22 @@ def replay(
     since: Since = None,
     until: Until = None,
 ) -> None:
-    """Send again: one delivery, or all that are dead, or all that match. Prints how many.
+    """Resend one delivery, or all that match the options.
 
-    Interrupting this ends nothing: the service does the rest.
+    Prints the number of deliveries. Ctrl-C detaches; the service continues.
     """
     wanted = _filter(destination, event, since, until)
     if delivery_id is not None:
         if state is not None or wanted != DeliveryFilter():
-            raise OperatorError("give the id of a delivery, or options that choose some, not both")
-        print(run_on_database(load_settings(), lambda it: it.write(_replay_one, delivery_id)))
+            raise OperatorError("give either the ID of a delivery or filter options, not both")
+        print(
+            run_on_database(
+                load_settings(), lambda database: database.write(_replay_one, delivery_id)
+            )
+        )
         return
     resting = _word(DeliveryState.parse_replayable, "--state", state or DeliveryState.DEAD)
-    print(run_on_database(load_settings(), lambda it: _replay_all(it, resting, wanted)))
+    print(run_on_database(load_settings(), lambda database: _replay_all(database, resting, wanted)))
 
 
 def _replay_one(connection: Connection, delivery_id: str) -> int:
@@ -128,7 +136,7 @@ def _replay_one(connection: Connection, delivery_id: str) -> int:
     try:
         to = delivery.replay_delivery(connection, delivery_id, now)
     except NoSuchDeliveryError:
-        raise OperatorError(f"there is no delivery {delivery_id!r}") from None
+        raise OperatorError(f"no delivery with ID {delivery_id!r}") from None
     except NotReplayableError as error:
         raise OperatorError(f"{delivery_id} cannot be replayed: {error}") from None
     target, details = f"delivery:{delivery_id}", {"destination": to}
@@ -137,7 +145,7 @@ def _replay_one(connection: Connection, delivery_id: str) -> int:
 
 
 async def _replay_all(database: Database, state: DeliveryState, wanted: DeliveryFilter) -> int:
-    """Return how many were replayed, here and by the service that may be running."""
+    """Return the number of deliveries that this command and a running service resent."""
     try:
         extent = await database.read(delivery.measure_replay, state, wanted)
     except NoSuchDestinationError as error:

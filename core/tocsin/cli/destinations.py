@@ -1,4 +1,4 @@
-"""`tocsin destinations`: the destinations of a running Tocsin."""
+"""`tocsin destinations`: destinations of a running service."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tocsin.cli.output import AsJson
 from tocsin.cli.responses import print_columns
 from tocsin.model import EventType
 
-app = typer.Typer(no_args_is_help=True, help="Destinations of a running Tocsin, over its HTTP API.")
+app = typer.Typer(no_args_is_help=True, help="Manage destinations of a running service.")
 
 _COLUMNS = (
     "name",
@@ -34,21 +34,21 @@ _OUTCOME = (
     "response",
     "event_id",
 )
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The destination's name.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the destination.")]
 
 
 @app.command("list")
 def list_all(
     state: Annotated[
         str | None,
-        typer.Option(help="Only those that are `active`, `paused`, `disabled` or `deleted`."),
+        typer.Option(help="Filter by state: active, paused, disabled or deleted."),
     ] = None,
     limit: Limit = 50,
     url: ApiUrl = None,
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the destinations, by name, never their secrets."""
+    """List destinations by name."""
     records = run_on_api(
         url,
         token,
@@ -61,7 +61,7 @@ def list_all(
 
 @app.command()
 def show(name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False) -> None:
-    """Show one destination, with its settings and how many deliveries to it rest."""
+    """Show a destination with its settings and delivery counts."""
     record = run_on_api(url, token, lambda api: api.call("GET", admin_path("destinations", name)))
     print_columns([record], _DETAILS, as_json=as_json)
 
@@ -72,15 +72,17 @@ def send_test(
     name: Name,
     event: Annotated[
         str | None,
-        typer.Option(help=f"By default incident-alert. One of: {', '.join(EventType)}."),
+        typer.Option(help=f"Event to send: {', '.join(EventType)}. Default: incident-alert."),
     ] = None,
     url: ApiUrl = None,
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Send a marked test event to a destination now, once, and show what was answered.
+    """Send a test event to a destination and show the response.
 
-    Exit status 0: it was delivered. 1: it was not.
+    The event is marked as a test and sent once.
+
+    Exit status: 0 if it was delivered, 1 if it was not.
     """
     path, body = admin_path("destinations", name, "test"), {"event_type": event}
     result = run_on_api(url, token, lambda api: api.call("POST", path, body=body))
@@ -93,7 +95,10 @@ def send_test(
 def resume(
     name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """End a stop that came by itself, and send the deliveries on hold."""
+    """Resume a destination that stopped after failures.
+
+    Deliveries on hold are sent.
+    """
     path = admin_path("destinations", name, "resume")
     record = run_on_api(url, token, lambda api: api.call("POST", path))
     print_columns([record], _COLUMNS, as_json=as_json)
@@ -103,7 +108,10 @@ def resume(
 def delete(
     name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Delete a destination that was made over HTTP; what waits for it is not sent."""
+    """Delete a destination that was created over the API.
+
+    Its queued deliveries are not sent.
+    """
     path = admin_path("destinations", name)
     record = run_on_api(url, token, lambda api: api.call("DELETE", path))
     print_columns([record], _COLUMNS, as_json=as_json)

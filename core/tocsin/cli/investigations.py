@@ -1,4 +1,4 @@
-"""`tocsin investigations`: having something investigated, and reading what came of it."""
+"""`tocsin investigations`: start, follow and read investigations."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from tocsin.settings import Settings, load_settings
 from tocsin.store import Database
 from tocsin.validation import suggest_nearest
 
-app = typer.Typer(no_args_is_help=True, help="Find out what is behind incidents and entities.")
+app = typer.Typer(no_args_is_help=True, help="Start, follow and read investigations.")
 
-SessionId = Annotated[str, typer.Argument(metavar="ID", help="The session's id.")]
-Detach = Annotated[bool, typer.Option("--detach", help="Do not wait for the end.")]
+SessionId = Annotated[str, typer.Argument(metavar="ID", help="ID of the session.")]
+Detach = Annotated[bool, typer.Option("--detach", help="Print the ID and exit without waiting.")]
 
 _COLUMNS = (
     "id",
@@ -68,11 +68,11 @@ _STEPS = (
 _UNDER_WAY = {SessionStatus.QUEUED.value, SessionStatus.RUNNING.value}
 _LOOKED_AGAIN = timedelta(seconds=0.5)
 _PATIENCE = timedelta(seconds=15)
-_NOBODY = "nobody has taken it up yet; `tocsin serve` does"
+_NOBODY = "still queued; make sure that `tocsin serve` is running with the role investigate"
 
 
 class ReportFormat(StrEnum):
-    """How a report is written."""
+    """Format of a report."""
 
     MARKDOWN = "markdown"
     HTML = "html"
@@ -90,16 +90,24 @@ _WRITERS: dict[ReportFormat, Callable[[Report, Mapping[str, str]], str]] = {
 
 @app.command()
 def start(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="What to find out, in words.")],
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help="Question to investigate, in plain words.")
+    ],
     *,
-    persona: Annotated[Persona, choice_option(Persona, help="For whom it is.")] = Persona.ANALYST,
-    provider: Annotated[str | None, typer.Option(help="The only provider to look at.")] = None,
+    persona: Annotated[
+        Persona, choice_option(Persona, help="Persona that the report is written for.")
+    ] = Persona.ANALYST,
+    provider: Annotated[
+        str | None, typer.Option(help="Limit the investigation to this provider.")
+    ] = None,
     detach: Detach = False,
     as_json: AsJson = False,
 ) -> None:
-    """Have something investigated, and print the report.
+    """Start an investigation and print its report.
 
-    The service does it. Interrupting this ends nothing. Ends with status 1 where it has failed.
+    The service runs it. Ctrl-C detaches; the investigation continues.
+
+    Exit status: 0 if it completed, 1 if it failed or was cancelled.
     """
     settings = load_settings()
     _require_words(query, "QUERY")
@@ -120,12 +128,12 @@ def start(
 @app.command()
 def message(
     session_id: SessionId,
-    text: Annotated[str, typer.Argument(metavar="MESSAGE", help="What else to find out.")],
+    text: Annotated[str, typer.Argument(metavar="MESSAGE", help="Follow-up question.")],
     *,
     detach: Detach = False,
     as_json: AsJson = False,
 ) -> None:
-    """Have a session go on with a follow-up, and print the report."""
+    """Send a follow-up question and print the new report."""
     _require_words(text, "MESSAGE")
 
     def send(connection: Connection) -> str:
@@ -139,7 +147,10 @@ def message(
 
 @app.command()
 def cancel(session_id: SessionId) -> None:
-    """End a session that is under way; one that has ended stays as it is."""
+    """Cancel a running investigation.
+
+    Has no effect on an investigation that has ended.
+    """
 
     def end(connection: Connection) -> None:
         now = SystemClock().now()
@@ -147,15 +158,15 @@ def cancel(session_id: SessionId) -> None:
             record(connection, now, "session.cancel", target=f"session:{session_id}")
         investigations.cancel_session(connection, session_id, now)
 
-    run_on_database(load_settings(), lambda it: it.write(end))
+    run_on_database(load_settings(), lambda database: database.write(end))
 
 
 @app.command("list")
 def list_(
     status: Annotated[
-        SessionStatus | None, choice_option(SessionStatus, help="Only these.")
+        SessionStatus | None, choice_option(SessionStatus, help="Filter by status.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """List the newest investigations."""
@@ -166,7 +177,7 @@ def list_(
             connection, public_url=settings.public_url, limit=limit, status=status
         )
 
-    page = run_on_database(settings, lambda it: it.read(find))
+    page = run_on_database(settings, lambda database: database.read(find))
     print_columns(page.sessions, _COLUMNS, as_json=as_json)
 
 
@@ -174,45 +185,50 @@ def list_(
 def report(
     session_id: SessionId,
     form: Annotated[
-        ReportFormat, choice_option(ReportFormat, "--format", help="How it is written.")
+        ReportFormat, choice_option(ReportFormat, "--format", help="Format of the report.")
     ] = ReportFormat.MARKDOWN,
 ) -> None:
-    """Print the report of the last run that completed."""
+    """Print the latest report of an investigation."""
 
     def write(connection: Connection) -> str:
         found = investigations.load_report(connection, session_id)
         if found is None:
-            raise OperatorError(f"there is no report of a session {session_id!r}, or none yet")
+            raise OperatorError(
+                f"no report for session {session_id!r}: the ID is unknown or no run has completed"
+            )
         return _WRITERS[form](found, investigations.describe_steps(connection, session_id))
 
-    print(run_on_database(load_settings(), lambda it: it.read(write)).rstrip("\n"))
+    print(run_on_database(load_settings(), lambda database: database.read(write)).rstrip("\n"))
 
 
 @app.command()
 def steps(
     session_id: SessionId,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many.")] = 5_000,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows.")] = 5_000,
     as_json: AsJson = False,
 ) -> None:
-    """List the ledger: what was asked of whom, what came of it, and what was concluded."""
+    """List the ledger: every query, outcome and conclusion."""
 
     def find(connection: Connection) -> investigations.StepPage:
         _find(connection, session_id)
         return investigations.list_steps(connection, session_id, limit=limit)
 
-    page = run_on_database(load_settings(), lambda it: it.read(find))
+    page = run_on_database(load_settings(), lambda database: database.read(find))
     print_columns(page.steps, _STEPS, as_json=as_json)
 
 
 @app.command()
 def replay(session_id: SessionId) -> None:
-    """Repeat an investigation from its ledger, asking nobody, and say whether it is the same.
+    """Replay an investigation from its ledger and compare.
 
-    Ends with status 1 where it is not: the investigator, its settings or the ledger were changed.
+    Nothing is queried again. A difference means that the investigator, its settings or the ledger
+    changed.
+
+    Exit status: 0 if the result is the same, 1 if it differs.
     """
     settings = load_settings()
-    replayed = run_on_database(settings, lambda it: _replay(settings, it, session_id))
-    print("the same" if replayed.is_same else replayed.difference)
+    replayed = run_on_database(settings, lambda database: _replay(settings, database, session_id))
+    print("identical" if replayed.is_same else replayed.difference)
     if not replayed.is_same:
         raise typer.Exit(1)
 
@@ -229,7 +245,7 @@ async def _replay(
 
 
 async def _make_investigator(settings: Settings, live: LivePlugins) -> Investigator:
-    """Return the investigator alone: a replay needs no enrichers, nor any secret of others."""
+    """Return the investigator alone; a replay needs no enrichers and no secrets."""
     configuration = await load_configuration(
         settings.plugins_file,
         templates_dir=settings.templates_dir,
@@ -239,15 +255,15 @@ async def _make_investigator(settings: Settings, live: LivePlugins) -> Investiga
     maker = PluginFactory(SystemClock(), settings.public_url, environment)
     await start_investigation_plugins(replace(configuration, enrichers=()), maker, live)
     if live.investigator is None:
-        raise OperatorError("there is no investigator; see `tocsin check`")
+        raise OperatorError("no investigator is configured; run `tocsin check` for the reason")
     return live.investigator
 
 
 def _print_session(
     settings: Settings, begin: Callable[[Connection], str], *, detach: bool, as_json: bool
 ) -> None:
-    """Begin, wait for the end and print the report; of what is not waited for, the id."""
-    session = run_on_database(settings, lambda it: _begin(settings, it, begin, detach))
+    """Begin, wait for the end and print the report, or the ID with `detach`."""
+    session = run_on_database(settings, lambda database: _begin(settings, database, begin, detach))
     if as_json:
         print(_json(session))
     elif detach:
@@ -281,7 +297,7 @@ def _show(found: dict[str, Any], waited: timedelta) -> None:
         print(_NOBODY, file=sys.stderr)
     if sys.stderr.isatty():
         progress = found["progress"]
-        words = f"{progress['phase'] or found['status']}, {progress['asked']} asked"
+        words = f"{progress['phase'] or found['status']}, {progress['asked']} queries"
         end = "" if found["status"] in _UNDER_WAY else "\n"
         print(f"\r{words:<40}", end=end, file=sys.stderr, flush=True)
 
@@ -289,16 +305,18 @@ def _show(found: dict[str, Any], waited: timedelta) -> None:
 def _find(connection: Connection, session_id: str) -> dict[str, Any]:
     found = investigations.find_session(connection, session_id, public_url="")
     if found is None:
-        raise OperatorError(f"there is no session {session_id!r}")
+        raise OperatorError(f"no session with ID {session_id!r}")
     return found
 
 
 def _require_words(text: str, name: str) -> None:
-    """Raise OperatorError where there is nothing in a text, or more than is kept of one."""
+    """Raise OperatorError if a text is empty or too long."""
     if not text.strip():
-        raise OperatorError(f"{name}: say what to find out")
+        raise OperatorError(f"{name}: found an empty text; give a question")
     if len(text) > LONGEST_QUERY:
-        raise OperatorError(f"{name}: give at most {LONGEST_QUERY:,} characters")
+        raise OperatorError(
+            f"{name}: found {len(text):,} characters; give {LONGEST_QUERY:,} at most"
+        )
 
 
 def _require_provider(settings: Settings, name: str | None) -> None:

@@ -1,4 +1,4 @@
-"""`tocsin keys`: the API keys of a running Tocsin."""
+"""`tocsin keys`: API keys of a running service."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tocsin.cli.output import AsJson
 from tocsin.cli.responses import print_columns, print_secret
 from tocsin.credentials import Scope
 
-app = typer.Typer(no_args_is_help=True, help="API keys of a running Tocsin, over its HTTP API.")
+app = typer.Typer(no_args_is_help=True, help="Manage API keys of a running service.")
 
 _COLUMNS = (
     "key_id",
@@ -23,23 +23,28 @@ _COLUMNS = (
     "expires_at",
     "last_used_at",
 )
-KeyId = Annotated[str, typer.Argument(metavar="KEY_ID", help="The key's public identifier.")]
+KeyId = Annotated[str, typer.Argument(metavar="KEY_ID", help="ID of the key.")]
 
 
 @app.command()
 def create(
     *,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is called.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the key.")],
     scope: Annotated[
-        list[str], typer.Option(help=f"May be repeated. One of: {', '.join(sorted(Scope))}.")
+        list[str], typer.Option(help=f"Scope (repeatable): {', '.join(sorted(Scope))}.")
     ],
-    description: Annotated[str | None, typer.Option(help="What the key is for.")] = None,
-    expires_in_days: Annotated[int | None, typer.Option(help="By default 365.")] = None,
+    description: Annotated[str | None, typer.Option(help="Purpose of the key.")] = None,
+    expires_in_days: Annotated[
+        int | None, typer.Option(help="Days until the key expires. Default: 365.")
+    ] = None,
     url: ApiUrl = None,
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a key. Prints it on standard output, and nothing else."""
+    """Create a key and print it.
+
+    Only the key goes to standard output.
+    """
     body = {
         "name": name,
         "description": description,
@@ -47,7 +52,7 @@ def create(
         "expires_in_days": expires_in_days,
     }
     answer = run_on_api(url, token, lambda api: api.call("POST", admin_path("api-keys"), body=body))
-    remark = f"key {answer['key_id']}, until {answer['expires_at']}"
+    remark = f"key {answer['key_id']}, expires at {answer['expires_at']}"
     print_secret(answer, "api_key", remark=remark, as_json=as_json)
 
 
@@ -59,7 +64,7 @@ def list_all(
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the keys, never their values."""
+    """List keys."""
     records = run_on_api(
         url,
         token,
@@ -72,7 +77,7 @@ def list_all(
 def show(
     key_id: KeyId, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Show one key."""
+    """Show a key."""
     record = run_on_api(url, token, lambda api: api.call("GET", admin_path("api-keys", key_id)))
     print_columns([record], _COLUMNS, as_json=as_json)
 
@@ -83,22 +88,27 @@ def rotate(
     key_id: KeyId,
     grace_period_days: Annotated[
         int | None,
-        typer.Option(help="How long the old value still works, by default 7; 0 ends it at once."),
+        typer.Option(
+            help="Days that the old value stays valid. Default: 7; 0 ends it immediately."
+        ),
     ] = None,
     expires_in_days: Annotated[
-        int | None, typer.Option(help="By default the key's expiry stays as it is.")
+        int | None, typer.Option(help="Days until the key expires. Default: unchanged.")
     ] = None,
     url: ApiUrl = None,
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give a key a new value. Prints that on standard output, and nothing else."""
+    """Replace the value of a key and print the new one.
+
+    Only the new value goes to standard output.
+    """
     body = {"grace_period_days": grace_period_days, "expires_in_days": expires_in_days}
     path = admin_path("api-keys", key_id, "rotate")
     answer = run_on_api(url, token, lambda api: api.call("POST", path, body=body))
     until = answer["previous_key_expires_at"]
     old = f"works until {until}" if until else "no longer works"
-    remark = f"key {answer['key_id']}, until {answer['expires_at']}; the old value {old}"
+    remark = f"key {answer['key_id']}, expires at {answer['expires_at']}; the old value {old}"
     print_secret(answer, "api_key", remark=remark, as_json=as_json)
 
 
@@ -106,6 +116,9 @@ def rotate(
 def disable(
     key_id: KeyId, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """End a key for good, at once; an old value in its grace period with it."""
+    """Disable a key permanently.
+
+    Takes effect immediately, also for an old value in its grace period.
+    """
     record = run_on_api(url, token, lambda api: api.call("DELETE", admin_path("api-keys", key_id)))
     print_columns([record], _COLUMNS, as_json=as_json)

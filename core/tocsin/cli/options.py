@@ -19,7 +19,7 @@ _Duration: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
 
 def parse_moment(option: str, text: str, now: datetime) -> datetime:
-    """Return the moment that an option names; OperatorError where it names none."""
+    """Return the time that an option gives; raises OperatorError if it gives none."""
     try:
         return max(now - _Duration.validate_python(text), EPOCH)
     except (ValidationError, OverflowError):
@@ -30,7 +30,7 @@ def parse_moment(option: str, text: str, now: datetime) -> datetime:
         moment = None
     if moment is None or moment.tzinfo is None or moment < EPOCH:
         raise OperatorError(
-            f"{option}: found {text!r}; give a time back from now, such as 24h or 7d, or a moment "
+            f"{option}: found {text!r}; give a duration before now, such as 24h or 7d, or a time "
             "with its time zone, such as 2026-11-21T05:33:01Z"
         )
     return moment
@@ -40,7 +40,7 @@ Word = TypeVar("Word", bound=StrEnum)
 
 
 def choice_option(words: type[Word], *names: str, help: str) -> Any:  # noqa: A002 - as typer calls it
-    """Return an option whose values are these words, in any case; it says which where none fits."""
+    """Return an option that takes one of these words in any case."""
     return typer.Option(*names, help=help, parser=_parser(words), metavar=f"[{'|'.join(words)}]")
 
 

@@ -1,4 +1,4 @@
-"""How commands print: tables for people, tab-separated lines or JSON for programs."""
+"""Output of commands: tables, tab-separated lines or JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def print_records(records: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
     """Print records that all have the same members.
 
-    On a terminal a table; elsewhere one record a line, its values separated by tabs.
+    Prints a table on a terminal, and tab-separated lines elsewhere.
     """
     if as_json:
         print(orjson.dumps(records, option=orjson.OPT_INDENT_2).decode())
@@ -37,14 +37,14 @@ def _print_table(records: Sequence[Mapping[str, Any]]) -> None:
     from rich.table import Table
 
     if not records:
-        print("nothing to show")
+        print("no results")
         return
     if len(records) == 1 and len(records[0]) > _MOST_COLUMNS:
         _print_members(records[0])
         return
     table = Table(box=None, pad_edge=False)
     for place, name in enumerate(records[0]):
-        # The first is what a record is called by, to be copied in one piece
+        # The first column identifies the record, and is not wrapped so that it can be copied
         table.add_column(name.replace("_", " "), overflow="fold", no_wrap=place == 0)
     for record in records:
         table.add_row(*map(_escaped, record.values()))
@@ -52,7 +52,7 @@ def _print_table(records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _print_members(record: Mapping[str, Any]) -> None:
-    """Print a record that is too wide for a line, a member a line."""
+    """Print a wide record with one line for each member."""
     width = max(map(len, record))
     for name, value in record.items():
         print(f"{name.replace('_', ' '):{width}}  {'' if value is None else value}")

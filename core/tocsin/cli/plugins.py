@@ -1,4 +1,4 @@
-"""`tocsin plugins`: what is installed, what one of them is, and how to begin another."""
+"""`tocsin plugins`: list, inspect and create plugins."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from tocsin.registry.inventory import (
 from tocsin.registry.settings_schema import SettingDescription
 from tocsin.settings import load_settings
 
-app = typer.Typer(no_args_is_help=True, help="What is installed, and what of it is used.")
+app = typer.Typer(no_args_is_help=True, help="List, inspect and create plugins.")
 
 
 _ANYTHING_ELSE = "channels, enrichers, investigators, templates or observers"
 
 
 class ScaffoldKind(StrEnum):
-    """What a new plugin can be."""
+    """Kind of a new plugin."""
 
     PROVIDER = "provider"
     CHANNEL = "channel"
@@ -43,7 +43,7 @@ class ScaffoldKind(StrEnum):
 
 @app.command("list")
 def list_plugins(as_json: AsJson = False) -> None:
-    """List every plugin that is installed or enabled; imports none of them."""
+    """List installed and enabled plugins without importing them."""
     file, _ = read_plugins_file(load_settings().plugins_file)
     print_records(list(_listed(file)), as_json=as_json)
 
@@ -65,7 +65,7 @@ def _listed(file: PluginsFile) -> Iterator[dict[str, Any]]:
 
 
 def _offers(plugin: InstalledPlugin | None) -> str | None:
-    """Return what can be told of it by the group of its entry point."""
+    """Return the kinds that the group of its entry point allows."""
     if plugin is None:
         return None
     return "providers" if plugin.group == "tocsin.providers" else _ANYTHING_ELSE
@@ -73,16 +73,18 @@ def _offers(plugin: InstalledPlugin | None) -> str | None:
 
 @app.command()
 def explain(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The plugin's name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the plugin.")],
     *,
     traceback: Annotated[
-        bool, typer.Option("--traceback", help="Show where its import failed.")
+        bool, typer.Option("--traceback", help="Show the traceback if the import fails.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a plugin offers, takes and needs, and why it is absent; imports that plugin.
+    """Show what a plugin offers, its settings and its errors.
 
-    Ends with status 1 where it could not be used if it were enabled.
+    Imports that plugin.
+
+    Exit status: 0 if the plugin can be used, 1 if it cannot.
     """
     settings = load_settings()
     configure_logs(settings.log_format)
@@ -139,14 +141,14 @@ def _part(
 
 @app.command()
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What operators will call it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new plugin.")],
     *,
-    kind: Annotated[ScaffoldKind, choice_option(ScaffoldKind, help="What it will offer.")],
-    folder: Annotated[Path, typer.Option(help="Where to make its folder.")] = Path(),
+    kind: Annotated[ScaffoldKind, choice_option(ScaffoldKind, help="What the plugin provides.")],
+    folder: Annotated[Path, typer.Option(help="Parent folder of the new distribution.")] = Path(),
 ) -> None:
-    """Make a distribution with a plugin that works, its tests and its README.
+    """Create a working plugin with tests and a README.
 
-    Prints the folder that was made, and on standard error how to go on.
+    Prints the new folder. The next steps go to standard error.
     """
     scaffold = Scaffold(name, kind.value)
     made = scaffold.make(folder, [plugin.name for plugin in installed_plugins()])
@@ -155,12 +157,12 @@ def new(
 
 
 _NEXT = """
-Its tests run as it is:
+Run its tests:
 
   cd {folder}
   pip install --editable '.[test]'
   python -m pytest
 
-Two lines enable it; they stand in its plugins.toml:
+Enable it with these two lines, which are also in its plugins.toml:
 
 {lines}"""

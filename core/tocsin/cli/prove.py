@@ -1,4 +1,4 @@
-"""`tocsin prove`: the account of a period."""
+"""`tocsin prove`: account of a period."""
 
 from __future__ import annotations
 
@@ -20,21 +20,24 @@ from tocsin.fields import Duration
 from tocsin.settings import load_settings
 
 _COUNTED = {"stretches": "stretch", "records": "record", "new": "new", "rejected": "rejected"}
-"""What is counted of a source, and what one of each is called."""
+"""Counters of a source, and the singular of each."""
 
 
 def prove(
     since: Annotated[
         str,
         typer.Option(
-            help=f"How far back, such as 24h or 7d; {accounting.LONGEST_PERIOD.days}d at most."
+            help="Start of the period, such as 24h or 7d "
+            f"(maximum {accounting.LONGEST_PERIOD.days}d)."
         ),
     ] = "24h",
     as_json: AsJson = False,
 ) -> None:
-    """Account for a period: what was read, what arrived, what did not and why.
+    """Prove what was read and delivered in a period.
 
-    Ends with status 1 where anything is unaccounted for.
+    Lists coverage, failures and undelivered events with their reasons.
+
+    Exit status: 0 if everything is accounted for, 1 if it is not.
     """
     now = SystemClock().now()
     period = accounting.Period(now - _parse(since), now)
@@ -89,7 +92,7 @@ def _read(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
         name = f"{source['provider']}/{source['stream']} {source['source']}"
         yield _record("coverage", name, source["read_at"], detail)
     for failure in proof["failures"]:
-        since = "has been read since" if failure["read_since"] else "has not been read since"
+        since = "recovered" if failure["read_since"] else "not recovered"
         detail = f"{failure['outcome']} from {failure['from']}, {since}: {failure['reason']}"
         name = f"{failure['provider']}/{failure['stream']}"
         yield _record("failure", name, failure["to"], detail)
@@ -101,14 +104,14 @@ def _counted(count: int, several: str) -> str:
 
 def _not_arrived(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for delivery in proof["not_arrived"]:
-        due = f"tried next at {delivery['due_at']}" if delivery["due_at"] else None
+        due = f"next attempt at {delivery['due_at']}" if delivery["due_at"] else None
         tried = f"attempts: {delivery['attempts']}"
         told = filter(None, (delivery["state"], delivery["reason"], tried, due))
         name = f"{delivery['destination']} {delivery['id']} {delivery['subject']}"
-        yield _record("not arrived", name, delivery["timestamp"], ", ".join(told))
+        yield _record("not delivered", name, delivery["timestamp"], ", ".join(told))
     more = proof["not_arrived_total"] - len(proof["not_arrived"])
     if more > 0:
-        yield _record("not arrived", f"and {more} more", None, None)
+        yield _record("not delivered", f"and {more} more", None, None)
 
 
 def _record(part: str, what: str, at: str | None, detail: object) -> dict[str, Any]:

@@ -38,7 +38,7 @@ _COLUMNS = (
 
 
 def providers(as_json: AsJson = False) -> None:
-    """List the providers: how each does, its last error, and up to when everything was read."""
+    """List providers with their sync status and last error."""
     settings = load_settings()
     facts = configured_providers(settings)
     now = SystemClock().now()
@@ -49,7 +49,7 @@ def providers(as_json: AsJson = False) -> None:
 
 
 def configured_providers(settings: Settings) -> list[ProviderFacts]:
-    """Return what `plugins.toml` says of the providers; OperatorError where it is wrong."""
+    """Return the providers of `plugins.toml`; raises OperatorError if it is invalid."""
     loading = load_configuration(
         settings.plugins_file, templates_dir=settings.templates_dir, sections=("providers",)
     )
@@ -58,7 +58,7 @@ def configured_providers(settings: Settings) -> list[ProviderFacts]:
 
 
 def require_known(settings: Settings, name: str) -> None:
-    """Raise OperatorError where no provider of this name is configured or was ever read."""
+    """Raise OperatorError if no provider of this name is configured or has a history."""
     file, _ = read_plugins_file(settings.plugins_file)
     now = SystemClock().now()
     shown = run_on_database(settings, lambda database: database.read(list_providers, [], now))
@@ -69,17 +69,17 @@ def require_known(settings: Settings, name: str) -> None:
 
 
 def _covered_until(record: dict[str, Any]) -> str | None:
-    """Return up to when every stream of a provider was read."""
+    """Return the time up to which every stream of a provider was read."""
     ends = [stream["covered_until"] for stream in record["streams"]]
     return min(filter(None, ends), default=None)
 
 
 def coverage(
-    provider: Annotated[str | None, typer.Option(help="Only this provider.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many rows.")] = 50,
+    provider: Annotated[str | None, typer.Option(help="Filter by provider.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """List the newest stretches of the ledger: what was read, what was lost, what failed."""
+    """List the newest intervals that were read, lost or failed."""
     settings = load_settings()
     if provider is not None:
         require_known(settings, provider)
@@ -90,11 +90,14 @@ def coverage(
 
 
 def quarantine(
-    provider: Annotated[str | None, typer.Option(help="Only this provider.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many records.")] = 50,
+    provider: Annotated[str | None, typer.Option(help="Filter by provider.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of records.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """List the newest records that could not be read, with the reason and where they stand."""
+    """List the newest records that could not be parsed.
+
+    Each has its source, position and reason.
+    """
     settings = load_settings()
     if provider is not None:
         require_known(settings, provider)

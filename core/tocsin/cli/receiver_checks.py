@@ -28,33 +28,35 @@ _ALIKE = 0.75  # of two names, one of which is probably the other, misspelt
 
 
 def find_unused(mine: Path, shipped: Sequence[Path], named: set[str]) -> Iterator[str]:
-    """Yield each folder and file there whose name is nearly one that counts, with that name.
+    """Yield a hint for each folder and file that is unused and has almost a known name.
 
-    `shipped` are the folders of plugins, `named` the receivers that destinations name. A name that
-    is like no other may be of a receiver or a template of the operator's own.
+    `shipped` are the folders of plugins, `named` the receivers that destinations name. Any other
+    unknown name may belong to a receiver or a template of the operator's own.
     """
-    receivers = sorted({it.name for path in shipped for it in path.glob("[!_.]*") if it.is_dir()})
+    receivers = sorted(
+        {folder.name for path in shipped for folder in path.glob("[!_.]*") if folder.is_dir()}
+    )
     for folder in sorted(path for path in mine.glob("[!_.]*") if path.is_dir()):
         near = suggest_nearest(folder.name, receivers, _ALIKE)
         if folder.name not in (*receivers, *named) and near:
-            yield f"{folder}: nothing uses it{near}"
+            yield f"{folder}: unused{near}"
         else:
             yield from _unused_files(folder, shipped)
 
 
 def _unused_files(folder: Path, shipped: Sequence[Path]) -> Iterator[str]:
-    theirs = {it.name for path in shipped for it in (path / folder.name).glob("*")}
+    theirs = {file.name for path in shipped for file in (path / folder.name).glob("*")}
     known = sorted({*theirs, CONTRACT, SCHEMA, *(f"{event}.json.j2" for event in EventType)})
     for path in sorted(path for path in folder.glob("[!_.]*") if path.is_file()):
         near = suggest_nearest(path.name, known, _ALIKE)
         if path.name not in known and not _TEMPLATE.fullmatch(path.name) and near:
-            yield f"{path}: nothing uses it{near}"
+            yield f"{path}: unused{near}"
 
 
 def check_receivers(configuration: Configuration, settings: Settings) -> bool:
-    """Return whether each destination suits its receiver, which would take what it is to be sent.
+    """Return whether each destination fits its receiver, and whether samples meet its contract.
 
-    What is wrong goes to standard error, and so do hints, which change nothing of what is returned.
+    Problems and hints go to standard error. Hints do not affect the result.
     """
     judge = _ReceiverChecker(configuration, settings)
     well = True
@@ -70,7 +72,7 @@ def check_receivers(configuration: Configuration, settings: Settings) -> bool:
     if (mine := configuration.templates_dir) is not None:
         named = {destination.settings.template for destination in configuration.destinations}
         for words in find_unused(mine, configuration.template_paths, named):
-            print(f"a hint: {words}", file=sys.stderr)
+            print(f"hint: {words}", file=sys.stderr)
     return well
 
 
@@ -82,9 +84,9 @@ class _ReceiverChecker:
         self._public_url = settings.public_url
 
     def find_misfits(self, destination: ConfiguredPlugin[Channel]) -> Sequence[SettingMismatch]:
-        """Return what of its settings does not suit its receiver.
+        """Return the settings that do not fit the receiver.
 
-        Nothing where there is no such receiver, which the configuration's own problems say.
+        Returns nothing if the receiver is unknown, which is a problem of the configuration itself.
         """
         settings = destination.settings
         if settings.template not in self._receivers:
@@ -99,7 +101,7 @@ class _ReceiverChecker:
     def _foreign_template(
         self, destination: ConfiguredPlugin[Channel]
     ) -> Iterator[SettingMismatch]:
-        """Yield it where a channel that knows one receiver is to send what is for another."""
+        """Yield a misfit if a channel for one receiver uses the templates of another."""
         settings, own = destination.settings, self._own_template(destination)
         if own in (None, settings.template):
             return
@@ -107,26 +109,30 @@ class _ReceiverChecker:
         if theirs is None or ours is None or theirs.name == ours.name:
             return
         if theirs.channel != settings.plugin:
-            found = f"{settings.template!r} is for {theirs.name}, and this goes to {ours.name}"
+            found = (
+                f"{settings.template!r} is for {theirs.name}, but this channel sends to {ours.name}"
+            )
             yield SettingMismatch(
-                "template", f"{found}; leave it out, or name templates for {ours.name}"
+                "template", f"{found}; remove the setting, or name templates for {ours.name}"
             )
 
     def _own_template(self, destination: ConfiguredPlugin[Channel]) -> str | None:
-        """Return the template of a channel that knows one receiver; None for any other."""
+        """Return the template of a channel that has a single receiver, None for any other."""
         kind, table = destination.kind, destination.table
         if kind is None or "template" not in table:
             return None
         unsaid = {name: value for name, value in table.items() if name != "template"}
         try:
             settings = kind.Settings.model_validate(unsaid, context=self._origin.context())
-        except ValidationError:  # it has to be told a template, so it has none of its own
+        except (
+            ValidationError
+        ):  # the setting is required, so the channel has no template of its own
             return None
         is_own = issubclass(kind, CaseChannel) or settings.template == settings.plugin
         return settings.template if is_own else None
 
     def find_breaches(self, destination: ConfiguredPlugin[Channel]) -> Sequence[str]:
-        """Return in what samples of its events are not what its receiver takes, each said once."""
+        """Return the contract breaches of sample events, each once with its events."""
         template = destination.settings.template
         if template not in self._receivers:
             return []

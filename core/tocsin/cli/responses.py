@@ -16,14 +16,16 @@ from tocsin.hookspecs import HttpResponse
 
 
 class ApiResponse(dict[str, Any]):
-    """The members of an answer; OperatorError for one that every Tocsin would have sent."""
+    """Members of a JSON response; raises OperatorError for a missing required member."""
 
     def __missing__(self, name: str) -> Any:
-        raise OperatorError(f"the answer holds no {name!r}: see that --url is Tocsin's own address")
+        raise OperatorError(
+            f"the response has no member {name!r}; check that --url is the address of Tocsin"
+        )
 
 
 def read_response(response: HttpResponse) -> ApiResponse:
-    """Return the members of an answer; OperatorError says what was refused, and why."""
+    """Return the members of a response; raises OperatorError with the reason of a refusal."""
     if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
         raise OperatorError(_refusal(response))
     try:
@@ -35,19 +37,19 @@ def read_response(response: HttpResponse) -> ApiResponse:
 def print_columns(
     records: Sequence[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool
 ) -> None:
-    """Print these columns of the records; as JSON, all that they hold."""
+    """Print these columns of the records, or complete records as JSON."""
     if not as_json:
         records = [{name: _plain(record[name]) for name in columns} for record in records]
     print_records(records, as_json=as_json)
 
 
 def print_secret(answer: ApiResponse, *members: str, remark: str, as_json: bool) -> None:
-    """Print these members alone, so that they can be piped; the remark goes to people."""
+    """Print these members alone on standard output, and the remark on standard error."""
     if as_json:
         print(orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode())
     else:
         print("\t".join(answer[name] for name in members))
-        print(f"{remark}; this is shown once", file=sys.stderr)
+        print(f"{remark}; shown only once", file=sys.stderr)
 
 
 class _Mistake(BaseModel):
@@ -56,7 +58,7 @@ class _Mistake(BaseModel):
 
 
 class _Problem(BaseModel):
-    """What is shown of a problem document (RFC 9457)."""
+    """Problem document (RFC 9457), as far as it is shown."""
 
     detail: str
     errors: list[_Mistake] = []
@@ -70,20 +72,20 @@ def _refusal(response: HttpResponse) -> str:
     lines = [f"{response.status}: {problem.detail}"]
     lines += [f"  {mistake.path}: {mistake.detail}" for mistake in problem.errors]
     if response.status == HTTPStatus.UNAUTHORIZED:
-        lines.append("a new token may be needed: `tocsin admin token` prints one")
+        lines.append("the token may have expired; `tocsin admin token` prints a new one")
     if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         lines.append(f"X-Request-Id: {response.headers.get('X-Request-Id', 'none')}")
     return "\n".join(lines)
 
 
 def _foreign(response: HttpResponse) -> str:
-    """Return what to say of an answer that Tocsin did not write, such as a proxy's page."""
+    """Return the error for a response that is not from Tocsin, such as a proxy's page."""
     kind = response.headers.get("Content-Type", "no type")
     location = response.headers.get("Location")
-    leads = f", which leads to {location}" if location else ""
+    leads = f", redirecting to {location}" if location else ""
     return (
-        f"the answer is {response.status} with {kind}{leads}, and not Tocsin's JSON: "
-        "see that --url or TOCSIN_URL is its address, and what stands in between"
+        f"received status {response.status} with {kind}{leads} instead of JSON from Tocsin; "
+        "check that --url or TOCSIN_URL is its address, and check the proxies in between"
     )
 
 

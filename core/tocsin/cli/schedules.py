@@ -1,4 +1,4 @@
-"""`tocsin schedules`: what a running Tocsin investigates again and again."""
+"""`tocsin schedules`: recurring investigations of a running service."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from tocsin.cli.output import AsJson
 from tocsin.cli.responses import print_columns
 from tocsin.recurrence import ScheduleDefinition
 
-app = typer.Typer(no_args_is_help=True, help="Schedules of a running Tocsin, over its HTTP API.")
+app = typer.Typer(
+    no_args_is_help=True, help="Manage recurring investigations of a running service."
+)
 
 _COLUMNS = (
     "id",
@@ -36,21 +38,21 @@ _RUN = (
 )
 _UPCOMING = ("due_at", "schedule_name", "schedule_id")
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="The schedule's id.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="ID of the schedule.")]
 
 
 def _definable(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each member of a definition, in place of its `**given`."""
+    """Replace the `**given` of a command by an option for each member of a definition."""
     own = [
         parameter
         for parameter in signature(command, eval_str=True).parameters.values()
         if parameter.kind is not parameter.VAR_KEYWORD
     ]
     given = [_option(name) for name in ScheduleDefinition.model_fields]
-    parameters = sorted([*own, *given], key=lambda it: it.default is not Parameter.empty)
+    parameters = sorted([*own, *given], key=lambda option: option.default is not Parameter.empty)
     parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
     command.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
-    command.__annotations__ |= {it.name: it.annotation for it in given}
+    command.__annotations__ |= {option.name: option.annotation for option in given}
     del command.__annotations__["given"]
     return command
 
@@ -61,7 +63,7 @@ def _option(name: str) -> Parameter:
     if name == "failure_limit":
         kind = Annotated[int | None, typer.Option(help=words)]
     elif name == "tags":
-        kind = Annotated[list[str] | None, typer.Option("--tag", help=f"{words} Repeatable.")]
+        kind = Annotated[list[str] | None, typer.Option("--tag", help=f"{words} (repeatable)")]
     return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
 
 
@@ -69,15 +71,15 @@ def _option(name: str) -> Parameter:
 def list_all(
     *,
     status: Annotated[
-        str | None, typer.Option(help="Only those that are `active`, `disabled` or `deleted`.")
+        str | None, typer.Option(help="Filter by status: active, disabled or deleted.")
     ] = None,
-    tag: Annotated[str | None, typer.Option(help="Only those that have this tag.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Filter by tag.")] = None,
     limit: Limit = 50,
     url: ApiUrl = None,
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the schedules, by name."""
+    """List schedules by name."""
     path = admin_path("schedules")
     records = run_on_api(
         url,
@@ -91,7 +93,7 @@ def list_all(
 def show(
     schedule_id: Id, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Show one schedule, and when it runs next."""
+    """Show a schedule and its upcoming runs."""
     record = run_on_api(
         url, token, lambda api: api.call("GET", admin_path("schedules", schedule_id))
     )
@@ -102,13 +104,16 @@ def show(
 @_definable
 def create(
     *,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is to be called.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the schedule.")],
     url: ApiUrl = None,
     token: AdminToken = None,
     as_json: AsJson = False,
     **given: Any,
 ) -> None:
-    """Create a schedule, and show when it runs next. It needs a query, and cron or interval."""
+    """Create a schedule and show its upcoming runs.
+
+    Requires --query, and either --cron or --interval.
+    """
     body = {"name": name, **given, "tags": given["tags"] or None}
     record = run_on_api(
         url, token, lambda api: api.call("POST", admin_path("schedules"), body=body)
@@ -126,7 +131,10 @@ def change(
     as_json: AsJson = False,
     **given: Any,
 ) -> None:
-    """Change what is given of a schedule; the rest stays, and whether it is enabled."""
+    """Change the given settings of a schedule.
+
+    Other settings and the status stay the same.
+    """
     path, body = admin_path("schedules", schedule_id), {**given, "tags": given["tags"] or None}
     record = run_on_api(url, token, lambda api: api.call("PATCH", path, body=body))
     print_columns([record], _DETAILS, as_json=as_json)
@@ -136,7 +144,7 @@ def change(
 def run(
     schedule_id: Id, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Run a schedule once more, now, also a disabled one."""
+    """Run a schedule now, even if it is disabled."""
     path = admin_path("schedules", schedule_id, "run")
     record = run_on_api(url, token, lambda api: api.call("POST", path))
     print_columns([record], _RUN, as_json=as_json)
@@ -146,7 +154,7 @@ def run(
 def enable(
     schedule_id: Id, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Have a schedule run again, its failures forgotten, and show when it runs next."""
+    """Enable a schedule and reset its failure count."""
     path = admin_path("schedules", schedule_id, "enable")
     record = run_on_api(url, token, lambda api: api.call("POST", path))
     print_columns([record], _DETAILS, as_json=as_json)
@@ -156,7 +164,10 @@ def enable(
 def disable(
     schedule_id: Id, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Have a schedule run no more until it is enabled; a run under way ends as it does."""
+    """Disable a schedule.
+
+    An active run continues to its end.
+    """
     path = admin_path("schedules", schedule_id, "disable")
     record = run_on_api(url, token, lambda api: api.call("POST", path))
     print_columns([record], _COLUMNS, as_json=as_json)
@@ -166,7 +177,10 @@ def disable(
 def delete(
     schedule_id: Id, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Delete a schedule that was made over HTTP; its runs can still be read."""
+    """Delete a schedule that was created over the API.
+
+    Its past runs are kept.
+    """
     path = admin_path("schedules", schedule_id)
     record = run_on_api(url, token, lambda api: api.call("DELETE", path))
     print_columns([record], _COLUMNS, as_json=as_json)
@@ -177,14 +191,14 @@ def runs(
     *,
     schedule_id: Id,
     state: Annotated[
-        str | None, typer.Option(help="Only those that are so, such as `failed` or `missed`.")
+        str | None, typer.Option(help="Filter by state, such as failed or missed.")
     ] = None,
     limit: Limit = 50,
     url: ApiUrl = None,
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """List what became of a schedule's fire times, the newest first."""
+    """List the runs of a schedule, newest first."""
     path = admin_path("schedules", schedule_id, "runs")
     records = run_on_api(
         url, token, lambda api: api.collect(path, "runs", limit=limit, state=state)
@@ -194,15 +208,17 @@ def runs(
 
 @app.command()
 def upcoming(
-    within: Annotated[str, typer.Option(help="How far ahead, such as 12h or P7D.")] = "1d",
-    limit: Annotated[int, typer.Option(min=1, max=200, help="How many.")] = 50,
+    within: Annotated[str, typer.Option(help="Period to look ahead, such as 12h or 7d.")] = "1d",
+    limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number of rows.")] = 50,
     url: ApiUrl = None,
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """List what is due next, of all schedules."""
+    """List the upcoming runs of all schedules."""
     path, query = admin_path("schedules", "upcoming"), {"within": within, "limit": limit}
     answer = run_on_api(url, token, lambda api: api.call("GET", path, query=query))
     print_columns(answer["upcoming"], _UPCOMING, as_json=as_json)
     if answer["truncated"]:
-        print(f"there are more after {answer['until']}; --limit gives more", file=sys.stderr)
+        print(
+            f"more runs are due after {answer['until']}; use --limit to see them", file=sys.stderr
+        )

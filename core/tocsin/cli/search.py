@@ -1,4 +1,4 @@
-"""`tocsin search`: the history, by words."""
+"""`tocsin search`: full-text search."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from tocsin.settings import load_settings
 Words = Annotated[
     str, typer.Argument(metavar="QUERY", help="Words, phrases, prefix*, field:value and -not.")
 ]
-Limit = Annotated[int, typer.Option(min=1, max=200, help="How many.")]
+Limit = Annotated[int, typer.Option(min=1, max=200, help="Maximum number of results.")]
 
 
 def search(
     query: Words,
     *,
     entities: Annotated[
-        bool, typer.Option("--entities", help="Look up entities by value instead.")
+        bool, typer.Option("--entities", help="Search entities by value instead.")
     ] = False,
     limit: Limit = 50,
     as_json: AsJson = False,
 ) -> None:
-    """Search incidents and investigations, the best of the latest first."""
+    """Search incidents and investigations."""
     find = _find_entities if entities else _find
-    found = run_on_database(load_settings(), lambda it: it.read(find, query, limit))
+    found = run_on_database(load_settings(), lambda database: database.read(find, query, limit))
     print_records(found, as_json=as_json)
 
 

@@ -1,4 +1,4 @@
-"""`tocsin serve`."""
+"""`tocsin serve`: run the service."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from tocsin.settings import Settings, load_settings
 
 
 def serve() -> None:
-    """Run the service until it is interrupted or terminated."""
+    """Run the service.
+
+    Stops gracefully on SIGINT or SIGTERM; a second signal stops it immediately.
+    """
     settings = load_settings()
     configure_logs(settings.log_format)
     asyncio.run(_serve(settings))
@@ -24,7 +27,7 @@ async def _serve(settings: Settings) -> None:
     serving = asyncio.create_task(node.serve(settings, stop))
 
     def end() -> None:
-        """Stop in order; at the second signal, at once."""
+        """Stop gracefully; at the second signal, immediately."""
         if stop.is_set():
             serving.cancel()
         stop.set()

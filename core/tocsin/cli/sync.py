@@ -1,4 +1,4 @@
-"""`tocsin sync`: reading stretches of the past."""
+"""`tocsin sync`: backfills."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tocsin.settings import Settings, load_settings
 from tocsin.store import Database
 from tocsin.validation import suggest_nearest
 
-app = typer.Typer(no_args_is_help=True, help="Read stretches of the past.")
+app = typer.Typer(no_args_is_help=True, help="Backfill time ranges from providers.")
 
 _COLUMNS = (
     "id",
@@ -43,25 +43,29 @@ _COLUMNS = (
 )
 _LOOKED_AGAIN = timedelta(seconds=1)
 _PATIENCE = timedelta(seconds=30)
-_NOBODY = "nobody has begun with it yet; `tocsin serve` does, once it has read the provider to now"
+_NOBODY = "not started yet; `tocsin serve` starts it as soon as the regular sync has caught up"
 
 
 @app.command()
 def backfill(
     *,
-    provider: Annotated[str, typer.Option(help="Its name in plugins.toml.")],
+    provider: Annotated[str, typer.Option(help="Name of the provider in plugins.toml.")],
     from_: Annotated[
-        str, typer.Option("--from", help="The beginning, such as 7d or 2026-11-01T00:00:00Z.")
+        str, typer.Option("--from", help="Start, such as 7d or 2026-11-01T00:00:00Z.")
     ],
-    to: Annotated[str | None, typer.Option(help="The end; by default now.")] = None,
-    alert: Annotated[bool, typer.Option("--alert", help="Send alerts for what is new.")] = False,
-    detach: Annotated[bool, typer.Option("--detach", help="Do not wait for the end.")] = False,
+    to: Annotated[str | None, typer.Option(help="End. Default: now.")] = None,
+    alert: Annotated[bool, typer.Option("--alert", help="Send alerts for new incidents.")] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Exit without waiting for the end.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Have what changed in a stretch of the past read, and show how far that is.
+    """Backfill a time range from a provider.
 
-    The service does it. Interrupting this ends nothing, and neither does a restart of the service.
-    Ends with status 1 where the backfill has failed.
+    The service reads what changed in the range. Ctrl-C detaches; the job continues, also after a
+    restart of the service.
+
+    Exit status: 0 if the backfill succeeded or continues, 1 if it failed.
     """
     settings, now = load_settings(), SystemClock().now()
     start = parse_moment("--from", from_, now)
@@ -69,10 +73,12 @@ def backfill(
     if start >= end:
         raise OperatorError(f"--from: found {from_!r}; give a time before --to")
     if end > now:
-        raise OperatorError(f"--to: found {to!r}; give a time that has passed")
+        raise OperatorError(f"--to: found {to!r}; give a time in the past")
     _require_able(settings, provider)
     window = Window(start, end)
-    found = run_on_database(settings, lambda it: _fill(it, provider, window, alert, detach))
+    found = run_on_database(
+        settings, lambda database: _fill(database, provider, window, alert, detach)
+    )
     print_columns([found], _COLUMNS, as_json=as_json)
     if found["state"] == BackfillState.FAILED:
         raise typer.Exit(1)
@@ -80,24 +86,32 @@ def backfill(
 
 @app.command()
 def backfills(
-    provider: Annotated[str | None, typer.Option(help="Only this provider's.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many.")] = 50,
+    provider: Annotated[str | None, typer.Option(help="Filter by provider.")] = None,
+    limit: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Maximum number of backfills.")
+    ] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """List the newest backfills, those of what was lost as well, and how far each is."""
+    """List the newest backfills and their progress.
+
+    Includes automatic backfills of lost intervals.
+    """
     page = run_on_database(
         load_settings(),
-        lambda it: it.read(_list, limit, provider),
+        lambda database: database.read(_list, limit, provider),
     )
     print_columns(page.backfills, _COLUMNS, as_json=as_json)
 
 
 @app.command()
 def cancel(
-    backfill_id: Annotated[str, typer.Argument(metavar="ID", help="The backfill's id.")],
+    backfill_id: Annotated[str, typer.Argument(metavar="ID", help="ID of the backfill.")],
 ) -> None:
-    """End a backfill where it is; what it has read stays."""
-    run_on_database(load_settings(), lambda it: it.write(_cancel, backfill_id))
+    """Cancel a backfill.
+
+    Incidents that it has read are kept.
+    """
+    run_on_database(load_settings(), lambda database: database.write(_cancel, backfill_id))
 
 
 def _require_able(settings: Settings, name: str) -> None:
@@ -107,7 +121,9 @@ def _require_able(settings: Settings, name: str) -> None:
         hint = suggest_nearest(name, sorted(known))
         raise OperatorError(f"--provider: found {name!r}; name one of: {names}{hint}")
     if Capability.BACKFILL not in known[name].capabilities:
-        raise OperatorError(f"--provider: the plugin {known[name].plugin!r} cannot read the past")
+        raise OperatorError(
+            f"--provider: the plugin {known[name].plugin!r} does not support backfills"
+        )
 
 
 async def _fill(
@@ -128,7 +144,7 @@ def _create(connection: Connection, provider: str, window: Window, alert: bool) 
 
 
 async def _follow(database: Database, made: dict[str, Any]) -> dict[str, Any]:
-    """Return the backfill once it has ended, saying meanwhile how far it is."""
+    """Return the backfill when it has ended, and show its progress until then."""
     found, waited = made, timedelta(0)
     while found["state"] == BackfillState.RUNNING:
         await asyncio.sleep(_LOOKED_AGAIN.total_seconds())
@@ -146,7 +162,7 @@ async def _follow(database: Database, made: dict[str, Any]) -> dict[str, Any]:
 
 def _words(found: dict[str, Any]) -> str:
     share = "" if found["progress"] is None else f"{found['progress']:.0%}, "
-    return f"{share}{found['records']} records, {found['new']} new, {found['changed']} changed"
+    return f"{share}{found['records']} records, {found['new']} new, {found['changed']} updated"
 
 
 def _list(connection: Connection, limit: int, provider: str | None) -> incidents.BackfillPage:
@@ -157,6 +173,6 @@ def _cancel(connection: Connection, backfill_id: str) -> None:
     now = SystemClock().now()
     if not incidents.end_backfill(connection, backfill_id, BackfillState.CANCELLED, now):
         if incidents.load_backfill(connection, backfill_id) is None:
-            raise OperatorError(f"there is no backfill {backfill_id!r}")
+            raise OperatorError(f"no backfill with ID {backfill_id!r}")
         return
     record(connection, now, "backfill.cancel", target=f"backfill:{backfill_id}", details={})

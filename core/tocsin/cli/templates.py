@@ -1,4 +1,4 @@
-"""`tocsin templates`: what receivers are sent, and whether they would take it."""
+"""`tocsin templates`: list and render payload templates."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tocsin.registry import Configuration, load_configuration
 from tocsin.settings import Settings, load_settings
 from tocsin.validation import suggest_nearest
 
-app = typer.Typer(no_args_is_help=True, help="What receivers are sent.")
+app = typer.Typer(no_args_is_help=True, help="List and render payload templates.")
 
 
 @app.command("list")
 def list_all(as_json: AsJson = False) -> None:
-    """List the receivers that there are templates for, and what is known of each."""
+    """List receivers with templates and their contracts."""
     configuration, _ = _load()
     renderer = _renderer(configuration)
     records = [_described(renderer, receiver) for receiver in configuration.receivers]
@@ -44,10 +44,13 @@ def _described(renderer: Renderer, receiver: str) -> dict[str, Any]:
 
 
 @app.command()
-def files(receiver: Annotated[str, typer.Argument(metavar="RECEIVER", help="Whose.")]) -> None:
-    """Print where the files of a receiver lie that are used: contract, schema and templates.
+def files(
+    receiver: Annotated[str, typer.Argument(metavar="RECEIVER", help="Name of the receiver.")],
+) -> None:
+    """Print the paths of the files used for a receiver.
 
-    Yours are used in place of those of the same name that are shipped.
+    These are the contract, the schema and the templates. Your own files replace shipped files of
+    the same name.
     """
     configuration, _ = _load()
     _check_receiver(receiver, configuration)
@@ -63,23 +66,24 @@ def files(receiver: Annotated[str, typer.Argument(metavar="RECEIVER", help="Whos
 def _check_receiver(receiver: str, configuration: Configuration) -> None:
     known = configuration.receivers
     if receiver not in known:
-        words = f"there are no templates for {receiver!r}; name one of: {', '.join(known)}"
+        words = f"no templates for {receiver!r}; name one of: {', '.join(known)}"
         raise OperatorError(f"{words}{suggest_nearest(receiver, known)}")
 
 
 @app.command()
 def render(
-    receiver: Annotated[str, typer.Argument(metavar="RECEIVER", help="Whose templates.")],
-    event: Annotated[EventType, typer.Argument(metavar="EVENT", help="Which event.")],
+    receiver: Annotated[str, typer.Argument(metavar="RECEIVER", help="Name of the receiver.")],
+    event: Annotated[EventType, typer.Argument(metavar="EVENT", help="Event to render.")],
     part: Annotated[
-        str | None, typer.Option(help="Which part of what is sent; by default all of it.")
+        str | None, typer.Option(help="Part of the payload. Default: all parts.")
     ] = None,
 ) -> None:
-    """Print what a receiver would be sent for a sample event, and nothing else.
+    """Render the payload of a sample event for a receiver.
 
-    Where that has several parts, each has its name above it.
+    If the payload has several parts, each starts with a line that names it.
 
-    Exit status 0: it would take it. 1: it would not, or a template fails.
+    Exit status: 0 if the payload meets the receiver's contract, 1 if it does not or a template
+    fails.
     """
     configuration, settings = _load()
     _check_receiver(receiver, configuration)

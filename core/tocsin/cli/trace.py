@@ -1,4 +1,4 @@
-"""`tocsin trace`: the whole chain of one incident."""
+"""`tocsin trace`: chain of events of an incident."""
 
 from __future__ import annotations
 
@@ -16,19 +16,24 @@ from tocsin.errors import OperatorError
 from tocsin.settings import load_settings
 
 TraceLine = tuple[int, dict[str, Any]]
-"""How deep in the tree, and what stands there."""
+"""Depth in the tree, and the record."""
 
 
 def trace(
-    number: Annotated[int, typer.Argument(metavar="NUMBER", min=1, max=10**18 - 1)],
+    number: Annotated[
+        int, typer.Argument(metavar="NUMBER", min=1, max=10**18 - 1, help="Incident number.")
+    ],
     as_json: AsJson = False,
 ) -> None:
-    """Show what brought an incident, who looked into it, and each attempt to tell of either."""
+    """Trace an incident from the SIEM to its deliveries.
+
+    Shows its coverage, alert, events, deliveries, attempts and investigations.
+    """
     found = run_on_database(
         load_settings(), lambda database: database.read(accounting.trace_incident, number)
     )
     if found is None:
-        raise OperatorError(f"there is no incident {number}")
+        raise OperatorError(f"no incident with number {number}")
     if as_json:
         print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
     elif sys.stdout.isatty():
@@ -43,7 +48,7 @@ def _print_tree(found: dict[str, Any]) -> None:
         print("  " * depth + "  ".join(words).translate(_UNPRINTABLE))
 
 
-# What a SIEM or a receiver wrote does not get to steer the terminal
+# Text from SIEMs and receivers must not control the terminal
 _UNPRINTABLE = dict.fromkeys([*range(32), *range(127, 160)], " ")
 
 
@@ -66,7 +71,7 @@ def _lines(found: dict[str, Any]) -> Iterator[TraceLine]:
 def _investigation(session: dict[str, Any], depth: int) -> Iterator[TraceLine]:
     schedule = session["schedule_id"]
     who = f"schedule {schedule}" if schedule else session["created_by"]
-    asked = f"{who} asked: {session['query']}"
+    asked = f"{who}: {session['query']}"
     detail = "; ".join(filter(None, (asked, session["error"] or session["title"])))
     outcome = session["verdict"] or session["status"]
     yield depth, _record("investigation", session["id"], outcome, session["created_at"], detail)
@@ -87,8 +92,8 @@ def _event(event: dict[str, Any], depth: int) -> Iterator[TraceLine]:
 def _delivery(delivery: dict[str, Any], depth: int) -> Iterator[TraceLine]:
     name = f"{delivery['destination']} {delivery['id']}"
     named = " ".join(filter(None, (delivery["remote_id"], delivery["remote_url"])))
-    remote = f"there it is {named}" if named else None
-    due = f"tried next at {delivery['due_at']}" if delivery["due_at"] else None
+    remote = f"remote ticket: {named}" if named else None
+    due = f"next attempt at {delivery['due_at']}" if delivery["due_at"] else None
     detail = "; ".join(filter(None, (delivery["reason"], due, remote))) or None
     yield depth, _record("delivery", name, delivery["state"], delivery["finished_at"], detail)
     for attempt in delivery["attempts"]:

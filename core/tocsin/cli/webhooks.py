@@ -1,4 +1,4 @@
-"""`tocsin webhooks`: fresh keys for the signatures of webhooks."""
+"""`tocsin webhooks`: webhook secrets and signing keys."""
 
 from __future__ import annotations
 
@@ -8,30 +8,33 @@ from secrets import token_bytes
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, help="Fresh keys for the signatures of webhooks.")
+app = typer.Typer(no_args_is_help=True, help="Generate webhook secrets and signing keys.")
 
 
 @app.command("new-secret")
 def new_secret() -> None:
-    """Print a fresh shared secret, for `secret`, on standard output, and nothing else."""
-    print(_spelt("whsec_", token_bytes(32)))
+    """Generate a shared secret for the setting `secret`.
+
+    Only the secret goes to standard output.
+    """
+    print(_encode("whsec_", token_bytes(32)))
 
 
 @app.command("new-signing-key")
 def new_signing_key() -> None:
-    """Print a fresh signing key, for `signing_key`, on standard output, and nothing else.
+    """Generate a signing key for the setting `signing_key`.
 
-    Its public key, which receivers verify with, stands on standard error; `tocsin check` shows it
-    as well.
+    Only the key goes to standard output. Its public key, which receivers use to verify, goes to
+    standard error; `tocsin check` also shows it.
     """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     key = Ed25519PrivateKey.generate()
     public = key.public_key().public_bytes_raw()
-    print(_spelt("whsk_", key.private_bytes_raw() + public))
-    print(f"give receivers its public key: {_spelt('whpk_', public)}", file=sys.stderr)
+    print(_encode("whsk_", key.private_bytes_raw() + public))
+    print(f"public key for receivers: {_encode('whpk_', public)}", file=sys.stderr)
 
 
-def _spelt(prefix: str, content: bytes) -> str:
-    """Return a key as Standard Webhooks 1.0.0 writes it."""
+def _encode(prefix: str, content: bytes) -> str:
+    """Return a key in the format of Standard Webhooks 1.0.0."""
     return prefix + b64encode(content).decode()

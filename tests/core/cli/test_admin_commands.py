@@ -67,7 +67,7 @@ def test_rotating_the_signing_keys_leaves_one_new_key(tocsin, database):
 def test_verifying_without_the_key_makes_none(tocsin, database):
     status, _, errors = tocsin("audit", "verify")
     assert status == 2
-    assert "there is no encryption key" in errors
+    assert "no encryption key at" in errors
     assert not (database.parent / "encryption.key").exists()
 
 

@@ -40,7 +40,7 @@ def receivers(tmp_path, monkeypatch, capsys):
         )
         is_well = check_receivers(configuration, Settings())
         lines = capsys.readouterr().err.splitlines()
-        assert is_well == (not [line for line in lines if "a hint: " not in line])
+        assert is_well == (not [line for line in lines if "hint: " not in line])
         return [*map(str, problems), *lines]
 
     return receivers
@@ -73,10 +73,10 @@ def said(lines: list[str], setting: str) -> list[str]:
         (
             'template = "gitlab"\nheaders = { Authorization = { env = "TOKEN" } }',
             "headers",
-            "a hint: GitLab issues wants 'PRIVATE-TOKEN', which is missing;",
+            "hint: GitLab issues wants 'PRIVATE-TOKEN', which is missing;",
         ),
-        ('template = "n8n"', "headers", "a hint: n8n wants 'X-N8n-Secret', which is missing;"),
-        ('template = "slack"', "url", "a hint: whoever knows it can post to Slack, and it is"),
+        ('template = "n8n"', "headers", "hint: n8n wants 'X-N8n-Secret', which is missing;"),
+        ('template = "slack"', "url", "hint: whoever knows it can post to Slack, and it is"),
         ('template = "email"', "plugin", "'webhook' cannot bring E-mail anything; set plugin ="),
     ],
 )
@@ -102,8 +102,14 @@ async def test_what_suits_its_receiver_is_told_nothing(receivers, told):
 @pytest.mark.parametrize(
     ("told", "words"),
     [
-        (f'{HIVE}template = "tines"', "'tines' is for Tines, and this goes to TheHive; leave it"),
-        (f'{TICKETS}template = "jira"', "'jira' is for Jira, and this goes to GitHub issues;"),
+        (
+            f'{HIVE}template = "tines"',
+            "'tines' is for Tines, but this channel sends to TheHive; remove the setting",
+        ),
+        (
+            f'{TICKETS}template = "jira"',
+            "'jira' is for Jira, but this channel sends to GitHub issues;",
+        ),
     ],
 )
 async def test_a_channel_that_knows_one_receiver_takes_no_templates_of_another(
@@ -150,11 +156,11 @@ async def test_a_file_whose_name_is_nearly_one_that_counts_is_told(receivers, tm
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("{}")
     told = await receivers(WEBHOOK)
-    places = [line.removeprefix(f"a hint: {tmp_path}/templates/") for line in told]
+    places = [line.removeprefix(f"hint: {tmp_path}/templates/") for line in told]
     assert places == [
-        "tines/incident-alert.json: nothing uses it; did you mean 'incident-alert.json.j2'?",
-        "tines/incident-alerts.json.j2: nothing uses it; did you mean 'incident-alert.json.j2'?",
-        "tinse: nothing uses it; did you mean 'tines'?",
+        "tines/incident-alert.json: unused; did you mean 'incident-alert.json.j2'?",
+        "tines/incident-alerts.json.j2: unused; did you mean 'incident-alert.json.j2'?",
+        "tinse: unused; did you mean 'tines'?",
     ]
 
 

@@ -70,12 +70,18 @@ def test_all_that_match_are_sent_again(tocsin, on_database):
     [
         (["list", "--state", "lost"], "--state: found 'lost'; give one of: pending, on_hold"),
         (["list", "--event", "x"], "--event: found 'x'; give one of: incident-alert"),
-        (["list", "--since", "soon"], "--since: found 'soon'; give a time back from now"),
-        (["replay", "--until", "2026-11-21"], "--until: found '2026-11-21'; give a time back"),
+        (["list", "--since", "soon"], "--since: found 'soon'; give a duration before now from now"),
+        (
+            ["replay", "--until", "2026-11-21"],
+            "--until: found '2026-11-21'; give a duration before now",
+        ),
         (["replay", "--state", "pending"], "--state: found 'pending'; give one of: dead"),
-        (["replay", "dlv_1", "--since", "1h"], "give the id of a delivery, or options"),
-        (["replay", "dlv_1"], "there is no delivery 'dlv_1'"),
-        (["show", "dlv_1"], "there is no delivery 'dlv_1'"),
+        (
+            ["replay", "dlv_1", "--since", "1h"],
+            "give either the ID of a delivery or filter options",
+        ),
+        (["replay", "dlv_1"], "no delivery with ID 'dlv_1'"),
+        (["show", "dlv_1"], "no delivery with ID 'dlv_1'"),
         (
             ["replay", "--destination", "soca"],
             "--destination: there is no destination 'soca'; did you mean 'soc'?",

@@ -73,12 +73,12 @@ def test_a_session_is_begun_followed_replayed_and_shown(tocsin, on_database, inv
     on_database(add_incidents, entities=[ATTACKER])
     session_id = tocsin("investigations", "start", "incident 1", "--detach")[1].strip()
     investigate()
-    assert tocsin("investigations", "replay", session_id) == (0, "the same\n", "")
+    assert tocsin("investigations", "replay", session_id) == (0, "identical\n", "")
     asked = ("investigations", "message", session_id, "why is the score so?", "--detach", "--json")
     session = json.loads(tocsin(*asked)[1])
     assert (session["id"], session["status"], session["run"]) == (session_id, "queued", 2)
     investigate()
-    assert tocsin("investigations", "replay", session_id) == (0, "the same\n", "")
+    assert tocsin("investigations", "replay", session_id) == (0, "identical\n", "")
     target = f"session:{session_id}"
     assert on_database(audited) == [
         ("investigation.start", target),
@@ -97,7 +97,7 @@ def test_a_replay_needs_no_secret_of_others(tocsin, tmp_path, on_database, inves
         'enabled = ["abuseipdb"]\n[enrichers.abuseipdb]\nplugin = "abuseipdb"\n'
         'api_key = { env = "NOT_NEEDED_HERE" }\n'
     )
-    assert tocsin("investigations", "replay", session_id) == (0, "the same\n", "")
+    assert tocsin("investigations", "replay", session_id) == (0, "identical\n", "")
 
 
 def test_a_ledger_that_was_changed_is_noticed(tocsin, on_database, investigate):
@@ -187,9 +187,9 @@ def test_a_session_that_there_is_not_is_said(tocsin, on_database, arguments):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("start", " "), "QUERY: say what to find out"),
-        (("start", "x" * 20_001), "QUERY: give at most 20,000 characters"),
-        (("message", "ses_0", ""), "MESSAGE: say what to find out"),
+        (("start", " "), "QUERY: found an empty text"),
+        (("start", "x" * 20_001), "give 20,000 at most"),
+        (("message", "ses_0", ""), "MESSAGE: found an empty text"),
         (("start", "x", "--provider", "edge"), "found 'edge'; name one of: none yet"),
     ],
 )
@@ -200,7 +200,7 @@ def test_what_cannot_be_investigated_is_said_at_once(tocsin, on_database, argume
 
 def test_nothing_is_made_where_there_is_no_database(tocsin, tmp_path):
     status, _, errors = tocsin("investigations", "start", "incident 1")
-    assert (status, "there is no database" in errors) == (2, True)
+    assert (status, "no database at" in errors) == (2, True)
     assert not (tmp_path / "data").exists()
 
 

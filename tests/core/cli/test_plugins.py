@@ -121,7 +121,7 @@ def test_a_folder_that_is_there_is_left_alone(tocsin, tmp_path):
     arguments = ["plugins", "new", "acme", "--kind", "provider", "--folder", "deep"]
     status, out, errors = tocsin(*arguments)
     assert (status, out) == (2, "")
-    assert "tocsin-acme is there already; nothing was written" in errors
+    assert "tocsin-acme already exists; nothing was written" in errors
     assert list((tmp_path / "deep" / "tocsin-acme").iterdir()) == []
 
 
@@ -129,21 +129,21 @@ def test_a_folder_that_is_there_is_left_alone(tocsin, tmp_path):
     "name", ["", "Acme", "a_b", "-a", "a-", "a--b", "1a", "../a", "a b", "a" * 41, "é", "a\n"]
 )
 def test_a_name_that_no_distribution_should_have_is_refused(tmp_path, name):
-    with pytest.raises(OperatorError, match="use small letters, digits and single hyphens"):
+    with pytest.raises(OperatorError, match="use lower-case letters, digits and single hyphens"):
         Scaffold(name, "provider").make(tmp_path, [])
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["suricata", "windowed", "connectors"])
 def test_a_name_that_is_taken_is_refused(tmp_path, name):
-    with pytest.raises(OperatorError, match="give another name"):
+    with pytest.raises(OperatorError, match="choose another name"):
         Scaffold(name, "provider").make(tmp_path, ["suricata"])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(OperatorError, match="tocsin-acme cannot be written: Not a directory"):
+    with pytest.raises(OperatorError, match="tocsin-acme: Not a directory"):
         Scaffold("acme", "provider").make(tmp_path / "file", [])
 
 

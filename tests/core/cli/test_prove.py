@@ -88,7 +88,7 @@ def test_where_everything_is_accounted_for_it_ends_with_0(tocsin, write):
     assert told["incidents", "alerted"] == "1"
     assert told["events", "dead"] == "1"
     assert told["destination", "soar"] == "0 delivered, 0 pending, 0 on_hold, 1 dead"
-    assert told["not arrived", "soar dlv_1 incident:1"] == "dead, 400: bad, attempts: 1"
+    assert told["not delivered", "soar dlv_1 incident:1"] == "dead, 400: bad, attempts: 1"
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_trace_tells_who_looked_into_it_and_what_was_told_of_that(tocsin, writ
     told = lines(tocsin("trace", "1")[1])
     assert [line[0] for line in told[3:]] == ["investigation", "event", "delivery", "attempt"]
     assert told[3][2] == "malicious"
-    assert "ana asked: what did 203.0.113.9 do?" in told[3][4]
+    assert "ana: what did 203.0.113.9 do?" in told[3][4]
 
 
 def test_a_trace_as_json_is_what_the_api_answers(tocsin, write):
@@ -163,7 +163,7 @@ def test_a_trace_as_json_is_what_the_api_answers(tocsin, write):
 
 def test_an_unknown_incident_is_said_to_be_so(tocsin, write):
     write(an_incident)
-    assert tocsin("trace", "2") == (2, "", "there is no incident 2\n")
+    assert tocsin("trace", "2") == (2, "", "no incident with number 2\n")
 
 
 def on_a_terminal(folder: Path, *arguments: str) -> str:

@@ -125,8 +125,8 @@ async def test_a_created_key_alone_is_on_standard_output_and_can_be_used_at_once
     )
     assert KEY.fullmatch(out)
     key = (await admin.read("/api/admin/api-keys"))["api_keys"][0]
-    assert f"key {key['key_id']}, until 2026-12-21T12:00:00.000Z" in remarks
-    assert "shown once" in remarks
+    assert f"key {key['key_id']}, expires at 2026-12-21T12:00:00.000Z" in remarks
+    assert "shown only once" in remarks
     assert out.strip() not in remarks
     assert (key["name"], key["description"]) == ("playbooks", "of the night shift")
     assert key["scopes"] == ["incidents:read", "search:read"]
@@ -157,7 +157,7 @@ async def test_a_rotated_key_alone_is_on_standard_output(api, admin, tocsin, day
     options = ("--grace-period-days", days, "--expires-in-days", "90")
     out, remarks = await tocsin("keys", "rotate", key["key_id"], *options)
     assert KEY.fullmatch(out)
-    assert f"key {key['key_id']}, until 2027-02-19T12:00:00.000Z" in remarks
+    assert f"key {key['key_id']}, expires at 2027-02-19T12:00:00.000Z" in remarks
     assert f"the old value {end}" in remarks
     assert await admitted(api, out.strip())
     assert await admitted(api, key["api_key"]) is (days != "0")
@@ -177,7 +177,7 @@ async def test_a_disabled_key_ends_at_once(api, admin, tocsin):
 
 async def test_a_created_client_is_its_id_and_secret_on_one_line(api, tocsin):
     out, remarks = await tocsin("clients", "create", "soar", *SCOPE)
-    assert f"for tokens from {PUBLIC_URL}/oauth/token" in remarks
+    assert f"token endpoint {PUBLIC_URL}/oauth/token" in remarks
     client_id, secret = out.removesuffix("\n").split("\t")
     assert secret not in remarks
     token = await obtain_token(api, {"client_id": client_id, "client_secret": secret})
@@ -303,7 +303,7 @@ async def test_a_list_follows_the_pages_as_far_as_wanted(api, tocsin):
         assert [line.split("\t")[0] for line in out.splitlines()] == keys[:limit]
     out, errors = await tocsin("keys", "list")
     assert len(out.splitlines()) == 50
-    assert "50 of 410; --limit gives more" in errors
+    assert "showing 50 of 410; use --limit to see more" in errors
 
 
 async def test_a_list_can_be_searched(admin, tocsin):
@@ -434,7 +434,7 @@ async def test_a_token_may_end_in_a_newline_and_holds_nothing_else_beside(refuse
     await tocsin("keys", "list", "--token", token + "\n")
     for wrong in (f"Bearer {token}", f"{token}\r\nX-Evil: 1", "tök"):
         errors = await refused("keys", "list", "--token", wrong)
-        assert "characters that no token has" in errors
+        assert "characters that a token cannot contain" in errors
         assert wrong not in errors
 
 
@@ -444,7 +444,7 @@ async def test_a_token_may_end_in_a_newline_and_holds_nothing_else_beside(refuse
 async def test_a_token_that_is_not_accepted_may_have_to_be_new(refused, clock):
     errors = await refused("keys", "list", TOCSIN_ADMIN_TOKEN="stale")
     assert "401: The bearer token is not valid." in errors
-    assert "a new token may be needed: `tocsin admin token` prints one" in errors
+    assert "the token may have expired; `tocsin admin token` prints a new one" in errors
     assert "stale" not in errors
     clock.advance(hours=1)
     assert "401: The bearer token has expired." in await refused("keys", "list")
@@ -597,22 +597,22 @@ async def test_a_fault_of_the_server_names_the_request(api, refused):
 )
 async def test_a_page_of_something_in_between_is_not_taken_for_tocsin(answering, refused, answer):
     errors = await refused("keys", "list", "--url", await answering(**answer))
-    assert f"the answer is {answer['status']} with {answer['content_type']}" in errors
+    assert f"received status {answer['status']} with {answer['content_type']}" in errors
     assert "TOCSIN_URL" in errors
 
 
 async def test_json_of_another_service_is_not_taken_for_tocsin(answering, refused):
     url = await answering(text='{"ok": true}', content_type="application/json")
-    assert "the answer holds no 'api_keys'" in await refused("keys", "list", "--url", url)
+    assert "the response has no member 'api_keys'" in await refused("keys", "list", "--url", url)
     create = ("clients", "create", "soar", *SCOPE, "--url", url)
-    assert "the answer holds no 'client_id'" in await refused(*create)
+    assert "the response has no member 'client_id'" in await refused(*create)
 
 
 async def test_a_redirect_is_told_and_not_followed(admin, answering, refused, url):
     path = f"/api/admin/api-keys/{(await admin.create_key())['key_id']}"
     elsewhere = await answering(status=307, headers={"Location": f"{url}{path}"})
     errors = await refused("keys", "disable", "K1", "--url", elsewhere)
-    assert f"the answer is 307 with no type, which leads to {url}" in errors
+    assert f"received status 307 with no type, redirecting to {url}" in errors
     assert (await admin.read(path))["status"] == "active"
 
 
@@ -621,7 +621,7 @@ async def test_where_nothing_answers_it_is_said_what_to_look_at(refused, unused_
     errors = await refused("keys", "list", "--url", url)
     assert f"port {unused_tcp_port}: cannot connect; see that Tocsin runs there" in errors
     assert "repeat" not in errors
-    assert "look before you repeat it" in await refused("keys", "disable", "K1", "--url", url)
+    assert "check before you repeat it" in await refused("keys", "disable", "K1", "--url", url)
 
 
 # TLS

@@ -59,7 +59,7 @@ def test_a_backfill_is_asked_for_listed_and_cancelled(tocsin):
     ("provider", "words"),
     [
         ("egde", "--provider: found 'egde'; name one of: edge, scripts"),
-        ("scripts", "--provider: the plugin 'push' cannot read the past"),
+        ("scripts", "--provider: the plugin 'push' does not support backfills"),
     ],
 )
 def test_a_provider_that_has_no_past_is_refused(tocsin, provider, words):
@@ -73,9 +73,9 @@ def test_what_is_yet_to_come_is_not_of_the_past(tocsin):
     status, _, errors = tocsin("sync", "backfill", "--provider", "edge", *window, **SECRETS)
     assert (status, errors) == (
         2,
-        "--to: found '2999-01-01T00:00:00Z'; give a time that has passed\n",
+        "--to: found '2999-01-01T00:00:00Z'; give a time in the past\n",
     )
 
 
 def test_what_is_not_there_cannot_be_cancelled(tocsin):
-    assert tocsin("sync", "cancel", "bkf_1") == (2, "", "there is no backfill 'bkf_1'\n")
+    assert tocsin("sync", "cancel", "bkf_1") == (2, "", "no backfill with ID 'bkf_1'\n")

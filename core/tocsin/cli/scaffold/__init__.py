@@ -1,7 +1,7 @@
-"""The distribution of a new plugin, made of the files beside this module.
+"""Distribution of a new plugin, filled from the templates beside this module.
 
-Each is a `string.Template` and ends in `.tmpl`, so that no tool takes it for code. `provider`
-gives what is in `examples/tocsin-example-provider`.
+Each template is a `string.Template` and ends in `.tmpl`, so that tools do not treat it as code.
+`provider` produces `examples/tocsin-example-provider`.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ _NAME = re.compile(r"(?=.{1,40}$)[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 @dataclass(frozen=True, slots=True)
 class Scaffold:
-    """A distribution that is to be made: `kind` is `provider` or `channel`."""
+    """A new distribution; `kind` is `provider` or `channel`."""
 
     name: str
     kind: str
 
     @property
     def distribution(self) -> str:
-        """What is installed, and the name of its folder."""
+        """The name of the distribution and of its folder."""
         return f"tocsin-{self.name}"
 
     @property
     def module(self) -> str:
-        """What is imported."""
+        """The name of the package."""
         return self.distribution.replace("-", "_")
 
     @property
     def title(self) -> str:
-        """The plugin's name in sentences, and what the names of its classes begin with."""
+        """The plugin's name in sentences, and the prefix of its class names."""
         return "".join(map(str.capitalize, self.name.split("-")))
 
     def files(self) -> Mapping[str, str]:
-        """Return the text of each file, by its path in the folder of the distribution."""
+        """Return the text of each file, by its path in the distribution."""
         folder = _TEMPLATES / self.kind
         return {
             self._path(file.relative_to(folder)): self._fill(file)
@@ -52,9 +52,9 @@ class Scaffold:
         }
 
     def make(self, parent: Path, installed: Iterable[str]) -> Path:
-        """Write the files into a folder of their own in `parent`, and return it.
+        """Write the files into a new folder in `parent`, and return it.
 
-        Raises OperatorError where the name cannot be used or the folder is there already.
+        Raises OperatorError if the name cannot be used or the folder exists.
         """
         self._check(set(installed))
         folder = parent / self.distribution
@@ -64,9 +64,9 @@ class Scaffold:
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
                 (folder / path).write_text(text, encoding="utf-8")
         except FileExistsError:
-            raise OperatorError(f"{folder} is there already; nothing was written") from None
+            raise OperatorError(f"{folder} already exists; nothing was written") from None
         except OSError as error:
-            raise OperatorError(f"{folder} cannot be written: {error.strerror}") from error
+            raise OperatorError(f"cannot write {folder}: {error.strerror}") from error
         return folder
 
     def lines(self) -> str:
@@ -89,10 +89,15 @@ class Scaffold:
     def _check(self, installed: set[str]) -> None:
         if not _NAME.fullmatch(self.name):
             found = f"found the name {self.name!r}"
-            expected = "use small letters, digits and single hyphens, a letter first, 40 at most"
+            expected = (
+                "use lower-case letters, digits and single hyphens, starting with a letter, 40 "
+                "characters at most"
+            )
             raise OperatorError(f"{found}; {expected}")
         if self.name in installed:
-            raise OperatorError(f"a plugin {self.name!r} is installed already; give another name")
+            raise OperatorError(
+                f"a plugin named {self.name!r} is already installed; choose another name"
+            )
         kind = f"{self.title}{self.kind.capitalize()}"
         if kind in tocsin.__all__ or find_spec(self.module) is not None:
-            raise OperatorError(f"{self.name!r} is taken by Tocsin itself; give another name")
+            raise OperatorError(f"{self.name!r} is reserved by Tocsin; choose another name")
