@@ -1,4 +1,4 @@
-"""Who may call: API keys and API clients with their scopes, and admins with their tokens."""
+"""Credentials: API keys, API clients, admin tokens, OpenID Connect and console sessions."""
 
 from tocsin.credentials.access_tokens import AccessToken, AccessTokens, open_tokens, revoke_token
 from tocsin.credentials.admins import Admins

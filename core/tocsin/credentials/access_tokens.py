@@ -28,14 +28,14 @@ _CLAIMS = ("iss", "aud", "sub", "client_id", "scope", "iat", "exp", "jti")
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """What a verified token says."""
+    """Content of a verified token."""
 
     client_id: str
     scopes: tuple[str, ...]
     id: str
     key_id: str
     generation: int
-    """That of its client when it was issued; its id ends with it."""
+    """Token generation of the client at the time of issue; the token's ID ends with it."""
     issued_at: datetime
     expires_at: datetime
 
@@ -51,12 +51,12 @@ class AccessTokens:
         self._clock = clock
         self._issuer = issuer
         self._audience = audience
-        # A token that was verified says the same until it expires
+        # The content of a verified token does not change until it expires
         self._verified: VerificationCache[AccessToken] = VerificationCache(clock, lifetime=lifetime)
 
     def issue(self, connection: Connection, client_id: str, scopes: tuple[str, ...]) -> str:
-        """Return a token; to be called in a write, and for a client that there is."""
-        # Held until the token is issued, so that no revocation comes between
+        """Return a new token for an existing client; call this in a write transaction."""
+        # Locked until the token is issued, so that no revocation happens in between
         generation = connection.execute(_generation, {"client_id": client_id}).scalar_one()
         now = self._clock.now()
         key = self._keys.obtain(connection, now)
@@ -77,9 +77,9 @@ class AccessTokens:
         return token
 
     def prepare(self, connection: Connection) -> None:
-        """Make the first key or, in time, the next one, and forget what has expired.
+        """Create the first or next signing key when it is due, and delete expired revocations.
 
-        To be called in a write, at start and now and then.
+        Call this in a write transaction, at start and from time to time.
         """
         now = self._clock.now()
         self._keys.obtain(connection, now)
@@ -87,29 +87,29 @@ class AccessTokens:
         connection.execute(revoked_tokens.delete().where(revoked_tokens.c.expires_at <= now))
 
     def replace_keys(self, connection: Connection) -> None:
-        """Make every token void, and a new key; to be called in a write."""
+        """Revoke all tokens and create a new key; call this in a write transaction."""
         self._keys.revoke_all(connection)
         self._keys.obtain(connection, self._clock.now())
 
     def is_known(self, token: str) -> bool:
-        """Return whether this very token was verified before by this process."""
+        """Return whether this process has verified this token before."""
         return self._verified.recall(self._digest(token)) is not None
 
     def verify(self, connection: Connection, token: str) -> AccessToken:
-        """Return what the token says, if it is valid and was not revoked; raises TokenError."""
+        """Return the content of a valid token; raises TokenError, also if it was revoked."""
         digest = self._digest(token)
         verified = self._verified.recall(digest)
         if verified is None:
             verified = self._check(connection, token)
             self._verified.add(digest, verified)
-        if not _stands(connection, verified):
+        if not _is_unrevoked(connection, verified):
             raise TokenError
         if self._clock.now() >= verified.expires_at:
             raise TokenError(expired=True)
         return verified
 
     def describe(self, token: AccessToken) -> dict[str, Any]:
-        """Return what introspection says of a valid token (RFC 7662 section 2.2)."""
+        """Return the introspection response for a valid token (RFC 7662 section 2.2)."""
         return {
             "active": True,
             "scope": " ".join(token.scopes),
@@ -124,7 +124,7 @@ class AccessTokens:
         }
 
     def published_keys(self, connection: Connection) -> list[dict[str, Any]]:
-        """Return the keys that verify tokens, as members of a JWK set (RFC 7517)."""
+        """Return the public keys as members of a JWK set (RFC 7517)."""
         return [_jwk(key) for key in self._keys.published(connection, self._clock.now())]
 
     def _check(self, connection: Connection, token: str) -> AccessToken:
@@ -156,7 +156,7 @@ def _read(claims: dict[str, Any], key_id: str) -> AccessToken:
 
 
 def open_tokens(settings: Settings, vault: Vault, clock: Clock) -> AccessTokens:
-    """Return the access tokens of the service with these settings."""
+    """Return the issuer and verifier of access tokens for these settings."""
     return AccessTokens(
         vault,
         clock,
@@ -167,14 +167,14 @@ def open_tokens(settings: Settings, vault: Vault, clock: Clock) -> AccessTokens:
 
 
 def revoke_token(connection: Connection, token: AccessToken) -> None:
-    """End this token at once (RFC 7009); to be called in a write."""
+    """Revoke this token (RFC 7009); call this in a write transaction."""
     row = {"jti": token.id, "expires_at": token.expires_at}
     statement = build_insert(connection, revoked_tokens).values(row)
     connection.execute(statement.on_conflict_do_nothing())
 
 
 def is_access_token(header: dict[str, Any]) -> bool:
-    """Return whether a token with this header calls itself one (RFC 9068 section 4)."""
+    """Return whether a header is that of an access token (RFC 9068 section 4)."""
     type_ = header.get("typ")
     return (
         isinstance(type_, str)
@@ -188,18 +188,18 @@ _generation = (
     .where(api_clients.c.client_id == bindparam("client_id"))
     .with_for_update(read=True)
 )
-_standing = select(
+_validity = select(
     api_clients.c.token_generation,
     exists().where(revoked_tokens.c.jti == bindparam("jti")).label("revoked"),
-    exists().where(signing_keys.c.id == bindparam("key_id")).label("key_is_there"),
+    exists().where(signing_keys.c.id == bindparam("key_id")).label("has_key"),
 ).where(api_clients.c.client_id == bindparam("client_id"))
 
 
-def _stands(connection: Connection, token: AccessToken) -> bool:
-    """Return whether nobody has ended the token; that its client is disabled does not end it."""
+def _is_unrevoked(connection: Connection, token: AccessToken) -> bool:
+    """Return whether the token was not revoked; disabling its client does not revoke it."""
     values = {"client_id": token.client_id, "jti": token.id, "key_id": token.key_id}
-    row = connection.execute(_standing, values).one_or_none()
-    if row is None or row.revoked or not row.key_is_there:
+    row = connection.execute(_validity, values).one_or_none()
+    if row is None or row.revoked or not row.has_key:
         return False
     return bool(row.token_generation == token.generation)
 

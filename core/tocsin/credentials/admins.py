@@ -1,4 +1,4 @@
-"""Admins: bearer tokens (JWT, RFC 7519) signed with keys that sign nothing else."""
+"""Admin tokens: bearer tokens (JWT, RFC 7519) signed with keys of their own."""
 
 from __future__ import annotations
 
@@ -31,11 +31,15 @@ class Admins:
         self._clock = clock
 
     def issue(self, connection: Connection, *, name: str, expires_in: timedelta) -> str:
-        """Return a token for the admin `name`; to be called in a write."""
+        """Return a token for the admin `name`; call this in a write transaction."""
         if not timedelta(seconds=1) <= expires_in <= _LONGEST_LIFE:
-            raise OperatorError("an admin token lives for at least 1s and at most 365d")
+            raise OperatorError(
+                f"the lifetime of an admin token must be from 1s to 365d; found {expires_in}"
+            )
         if not 1 <= len(name) <= LONGEST_NAME:
-            raise OperatorError(f"an admin's name has 1 to {LONGEST_NAME} characters")
+            raise OperatorError(
+                f"the name of an admin must have 1 to {LONGEST_NAME} characters; found {len(name)}"
+            )
         now = self._clock.now()
         claims = {
             "iss": _ISSUER,
@@ -51,7 +55,7 @@ class Admins:
         return jwt.encode(claims, key.private_key, algorithm=key.algorithm, headers=headers)
 
     def verify(self, connection: Connection, token: str) -> str:
-        """Return the name of the admin whose token this is; raises TokenError."""
+        """Return the name of the admin of a valid token; raises TokenError."""
         header = read_header(token)
         if not is_admin_token(header):
             raise TokenError
@@ -67,12 +71,12 @@ class Admins:
         return str(claims["sub"])
 
     def revoke_all(self, connection: Connection) -> None:
-        """Make every admin token void, and end every session of the console."""
+        """Revoke all admin tokens and end all console sessions."""
         self._keys.revoke_all(connection)
         for kind in ("admin", "oidc"):
             end_sessions_by_kind(connection, kind)
 
 
 def is_admin_token(header: dict[str, object]) -> bool:
-    """Return whether a token with this header calls itself one (RFC 8725 section 3.11)."""
+    """Return whether a header is that of an admin token (RFC 8725 section 3.11)."""
     return header.get("typ") == TYPE and header.get("alg") == ALGORITHMS[Purpose.ADMIN]

@@ -1,4 +1,4 @@
-"""API clients as they are stored, and the changes that their life is made of."""
+"""Stored API clients and their changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tocsin.store.tables import api_clients
 
 
 class ClientStatus(StrEnum):
-    """Whether a client obtains tokens; once disabled, it never does again."""
+    """Status of a client; a disabled client cannot be enabled again."""
 
     ACTIVE = "active"
     DISABLED = "disabled"
@@ -28,7 +28,7 @@ class ClientStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiClient:
-    """A client's record; of its secret there is only a salted hash."""
+    """Record of a client, with a salted hash of its secret."""
 
     id: str
     client_id: str
@@ -43,11 +43,11 @@ class ApiClient:
     last_used_at: datetime | None = None
     disabled_at: datetime | None = None
     token_generation: int = 0
-    """Tokens of an earlier generation are void."""
+    """Tokens of an earlier generation are revoked."""
 
     @property
     def status(self) -> ClientStatus:
-        """Where the client stands."""
+        """Status of the client."""
         return ClientStatus.ACTIVE if self.disabled_at is None else ClientStatus.DISABLED
 
 
@@ -64,7 +64,7 @@ def create_api_client(connection: Connection, client: ApiClient) -> None:
 
 
 def load_api_client(connection: Connection, client_id: str) -> ApiClient | None:
-    """Return the client of this identifier as it is stored now, or None where there is none."""
+    """Return the client with this ID, None if there is none."""
     row = connection.execute(_by_client_id, {"client_id": client_id}).one_or_none()
     return None if row is None else to_api_client(row)
 
@@ -72,14 +72,14 @@ def load_api_client(connection: Connection, client_id: str) -> ApiClient | None:
 def list_api_clients(
     connection: Connection, *, search: str = "", limit: int = 50, before: str | None = None
 ) -> RecordPage:
-    """Return one page of the clients that match, the newest first."""
+    """Return one page of the matching clients, newest first."""
     return list_records(connection, api_clients, search=search, limit=limit, before=before)
 
 
 def regenerate_secret(
     connection: Connection, client_id: str, secret_hash: str, now: datetime
 ) -> ApiClient:
-    """Replace the client's secret at once. Raises NoSuchRecordError and NotActiveError."""
+    """Replace the client's secret immediately. Raises NoSuchRecordError and NotActiveError."""
     client = _load_for_update(connection, client_id)
     if client.status is not ClientStatus.ACTIVE:
         raise NotActiveError(client.status)
@@ -87,7 +87,7 @@ def regenerate_secret(
 
 
 def revoke_tokens(connection: Connection, client_id: str, now: datetime) -> ApiClient:
-    """Make every token that the client was issued void. Raises NoSuchRecordError."""
+    """Revoke all tokens of the client. Raises NoSuchRecordError."""
     client = _load_for_update(connection, client_id)
     return _store(
         connection, replace(client, token_generation=client.token_generation + 1, updated_at=now)
@@ -97,9 +97,9 @@ def revoke_tokens(connection: Connection, client_id: str, now: datetime) -> ApiC
 def disable_api_client(
     connection: Connection, client_id: str, now: datetime
 ) -> tuple[ApiClient, bool]:
-    """Disable the client for good; return it, and whether it changed. Raises NoSuchRecordError.
+    """Disable the client permanently; return it and whether it changed.
 
-    The tokens that it was issued stay what they are.
+    Its tokens stay valid. Raises NoSuchRecordError.
     """
     client = _load_for_update(connection, client_id)
     if client.disabled_at is not None:
@@ -108,7 +108,7 @@ def disable_api_client(
 
 
 def to_api_client(row: Row[Any]) -> ApiClient:
-    """Return the client that a row holds."""
+    """Return the client of a row."""
     values = row._asdict()
     del values["search"]
     return ApiClient(**values | {"scopes": tuple(values["scopes"])})

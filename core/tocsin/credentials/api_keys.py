@@ -1,4 +1,4 @@
-"""API keys as they are stored, and the changes that their life is made of."""
+"""Stored API keys and their changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tocsin.store.tables import api_keys
 
 
 class KeyStatus(StrEnum):
-    """Whether a key authenticates."""
+    """Status of a key; only active keys authenticate."""
 
     ACTIVE = "active"
     EXPIRED = "expired"
@@ -29,7 +29,7 @@ class KeyStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """A key's record; of its secret there is only a salted hash."""
+    """Record of a key, with a salted hash of its secret."""
 
     id: str
     key_id: str
@@ -50,19 +50,19 @@ class ApiKey:
     disabled_at: datetime | None = None
 
     def status(self, now: datetime) -> KeyStatus:
-        """Return where the key stands at this time."""
+        """Return the status of the key at this time."""
         if self.disabled_at is not None:
             return KeyStatus.DISABLED
         return KeyStatus.ACTIVE if now < self.expires_at else KeyStatus.EXPIRED
 
     def hashes(self, now: datetime) -> tuple[str, ...]:
-        """Return the hashes that a presented secret may match now, that of the newest first."""
+        """Return the hashes that a secret may match now, newest first."""
         if self.previous_hash is None or self.previous_end(now) is None:
             return (self.secret_hash,)
         return self.secret_hash, self.previous_hash
 
     def previous_end(self, now: datetime) -> datetime | None:
-        """Return when the previous value's grace ends, None where there is none any more."""
+        """Return the end of the previous value's grace period, None if it is over or absent."""
         end = self.previous_expires_at
         return end if end is not None and now < end else None
 
@@ -80,7 +80,7 @@ def create_api_key(connection: Connection, key: ApiKey) -> None:
 
 
 def load_api_key(connection: Connection, key_id: str) -> ApiKey | None:
-    """Return the key of this identifier as it is stored now, or None where there is none."""
+    """Return the key with this ID, None if there is none."""
     row = connection.execute(_by_key_id, {"key_id": key_id}).one_or_none()
     return None if row is None else to_api_key(row)
 
@@ -88,7 +88,7 @@ def load_api_key(connection: Connection, key_id: str) -> ApiKey | None:
 def list_api_keys(
     connection: Connection, *, search: str = "", limit: int = 50, before: str | None = None
 ) -> RecordPage:
-    """Return one page of the keys that match, the newest first."""
+    """Return one page of the matching keys, newest first."""
     return list_records(connection, api_keys, search=search, limit=limit, before=before)
 
 
@@ -101,10 +101,11 @@ def rotate_api_key(
     grace: timedelta,
     expires_at: datetime | None = None,
 ) -> ApiKey:
-    """Give the key a new secret, and return it as it is then.
+    """Replace the secret of the key and return the changed key.
 
-    The value before is accepted until the grace ends, its own expiry or the new one, whichever is
-    first. Without `expires_at` the expiry stays. Raises NoSuchRecordError and NotActiveError.
+    The previous value stays valid until the grace period, its own expiry or the new expiry ends,
+    whichever is first. Without `expires_at` the expiry does not change. Raises NoSuchRecordError
+    and NotActiveError.
     """
     key = _load_for_update(connection, key_id)
     if (status := key.status(now)) is not KeyStatus.ACTIVE:
@@ -123,7 +124,7 @@ def rotate_api_key(
 
 
 def disable_api_key(connection: Connection, key_id: str, now: datetime) -> tuple[ApiKey, bool]:
-    """Disable the key and forget its previous value; return it, and whether it changed.
+    """Disable the key and delete its previous value; return it and whether it changed.
 
     Raises NoSuchRecordError.
     """
@@ -137,7 +138,7 @@ def disable_api_key(connection: Connection, key_id: str, now: datetime) -> tuple
 
 
 def to_api_key(row: Row[Any]) -> ApiKey:
-    """Return the key that a row holds."""
+    """Return the key of a row."""
     values = row._asdict()
     del values["search"]
     return ApiKey(**values | {"scopes": tuple(values["scopes"])})

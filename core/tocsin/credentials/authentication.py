@@ -1,8 +1,9 @@
-"""From what a caller presents to who the caller is.
+"""Authentication of API keys, client secrets and bearer tokens.
 
-Presenting costs no I/O. Identifying is a plain function over a connection, so that it can run in
-the same read as the work it guards. Only where a secret was not proven before does it raise
-`ProofRequired`; then `prove` runs Argon2id, off that connection, and identifying is tried again.
+Presenting a credential does no I/O. Identifying is a plain function over a connection, so that it
+runs in the same read transaction as the work that it guards. For a secret that was not verified
+before, it raises `ProofRequired`; the caller then runs `prove` (Argon2id) without the connection
+and identifies again.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tocsin.errors import TocsinError
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who is calling, and what they may do."""
+    """An authenticated caller and its permissions."""
 
     id: str
     """The kind and the identifier, such as `key:0123456789ABCDEF` or `admin:ana`."""
@@ -39,21 +40,21 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class AdminToken:
-    """A bearer token that calls itself an admin's."""
+    """A bearer token with the header of an admin token."""
 
     text: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class BearerToken:
-    """A bearer token that calls itself an access token."""
+    """A bearer token with the header of an access token."""
 
     text: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class IssuerToken:
-    """A bearer token that calls itself one of the OpenID Connect issuer's."""
+    """A bearer token that names the OpenID Connect issuer."""
 
     text: str = field(repr=False)
 
@@ -63,19 +64,19 @@ Credential = Secret | AdminToken | BearerToken | IssuerToken | OidcAdmin
 
 
 class AuthenticationError(TocsinError):
-    """The credential does not authenticate; the text is for whoever presented it."""
+    """The credential does not authenticate; the text is for the caller."""
 
 
-class ProofRequired(TocsinError):  # noqa: N818 - a question, not an error
-    """Whether the secret matches one of the stored hashes has to be found out first."""
+class ProofRequired(TocsinError):  # noqa: N818 - a request, not an error
+    """The secret must first be verified against the stored hashes."""
 
     def __init__(self, hashes: Collection[str]) -> None:
-        super().__init__("the secret is not proven yet")
+        super().__init__("the secret was not verified yet")
         self.hashes = hashes
 
 
 class Authenticator:
-    """Tells who presented a credential."""
+    """Authenticates callers by their credentials."""
 
     def __init__(
         self,
@@ -96,7 +97,7 @@ class Authenticator:
         self._admitted: VerificationCache[str] = VerificationCache(clock)
 
     def present_key(self, text: str) -> KeyValue:
-        """Return the parts of an API key; raises AuthenticationError where it is malformed."""
+        """Return the parts of an API key; raises AuthenticationError if it is malformed."""
         value = parse_key(text)
         if value is None:
             is_token = bool(read_header(text))
@@ -104,7 +105,7 @@ class Authenticator:
         return value
 
     def present_token(self, text: str) -> Credential:
-        """Return a bearer token by its kind; raises AuthenticationError where it has none."""
+        """Return a bearer token by its type; raises AuthenticationError for an unknown type."""
         if self._access_tokens.is_known(text):
             return BearerToken(text)
         header = read_header(text)
@@ -117,9 +118,9 @@ class Authenticator:
         raise AuthenticationError(_KEY_AS_TOKEN if parse_key(text) else _INVALID_TOKEN)
 
     def is_familiar(self, credential: Credential) -> bool:
-        """Return whether this very credential was valid here before; does no I/O.
+        """Return whether this credential was valid in this process before; does no I/O.
 
-        One that is may be invalid by now, but it was never guessed.
+        It may be invalid by now, but it was not guessed.
         """
         match credential:
             case KeyValue() | ClientSecret():
@@ -132,11 +133,11 @@ class Authenticator:
                 return False
 
     def is_being_proven(self, secret: Secret) -> bool:
-        """Return whether a run of Argon2id that will tell about this very secret is under way."""
+        """Return whether Argon2id is running for this secret."""
         return self._hasher.is_verifying(secret.identifier, secret.secret)
 
     async def resolve(self, credential: Credential) -> Credential:
-        """Return the credential ready for `identify`, once what that takes has been fetched.
+        """Fetch what `identify` needs, and return the credential for it.
 
         Raises AuthenticationError and IssuerUnavailable.
         """
@@ -152,9 +153,9 @@ class Authenticator:
     def identify(
         self, connection: Connection, credential: Credential, proven: str | None = None
     ) -> Principal:
-        """Return who presented it, by the record as it is now; AuthenticationError or Unproven.
+        """Return the caller by the stored record; raises AuthenticationError or ProofRequired.
 
-        `proven` is the stored hash that this very credential was proven against, if it was.
+        `proven` is the stored hash that `prove` returned for this credential.
         """
         match credential:
             case KeyValue():
@@ -170,7 +171,7 @@ class Authenticator:
                 return self._identify_admin(connection, credential)
             case BearerToken():
                 return self._identify_bearer(connection, credential)
-            case IssuerToken():  # without an issuer to ask
+            case IssuerToken():  # no issuer is configured
                 raise AuthenticationError(_INVALID_TOKEN)
 
     async def prove(self, secret: Secret, hashes: Collection[str]) -> str:
@@ -230,14 +231,16 @@ class Authenticator:
     def _require_proof(self, secret: Secret, hashes: Collection[str], proven: str | None) -> None:
         if proven in hashes or self._hasher.recall(secret.identifier, secret.secret) in hashes:
             return
-        if proven is not None:  # against a hash that was replaced meanwhile
+        if proven is not None:  # the hash was replaced in the meantime
             raise AuthenticationError(_unknown(secret))
         raise ProofRequired(hashes)
 
 
-_MALFORMED_KEY = "The API key is malformed: it was mistyped or cut, for its checksum does not fit."
-_TOKEN_AS_KEY = "This is a token; send it as Authorization: Bearer."  # noqa: S105 - a sentence
-_KEY_AS_TOKEN = "This is an API key; send it in X-API-Key."  # noqa: S105 - a sentence
+_MALFORMED_KEY = (
+    "The API key is malformed: its checksum does not match. Check for typos or missing characters."
+)
+_TOKEN_AS_KEY = "This is a bearer token. Send it as Authorization: Bearer."  # noqa: S105 - a sentence
+_KEY_AS_TOKEN = "This is an API key. Send it in the X-API-Key header."  # noqa: S105 - a sentence
 _INVALID_TOKEN = "The bearer token is not valid."  # noqa: S105 - a sentence
 
 
@@ -246,7 +249,7 @@ def _token_refused(error: TokenError) -> AuthenticationError:
 
 
 def _unknown(secret: Secret) -> str:
-    """One text for unknown and wrong, so that nobody can find out which identifiers exist."""
+    """Return the same text for unknown and wrong credentials, to hide which ones exist."""
     if isinstance(secret, KeyValue):
         return "The API key is not valid."
-    return "The client id or secret is not valid."
+    return "The client ID or secret is not valid."

@@ -1,4 +1,4 @@
-"""Sessions of people who have signed in to the console."""
+"""Stored sessions of console users."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from tocsin.model import Vocabulary
 from tocsin.store.tables import console_sessions
 
 LONGEST = timedelta(hours=12)
-"""How long a session lasts at most, as long as a working day and a bit."""
+"""Maximum length of a session: a long working day."""
 
 
 class ConsoleRole(Vocabulary):
-    """What a person may do in the console."""
+    """Role of a console user."""
 
     ADMIN = "admin"
     VIEWER = "viewer"
-    """Sees what happens, and changes nothing."""
+    """Read-only access."""
 
     def includes(self, other: ConsoleRole) -> bool:
-        """Return whether whoever has this role may do what the other may."""
+        """Return whether this role has all permissions of the other."""
         return self is ConsoleRole.ADMIN or other is ConsoleRole.VIEWER
 
 
 @dataclass(frozen=True, slots=True)
 class ConsoleSession:
-    """A person who has signed in."""
+    """A signed-in user."""
 
     principal: str
     """The kind and the identifier, such as `admin:ana` or `oidc:00u1`."""
     name: str
-    """What to call them."""
+    """Display name."""
     role: ConsoleRole
     expires_at: datetime
 
@@ -44,7 +44,7 @@ class ConsoleSession:
 def begin_session(
     connection: Connection, session: ConsoleSession, now: datetime
 ) -> tuple[str, datetime]:
-    """Store a session; return the secret that its cookie holds, and when it ends."""
+    """Store a session; return the secret for its cookie and its end."""
     secret = secrets.token_urlsafe(32)
     expires_at = min(session.expires_at, now + LONGEST)
     row = {
@@ -61,7 +61,7 @@ def begin_session(
 
 
 def find_session(connection: Connection, secret: str, now: datetime) -> ConsoleSession | None:
-    """Return the session of a cookie, None where there is none or it has ended."""
+    """Return the session of a cookie, None if there is none or it has ended."""
     row = connection.execute(select(_table).where(_c.digest == _digest(secret))).one_or_none()
     if row is None or row.expires_at <= now:
         return None
@@ -74,20 +74,20 @@ def end_session(connection: Connection, secret: str) -> None:
 
 
 def end_sessions_by_kind(connection: Connection, kind: str) -> None:
-    """End every session of principals of a kind, such as `admin`."""
+    """End all sessions of principals of a kind, such as `admin`."""
     connection.execute(delete(_table).where(_c.principal.startswith(f"{kind}:", autoescape=True)))
 
 
 def form_token(secret: str) -> str:
-    """Return what a form must bring along with the session's cookie, which other sites cannot read.
+    """Return the token that each form must send in addition to the session cookie.
 
-    A cross-site request carries the cookie, so the cookie alone proves nothing.
+    It protects against cross-site requests, which carry the cookie but cannot read the token.
     """
     return hmac.digest(secret.encode(), b"form", "sha256").hex()
 
 
 def is_form_token(secret: str, presented: str) -> bool:
-    """Return whether `presented` is the session's own, compared in constant time."""
+    """Return whether `presented` is the token of the session, compared in constant time."""
     return hmac.compare_digest(form_token(secret).encode(), presented.encode())
 
 
@@ -96,5 +96,5 @@ _c = console_sessions.c
 
 
 def _digest(secret: str) -> str:
-    # a plain hash will do, since nobody can try 256 random bits
+    # a plain hash is enough, because 256 random bits cannot be guessed
     return sha256(secret.encode()).hexdigest()

@@ -1,8 +1,8 @@
-"""The shape of what is shown once: API keys, client identifiers and client secrets.
+"""Formats of API keys, client IDs and client secrets.
 
 An API key is `<prefix><key_id>_<secret><checksum>`, a client secret `cs_live_<secret><checksum>`.
-The checksum is the CRC-32 of everything before it, in base62. It catches typing errors before any
-work is done for them, and lets a secret scanner be sure of what it found.
+The checksum is the CRC-32 of everything before it, in base62. It detects typos before any further
+work, and lets secret scanners avoid false positives.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 DEFAULT_PREFIX = "sk_live_"
-CLIENT_SECRET_PREFIX = "cs_live_"  # noqa: S105 - what every one begins with
+CLIENT_SECRET_PREFIX = "cs_live_"  # noqa: S105 - a prefix
 CLIENT_ID_PREFIX = "cl_"
 IDENTIFIER_LENGTH = 16
 SECRET_LENGTH = 43
-"""As many base62 characters as hold 256 bits."""
+"""Number of base62 characters for 256 bits."""
 CHECKSUM_LENGTH = 6
 
 _ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
@@ -32,7 +32,7 @@ _CLIENT_SECRET = re.compile(CLIENT_SECRET_PREFIX + _SECRET + _CHECKSUM)
 
 @dataclass(frozen=True, slots=True)
 class KeyValue:
-    """An API key's parts: all but the secret are public."""
+    """Parts of an API key; only the secret is confidential."""
 
     prefix: str
     identifier: str
@@ -41,25 +41,25 @@ class KeyValue:
 
 @dataclass(frozen=True, slots=True)
 class ClientSecret:
-    """What an API client proves itself by."""
+    """ID and secret of an API client."""
 
     identifier: str
     secret: str = field(repr=False)
 
 
 def generate_key(prefix: str = DEFAULT_PREFIX) -> tuple[KeyValue, str]:
-    """Return a new key's parts, and its text, which is shown once."""
+    """Return the parts of a new key and its text, which is shown once."""
     return generate_value(prefix, _random(IDENTIFIER_LENGTH))
 
 
 def generate_value(prefix: str, key_id: str) -> tuple[KeyValue, str]:
-    """Return a new value of the key `key_id`: its parts, and its text."""
+    """Return the parts and the text of a new value for the key `key_id`."""
     value = KeyValue(prefix, key_id, _random(SECRET_LENGTH))
     return value, _checked(f"{prefix}{key_id}_{value.secret}")
 
 
 def parse_key(text: str) -> KeyValue | None:
-    """Return the parts of an API key, or None where `text` is not one; does no I/O."""
+    """Return the parts of an API key, None if `text` is not one; does no I/O."""
     match = _KEY.fullmatch(text)
     if match is None or not _is_checked(text):
         return None
@@ -67,7 +67,7 @@ def parse_key(text: str) -> KeyValue | None:
 
 
 def generate_client_id() -> str:
-    """Return a new client's identifier."""
+    """Return the ID of a new client."""
     return CLIENT_ID_PREFIX + _random(IDENTIFIER_LENGTH)
 
 
@@ -77,7 +77,7 @@ def generate_client_secret() -> str:
 
 
 def parse_client(client_id: str, secret: str) -> ClientSecret | None:
-    """Return what a client presents, or None where it cannot be any client's; does no I/O."""
+    """Return a client's credentials, None if they are malformed; does no I/O."""
     if not _CLIENT_ID.fullmatch(client_id) or not _CLIENT_SECRET.fullmatch(secret):
         return None
     return ClientSecret(client_id, secret) if _is_checked(secret) else None

@@ -1,4 +1,4 @@
-"""Argon2id for secrets, run once per presented value and process."""
+"""Argon2id hashing, run once for each secret and process."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from tocsin.credentials.verification_cache import VerificationCache
 from tocsin.errors import TocsinError
 
 WAITING = 128
-"""How many runs may wait for each core: some three seconds of them."""
+"""Runs that may wait for each core, about three seconds of work."""
 
 _argon2 = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
 
 
 class BusyError(TocsinError):
-    """So many secrets wait for Argon2id already that one more is turned away."""
+    """Too many secrets are waiting for Argon2id."""
 
 
 class Hasher:
-    """Makes and verifies hashes in threads of its own, one per core."""
+    """Creates and verifies hashes in threads of its own, one for each core."""
 
     def __init__(self, clock: Clock, *, waiting: int = WAITING) -> None:
         self.runs = 0
-        """How often Argon2id was run."""
-        self._memo: VerificationCache[str] = VerificationCache(clock)
+        """Number of Argon2id runs."""
+        self._cache: VerificationCache[str] = VerificationCache(clock)
         cores = os.cpu_count() or 1
         self._threads = ThreadPoolExecutor(cores, thread_name_prefix="tocsin-argon2")
         self._waiting = waiting * cores
         self._running: dict[tuple[bytes, str], asyncio.Future[bool]] = {}
 
     def recall(self, identifier: str, secret: str) -> str | None:
-        """Return the stored hash that this secret is known to match, None where none is known.
+        """Return the stored hash that this secret is known to match, None if there is none.
 
-        From any thread, without Argon2id.
+        Can be called from any thread. Does not run Argon2id.
         """
-        return self._memo.recall(self._memo.digest(identifier, secret))
+        return self._cache.recall(self._cache.digest(identifier, secret))
 
     def is_verifying(self, identifier: str, secret: str) -> bool:
-        """Return whether a run for this secret is under way."""
-        digest = self._memo.digest(identifier, secret)
+        """Return whether Argon2id is running for this secret."""
+        digest = self._cache.digest(identifier, secret)
         return any(running == digest for running, _ in self._running)
 
     async def hash(self, secret: str) -> str:
@@ -53,25 +53,25 @@ class Hasher:
         return await asyncio.get_running_loop().run_in_executor(self._threads, _argon2.hash, secret)
 
     async def verify(self, identifier: str, secret: str, stored: str) -> bool:
-        """Return whether the secret matches, by one run for everyone who asks meanwhile.
+        """Return whether the secret matches; concurrent callers share one run.
 
-        Raises BusyError where too many wait already.
+        Raises BusyError if too many runs are waiting.
         """
-        flight = self._memo.digest(identifier, secret), stored
-        # A run may have ended since the caller last asked the memo.
-        if self._memo.recall(flight[0]) == stored:
+        flight = self._cache.digest(identifier, secret), stored
+        # A run may have ended since the caller last looked.
+        if self._cache.recall(flight[0]) == stored:
             return True
         run = self._running.get(flight) or self._start(flight, secret)
-        # One caller who goes away takes nothing from the others.
+        # The cancellation of one caller must not affect the others.
         return await asyncio.shield(run)
 
     def close(self) -> None:
-        """Let what is running end, and start nothing more."""
+        """Let active runs end and start no new ones."""
         self._threads.shutdown(cancel_futures=True)
 
     def _start(self, flight: tuple[bytes, str], secret: str) -> asyncio.Future[bool]:
         if len(self._running) >= self._waiting:
-            raise BusyError("too many secrets wait to be verified")
+            raise BusyError("too many secrets are waiting to be verified")
         self.runs += 1
         loop = asyncio.get_running_loop()
         run = self._running[flight] = loop.run_in_executor(
@@ -83,7 +83,7 @@ class Hasher:
     def _finish(self, flight: tuple[bytes, str], run: asyncio.Future[bool]) -> None:
         del self._running[flight]
         if not run.cancelled() and run.exception() is None and run.result():
-            self._memo.add(*flight)
+            self._cache.add(*flight)
 
 
 def _matches(stored: str, secret: str) -> bool:

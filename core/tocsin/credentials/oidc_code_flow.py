@@ -28,44 +28,44 @@ from tocsin.errors import PluginFailure, TocsinError
 from tocsin.hookspecs import HttpClient, HttpResponse
 
 SIGN_IN_KEY_PURPOSE = "console sign-in"
-"""The purpose for which the key is derived."""
+"""Purpose of the derived key."""
 LIFETIME = timedelta(minutes=10)
-"""How long somebody may take at the issuer."""
+"""Time that a user has to sign in at the issuer."""
 LONGEST_PLACE = 1_500
-_LONGEST = 4_096  # what browsers keep of a cookie (RFC 6265 section 6.1)
+_LONGEST = 4_096  # maximum size of a cookie (RFC 6265 section 6.1)
 
 
 @dataclass(frozen=True, slots=True)
 class SignInAttempt:
-    """A sign-in that was begun in a browser."""
+    """A sign-in that was started in a browser."""
 
     state: str
-    """What tells the answer to it from others (RFC 6749 section 10.12)."""
+    """Protects the response against forgery (RFC 6749 section 10.12)."""
     nonce: str
-    """What its ID token has to name (OpenID Connect Core 1.0 section 3.1.2.1)."""
+    """Nonce of the ID token (OpenID Connect Core 1.0 section 3.1.2.1)."""
     verifier: str
-    """What proves that the code is exchanged by whoever asked for it (RFC 7636)."""
+    """Code verifier of PKCE (RFC 7636)."""
     place: str
-    """The page that was asked for."""
+    """The page to return to."""
 
     @property
     def challenge(self) -> str:
-        """What the issuer is told of the verifier (RFC 7636 section 4.2, S256)."""
+        """Code challenge of PKCE (RFC 7636 section 4.2, S256)."""
         digest = sha256(self.verifier.encode()).digest()
         return urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 class SignInAttempts:
-    """Seals attempts for browsers to keep, so that nothing of them has to be kept here."""
+    """Encrypts attempts for browser cookies, so that the server stores nothing."""
 
     def __init__(self, key: bytes, clock: Clock) -> None:
-        """`key` is 32 bytes that all nodes share."""
+        """Create the attempts of a cluster; `key` is 32 bytes that all nodes share."""
         self._fernet = Fernet(urlsafe_b64encode(key))
         self._clock = clock
         self._used = VerificationCache[bool](clock, lifetime=LIFETIME)
 
     def begin(self, place: str) -> tuple[SignInAttempt, str]:
-        """Return a new attempt, and how its browser keeps it."""
+        """Return a new attempt and its encrypted form for the browser."""
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         wanted = place if len(place) <= LONGEST_PLACE else "/"
         attempt = SignInAttempt(state, nonce, verifier, wanted)
@@ -73,11 +73,11 @@ class SignInAttempts:
         return attempt, sealed.decode()
 
     def take(self, sealed: str, state: str) -> SignInAttempt | None:
-        """Return the attempt that is answered with `state`, once.
+        """Return the attempt for a response with `state`, once.
 
-        None where this browser began none, or one with another state, or too long ago, or where
-        it has been answered here before. That other nodes do not know; there, the issuer takes
-        no code twice (RFC 6749 section 4.1.2).
+        Returns None if this browser started no attempt or one with another state, if the attempt is
+        too old, or if this node has already accepted a response to it. Other nodes do not know
+        that; there, the issuer rejects a code that was used (RFC 6749 section 4.1.2).
         """
         attempt = self._open(sealed)
         if attempt is None or not hmac.compare_digest(attempt.state.encode(), _bytes(state)):
@@ -109,13 +109,13 @@ def _bytes(text: str) -> bytes:
 _OURS = frozenset({"invalid_client", "unauthorized_client", "unsupported_grant_type"})
 
 
-class CodeRefused(TocsinError):  # noqa: N818 - a verdict of the issuer
-    """The issuer takes the code from nobody, or not from this browser's attempt."""
+class CodeRefused(TocsinError):  # noqa: N818 - a decision of the issuer
+    """The issuer rejected the authorization code."""
 
 
 @dataclass(frozen=True, slots=True)
 class OidcClient:
-    """What Tocsin is to the issuer."""
+    """Client registration of Tocsin at the issuer."""
 
     id: str
     secret: str | None = field(repr=False)
@@ -140,7 +140,7 @@ async def exchange_code(
 ) -> str:
     """Return the ID token for a code (RFC 6749 section 4.1.3).
 
-    Raises CodeRefused, and IssuerUnavailable where nobody's code is taken.
+    Raises CodeRefused, and IssuerUnavailable if the issuer cannot process any code.
     """
     form = {
         "grant_type": "authorization_code",
@@ -164,7 +164,7 @@ async def exchange_code(
 def _authenticate(
     client: OidcClient, endpoints: Endpoints
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the headers and the fields by which Tocsin shows who it is (RFC 6749 section 2.3)."""
+    """Return the headers and form fields of client authentication (RFC 6749 section 2.3)."""
     if client.secret is None:
         return {}, {"client_id": client.id}
     methods = endpoints.token_endpoint_auth_methods_supported
@@ -179,13 +179,13 @@ def _require_no_error(answer: HttpResponse, url: str) -> None:
         return
     error = read_error(answer)
     if error in _OURS or answer.status == HTTPStatus.UNAUTHORIZED:
-        words = "mend TOCSIN_OIDC_CLIENT_ID and TOCSIN_OIDC_CLIENT_SECRET"
-        raise IssuerUnavailable(f"{url} does not take this client ({error}); {words}")
-    raise CodeRefused(f"{url} does not take the code ({error})")
+        advice = "check TOCSIN_OIDC_CLIENT_ID and TOCSIN_OIDC_CLIENT_SECRET"
+        raise IssuerUnavailable(f"{url} rejected the client ({error}); {advice}")
+    raise CodeRefused(f"{url} rejected the authorization code ({error})")
 
 
 def read_error(answer: HttpResponse) -> str:
-    """Return the code of the error that was answered, or that there is none."""
+    """Return the error code of a response, or its status if it has none."""
     try:
         error = _ErrorResponse.model_validate(orjson.loads(answer.body)).error
     except ValueError:

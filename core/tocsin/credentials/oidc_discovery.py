@@ -26,8 +26,8 @@ Url = Annotated[str, StringConstraints(max_length=2048)]
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class IssuerUnavailable(TocsinError):  # noqa: N818 - a state of the issuer, nobody's error here
-    """The issuer's answers cannot be had, so no token of it can be judged."""
+class IssuerUnavailable(TocsinError):  # noqa: N818 - a state of the issuer
+    """The issuer cannot be reached or its responses are invalid."""
 
 
 class Discovery(BaseModel):
@@ -40,59 +40,63 @@ class Discovery(BaseModel):
 
 
 class Endpoints(BaseModel):
-    """OpenID Connect Discovery 1.0 section 3, of issuers that people sign in at."""
+    """Sign-in metadata of OpenID Connect Discovery 1.0 section 3."""
 
     authorization_endpoint: Url
     token_endpoint: Url
     token_endpoint_auth_methods_supported: list[str] = Field(default=["client_secret_basic"])
     authorization_response_iss_parameter_supported: bool = False
-    """Whether each answer names the issuer (RFC 9207 section 3)."""
+    """Whether each response names the issuer (RFC 9207 section 3)."""
 
 
 async def discover(issuer: str, http: HttpClient) -> Discovery:
-    """Return what the issuer says of itself; raises IssuerUnavailable and PluginFailure."""
+    """Return the discovery document of the issuer; raises IssuerUnavailable and PluginFailure."""
     well_known = f"{issuer.removesuffix('/')}/.well-known/openid-configuration"
     answer = await http.request("GET", well_known, timeout=TIMEOUT, limit=LIMIT)
     found = parse_issuer_response(answer, well_known, Discovery)
     # OpenID Connect Discovery 1.0 section 4.3
     if found.issuer != issuer:
-        raise IssuerUnavailable(f"{well_known} names another issuer, {found.issuer!r}")
+        raise IssuerUnavailable(f"{well_known} names another issuer: {found.issuer!r}")
     require_tls(issuer, found.jwks_uri)
     return found
 
 
 def read_endpoints(found: Discovery) -> Endpoints:
-    """Return where people sign in; raises IssuerUnavailable where the issuer does not say it."""
+    """Return the sign-in endpoints; raises IssuerUnavailable if they are missing."""
     try:
         endpoints = Endpoints.model_validate(found.model_extra)
     except ValidationError:
-        raise IssuerUnavailable(f"{found.issuer} does not say where people sign in") from None
+        raise IssuerUnavailable(
+            f"{found.issuer} lists no sign-in endpoints in its discovery document"
+        ) from None
     require_tls(found.issuer, endpoints.authorization_endpoint)
     require_tls(found.issuer, endpoints.token_endpoint)
     return endpoints
 
 
 def require_tls(issuer: str, url: str) -> None:
-    """Return unless what begins with TLS would go on without; raises IssuerUnavailable."""
+    """Require TLS for a URL of an issuer with TLS; raises IssuerUnavailable."""
     schemes = {"https"} if issuer.startswith("https://") else {"https", "http"}
     try:
         fits = URL(url).scheme in schemes and URL(url).host is not None
     except ValueError:
         fits = False
     if not fits:
-        raise IssuerUnavailable(f"{issuer} names {url!r}, which is no address with {max(schemes)}")
+        raise IssuerUnavailable(f"{issuer} names {url!r}, which is not a valid {max(schemes)} URL")
 
 
 def parse_issuer_response(answer: HttpResponse, url: str, model: type[Model]) -> Model:
-    """Return what the issuer answered; raises IssuerUnavailable where it is something else."""
+    """Return the parsed response; raises IssuerUnavailable if it is invalid."""
     if answer.status != HTTPStatus.OK:
-        raise IssuerUnavailable(f"{url} answers with status {answer.status}")
+        raise IssuerUnavailable(f"{url} returned status {answer.status}")
     if answer.truncated:
-        raise IssuerUnavailable(f"{url} answers with more than {LIMIT} bytes")
+        raise IssuerUnavailable(f"{url} returned more than {LIMIT} bytes")
     try:
         return model.model_validate_json(answer.body)
     except ValidationError:
-        raise IssuerUnavailable(f"{url} does not answer as {model.__doc__} says") from None
+        raise IssuerUnavailable(
+            f"{url} returned a response that does not follow {model.__doc__}"
+        ) from None
 
 
 _FRESH = timedelta(minutes=10)
@@ -110,16 +114,16 @@ _ALGORITHMS = {
     ("OKP", "Ed25519"): frozenset({"EdDSA"}),
 }
 ALGORITHMS = tuple(sorted(frozenset[str]().union(*_ALGORITHMS.values())))
-"""Every algorithm that a signature of an issuer may have."""
+"""All algorithms that are accepted for signatures of an issuer."""
 
-_UNKNOWN = "the keys of the issuer cannot be had"
+_NO_KEYS = "the keys of the issuer are unavailable"
 
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class IssuerKey:
-    """A public key, and the algorithms of the signatures that it may verify."""
+    """A public key and the signature algorithms that it is valid for."""
 
     key_id: str | None
     algorithms: frozenset[str]
@@ -133,18 +137,18 @@ class _JsonWebKeySet(BaseModel):
 
 
 class _JsonWebKey(BaseModel):
-    """RFC 7517 section 4, of a key that verifies signatures."""
+    """RFC 7517 section 4, for keys that verify signatures."""
 
     kty: str
     crv: str | None = None
     kid: str | None = None
     alg: str | None = None
     use: Literal["sig"] | None = None
-    d: None = None  # whoever can read a private key here can sign with it too
+    d: None = None  # a published private key would let anyone sign
 
 
 class IssuerKeys:
-    """The keys of one issuer, fetched when somebody asks for one."""
+    """Keys of one issuer, fetched on demand and cached."""
 
     def __init__(self, issuer: str, http: HttpClient, clock: Clock) -> None:
         self._issuer = issuer
@@ -156,10 +160,9 @@ class IssuerKeys:
         self._flight: asyncio.Task[None] | None = None
 
     async def find(self, algorithm: str, key_id: str | None) -> IssuerKey | None:
-        """Return the issuer's key for such a signature; None if there is none.
+        """Return the issuer's key for a signature, None if no single key matches.
 
-        Nor is there one where several fit and no identifier tells them apart. Raises
-        IssuerUnavailable where the keys cannot be had.
+        Raises IssuerUnavailable if the keys are unavailable.
         """
         now = self._clock.now()
         if now >= self._refresh_at:
@@ -170,16 +173,16 @@ class IssuerKeys:
         return self._pick(algorithm, key_id)
 
     async def discovery(self) -> Discovery:
-        """Return what the issuer says of itself, as old as its keys; raises IssuerUnavailable."""
+        """Return the cached discovery document; raises IssuerUnavailable."""
         if self._clock.now() >= self._refresh_at:
             await self._refresh()
         if self._discovery is None or self._clock.now() >= self._usable_until:
-            raise IssuerUnavailable(_UNKNOWN)
+            raise IssuerUnavailable(_NO_KEYS)
         return self._discovery
 
     def _pick(self, algorithm: str, key_id: str | None) -> IssuerKey | None:
         if self._clock.now() >= self._usable_until:
-            raise IssuerUnavailable(_UNKNOWN)
+            raise IssuerUnavailable(_NO_KEYS)
         fitting = [
             key
             for key in self._keys
@@ -190,28 +193,28 @@ class IssuerKeys:
         return next(iter(fitting), None)
 
     async def _refresh(self) -> None:
-        """Return after a fetch, which is one for everyone who asks meanwhile."""
+        """Fetch the keys; concurrent callers share one fetch."""
         if self._flight is None:
             self._flight = asyncio.create_task(self._fetch())
             self._flight.add_done_callback(self._land)
-        # One caller who goes away takes nothing from the others.
+        # The cancellation of one caller must not affect the others.
         await asyncio.shield(self._flight)
 
     def _land(self, _: asyncio.Task[None]) -> None:
         self._flight = None
 
     async def _fetch(self) -> None:
-        """Replace the keys; where that fails, those that are held serve on until they are old."""
+        """Replace the keys; if that fails, keep the cached ones until they are too old."""
         try:
             discovery, keys = await self._load()
         except (IssuerUnavailable, PluginFailure) as error:
             held = self._clock.now() < self._usable_until
             self._refresh_at = self._clock.now() + (_COOL_DOWN if held else _PAUSE)
-            words = "the earlier ones go on serving" if held else "its tokens admit nobody"
             _log.warning(
-                f"the keys of the OpenID Connect issuer could not be read; {words}",
+                "openid connect keys not refreshed",
                 issuer=self._issuer,
                 reason=str(error),
+                effect="using cached keys" if held else "rejecting all tokens of the issuer",
             )
         else:
             now = self._clock.now()
@@ -226,7 +229,7 @@ class IssuerKeys:
 
 
 def read_keys(entries: Iterable[Any]) -> Iterator[IssuerKey]:
-    """Yield the keys of a set that verify signatures; others are passed over (RFC 7517 sec. 5)."""
+    """Yield the signature keys of a set and ignore other keys (RFC 7517 section 5)."""
     for entry in entries:
         try:
             key = _JsonWebKey.model_validate(entry)

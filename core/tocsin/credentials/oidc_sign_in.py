@@ -34,7 +34,7 @@ from tocsin.net import open_client
 from tocsin.settings import Settings
 
 _SCOPE = "openid profile email"
-_TYPES = ("jwt",)  # an access token (RFC 9068) is no ID token
+_TYPES = ("jwt",)  # access tokens (RFC 9068) are not ID tokens
 _NAMES = ("preferred_username", "name", "email")
 _LONGEST_NAME = 255
 _LONGEST_WORDS = 300
@@ -43,14 +43,14 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class OidcRoles:
-    """Which roles at the issuer make which here."""
+    """Mapping of the issuer's roles to console roles."""
 
     claim: str
     admin: str
     viewer: str
 
-    def role_of(self, claims: Mapping[str, Any]) -> ConsoleRole:
-        """Return the role of whoever the claims name; CallerError (403) where they have none."""
+    def map_role(self, claims: Mapping[str, Any]) -> ConsoleRole:
+        """Return the console role for the claims; raises CallerError (403) if there is none."""
         roles = find_roles(claims, self.claim)
         if self.admin in roles:
             return ConsoleRole.ADMIN
@@ -58,24 +58,23 @@ class OidcRoles:
             return ConsoleRole.VIEWER
         raise CallerError(
             403,
-            f"The issuer knows you as {read_display_name(claims)}, but without a role for Tocsin: "
-            "its claim "
-            f"{self.claim} names neither {self.admin} (for admins) nor {self.viewer} (for those "
-            "who only look).",
+            f"The issuer signed you in as {read_display_name(claims)}, but you have no role in "
+            f"Tocsin. The claim {self.claim} contains neither {self.admin} (admins) nor "
+            f"{self.viewer} (read-only access).",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class SignInResult:
-    """Somebody who comes from the issuer, signed in there."""
+    """Result of a successful sign-in at the issuer."""
 
     session: ConsoleSession
     place: str
-    """The page that was asked for."""
+    """The page to return to."""
 
 
 class OidcSignIn:
-    """Sends people to the issuer, and judges what they come back with."""
+    """Redirects users to the issuer and verifies its responses."""
 
     def __init__(
         self,
@@ -98,7 +97,7 @@ class OidcSignIn:
         self._clock = clock
 
     async def begin(self, place: str) -> tuple[str, str]:
-        """Return where at the issuer to sign in, and what the browser has to bring back.
+        """Return the URL to redirect to and the encrypted attempt for the browser.
 
         Raises IssuerUnavailable.
         """
@@ -117,10 +116,10 @@ class OidcSignIn:
         return str(URL(endpoints.authorization_endpoint).update_query(query)), sealed
 
     async def finish(self, sealed: str, answer: Mapping[str, str]) -> SignInResult:
-        """Return who comes back with this answer of the issuer.
+        """Return the session and the page for a response of the issuer.
 
-        Raises AuthenticationError in words for them, CallerError (403) where they have no role,
-        and IssuerUnavailable. Nothing is fetched unless this browser has begun to sign in.
+        Raises AuthenticationError with a text for the user, CallerError (403) if the user has no
+        role, and IssuerUnavailable. Nothing is fetched unless this browser has started to sign in.
         """
         attempt = self._attempts.take(sealed, answer.get("state", ""))
         if attempt is None:
@@ -134,19 +133,19 @@ class OidcSignIn:
             )
             claims = await self._verify(token, attempt.nonce)
         except (CodeRefused, TokenError) as error:
-            _log.warning("a sign-in was refused", issuer=self._issuer, reason=str(error))
+            _log.warning("sign-in rejected", issuer=self._issuer, reason=str(error))
             words = _CODE_REFUSED if isinstance(error, CodeRefused) else _TOKEN_REFUSED
             raise AuthenticationError(words) from None
-        return SignInResult(self._session_of(claims), attempt.place)
+        return SignInResult(self._build_session(claims), attempt.place)
 
     def _require_issuer(self, answer: Mapping[str, str], endpoints: Endpoints) -> None:
-        """Return where nothing says that another issuer answers (RFC 9207 section 2.4)."""
+        """Raise AuthenticationError if another issuer responded (RFC 9207 section 2.4)."""
         always = endpoints.authorization_response_iss_parameter_supported
         if answer.get("iss", None if always else self._issuer) != self._issuer:
             raise AuthenticationError(_OTHER_ISSUER)
 
     async def _verify(self, token: str, nonce: str) -> Mapping[str, Any]:
-        """Return what an ID token claims (OpenID Connect Core 1.0 section 3.1.3.7)."""
+        """Return the claims of a valid ID token (OpenID Connect Core 1.0 section 3.1.3.7)."""
         claims = await self._tokens.verify(token, audience=self._client.id, types=_TYPES)
         check_times(claims, self._clock.now())
         if "iat" not in claims or not _is_for(claims, self._client.id):
@@ -158,14 +157,14 @@ class OidcSignIn:
             raise TokenError
         return claims
 
-    def _session_of(self, claims: Mapping[str, Any]) -> ConsoleSession:
-        role = self._roles.role_of(claims)
+    def _build_session(self, claims: Mapping[str, Any]) -> ConsoleSession:
+        role = self._roles.map_role(claims)
         until = self._clock.now() + LONGEST
         return ConsoleSession(f"oidc:{claims['sub']}", read_display_name(claims), role, until)
 
 
 def read_display_name(claims: Mapping[str, Any]) -> str:
-    """Return what to call whoever the claims name; the subject where they have no better name."""
+    """Return the display name in the claims, or the subject."""
     for claim in _NAMES:
         name = claims.get(claim)
         if isinstance(name, str) and name.strip() and name.isprintable():
@@ -174,18 +173,18 @@ def read_display_name(claims: Mapping[str, Any]) -> str:
 
 
 def _is_for(claims: Mapping[str, Any], client_id: str) -> bool:
-    """Return whether the token was issued to this client, whoever else may read it."""
+    """Return whether the token was issued to this client."""
     is_ours_alone = claims["aud"] in (client_id, [client_id])
     return bool(claims.get("azp", client_id if is_ours_alone else None) == client_id)
 
 
 def _code_in(answer: Mapping[str, str]) -> str:
-    """Return the code; AuthenticationError in the issuer's words where there is none."""
+    """Return the code; raises AuthenticationError with the issuer's error if there is none."""
     if "code" in answer and "error" not in answer:
         return answer["code"]
     error = _plain(answer.get("error", "no code"))
     why = _plain(answer.get("error_description", ""))
-    raise AuthenticationError(f"The issuer did not sign you in: {error}{why and f' ({why})'}.")
+    raise AuthenticationError(f"The issuer rejected the sign-in: {error}{why and f' ({why})'}.")
 
 
 def _plain(text: str) -> str:
@@ -193,35 +192,35 @@ def _plain(text: str) -> str:
 
 
 _STRANGE = (
-    "This sign-in was not begun in this browser, or over ten minutes ago, or it was finished "
-    "already. Begin again."
+    "This sign-in was not started in this browser, has expired (10 minutes), or is already "
+    "finished. Sign in again."
 )
-_OTHER_ISSUER = "This answer is not from the issuer that was asked. Begin again."
-_CODE_REFUSED = "The issuer does not stand by this sign-in any more. Begin again."
+_OTHER_ISSUER = "The response is from another issuer. Sign in again."
+_CODE_REFUSED = "The issuer rejected the authorization code. Sign in again."
 _TOKEN_REFUSED = (
-    "The issuer's answer does not hold: its ID token is not valid for this sign-in. Begin again."  # noqa: S105 - a sentence
+    "The issuer returned an ID token that is not valid for this sign-in. Sign in again."  # noqa: S105 - a sentence
 )
 
 
 CALLBACK = "/sign-in/callback"
-"""Where the issuer sends people back to, below the base URL."""
+"""Redirect path for the issuer, below the base URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Oidc:
-    """The two things that an issuer may be named for."""
+    """Uses of the configured issuer."""
 
     issuer: OidcIssuer | None = None
-    """Whose access tokens admit admins."""
+    """Verifier of admins' access tokens."""
     sign_in: OidcSignIn | None = None
-    """Where people sign in to the console."""
+    """Sign-in to the console."""
 
 
 def open_oidc(settings: Settings, vault: Vault, clock: Clock, stack: AsyncExitStack) -> Oidc:
-    """Return what the issuer is named for, closed with the stack; nothing where there is none."""
+    """Return the uses of the configured issuer; the stack closes its client."""
     if not settings.oidc_issuer:
         return Oidc()
-    # The operator named the issuer, so it may be on a private network.
+    # The operator configured the issuer, so a private address is allowed.
     http = open_client(allow_hosts=[URL(settings.oidc_issuer).host or ""])
     stack.push_async_callback(http.close)
     keys = IssuerKeys(settings.oidc_issuer, http, clock)

@@ -21,7 +21,7 @@ _YEAR_10000 = 253_402_300_800
 
 
 class IssuerTokens:
-    """Tells which tokens an issuer has signed (RFC 8725)."""
+    """Verifies the signatures of an issuer's tokens (RFC 8725)."""
 
     def __init__(self, issuer: str, keys: IssuerKeys) -> None:
         self._issuer = issuer
@@ -30,7 +30,7 @@ class IssuerTokens:
     async def verify(
         self, token: str, *, audience: str, types: Collection[str]
     ) -> Mapping[str, Any]:
-        """Return the claims of a token of one of these types, whose times are still to be judged.
+        """Return the claims of a token of one of these types, without checking its times.
 
         Raises TokenError, and IssuerUnavailable without the issuer's keys.
         """
@@ -50,7 +50,7 @@ class IssuerTokens:
                 algorithms=sorted(key.algorithms),
                 audience=audience,
                 issuer=self._issuer,
-                # The times are judged by the injected clock.
+                # `check_times` checks the times with the injected clock.
                 options={
                     "require": list(_CLAIMS),
                     "enforce_minimum_key_length": True,
@@ -67,7 +67,7 @@ class IssuerTokens:
 
 
 def check_times(claims: Mapping[str, Any], now: datetime) -> None:
-    """Return where the token is valid at this moment; raises TokenError."""
+    """Raise TokenError if the token is not valid at this time."""
     times = claims["exp"], claims.get("nbf", 0), claims.get("iat", 0)
     if not all(_is_time(time) for time in times):
         raise TokenError
@@ -79,9 +79,9 @@ def check_times(claims: Mapping[str, Any], now: datetime) -> None:
 
 
 def find_roles(claims: Mapping[str, Any], claim: str) -> frozenset[str]:
-    """Return the roles that a claim lists or names; none where it is absent or of another form.
+    """Return the roles in a claim; none if it is absent or has another format.
 
-    `claim` is the claim's name, which may be a URL, or else a path of members joined by dots.
+    `claim` is the name of the claim, which may be a URL, or a dotted path.
     """
     found = next(values_at(claims, claim, enter_lists=False), None)
     if isinstance(found, str):
@@ -91,7 +91,7 @@ def find_roles(claims: Mapping[str, Any], claim: str) -> frozenset[str]:
 
 
 def _is_acceptable(header: Mapping[str, Any], types: Collection[str]) -> bool:
-    """Return whether a token with this header may be of use; no extension is understood."""
+    """Return whether the algorithm and type are accepted; extensions are not supported."""
     return (
         header.get("alg") in ALGORITHMS
         and "crit" not in header
@@ -104,20 +104,21 @@ def _is_name(subject: str) -> bool:
 
 
 def _is_time(value: object) -> bool:
-    """Return whether this is a NumericDate (RFC 7519 section 2), which JSON's NaN is not."""
+    """Return whether this is a NumericDate (RFC 7519 section 2); NaN is not."""
     return isinstance(value, int | float) and abs(value) < _YEAR_10000
 
 
-# Tokens for other ends say so (RFC 8725 section 3.11); many issuers name no type, or only JWT.
+# Tokens for other purposes have a type of their own (RFC 8725 section 3.11); many issuers set no
+# type, or only JWT.
 _TYPES = ("jwt", "at+jwt", "application/at+jwt")
-# Of logout tokens (RFC 8417 section 2.2), and of ID tokens (OpenID Connect Core 1.0), which are for
-# the application that somebody has signed in to, and not for what it calls.
+# Claims of logout tokens (RFC 8417 section 2.2) and of ID tokens (OpenID Connect Core 1.0), which
+# are for the application that a user signs in to, not for the APIs that it calls.
 _NOT_OF_ACCESS_TOKENS = frozenset({"events", "nonce", "at_hash", "c_hash"})
 
 
 @dataclass(frozen=True, slots=True)
 class OidcAdmin:
-    """Whom a valid token of the issuer names, and whether the role is among their roles."""
+    """Subject of a valid token, and whether it has the admin role."""
 
     subject: str
     is_admin: bool
@@ -126,7 +127,7 @@ class OidcAdmin:
 
 
 class OidcIssuer:
-    """Verifies the tokens of one issuer (RFC 9068 section 4, RFC 8725)."""
+    """Verifies access tokens of one issuer (RFC 9068 section 4, RFC 8725)."""
 
     def __init__(
         self,
@@ -146,7 +147,7 @@ class OidcIssuer:
         self._tokens = IssuerTokens(issuer, keys)
 
     def claims(self, token: str) -> bool:
-        """Return whether `token` says that it is of this issuer; proves nothing and does no I/O."""
+        """Return whether `token` names this issuer; verifies nothing and does no I/O."""
         if not read_header(token):
             return False
         try:
@@ -156,9 +157,9 @@ class OidcIssuer:
         return bool(claims.get("iss") == self._issuer)
 
     async def verify(self, token: str) -> OidcAdmin:
-        """Return whom the token names; raises TokenError, and IssuerUnavailable without its keys.
+        """Return the subject of the token; raises TokenError, and IssuerUnavailable without keys.
 
-        A token without the role is valid: its bearer is known, and no admin.
+        A token without the admin role is valid, but its bearer is not an admin.
         """
         if not self.claims(token):
             raise TokenError

@@ -13,7 +13,7 @@ from tocsin.errors import TocsinError
 
 
 class Scope(StrEnum):
-    """A permission that a credential carries; each endpoint asks for one."""
+    """Permission of a credential; each endpoint requires one."""
 
     INVESTIGATIONS_READ = "investigations:read"
     INVESTIGATIONS_WRITE = "investigations:write"
@@ -23,11 +23,11 @@ class Scope(StrEnum):
 
 
 class NoSuchRecordError(TocsinError):
-    """There is no record of this identifier."""
+    """No record with this ID exists."""
 
 
 class NotActiveError(TocsinError):
-    """What was asked for is not for a record of this `status`."""
+    """The record's `status` does not allow the change."""
 
     def __init__(self, status: str) -> None:
         super().__init__(status)
@@ -36,16 +36,16 @@ class NotActiveError(TocsinError):
 
 @dataclass(frozen=True, slots=True)
 class RecordPage:
-    """One page of a list, the newest record first."""
+    """One page of a list, newest record first."""
 
     rows: Sequence[Row[Any]]
     total: int
     next: str | None
-    """The `id` to go on before; None on the last page."""
+    """The `id` before which the next page starts; None on the last page."""
 
 
 def search_text(*words: str | Iterable[str]) -> str:
-    """Return what a record is searched in: its words in lower case, one a line."""
+    """Return the searchable text of a record: its words in lower case, one per line."""
     flat = (word if isinstance(word, str) else "\n".join(word) for word in words)
     return "\n".join(flat).casefold()
 
@@ -53,7 +53,7 @@ def search_text(*words: str | Iterable[str]) -> str:
 def list_records(
     connection: Connection, table: Table, *, search: str, limit: int, before: str | None
 ) -> RecordPage:
-    """Return one page of the records that hold `search`, all of them where it is empty."""
+    """Return one page of the records that contain `search`; an empty text matches all."""
     matching = table.c.search.contains(search.casefold(), autoescape=True)
     total = connection.scalars(select(func.count()).select_from(table).where(matching)).one()
     page = select(table).where(matching).order_by(table.c.id.desc()).limit(limit + 1)

@@ -1,8 +1,7 @@
-"""The keys that tokens are signed with: several for each purpose, encrypted at rest.
+"""Signing keys of tokens: several for each purpose, encrypted at rest.
 
-A key is published as soon as it is made, signs from `signs_from` on, and stays published until
-`retires_at`, so that no verifier meets a token whose key it cannot have seen, and no token outlives
-its key.
+A key is published when it is created, signs from `signs_from` on, and stays published until
+`retires_at`. So verifiers always know the key of a token, and no token outlives its key.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from tocsin.credentials.vault import Vault
 from tocsin.store.tables import signing_keys
 
 LEAD = timedelta(hours=1)
-"""How long a key is published before it signs: longer than others may keep what they read."""
+"""Time between publication and first use: longer than clients may cache the key set."""
 SIGNING_LIFE = timedelta(days=90)
-"""How long a key signs before the next one does."""
+"""Time that a key signs before the next one takes over."""
 
 
 class Purpose(StrEnum):
-    """What a key signs; it never signs anything else."""
+    """Purpose of a key; a key has exactly one."""
 
     ADMIN = "admin"
     ACCESS = "access"
@@ -48,7 +47,7 @@ PrivateKey = Ed25519PrivateKey | RSAPrivateKey
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """A key that signs."""
+    """A private key with its ID and algorithm."""
 
     id: str
     algorithm: str
@@ -57,7 +56,7 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """A key that verifies."""
+    """A public key with its ID and algorithm."""
 
     id: str
     algorithm: str
@@ -86,33 +85,33 @@ class SigningKeys:
         self._decrypted: dict[str, PrivateKey] = {}
 
     def signing(self, connection: Connection, now: datetime) -> SigningKey | None:
-        """Return the key to sign with, None where none was made yet."""
+        """Return the current signing key, None if there is none."""
         values = {"purpose": self._purpose, "now": now}
         row = connection.execute(_signing, values).one_or_none()
         return None if row is None else SigningKey(row.id, row.algorithm, self._decrypt(row))
 
     def obtain(self, connection: Connection, now: datetime) -> SigningKey:
-        """Return the key to sign with, made now where there is none; to be called in a write."""
+        """Return the current signing key, created if needed; call this in a write transaction."""
         found = self.signing(connection, now)
         return found or self._create(connection, now, signs_from=now)
 
     def public_key(self, connection: Connection, key_id: str, now: datetime) -> PublicKey | None:
-        """Return the key that verifies what `key_id` signed, None where it is not valid."""
+        """Return the public key with this ID, None if it is not valid."""
         values = {"id": key_id, "purpose": self._purpose, "now": now}
         row = connection.execute(_one, values).one_or_none()
         return None if row is None else PublicKey(key_id, row.algorithm, row.public_key)
 
     def published(self, connection: Connection, now: datetime) -> Sequence[PublicKey]:
-        """Return every key that others may meet, the oldest first."""
+        """Return all published keys, oldest first."""
         statement = _of_purpose.where(_published).order_by(_t.signs_from, _t.id)
         rows = connection.execute(statement, {"purpose": self._purpose, "now": now})
         return [PublicKey(row.id, row.algorithm, row.public_key) for row in rows]
 
     def rotate(self, connection: Connection, now: datetime, *, token_life: timedelta) -> bool:
-        """Make the next key where the newest has signed long enough; return whether one was made.
+        """Create the next key when it is due; return whether one was created.
 
-        The keys before it retire when the last token that they signed has expired. What has
-        retired is deleted.
+        Earlier keys retire when the last token that they signed has expired. Retired keys are
+        deleted.
         """
         mine = _t.purpose == self._purpose
         connection.execute(delete(signing_keys).where(mine, _t.retires_at <= now))
@@ -126,7 +125,7 @@ class SigningKeys:
         return True
 
     def revoke_all(self, connection: Connection) -> None:
-        """Delete every key, and with it every token that one of them signed."""
+        """Delete all keys, which invalidates all tokens that they signed."""
         connection.execute(delete(signing_keys).where(_t.purpose == self._purpose))
 
     def _create(self, connection: Connection, now: datetime, *, signs_from: datetime) -> SigningKey:
@@ -147,9 +146,9 @@ class SigningKeys:
     def _decrypt(self, row: Row[tuple[object, ...]]) -> PrivateKey:
         if row.id not in self._decrypted:
             pem = self._vault.decrypt(row.private_key)
-            # We made it, and the vault has authenticated it: there is nothing to validate
+            # The vault has authenticated this key, so it needs no validation
             key = load_pem_private_key(pem, password=None, unsafe_skip_rsa_key_validation=True)
-            assert isinstance(key, PrivateKey)  # noqa: S101 - what `_generate` made
+            assert isinstance(key, PrivateKey)  # noqa: S101 - created by `_generate`
             self._decrypted = {row.id: key}
         return self._decrypted[row.id]
 

@@ -1,4 +1,4 @@
-"""What every bearer token has in common: bounds, and how a signature is checked (RFC 8725)."""
+"""Parsing and signature checks of bearer tokens (RFC 8725)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tocsin.credentials.signing_keys import PublicKey
 from tocsin.errors import TocsinError
 
 LONGEST = 8192
-"""How many characters of a token are looked at."""
+"""Maximum length of a token in characters."""
 
 
 class TokenError(TocsinError):
-    """A token that admits nobody; `expired` only where its signature was verified."""
+    """Invalid token; `expired` is set only if its signature was verified."""
 
     def __init__(self, *, expired: bool = False) -> None:
         super().__init__("expired" if expired else "invalid")
@@ -24,14 +24,14 @@ class TokenError(TocsinError):
 
 
 def read_header(token: str) -> dict[str, Any]:
-    """Return the token's header, not verified; empty where this is no token. Does no I/O."""
+    """Return the unverified header of a token, empty if it is malformed. Does no I/O."""
     if len(token) > LONGEST or not token.isascii():
         return {}
     try:
         header = jwt.get_unverified_header(token)
     except (jwt.InvalidTokenError, RecursionError):
         return {}
-    # It names a key to databases, which do not look for every text
+    # Databases do not accept every text as a key ID
     return header if header.get("kid", "").isprintable() else {}
 
 
@@ -40,7 +40,7 @@ def verify_claims(
 ) -> dict[str, Any]:
     """Return the claims of a token that `key` signed; raises TokenError.
 
-    The times are left to the caller, who has the clock.
+    The caller checks the times, because it has the clock.
     """
     try:
         return jwt.decode(
@@ -62,6 +62,6 @@ def verify_claims(
 
 
 def read_expiry(token: str) -> datetime:
-    """Return when a token ends that was verified before."""
+    """Return the expiry of a token that was verified before."""
     claims = jwt.decode(token, options={"verify_signature": False})
     return datetime.fromtimestamp(claims["exp"], UTC)

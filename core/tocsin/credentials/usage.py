@@ -1,4 +1,4 @@
-"""When credentials were last used: noted in memory, written off the requests' path."""
+"""Last use of credentials, collected in memory and written once a minute."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Uses = Mapping[tuple[str, str], datetime]
 
 
 class Usage:
-    """Notes uses, from any thread, and writes the last of each credential once a minute."""
+    """Collects uses from any thread and writes the last use of each credential."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -30,12 +30,12 @@ class Usage:
         self._lock = Lock()
 
     def note(self, kind: str, identifier: str) -> None:
-        """Note that the credential, a `key` or a `client`, was used now."""
+        """Record a use of a credential; `kind` is `key` or `client`."""
         with self._lock:
             self._uses[kind, identifier] = self._clock.now()
 
     async def flush(self) -> None:
-        """Write what was noted; where that fails, it is kept for the next time."""
+        """Write the collected uses; if that fails, keep them for the next time."""
         with self._lock:
             uses, self._uses = self._uses, {}
         if not uses:
@@ -48,8 +48,8 @@ class Usage:
             raise
 
     async def run(self) -> NoReturn:
-        """Write what was noted, again and again."""
-        await run_forever(self._step, self._clock, "noting when credentials were used")
+        """Write the collected uses once a minute until cancelled."""
+        await run_forever(self._step, self._clock, "credential usage")
 
     async def _step(self) -> None:
         await self._clock.sleep(EVERY)
@@ -57,7 +57,7 @@ class Usage:
 
 
 def _write(connection: Connection, uses: _Uses) -> None:
-    """In the order of identifiers, so that two nodes never wait for each other."""
+    """Write in the order of IDs, so that two nodes cannot deadlock."""
     for kind, column in _IDENTIFIERS.items():
         rows = [
             {"identifier": identifier, "used_at": used_at}

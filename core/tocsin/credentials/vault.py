@@ -1,4 +1,4 @@
-"""Secrets at rest: encrypted with Fernet under one key, which the database never holds."""
+"""Encryption of secrets at rest (Fernet) with a key that is never in the database."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ _MAKE = "python3 -c 'import base64, os; print(base64.urlsafe_b64encode(os.urando
 
 
 class Vault:
-    """Encrypts what must not be read from the database."""
+    """Encrypts secrets before they are stored."""
 
     def __init__(self, key: str, *, source: str) -> None:
-        """OperatorError, naming `source`, where `key` is not 32 bytes in URL-safe base64."""
+        """Raise OperatorError, naming `source`, if `key` is not 32 bytes in URL-safe base64."""
         self._source = source
         self._key = key.encode()
         try:
             self._fernet = Fernet(key)
         except ValueError:
             raise OperatorError(
-                f"{source}: this is not an encryption key; make one with {_MAKE}"
+                f"{source}: found an invalid encryption key; generate one with: {_MAKE}"
             ) from None
 
     def derive(self, purpose: str) -> bytes:
-        """Return 32 bytes that only holders of the key can find, others for each purpose."""
+        """Return 32 bytes that are derived from the key for a purpose."""
         return hmac.digest(urlsafe_b64decode(self._key), purpose.encode(), "sha256")
 
     def encrypt(self, secret: bytes) -> bytes:
-        """Return what may be stored."""
+        """Return the ciphertext of a secret."""
         return self._fernet.encrypt(secret)
 
     def decrypt(self, stored: bytes) -> bytes:
-        """Return what was encrypted; OperatorError where it was with another key."""
+        """Return the secret; raises OperatorError if another key encrypted it."""
         try:
             return self._fernet.decrypt(stored)
         except InvalidToken:
             raise OperatorError(
-                f"{self._source}: this encryption key does not decrypt what the database holds; "
-                "give the key that it was written with"
+                f"{self._source}: this encryption key does not match the database; give the key "
+                "that the database was created with"
             ) from None
 
 
 async def open_proven_vault(settings: Settings, database: Database) -> Vault:
-    """Return the vault, proven to decrypt what the database holds.
+    """Return the vault after checking that its key matches the database.
 
-    A key is generated only where the database holds nothing encrypted. Raises OperatorError.
+    A key is generated only if the database contains no encrypted data. Raises OperatorError.
     """
     stored = await database.read(_any_encrypted)
     vault = open_vault(settings, generate=stored is None)
@@ -71,13 +71,13 @@ def _any_encrypted(connection: Connection) -> bytes | None:
 
 
 def open_vault(settings: Settings, *, generate: bool = True) -> Vault:
-    """Return the vault under the configured key, or under the one beside a SQLite database.
+    """Return the vault with the configured key, or with the key file next to a SQLite database.
 
-    One is generated there if need be and `generate` allows it. OperatorError where a key is
-    missing or malformed.
+    With `generate`, a missing key file is created. Raises OperatorError if the key is missing or
+    malformed.
     """
     if settings.encryption_key is not None and settings.encryption_key_file is not None:
-        raise OperatorError(f"{_VARIABLE} and {_VARIABLE}_FILE are both set; set one of them")
+        raise OperatorError(f"found both {_VARIABLE} and {_VARIABLE}_FILE; set only one of them")
     if settings.encryption_key is not None:
         return Vault(settings.encryption_key.get_secret_value(), source=_VARIABLE)
     if settings.encryption_key_file is not None:
@@ -86,16 +86,16 @@ def open_vault(settings: Settings, *, generate: bool = True) -> Vault:
     url = parse_url(settings.database)
     if not is_sqlite(url):
         raise OperatorError(
-            f"PostgreSQL needs an encryption key that every node shares: set {_VARIABLE} or "
-            f"{_VARIABLE}_FILE; make a key with {_MAKE}"
+            f"PostgreSQL requires an encryption key that all nodes share: set {_VARIABLE} or "
+            f"{_VARIABLE}_FILE; generate a key with: {_MAKE}"
         )
     path = sqlite_file(url).parent / KEY_FILE
     if generate:
         _generate(path)
     elif not path.exists():
         raise OperatorError(
-            f"there is no encryption key at {path}; set {_VARIABLE} or {_VARIABLE}_FILE to the one "
-            "that the database was written with"
+            f"no encryption key at {path}; set {_VARIABLE} or {_VARIABLE}_FILE to the key that the "
+            "database was created with"
         )
     return Vault(_read(path), source=str(path))
 
@@ -106,11 +106,11 @@ def _read(path: Path) -> str:
     except UnicodeDecodeError:
         return ""
     except OSError as error:
-        raise OperatorError(f"the encryption key cannot be read: {error}") from error
+        raise OperatorError(f"cannot read the encryption key: {error}") from error
 
 
 def _generate(path: Path) -> None:
-    """Leave a key at `path`, whole from the moment it is there; one that exists is kept."""
+    """Create a key at `path` atomically, unless one exists."""
     if path.exists():
         return
     make_private_folder(path.parent)
@@ -123,6 +123,6 @@ def _generate(path: Path) -> None:
             os.fsync(file.fileno())
         os.link(draft, path)
     except FileExistsError:
-        pass  # another process was first, and its key is the one
+        pass  # another process created the key first
     finally:
         draft.unlink()

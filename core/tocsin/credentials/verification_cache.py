@@ -12,17 +12,17 @@ from typing import Generic, TypeVar
 from tocsin.clock import Clock
 
 LIFETIME = timedelta(hours=1)
-"""How long a success is remembered: longer than clients wait between two access tokens."""
+"""Lifetime of an entry: longer than the time between two token requests of a client."""
 
 Fact = TypeVar("Fact")
 
 
 class VerificationCache(Generic[Fact]):
-    """Remembers what presented values have proven; safe to use from any thread.
+    """Thread-safe cache of successful verifications.
 
-    What was presented cannot be found out from it: it is kept under an HMAC with a key that never
-    leaves the process. Whoever asks compares with what is stored now, so a changed or deleted
-    record is never overruled.
+    Entries are keyed by an HMAC whose key never leaves the process, so the cache does not reveal
+    secrets. Callers compare the result with the stored record, so an entry never overrides a record
+    that was changed or deleted.
     """
 
     def __init__(self, clock: Clock, *, size: int = 10_000, lifetime: timedelta = LIFETIME) -> None:
@@ -34,12 +34,12 @@ class VerificationCache(Generic[Fact]):
         self._lock = Lock()
 
     def digest(self, identifier: str, secret: str) -> bytes:
-        """Return what a presented value is known by here."""
+        """Return the cache key of a secret."""
         presented = f"{len(identifier)}:{identifier}{len(secret)}:{secret}"
         return hmac.digest(self._key, presented.encode("utf-8", "surrogatepass"), "sha256")
 
     def add(self, digest: bytes, fact: Fact) -> None:
-        """Remember a success, at the cost of the least recently used one where there are many."""
+        """Add a success, and drop the least recently used entries above the limit."""
         with self._lock:
             self._entries[digest] = fact, self._clock.now() + self._lifetime
             self._entries.move_to_end(digest)
@@ -47,7 +47,7 @@ class VerificationCache(Generic[Fact]):
                 self._entries.popitem(last=False)
 
     def recall(self, digest: bytes) -> Fact | None:
-        """Return what this value proved not long ago, None where it proved nothing."""
+        """Return the result of a recent verification, None if there is none."""
         with self._lock:
             if digest not in self._entries:
                 return None

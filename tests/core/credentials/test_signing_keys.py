@@ -82,7 +82,7 @@ async def test_a_private_key_is_stored_encrypted(database, clock, keys):
     assert b"PRIVATE" not in row.private_key
     assert b"PRIVATE KEY" in VAULT.decrypt(row.private_key)
     stranger = SigningKeys(Purpose.ACCESS, Vault(Fernet.generate_key().decode(), source="test"))
-    with pytest.raises(OperatorError, match="does not decrypt"):
+    with pytest.raises(OperatorError, match="does not match the database"):
         await database.read(stranger.signing, clock.now())
 
 

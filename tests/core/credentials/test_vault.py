@@ -53,7 +53,7 @@ def test_a_key_can_come_from_the_setting_or_from_a_file(tmp_path):
 
 def test_two_keys_are_one_too_many(tmp_path):
     key = Fernet.generate_key().decode()
-    with pytest.raises(OperatorError, match="both set"):
+    with pytest.raises(OperatorError, match="found both"):
         open_vault(Settings(encryption_key=key, encryption_key_file=tmp_path / "key"))
 
 
@@ -79,5 +79,5 @@ def test_a_missing_file_is_named(tmp_path):
 
 def test_another_key_does_not_decrypt_and_it_says_so(tmp_path):
     stored = open_vault(Settings(data_dir=tmp_path / "one")).encrypt(b"secret")
-    with pytest.raises(OperatorError, match="does not decrypt"):
+    with pytest.raises(OperatorError, match="does not match the database"):
         open_vault(Settings(data_dir=tmp_path / "two")).decrypt(stored)

@@ -166,7 +166,7 @@ async def test_a_regenerated_secret_is_answered_with_exactly_the_members_of_the_
 async def test_regenerating_ends_the_old_secret_at_once(api, admin, client):
     await obtain_token(api, client)
     secret = await admin.regenerate(client["client_id"])
-    assert await refused(api, client) == "The client id or secret is not valid."
+    assert await refused(api, client) == "The client ID or secret is not valid."
     await obtain_token(api, client | {"client_secret": secret})
 
 
@@ -195,7 +195,7 @@ async def test_that_a_client_is_disabled_is_told_to_its_holder_alone(api, admin,
     other = await admin.create_client()
     await admin.ask("DELETE", f"{CLIENTS}/{client['client_id']}")
     stranger = client | {"client_secret": other["client_secret"]}
-    assert await refused(api, stranger) == "The client id or secret is not valid."
+    assert await refused(api, stranger) == "The client ID or secret is not valid."
 
 
 async def test_tokens_of_a_disabled_client_live_until_exactly_their_expiry(

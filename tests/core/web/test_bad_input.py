@@ -35,7 +35,9 @@ def bearer(token: str) -> dict[str, str]:
 
 # What is malformed is told so, at no cost
 
-NO_KEY = "The API key is malformed: it was mistyped or cut, for its checksum does not fit."
+NO_KEY = (
+    "The API key is malformed: its checksum does not match. Check for typos or missing characters."
+)
 NO_SCHEME = "Authorization takes the scheme Bearer."
 TWO = "Send one credential: X-API-Key or Authorization, once."
 MALFORMED = {
@@ -122,7 +124,9 @@ async def test_a_token_that_cannot_be_one_costs_no_read(api, token):
     for path in (INCIDENTS, KEYS):
         with noted_statements(api.services.database) as statements:
             response = await api.client.get(path, headers=bearer(token))
-        expected = "This is an API key; send it in X-API-Key." if token == KEY else INVALID
+        expected = (
+            "This is an API key. Send it in the X-API-Key header." if token == KEY else INVALID
+        )
         assert (await problem(response, 401))["detail"] == expected
         assert statements == []
 

@@ -231,7 +231,7 @@ def encoded(pair: bytes) -> str:
 
 
 SEND = "Send client_id and client_secret, in the header or in the body."
-INVALID = "The client id or secret is not valid."
+INVALID = "The client ID or secret is not valid."
 MALFORMED = "The header Authorization is malformed."
 NO_CREDENTIALS = {
     "none": ({}, {}, SEND),
