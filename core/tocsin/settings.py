@@ -1,4 +1,4 @@
-"""The service's own settings: the environment variables `TOCSIN_*`."""
+"""Service settings: the `TOCSIN_*` environment variables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tocsin.validation import explain_errors, suggest_nearest
 
 PREFIX = "TOCSIN_"
 CALLERS = {f"{PREFIX}URL", f"{PREFIX}ADMIN_TOKEN", f"{PREFIX}API_KEY"}
-"""Variables of those who call the API; no settings of the service."""
+"""Variables of API callers, which are not settings of the service."""
 
 
 Network = IPv4Network | IPv6Network
@@ -34,7 +34,7 @@ _ORIGIN = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+")
 
 
 class NodeRole(Vocabulary):
-    """Part of what there is to do, which some nodes may leave to others."""
+    """Role of a node; in a cluster, nodes can share the roles."""
 
     API = "api"
     SYNC = "sync"
@@ -44,7 +44,7 @@ class NodeRole(Vocabulary):
 
 
 class Settings(BaseSettings):
-    """What the environment says about how to run; read once, at start."""
+    """Settings from the environment, read once at start."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX,
@@ -55,142 +55,141 @@ class Settings(BaseSettings):
     )
 
     data_dir: Path = Field(
-        default=Path("data"), description="Where the embedded database and generated keys live."
+        default=Path("data"), description="Folder of the embedded database and generated keys."
     )
     database_url: str = Field(
         default="",
-        description="`sqlite:///path` or `postgresql://user:password@host/name`; by default "
+        description="`sqlite:///path` or `postgresql://user:password@host/name`. Default: "
         "`tocsin.db` in the data directory.",
     )
     plugins_file: Path = Field(
-        default=Path("plugins.toml"), description="The file that enables and configures plugins."
+        default=Path("plugins.toml"), description="File that enables and configures plugins."
     )
-    host: str = Field(default="127.0.0.1", description="The address to listen on.")
-    port: int = Field(default=8080, ge=0, le=65535, description="The port to listen on.")
+    host: str = Field(default="127.0.0.1", description="Address to listen on.")
+    port: int = Field(default=8080, ge=0, le=65535, description="Port to listen on.")
     base_url: str = Field(
         default="",
-        description="Where others reach this service, for links in events; by default "
-        "`http://HOST:PORT`.",
+        description="External URL of this service, used in links. Default: `http://HOST:PORT`.",
     )
     auth_url: str = Field(
         default="",
-        description="Where others reach the token endpoint, and the issuer that access tokens "
-        "name; by default the base URL.",
+        description="External URL of the token endpoint, and issuer of access tokens. Default: "
+        "the base URL.",
     )
     access_token_seconds: int = Field(
-        default=1800, ge=60, le=86_400, description="How long an access token lives."
+        default=1800, ge=60, le=86_400, description="Lifetime of access tokens, in seconds."
     )
     key_prefix: str = Field(
         default="sk_live_",
         pattern=r"^[A-Za-z0-9]([A-Za-z0-9_]{0,30}_)?$",
-        description="What new API keys begin with. Keys that were made with another stay valid.",
+        description="Prefix of new API keys. Keys with an earlier prefix stay valid.",
     )
     tls_terminated: bool = Field(
         default=False,
-        description="Declares that something in front speaks TLS, so that Tocsin may listen on an "
-        "address other than loopback.",
+        description="Set to true if a proxy in front of Tocsin terminates TLS. Allows listening on "
+        "addresses other than loopback.",
     )
     templates_dir: Path | None = Field(
         default=None,
-        description="A folder of templates of your own, which come before those of plugins.",
+        description="Folder of your own templates, which take precedence over those of plugins.",
     )
     allow_networks: tuple[Network, ...] = Field(
         default=(),
-        description="Networks, separated by commas, that destinations made over HTTP may be "
-        "allowed to reach beside public addresses.",
+        description="Networks, separated by commas, that destinations created over the API may "
+        "reach in addition to public addresses.",
     )
     trusted_proxies: tuple[Network, ...] = Field(
         default=(),
-        description="Networks, separated by commas, whose `X-Forwarded-For` is believed.",
+        description="Networks, separated by commas, whose `X-Forwarded-For` header is trusted.",
     )
     cors_origins: tuple[str, ...] = Field(
         default=(),
-        description="Origins, separated by commas, whose pages may call the API; by default none.",
+        description="Origins, separated by commas, whose pages may call the API. Default: none.",
     )
     rate_limit: int = Field(
-        default=600, ge=1, le=1_000_000, description="Requests a minute for each credential."
+        default=600, ge=1, le=1_000_000, description="Requests per minute for each credential."
     )
     rate_burst: int = Field(
-        default=100, ge=1, le=1_000_000, description="How many of them at once."
+        default=100,
+        ge=1,
+        le=1_000_000,
+        description="Burst size: requests that a credential can send at once.",
     )
     auth_failure_limit: int = Field(
         default=60,
         ge=1,
         le=1_000_000,
-        description="Failed authentications a minute for each source address.",
+        description="Failed authentications per minute for each source address.",
     )
     oidc_issuer: str = Field(
         default="",
-        description="The OpenID Connect issuer whose tokens admit admins; none if unset.",
+        description="OpenID Connect issuer of admins. Default: none.",
     )
     oidc_audience: str = Field(
-        default="", description="The audience that its access tokens must name."
+        default="", description="Audience that the issuer's access tokens must name."
     )
     oidc_role_claim: str = Field(
         default="roles",
-        description="The claim that lists the roles, members joined by dots, such as "
-        "`realm_access.roles`.",
+        description="Claim that lists the roles, as a dotted path such as `realm_access.roles`.",
     )
-    oidc_role: str = Field(
-        default="admin", min_length=1, description="The role that makes an admin."
-    )
+    oidc_role: str = Field(default="admin", min_length=1, description="Role of admins.")
     oidc_viewer_role: str = Field(
         default="viewer",
         min_length=1,
-        description="The role that lets people look at the console, and change nothing.",
+        description="Role of console users with read-only access.",
     )
     oidc_client_id: str = Field(
         default="",
         max_length=500,
-        description="What Tocsin is to the issuer, for people to sign in to the console there; "
-        "nobody does if unset.",
+        description="Client ID of Tocsin at the issuer, for sign-in to the console. Default: no "
+        "single sign-on.",
     )
     oidc_client_secret: SecretStr | None = Field(
         default=None,
-        description="By what Tocsin proves to the issuer who it is; none for a public client.",
+        description="Client secret of Tocsin at the issuer. Leave unset for a public client.",
     )
     encryption_key: SecretStr | None = Field(
         default=None,
-        description="The key that secrets are encrypted with at rest: 32 bytes in URL-safe base64. "
-        "Generated beside a SQLite database, required with PostgreSQL.",
+        description="Key that encrypts secrets at rest: 32 bytes in URL-safe base64. Generated "
+        "next to a SQLite database; required with PostgreSQL.",
     )
     encryption_key_file: Path | None = Field(
-        default=None, description="A file that holds the encryption key, instead."
+        default=None, description="File that holds the encryption key, as an alternative."
     )
     metrics_token: SecretStr | None = Field(
         default=None,
-        description="What `/metrics` asks for as a bearer token; without one, only callers on the "
-        "same machine are answered.",
+        description="Bearer token for `/metrics`. Without a token, only callers on the same "
+        "machine get metrics.",
     )
     metrics_token_file: Path | None = Field(
-        default=None, description="A file that holds the metrics token, instead."
+        default=None, description="File that holds the metrics token, as an alternative."
     )
     retention_days: int | None = Field(
         default=None,
         ge=32,
         le=36_500,
-        description="How long events are kept whose deliveries have all ended; for ever if unset. "
-        "32 days at least, since `tocsin prove` accounts for 31.",
+        description="Days to keep events after all their deliveries have finished. At least 32, "
+        "because `tocsin prove` covers 31 days. Default: forever.",
     )
     archive_dir: Path | None = Field(
         default=None,
-        description="A folder that they are written to before they are removed; none if unset.",
+        description="Folder to archive events in before they are removed. Default: no archive.",
     )
     schedule_failure_limit: int = Field(
         default=5,
         ge=1,
         le=1_000,
-        description="After how many failures in a row a schedule is disabled that does not say it "
-        "itself.",
+        description="Failures in a row before a schedule is disabled, unless it has a limit of its "
+        "own.",
     )
     roles: tuple[NodeRole, ...] = Field(
         default=tuple(NodeRole),
         min_length=1,
-        description="What this node does, separated by commas: `api`, `sync`, `investigate`, "
-        "`schedule`, `deliver`; all by default. Among the nodes of a database each role is needed.",
+        description="Roles of this node, separated by commas: `api`, `sync`, `investigate`, "
+        "`schedule`, `deliver`. Default: all. Each role is needed on at least one node.",
     )
     log_format: Literal["console", "json"] = Field(
-        default="console", description="`console` for people, `json` for programs."
+        default="console", description="`console` for readable lines, `json` for log collectors."
     )
 
     @field_validator("base_url", "auth_url", "oidc_issuer")
@@ -198,14 +197,14 @@ class Settings(BaseSettings):
     def _absolute(cls, value: str, info: ValidationInfo) -> str:
         if value and not value.startswith(("http://", "https://")):
             raise ValueError("give an absolute URL, such as https://tocsin.example.org")
-        # an issuer is compared as it is, a slash at its end included
+        # issuers are compared exactly, including a trailing slash
         return value if info.field_name == "oidc_issuer" else value.rstrip("/")
 
     @field_validator("templates_dir")
     @classmethod
     def _there(cls, value: Path | None) -> Path | None:
         if value is not None and not value.is_dir():
-            raise ValueError("give a folder that is there, such as /etc/tocsin/templates")
+            raise ValueError("give an existing folder, such as /etc/tocsin/templates")
         return value and value.absolute()
 
     @field_validator("allow_networks", "trusted_proxies", mode="before")
@@ -232,28 +231,28 @@ class Settings(BaseSettings):
 
     @property
     def database(self) -> str:
-        """The database's URL, the default filled in."""
+        """The database URL or its default."""
         return self.database_url or f"sqlite:///{self.data_dir / 'tocsin.db'}"
 
     @property
     def public_url(self) -> str:
-        """The base URL, the default filled in."""
+        """The base URL or its default."""
         return self.base_url or f"http://{self._bracketed_host}:{self.port}"
 
     @property
     def issuer_url(self) -> str:
-        """The URL of the token endpoint's base, the default filled in."""
+        """The external URL of the token endpoint, or its default."""
         return self.auth_url or self.public_url
 
     @property
     def is_exposed(self) -> bool:
-        """Whether what is sent here could be read on its way."""
+        """Whether the service accepts unencrypted connections from other machines."""
         secure = self.tls_terminated or self.public_url.startswith("https://")
         return not secure and not self._listens_on_loopback
 
     @property
     def listens_everywhere(self) -> bool:
-        """Whether the host stands for every address of this machine."""
+        """Whether the service listens on all addresses of this machine."""
         return self.host in {"0.0.0.0", "::"}  # noqa: S104 - what it is compared with
 
     @property
@@ -272,16 +271,16 @@ class Settings(BaseSettings):
 
 
 def _parts(value: str | Sequence[Any]) -> list[Any]:
-    """Return the parts of what stood in a variable; a default is in parts already."""
+    """Split the value of a variable; defaults are already split."""
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else list(value)
 
 
 def _misspelt() -> list[ConfigurationProblem]:
-    """Return a problem for each variable that is almost one of ours."""
+    """Return a problem for each variable that is almost the name of a setting."""
     known = [name.upper() for name in Settings.model_fields]
     given = [name.removeprefix(PREFIX) for name in os.environ if name.startswith(PREFIX)]
     own = {name.removeprefix(PREFIX) for name in CALLERS}.union(known)
-    # compared without the prefix, by which any two would be somewhat alike
+    # compared without the prefix, which would make any two names similar
     return [
         ConfigurationProblem("environment", PREFIX + name, "unknown setting", f"remove it{hint}")
         for name in given
@@ -291,48 +290,48 @@ def _misspelt() -> list[ConfigurationProblem]:
 
 
 def _alike(name: str, known: Sequence[str]) -> list[str]:
-    """Return the names whose first words are alike: JIRA_CLIENT_SECRET is an operator's own."""
+    """Return the names with a similar first word: JIRA_CLIENT_SECRET is the operator's own."""
     first = name.partition("_")[0]
-    return [it for it in known if suggest_nearest(first, [it.partition("_")[0]])]
+    return [other for other in known if suggest_nearest(first, [other.partition("_")[0]])]
 
 
 def _disagreements(settings: Settings) -> Iterator[ConfigurationProblem]:
-    """Return a problem for each setting that does not go with another."""
+    """Yield a problem for each setting that conflicts with another."""
     if settings.is_exposed:
         yield ConfigurationProblem(
             "environment",
             f"{PREFIX}HOST",
-            f"found {settings.host!r}, where credentials would arrive in plain text",
-            f"listen on 127.0.0.1, or put TLS in front and set {PREFIX}BASE_URL to its https:// "
-            f"address or {PREFIX}TLS_TERMINATED=true",
+            f"found {settings.host!r}, where credentials would be sent unencrypted",
+            f"listen on 127.0.0.1, or terminate TLS in front of Tocsin and set "
+            f"{PREFIX}BASE_URL to the https:// address or {PREFIX}TLS_TERMINATED=true",
         )
     if settings.listens_everywhere and not settings.base_url:
         yield ConfigurationProblem(
             "environment",
             f"{PREFIX}BASE_URL",
-            f"found nothing, while {PREFIX}HOST={settings.host} is no address to reach it by",
-            "set it to the address that others use, such as https://tocsin.example.org",
+            f"not set, and {PREFIX}HOST={settings.host} is not an address that others can use",
+            "set it to the external URL, such as https://tocsin.example.org",
         )
     if settings.archive_dir is not None and settings.retention_days is None:
         yield ConfigurationProblem(
             "environment",
             f"{PREFIX}ARCHIVE_DIR",
-            "found a folder, to which nothing would be written",
+            f"found a folder, but without {PREFIX}RETENTION_DAYS nothing is archived",
             f"set {PREFIX}RETENTION_DAYS too",
         )
     if settings.oidc_issuer.startswith("http://") and not _LOOPBACK.match(settings.oidc_issuer):
         yield ConfigurationProblem(
             "environment",
             f"{PREFIX}OIDC_ISSUER",
-            "found an issuer without TLS, whose keys anyone on the way could replace",
+            "found an issuer without TLS, whose keys could be replaced in transit",
             "give an https:// URL",
         )
     if settings.metrics_token is not None and settings.metrics_token_file is not None:
         yield ConfigurationProblem(
             "environment",
             f"{PREFIX}METRICS_TOKEN_FILE",
-            f"found a token beside {PREFIX}METRICS_TOKEN",
-            "set one of them",
+            f"found both this setting and {PREFIX}METRICS_TOKEN",
+            "set only one of them",
         )
     yield from _disagreements_on_oidc(settings)
 
@@ -343,29 +342,29 @@ def _disagreements_on_oidc(settings: Settings) -> Iterator[ConfigurationProblem]
         yield ConfigurationProblem(
             "environment",
             f"{PREFIX}OIDC_AUDIENCE",
-            "found nothing",
-            f"with {PREFIX}OIDC_ISSUER, set {PREFIX}OIDC_AUDIENCE for its access tokens, "
-            f"{PREFIX}OIDC_CLIENT_ID for people to sign in to the console, or both",
+            f"not set, but {PREFIX}OIDC_ISSUER is",
+            f"set {PREFIX}OIDC_AUDIENCE to accept access tokens, {PREFIX}OIDC_CLIENT_ID to allow "
+            "sign-in to the console, or both",
         )
     if purposes and not settings.oidc_issuer:
         given = "AUDIENCE" if settings.oidc_audience else "CLIENT_ID"
         yield ConfigurationProblem(
             "environment",
             f"{PREFIX}OIDC_ISSUER",
-            f"found nothing, beside {PREFIX}OIDC_{given}",
+            f"not set, but {PREFIX}OIDC_{given} is",
             "set both or neither",
         )
     if settings.oidc_client_secret is not None and not settings.oidc_client_id:
         yield ConfigurationProblem(
             "environment",
             f"{PREFIX}OIDC_CLIENT_ID",
-            f"found nothing, beside {PREFIX}OIDC_CLIENT_SECRET",
+            f"not set, but {PREFIX}OIDC_CLIENT_SECRET is",
             "set both or neither",
         )
 
 
 def load_settings() -> Settings:
-    """Return the settings; ConfigurationError with every problem at once where there are any."""
+    """Return the settings; raises ConfigurationError with all problems at once."""
     problems = _misspelt()
     try:
         settings = Settings()

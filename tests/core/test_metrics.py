@@ -86,5 +86,5 @@ async def test_the_process_is_measured_too(clock):
 def test_a_token_and_a_file_with_one_are_one_too_many(monkeypatch):
     monkeypatch.setenv("TOCSIN_METRICS_TOKEN", "secret")
     monkeypatch.setenv("TOCSIN_METRICS_TOKEN_FILE", "metrics.token")
-    with pytest.raises(ConfigurationError, match=r"METRICS_TOKEN_FILE: .*; set one of them"):
+    with pytest.raises(ConfigurationError, match=r"METRICS_TOKEN_FILE: .*; set only one of them"):
         load_settings()
