@@ -1,4 +1,4 @@
-"""The composition root: builds everything, and runs it until it is told to stop."""
+"""Composition root: builds a node and runs it until it is stopped."""
 
 from tocsin.node.composition import open_node, open_ready_database, serve
 from tocsin.node.process import Node

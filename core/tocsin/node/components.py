@@ -37,7 +37,7 @@ from tocsin.settings import Settings
 from tocsin.store import Database
 
 T = TypeVar("T")
-_PATIENCE = 2  # seconds; whoever asks for metrics does not wait for ever
+_TIMEOUT = 2  # seconds, so that scrapes do not wait for a slow database
 
 
 def register_database_gauges(
@@ -47,11 +47,11 @@ def register_database_gauges(
     show: Callable[[T], None],
     clear: Callable[[], None],
 ) -> None:
-    """Have what `load` returns be shown, and nothing where the database does not answer in time."""
+    """Show the result of `load` at each scrape; clear it if the database is too slow."""
 
     async def read() -> None:
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_TIMEOUT):
                 found = await database.read(load)
         except (TimeoutError, SQLAlchemyError, OSError):
             clear()
@@ -61,35 +61,37 @@ def register_database_gauges(
     metrics.read_by(read)
 
 
-NO_INVESTIGATOR = "the plugin `investigator` is disabled, and no other is named"
+NO_INVESTIGATOR = (
+    "the plugin `investigator` is not enabled, and no other investigator is configured"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class InvestigationRuntime:
-    """What investigates on a node, and what keeps the history that it looks at."""
+    """Investigations of a node, and the upkeep of the history that they search."""
 
     indexer: SearchIndexer
     write_backs: WriteBackWorker
     enriching: IncidentEnricher
     sharing: BucketSynchronizer | None
-    """None where no other node asks the same enrichers."""
+    """None if no other node shares the rate limits of the enrichers."""
     investigations: InvestigationWorker | None
-    """None where there is no investigator."""
+    """None without an investigator."""
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
-        """Return what has to run until it is cancelled."""
+        """Return the loops of the role `investigate`."""
         loops: list[Coroutine[Any, Any, None]] = [self.indexer.run(), self.write_backs.run()]
         if self.investigations is not None:
             loops.append(self.investigations.run())
         return loops
 
     def upkeep(self) -> list[Coroutine[Any, Any, None]]:
-        """Return what has to run wherever enrichers can be asked, which callers of the API do."""
+        """Return the loops of every node that can query enrichers, which API callers can do."""
         return [] if self.sharing is None else [self.sharing.run()]
 
 
 def explain_missing_investigator(plugins: LivePlugins) -> str | None:
-    """Return why nothing is investigated here; None where something is."""
+    """Return the reason why there is no investigator, None if there is one."""
     if plugins.investigator is not None:
         return None
     reasons = (absent.reason for absent in plugins.absent if "investigator" in absent.name)
@@ -109,7 +111,7 @@ def build_investigations(
     public_url: str,
     finishers: Sequence[Finisher],
 ) -> InvestigationRuntime:
-    """Return what investigates, with nothing running yet."""
+    """Build the investigations of a node without starting them."""
     environment, markings = Environment(configuration.environment), configuration.markings
     meters = EnrichmentMeters(metrics)
     enrichers = Enrichers(
@@ -145,7 +147,7 @@ def build_investigations(
 
 
 def _absent_providers(plugins: LivePlugins) -> dict[str, str]:
-    """Return why each provider that was left out was, by its name."""
+    """Return the reasons of absent providers by their names."""
     prefix = "providers."
     return {
         absent.name.removeprefix(prefix): absent.reason
@@ -156,7 +158,7 @@ def _absent_providers(plugins: LivePlugins) -> dict[str, str]:
 
 def _measure_lag(metrics: Metrics, database: Database) -> None:
     gauge = metrics.gauge(
-        "tocsin_search_lag_incidents", "Changes of incidents that cannot be searched for yet"
+        "tocsin_search_lag_incidents", "Changes of incidents that are not in the search index yet"
     )
     register_database_gauges(metrics, database, count_unindexed, gauge.set, partial(gauge.set, nan))
 
@@ -164,7 +166,7 @@ def _measure_lag(metrics: Metrics, database: Database) -> None:
 def build_scheduling(
     settings: Settings, database: Database, clock: Clock, notifiers: Notifiers, metrics: Metrics
 ) -> Scheduler:
-    """Return what runs schedules, with nothing running yet."""
+    """Build the scheduler without starting it."""
     meter, gauges = ScheduleMetrics(metrics), ScheduleGauges(metrics, clock)
     register_database_gauges(metrics, database, load_summary, gauges.show, gauges.clear)
     settling = RunCompletion(settings.public_url, settings.schedule_failure_limit, meter)

@@ -62,9 +62,9 @@ _log = structlog.get_logger()
 
 @asynccontextmanager
 async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIterator[Node]:
-    """Return a node with nothing running yet, and close what it holds afterwards.
+    """Build a node without starting it, and close its resources afterwards.
 
-    The configuration is judged before anything is opened. Raises OperatorError.
+    The configuration is validated before anything is opened. Raises OperatorError.
     """
     clock = clock or SystemClock()
     configuration = await load_configuration(
@@ -118,9 +118,9 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
 async def _settle_destinations(
     configuration: Configuration, database: Database, clock: Clock, *, alone: bool
 ) -> list[str]:
-    """Apply the file where this node is alone, and return what differs from it where it is not.
+    """Apply the file on a single node; return its drift from the database on a shared one.
 
-    Deliveries on hold are tried again: templates and plugins may have been fixed.
+    Deliveries on hold are requeued, because templates and plugins may have been fixed.
     """
     now = clock.now()
     await database.write(requeue_on_hold, now)
@@ -128,13 +128,16 @@ async def _settle_destinations(
         await database.write(apply_file, configuration, "file", now)
         return []
     if differing := await find_configuration_drift(configuration, database):
-        words = "this node's plugins.toml is not what was applied; `tocsin apply` applies it"
-        _log.warning(words, differing=differing)
+        _log.warning(
+            "configuration drift",
+            differing=differing,
+            advice="run `tocsin apply` to apply plugins.toml",
+        )
     return differing
 
 
 async def open_ready_database(url: URL, stack: AsyncExitStack) -> Database:
-    """Return the open database: SQLite's schema brought up to date, PostgreSQL's checked."""
+    """Open the database: upgrade the schema of SQLite, check the schema of PostgreSQL."""
     database = open_database(url)
     stack.push_async_callback(database.close)
     await (upgrade(database) if is_sqlite(url) else check_schema(database))

@@ -17,7 +17,7 @@ from tocsin.schedules import apply_schedules, plan_schedules
 
 
 def plan_file(connection: Connection, configuration: Configuration) -> list[PlannedChange]:
-    """Return what applying the file would do; OperatorError where a name is taken."""
+    """Plan the changes of applying the file; raises OperatorError if a name is taken."""
     destinations = plan_destinations(
         load_destinations(connection), list_configured_destinations(configuration)
     )
@@ -27,7 +27,7 @@ def plan_file(connection: Connection, configuration: Configuration) -> list[Plan
 def apply_file(
     connection: Connection, configuration: Configuration, by: str, now: datetime
 ) -> list[PlannedChange]:
-    """Apply the file, and return what that took, nothing if all was so; raises OperatorError."""
+    """Apply the file and return the changes; raises OperatorError."""
     destinations = apply_destinations(
         connection, list_configured_destinations(configuration), by, now
     )

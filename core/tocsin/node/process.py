@@ -35,7 +35,7 @@ from tocsin.store import Database
 from tocsin.web import ApiRunner, ApiRuntime
 
 _UPKEEP = timedelta(seconds=2)
-_ABSENCE = _UPKEEP / 4
+_REJOIN_DELAY = _UPKEEP / 4
 _log = structlog.get_logger()
 
 
@@ -61,66 +61,66 @@ class Node:
     app: web.Application
     door: ApiRuntime
     started: dict[str, bool] = field(default_factory=dict)
-    """Its roles, and whether each was started."""
+    """Whether each role has started."""
     differing: list[str] = field(default_factory=list)
-    _attends: asyncio.Event = field(default_factory=asyncio.Event)
+    _has_joined: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def left_out(self) -> list[AbsentPlugin]:
-        """What its `plugins.toml` configures and it does without."""
-        return [*self.plugins.absent, *self._destinations_left_out()]
+        """Plugins and destinations that are configured but not loaded."""
+        return [*self.plugins.absent, *self._absent_destinations()]
 
-    def _destinations_left_out(self) -> list[AbsentPlugin]:
+    def _absent_destinations(self) -> list[AbsentPlugin]:
         absent = self.fleet.absent.items()
         return [AbsentPlugin(f"destinations.{name}", why) for name, why in absent]
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run until `stop` is set; then finish what is under way and give back what is not."""
+        """Run until `stop` is set; then finish active deliveries and release the others."""
         runner = ApiRunner(self.app)
         await runner.setup()
-        attendance = asyncio.create_task(
-            run_forever(self._attend, self.clock, "being known to other nodes")
+        membership = asyncio.create_task(
+            run_forever(self._join_cluster, self.clock, "cluster membership")
         )
         try:
-            await self._attends.wait()
+            await self._has_joined.wait()
             if NodeRole.DELIVER in self.settings.roles:
                 await self._start_delivering()
             await self._listen(runner)
             async with asyncio.TaskGroup() as group:
                 loops = [group.create_task(loop) for loop in self._loops()]
                 self.started.update(dict.fromkeys(self.started, True))
-                self._announce()
+                self._log_start()
                 await stop.wait()
                 _log.info("stopping")
                 for loop in loops:
                     loop.cancel()
         finally:
             await self.fleet.finish()
-            attendance.cancel()
-            await asyncio.gather(attendance, return_exceptions=True)
+            membership.cancel()
+            await asyncio.gather(membership, return_exceptions=True)
             await runner.cleanup()
             await self.door.finish()
         _log.info("stopped")
 
-    async def _attend(self) -> None:
-        """Be known to others, and soon again: missed twice in their upkeep, it counts as gone."""
+    async def _join_cluster(self) -> None:
+        """Stay a member of the cluster, and rejoin before other nodes consider this one gone."""
         try:
-            await self.database.attend(self.number, self._hear)
-        except Exception as error:  # noqa: BLE001 - however the connection ended, it is made anew
-            _log.warning("not known to other nodes for a moment", reason=str(error) or repr(error))
-            await self.clock.sleep(_ABSENCE)
+            await self.database.attend(self.number, self._on_notification)
+        except Exception as error:  # noqa: BLE001 - the connection is renewed after any error
+            _log.warning("cluster membership lost; reconnecting", reason=str(error) or repr(error))
+            await self.clock.sleep(_REJOIN_DELAY)
 
-    def _hear(self, topic: str) -> None:
-        self._attends.set()
+    def _on_notification(self, topic: str) -> None:
+        self._has_joined.set()
         self.notifiers.notify_topic(topic)
 
     async def _start_delivering(self) -> None:
-        """Start the workers; OperatorError where one is left out and nothing may be."""
+        """Start the delivery workers; raises OperatorError if one is absent in strict mode."""
         await self.fleet.follow()
-        left_out = self._destinations_left_out()
+        left_out = self._absent_destinations()
         if self.configuration.strict and left_out:
             raise ConfigurationError(
-                [strict_problem(self.configuration.path, it) for it in left_out]
+                [strict_problem(self.configuration.path, absent) for absent in left_out]
             )
 
     async def _listen(self, runner: ApiRunner) -> None:
@@ -129,18 +129,18 @@ class Node:
             await web.TCPSite(runner, host, port).start()
         except OSError as error:
             raise OperatorError(
-                f"cannot listen on {host}, port {port} ({error.strerror}); "
-                "set TOCSIN_HOST and TOCSIN_PORT to an address of this machine and a free port"
+                f"cannot listen on {host}, port {port} ({error.strerror}); set TOCSIN_HOST and "
+                "TOCSIN_PORT to an address of this machine and a free port"
             ) from error
 
     def _loops(self) -> list[Coroutine[Any, Any, None]]:
-        upkeep = run_forever(self._keep_up, self.clock, "taking over from nodes that are gone")
-        of_roles = (loop for role in self.settings.roles for loop in self._loops_of(role))
-        return [upkeep, *self.door.loops(), *self.investigating.upkeep(), *of_roles]
+        upkeep = run_forever(self._maintain, self.clock, "node maintenance")
+        role_loops = (loop for role in self.settings.roles for loop in self._role_loops(role))
+        return [upkeep, *self.door.loops(), *self.investigating.upkeep(), *role_loops]
 
-    def _loops_of(self, role: NodeRole) -> list[Coroutine[Any, Any, None]]:
+    def _role_loops(self, role: NodeRole) -> list[Coroutine[Any, Any, None]]:
         match role:
-            case NodeRole.API:  # what its endpoints need runs on every node
+            case NodeRole.API:  # the loops of the API run on every node
                 return []
             case NodeRole.SYNC:
                 return [sync.run() for sync in self.syncs]
@@ -153,25 +153,25 @@ class Node:
                 return [self.router.run(), self.fleet.run(), replaying, *self._retention()]
 
     def _retention(self) -> list[Coroutine[Any, Any, None]]:
-        """Return the loop that removes what is old, none where all is kept."""
+        """Return the retention loop, none if all events are kept."""
         days, folder = self.settings.retention_days, self.settings.archive_dir
         if days is None:
             return []
         archive = None if folder is None else Archive(folder)
         return [Retention(self.database, self.clock, timedelta(days=days), archive).run()]
 
-    async def _keep_up(self) -> None:
+    async def _maintain(self) -> None:
         await self.clock.sleep(_UPKEEP)
         now = self.clock.now()
         if taken := await self.queue.take_over(now):
             self.metrics.taken_over.inc(taken)
-            _log.warning("took over what nodes held that are gone", deliveries=taken)
+            _log.warning("deliveries taken over from lost nodes", deliveries=taken)
         await self.database.write(expire_deliveries, now)
         self.differing = await find_configuration_drift(self.configuration, self.database)
 
-    def _announce(self) -> None:
+    def _log_start(self) -> None:
         for absent in self.plugins.absent:
-            _log.warning("left out", name=absent.name, reason=absent.reason)
+            _log.warning("plugin not loaded", name=absent.name, reason=absent.reason)
         _log.info(
             "started",
             url=self.settings.public_url,
@@ -181,6 +181,6 @@ class Node:
 
 
 async def find_configuration_drift(configuration: Configuration, database: Database) -> list[str]:
-    """Return what applying the file would do."""
+    """Return the differences between the file and the database."""
     steps = await database.read(plan_file, configuration)
     return [f"{step.section}.{step.name}: {step.action}" for step in steps]
