@@ -1,4 +1,4 @@
-"""A sensor that always has something to report: it appends to `eve.json` as Suricata would."""
+"""Simulated sensor that appends alerts to `eve.json` like Suricata."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Self
 
 from week import NOW, week
 
-BACKLOG = 40  # alerts that lie there already when the demo starts
+BACKLOG = 40  # alerts written when the demo starts
 PAUSE = 0.4, 1.6  # seconds between two alerts
 ROTATE_EVERY = 120  # lines
 KEPT = 5  # rotated files
@@ -22,7 +22,7 @@ _ALERT = '"event_type":"alert","src_ip"'
 
 
 class Feed(threading.Thread):
-    """Writes one week after the other, and goes on where an earlier run stopped."""
+    """Writes one week after another, and continues after an earlier run."""
 
     def __init__(self, folder: Path, on_rotation: Callable[[Path], None]) -> None:
         super().__init__(name="feed", daemon=True)
@@ -81,7 +81,7 @@ class Feed(threading.Thread):
         draft.replace(self._state)
 
     def _rotate(self) -> None:
-        """Rename as logrotate does: eve.json becomes eve.json.1, that one eve.json.2, and so on."""
+        """Rotate files like logrotate: eve.json to eve.json.1, and so on."""
         names = [self.path, *(Path(f"{self.path}.{number}") for number in range(1, KEPT + 1))]
         for source, target in reversed([*pairwise(names)]):
             if source.exists():

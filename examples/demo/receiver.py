@@ -1,7 +1,7 @@
-"""A receiver of Tocsin's webhooks with nothing but the standard library.
+"""Webhook receiver that uses only the standard library.
 
-Run by itself it prints what arrives: `python receiver.py SECRET_FILE [PORT]`. Beside the secret it
-keeps `received.jsonl`, so that an event that comes twice is taken once.
+`python receiver.py SECRET_FILE [PORT]` prints the events that it receives. It stores them in
+`received.jsonl` next to the secret, so that an event that arrives twice is accepted once.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ TOLERANCE = 300  # seconds that the clocks may differ
 
 
 def verify(secret: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
-    """Return the event, or raise ValueError if it was not sent by who holds the secret."""
+    """Return the event; raises ValueError if the signature does not match the secret."""
     key = base64.b64decode(secret.removeprefix("whsec_"))
     signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
     expected = b"v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256))
     signatures = headers["webhook-signature"].encode().split()
     if not any(hmac.compare_digest(expected, signature) for signature in signatures):
-        raise ValueError("the signature is wrong")
+        raise ValueError("invalid signature")
     if abs(time.time() - int(headers["webhook-timestamp"])) > TOLERANCE:
-        raise ValueError("the message is too old, or the clocks differ")
+        raise ValueError("timestamp out of tolerance: the message is too old or the clocks differ")
     event: dict[str, Any] = json.loads(body)
     return event
 
 
-class Inbox:
-    """The events that were received, each once, in a file that outlives the process."""
+class EventInbox:
+    """File of received events, each stored once."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -49,7 +49,7 @@ class Inbox:
             self.ids = {json.loads(line)["id"] for line in file}
 
     def take(self, webhook_id: str, event: dict[str, Any]) -> bool:
-        """Keep the event and return True, or False for one that came before."""
+        """Store the event and return True; return False for a duplicate."""
         with self._lock:
             if webhook_id in self.ids:
                 return False
@@ -60,13 +60,13 @@ class Inbox:
 
 
 class Receiver(ThreadingHTTPServer):
-    """Verifies each POST, keeps its event, answers, and tells what came of it."""
+    """HTTP server that verifies each POST, stores its event and responds."""
 
     def __init__(
         self,
         port: int,
         secret: str,
-        inbox: Inbox,
+        inbox: EventInbox,
         on_event: Callable[[dict[str, Any]], None],
         on_refusal: Callable[[str], None],
     ) -> None:
@@ -77,11 +77,13 @@ class Receiver(ThreadingHTTPServer):
         self._on_refusal = on_refusal
 
     def answer(self, headers: Mapping[str, str], body: bytes) -> HTTPStatus:
-        """Return the status to answer with; 2xx only once the event is safe."""
+        """Return the response status; 2xx only after the event is stored."""
         try:
             event = verify(self._secret, headers, body)
         except (KeyError, ValueError) as error:
-            self._on_refusal(f"no {error}" if isinstance(error, KeyError) else str(error))
+            self._on_refusal(
+                f"missing header {error}" if isinstance(error, KeyError) else str(error)
+            )
             return HTTPStatus.BAD_REQUEST
         if self._inbox.take(headers["webhook-id"], event):
             self._on_event(event)
@@ -109,7 +111,7 @@ _writing = threading.Lock()
 
 
 def say(line: str, file: TextIO) -> None:
-    """Write a line at once: each request is answered by a thread of its own."""
+    """Write a line and flush it; several request threads call this."""
     with _writing:
         file.write(f"{line}\n")
         file.flush()
@@ -120,7 +122,7 @@ def main() -> None:
     path = Path(sys.argv[1])
     secret = path.read_text(encoding="utf-8").strip()
     port = int(sys.argv[2]) if len(sys.argv) > 2 else 8090  # noqa: PLR2004
-    inbox = Inbox(path.with_name("received.jsonl"))
+    inbox = EventInbox(path.with_name("received.jsonl"))
 
     def show(event: dict[str, Any]) -> None:
         say(json.dumps(event), sys.stdout)

@@ -1,6 +1,7 @@
-"""The demo: a sensor, Tocsin and a receiver on this machine, until Ctrl-C.
+"""Demo: a sensor, Tocsin and a receiver on this machine, until Ctrl-C.
 
-DEMO_DIR, DEMO_PORT and DEMO_RECEIVER_PORT move it elsewhere; port 0 takes any that is free.
+DEMO_DIR, DEMO_PORT and DEMO_RECEIVER_PORT change the folder and the ports; port 0 takes any free
+port.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from queue import Empty, SimpleQueue
 
 import screen
 from feed import Feed
-from receiver import Inbox, Receiver
+from receiver import EventInbox, Receiver
 from service import Service, ServiceError, free_port, write_secret
 
 HERE = Path(__file__).resolve().parent
@@ -29,11 +30,11 @@ STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Demo:
-    """The parts in one folder, and what they have to tell, printed by one thread."""
+    """The parts of the demo in one folder; a single thread prints their output."""
 
     def __init__(self, folder: Path) -> None:
         self.lines: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self.inbox = Inbox(folder / "received.jsonl")
+        self.inbox = EventInbox(folder / "received.jsonl")
         self.before = len(self.inbox.ids)
         self.receiver = Receiver(
             free_port(int(os.environ.get("DEMO_RECEIVER_PORT", "8090"))),
@@ -49,7 +50,7 @@ class Demo:
         self.feed = Feed(folder, lambda path: self.lines.put(partial(self._rotated, path)))
 
     def run(self) -> None:
-        """Run until interrupted; raises ServiceError where Tocsin ends before that."""
+        """Run until interrupted; raises ServiceError if Tocsin ends before that."""
         try:
             with serving(self.receiver), self.service:
                 self._welcome()
@@ -77,7 +78,7 @@ class Demo:
                 due = time.monotonic() + STATUS_EVERY
 
     def _rotated(self, path: Path) -> None:
-        screen.note(f"the sensor renamed eve.json to {path.name} and began a new one")
+        screen.note(f"sensor rotated eve.json to {path.name}")
 
     def _status(self) -> str:
         incidents, quarantined = self.service.counts()
@@ -90,14 +91,14 @@ class Demo:
         while not self.lines.empty():
             self.lines.get()()
         delivered = len(self.inbox.ids) - self.before
-        screen.line(f"\nStopped. {delivered} deliveries were verified in this run.")
+        screen.line(f"\nStopped. Verified {delivered} deliveries in this run.")
         folder = screen.short(self.service.folder)
-        screen.line(f"`make run` goes on from here; to begin anew, remove {folder}.")
+        screen.line(f"To continue, run `make run` again. To start over, remove {folder}.")
 
 
 @contextmanager
 def serving(receiver: Receiver) -> Iterator[None]:
-    """Receive in a thread."""
+    """Run the receiver in a thread."""
     thread = threading.Thread(target=receiver.serve_forever, name="receiver", daemon=True)
     thread.start()
     try:
@@ -108,23 +109,23 @@ def serving(receiver: Receiver) -> Iterator[None]:
 
 
 def obtain_secret(path: Path) -> str:
-    """Return the webhook secret, made at the first start."""
+    """Return the webhook secret, which the first start generates."""
     if not path.exists():
         write_secret(path, "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode())
     return path.read_text(encoding="ascii").strip()
 
 
 def choose_port() -> int:
-    """Return the API's port, and say so where it is not the one that was asked for."""
+    """Return the port of the API, and print a note if the wanted port is in use."""
     wanted = int(os.environ.get("DEMO_PORT", "8080"))
     port = free_port(wanted)
     if wanted not in {0, port}:
-        screen.line(f"Port {wanted} is taken, so the API is on port {port}.", "yellow")
+        screen.line(f"Port {wanted} is in use; the API listens on port {port}.", "yellow")
     return port
 
 
 def main() -> int:
-    """Return 0 once stopped, 1 where Tocsin ended by itself."""
+    """Return 0 after an interrupt, 1 if Tocsin ended by itself."""
     for number in STOPPING:
         signal.signal(number, interrupt)
     folder = Path(os.environ.get("DEMO_DIR", HERE.parents[1] / "data/demo")).resolve()
@@ -139,7 +140,7 @@ def main() -> int:
 
 
 def interrupt(*_: object) -> None:
-    """Stop in order, and let nothing interrupt that."""
+    """Stop gracefully, and ignore further signals."""
     for number in STOPPING:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""What the demo shows: lines that scroll, coloured on a terminal and plain elsewhere."""
+"""Output of the demo: scrolling lines, colored on a terminal and plain elsewhere."""
 
 from __future__ import annotations
 
@@ -24,19 +24,22 @@ def note(text: str, style: str = "dim") -> None:
 
 
 def welcome(url: str, folder: Path, log: Path, token: str, key: str) -> None:
-    """Print where everything is and what to try."""
-    line("Tocsin is running: a sensor reports, incidents are synced, webhooks go out.", "bold")
+    """Print addresses, credentials and commands to try."""
+    line(
+        "Tocsin is running: a sensor writes alerts, Tocsin syncs incidents and sends webhooks.",
+        "bold",
+    )
     line()
     for name, value in (
-        ("API", f"{url}  (described at {url}/docs)"),
+        ("API", f"{url}  (reference: {url}/docs)"),
         ("API key", key),
         ("Admin token", token),
-        ("Set up by", "examples/demo/plugins.toml"),
+        ("Configuration", "examples/demo/plugins.toml"),
         ("Data and log", f"{short(folder)}, {short(log)}"),
     ):
-        line(f"  {name:<13} {value}")
+        line(f"  {name:<14} {value}")
     line()
-    line("Try, in another terminal:", "bold")
+    line("Try these commands in another terminal:", "bold")
     line()
     line(f"  curl -H 'X-API-Key: {key}' \\")
     line(f"    '{url}/api/v1/incidents?severity=High&limit=5'")
@@ -47,12 +50,12 @@ def welcome(url: str, folder: Path, log: Path, token: str, key: str) -> None:
     line("  .venv/bin/tocsin search severity:high")
     line("  .venv/bin/tocsin coverage")
     line()
-    line("Incidents from Medium up, as the receiver gets them. Ctrl-C stops.", "bold")
+    line("Webhooks received, severity Medium and above. Press Ctrl-C to stop.", "bold")
     line()
 
 
 def delivery(event: dict[str, Any]) -> None:
-    """Print one line for a delivery; titles come from outside, so only what is printable."""
+    """Print one line for a delivery, without unprintable characters from outside."""
     data = event["data"]
     title = "".join(char if char.isprintable() else "?" for char in data["title"])
     number, severity = f"#{data['incident_number']}", data["severity"]
@@ -63,6 +66,6 @@ def delivery(event: dict[str, Any]) -> None:
 
 
 def short(path: Path) -> str:
-    """Return the path as seen from here, if it is below."""
+    """Return the path relative to the current folder, if it is inside."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -1,4 +1,4 @@
-"""Tocsin in a process of its own, and an API key for it."""
+"""Tocsin service process and its API key."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ SCOPES = [
 
 
 class ServiceError(Exception):
-    """Tocsin did not do what it was asked; the text is what it said."""
+    """Tocsin failed; the text is its error message."""
 
 
 def free_port(wanted: int) -> int:
-    """Return the first port from `wanted` on that nobody listens on; any for 0."""
+    """Return the first free port from `wanted` on; any free port for 0."""
     for port in range(wanted, wanted + 100):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -42,11 +42,11 @@ def free_port(wanted: int) -> int:
             except OSError:
                 continue
             return int(probe.getsockname()[1])
-    raise SystemExit(f"no port from {wanted} to {wanted + 99} is free")
+    raise SystemExit(f"no free port from {wanted} to {wanted + 99}")
 
 
 class Service:
-    """Runs `tocsin serve` in `folder`, where its plugins.toml is, from entering to leaving."""
+    """Context manager that runs `tocsin serve` with the plugins.toml in `folder`."""
 
     def __init__(self, folder: Path, port: int) -> None:
         self.folder = folder
@@ -83,26 +83,26 @@ class Service:
             self._process.wait()
 
     def check(self) -> None:
-        """Return while the service runs; raises ServiceError afterwards."""
+        """Raise ServiceError if the service has ended."""
         if (status := self._process.poll()) is None:
             return
         said = self.log.read_bytes()[self._log_start :].decode("utf-8", "replace").splitlines()
         last = "\n".join(said[-_LAST_LINES:])
-        raise ServiceError(f"`tocsin serve` ended with status {status}:\n{last}")
+        raise ServiceError(f"`tocsin serve` exited with status {status}:\n{last}")
 
     def wait_until_ready(self) -> None:
-        """Return when the API says that everything was started."""
+        """Wait until the API reports that the service is ready."""
         while True:
             self.check()
             try:
                 self.request("/readyz")
-            except OSError:  # nobody listens yet, or it answers 503
+            except OSError:  # not listening yet, or status 503
                 time.sleep(0.1)
             else:
                 return
 
     def command(self, *arguments: str) -> str:
-        """Return what a `tocsin` command prints; ServiceError if it fails."""
+        """Return the output of a `tocsin` command; raises ServiceError if it fails."""
         done = subprocess.run(
             [*_TOCSIN, *arguments],
             cwd=self.folder,
@@ -117,7 +117,7 @@ class Service:
         return done.stdout.strip()
 
     def api_key(self, admin_token: str) -> str:
-        """Return the key that an earlier run left behind if it still works, or a new one."""
+        """Return the key of an earlier run if it still works, or a new one."""
         path = self.folder / "api.key"
         if path.exists() and self._works(key := path.read_text(encoding="ascii").strip()):
             return key
@@ -126,12 +126,14 @@ class Service:
         try:
             created = self.request("/api/admin/api-keys", headers, json.dumps(wanted).encode())
         except urllib.error.HTTPError as error:
-            raise ServiceError(f"the API made no key: {error}: {error.read().decode()}") from None
+            raise ServiceError(
+                f"creating an API key failed: {error}: {error.read().decode()}"
+            ) from None
         write_secret(path, created["api_key"])
         return str(created["api_key"])
 
     def _works(self, key: str) -> bool:
-        """Return whether the API takes the key; a failure of another kind is not the key's."""
+        """Return whether the API accepts the key; other failures do not count against it."""
         try:
             for path in ("/api/v1/incidents?limit=1", "/api/v1/investigations?limit=1"):
                 self.request(path, {"X-API-Key": key})
@@ -142,14 +144,14 @@ class Service:
     def request(
         self, path: str, headers: dict[str, str] | None = None, body: bytes | None = None
     ) -> Any:
-        """Return the JSON that the API answers; HTTPError for a status other than 2xx."""
+        """Return the JSON response of the API; raises HTTPError for a status other than 2xx."""
         request = urllib.request.Request(self.url + path, body, headers or {})
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(request, timeout=10) as response:
             return json.load(response)
 
     def counts(self) -> tuple[int, int]:
-        """Return how many incidents were synced and how many records are in quarantine."""
+        """Return the numbers of synced incidents and quarantined records."""
         stretches = json.loads(self.command("coverage", "--json", "--limit", "100000"))
         return (
             sum(stretch["new"] for stretch in stretches),

@@ -1,4 +1,4 @@
-"""A week of EVE records, made from `stories.toml`; every number makes another week."""
+"""A week of EVE records generated from `scenarios.toml`; each number gives another week."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-NOW = "@now"  # stands where the feed puts the time
+NOW = "@now"  # placeholder that the feed replaces by the time
 DAYS = 7
 BACKGROUND = 0.4  # other events for each alert
 DAMAGE_EVERY = 40
 
-_CONTENT = tomllib.loads(Path(__file__).with_name("stories.toml").read_text(encoding="utf-8"))
+_CONTENT = tomllib.loads(Path(__file__).with_name("scenarios.toml").read_text(encoding="utf-8"))
 _DAMAGED = (
     '{"timestamp":"@now","flow_id":1187,"in_iface":"eth1","event_type":"ale',
     '{"timestamp":"not set","event_type":"alert","alert":{"gid":1,"signature_id":1000101}}',
@@ -25,7 +25,7 @@ _DAMAGED = (
 
 
 def week(number: int) -> list[str]:
-    """Return the lines of one week in the order in which they are written."""
+    """Return the lines of one week in the order of writing."""
     chance = Random(number)
     lines: list[str] = []
     for count, alert in enumerate(_alerts(chance), 1):
@@ -40,38 +40,38 @@ def week(number: int) -> list[str]:
 def _alerts(chance: Random) -> list[str]:
     alerts = [
         alert
-        for story in _CONTENT["story"]
-        for _ in range(story["bursts"])
-        for alert in _burst(story, chance)
+        for scenario in _CONTENT["scenario"]
+        for _ in range(scenario["bursts"])
+        for alert in _burst(scenario, chance)
     ]
     return [line for _, line in sorted(alerts)]
 
 
-def _burst(story: dict[str, Any], chance: Random) -> Iterator[tuple[float, str]]:
+def _burst(scenario: dict[str, Any], chance: Random) -> Iterator[tuple[float, str]]:
     """Yield alerts of one rule from one source, each with its time in days since Monday."""
-    begin = story["day"] if "day" in story else chance.randrange(DAYS)
+    begin = scenario["day"] if "day" in scenario else chance.randrange(DAYS)
     moment = begin + chance.random()
-    source = _host(story["from"], chance)
-    for _ in range(chance.randint(1, story["alerts"])):
-        yield moment, _record(story, chance, source)
+    source = _host(scenario["from"], chance)
+    for _ in range(chance.randint(1, scenario["alerts"])):
+        yield moment, _record(scenario, chance, source)
         moment += chance.expovariate(100)
 
 
-def _record(story: dict[str, Any], chance: Random, source: str | None = None) -> str:
+def _record(scenario: dict[str, Any], chance: Random, source: str | None = None) -> str:
     record = {
         "timestamp": NOW,
         "flow_id": chance.getrandbits(50),
         "in_iface": "eth1",
         "event_type": "alert",
-        "src_ip": source or _host(story["from"], chance),
+        "src_ip": source or _host(scenario["from"], chance),
         "src_port": chance.randint(32768, 60999),
-        "dest_ip": _host(story["to"], chance),
-        "dest_port": story["port"],
-        "proto": story.get("proto", "TCP"),
-        **story.get("event", {}),
+        "dest_ip": _host(scenario["to"], chance),
+        "dest_port": scenario["port"],
+        "proto": scenario.get("proto", "TCP"),
+        **scenario.get("event", {}),
     }
-    if "sid" in story:
-        record["alert"] = _alert(story)
+    if "sid" in scenario:
+        record["alert"] = _alert(scenario)
     return _filled(json.dumps(record, separators=(",", ":")), chance)
 
 
@@ -82,22 +82,22 @@ def _host(group: str, chance: Random) -> str:
     return str(network[chance.choice(inside)])
 
 
-def _alert(story: dict[str, Any]) -> dict[str, Any]:
+def _alert(scenario: dict[str, Any]) -> dict[str, Any]:
     words = {"signature_severity": "severity", "mitre_technique_id": "technique", "cve": "cve"}
     return {
         "action": "allowed",
         "gid": 1,
-        "signature_id": story["sid"],
+        "signature_id": scenario["sid"],
         "rev": 1,
-        "signature": story["signature"],
-        "category": story["category"],
-        "severity": story["priority"],
-        "metadata": {word: [story[key]] for word, key in words.items() if key in story},
+        "signature": scenario["signature"],
+        "category": scenario["category"],
+        "severity": scenario["priority"],
+        "metadata": {word: [scenario[key]] for word, key in words.items() if key in scenario},
     }
 
 
 def _filled(line: str, chance: Random) -> str:
-    """Return the line with something random for each `{...}`."""
+    """Return the line with a random value for each `{...}`."""
     token = f"{chance.getrandbits(32):08x}"
     digest = hashlib.sha256(token.encode()).hexdigest()
     words = {"hex": token, "md5": digest[:32], "label": digest[:60], "sha256": digest}

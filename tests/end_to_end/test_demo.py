@@ -121,7 +121,7 @@ def test_a_delivery_that_was_not_signed_is_refused(tmp_path):
         with pytest.raises(urllib.error.HTTPError, match="400") as refused:
             urllib.request.urlopen(urllib.request.Request(url, b"{}", headers), timeout=10)
         refused.value.close()
-        screen.read_until("refused: the signature is wrong")
+        screen.read_until("refused: invalid signature")
 
 
 def test_long_lines_that_threads_write_at_once_stay_whole(tmp_path):
@@ -136,7 +136,7 @@ def test_long_lines_that_threads_write_at_once_stay_whole(tmp_path):
 def test_a_service_that_cannot_start_is_shown_with_its_reason(tmp_path):
     (tmp_path / "encryption.key").write_text("nonsense")
     with Screen(tmp_path) as screen:
-        screen.read_until("this is not an encryption key")
+        screen.read_until("found an invalid encryption key")
         assert screen.stop(0) == 1
     assert "Traceback" not in screen.text
 
