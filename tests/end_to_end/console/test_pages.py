@@ -31,7 +31,7 @@ async def test_a_failing_destination_is_found_mended_and_what_is_dead_replayed(
 ):
     receiver.statuses = [500] * 40
     sensor.write(1)
-    await window.get_by_role("link", name="not arrived in 24 h").wait_for()
+    await window.get_by_role("link", name="not delivered in 24 h").wait_for()
     row = window.locator("#destinations").get_by_role("row", name="soc")
     await expect(row.locator('[data-label="Dead"]')).to_have_text("1", timeout=20_000)
     await row.get_by_role("link", name="soc").click()
@@ -41,7 +41,9 @@ async def test_a_failing_destination_is_found_mended_and_what_is_dead_replayed(
     await expect(window.get_by_role("main")).to_contain_text("delivered")
     await window.goto("/deliveries?state=dead")
     await window.get_by_role("rowheader").get_by_role("link").first.click()
-    await window.get_by_role("button", name=re.compile("again|replay", re.IGNORECASE)).first.click()
+    await window.get_by_role(
+        "button", name=re.compile("resend|replay", re.IGNORECASE)
+    ).first.click()
     await until(lambda: len(receiver.numbers) == sensor.written)
 
 
@@ -64,7 +66,7 @@ async def test_an_investigation_is_followed_while_it_runs(window: Page):
     await window.wait_for_url("**/investigations/ses_*")
     await expect(main).to_contain_text("completed", timeout=30_000)
     await expect(window.get_by_role("heading", name=re.compile("Findings"))).to_be_visible()
-    await window.get_by_label("Ask on").fill("go deeper")
+    await window.get_by_label("Follow-up question").fill("go deeper")
     await window.get_by_role("button", name="Ask").click()
     await expect(main).to_contain_text("go deeper")
 

@@ -28,9 +28,9 @@ _COUNT = """() => {
 
 async def test_a_double_click_makes_one_investigation(window: Page):
     await window.goto("/investigations")
-    question = window.get_by_label("What to find out")
+    question = window.get_by_label("Question")
     if not await question.is_visible():
-        await window.get_by_text("Investigate something").click()
+        await window.get_by_text("New investigation").click()
     await question.fill("what of 203.0.113.9?")
     await window.get_by_role("button", name="Investigate").dblclick()
     await window.wait_for_url("**/investigations/ses_*")

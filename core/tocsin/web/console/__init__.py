@@ -1,7 +1,7 @@
-"""The console: pages for people, rendered on the server.
+"""Web console, rendered on the server.
 
-A page asks the endpoints of the API for what it shows, and an action is an endpoint called with
-what a form holds; so whatever can be seen or done here can be over HTTP too, by the same functions.
+Pages read from the API endpoints, and actions call API endpoints with the content of a form. So
+everything in the console is also available over the API, through the same functions.
 """
 
 from tocsin.web.console.routes import add_console

@@ -26,48 +26,48 @@ from tocsin.web.problems import describe_error
 
 
 class RenderPage(Protocol):
-    """Returns the page that an action belongs to, told what came of it."""
+    """Renders the page of an action with its outcome."""
 
     def __call__(
-        self, request: web.Request, visitor: SignedInUser, **told: Any
+        self, request: web.Request, user: SignedInUser, **extra: Any
     ) -> Awaitable[web.Response]:
-        """Return it."""
+        """Return the response."""
 
 
 class ActionHandler:
-    """Does what a form asks for."""
+    """Handles the submission of a form."""
 
     def __init__(
         self,
         action: ConsoleAction,
         services: ApiServices,
-        visitors: ConsoleSessions,
+        sessions: ConsoleSessions,
         render: RenderPage,
     ) -> None:
         self._action = action
         self._services = services
-        self._visitors = visitors
+        self._sessions = sessions
         self._render = render
         self._endpoint = find_endpoint(action.handler)
-        self._changing = MutationHandler(self._endpoint, services, visitors.confirm)
+        self._changing = MutationHandler(self._endpoint, services, sessions.confirm)
 
     async def perform(self, request: web.Request) -> web.StreamResponse:
-        """Answer with where to look next, or with the page and what was wrong."""
-        visitor = await self._visitors.admit(request, ConsoleRole.ADMIN)
+        """Redirect to the next page, or render the page with the error."""
+        user = await self._sessions.admit(request, ConsoleRole.ADMIN)
         form = await read_fields(request)
-        self._visitors.require_own_form(request, visitor, form)
+        self._sessions.require_own_form(request, user, form)
         try:
-            answer = await self._run(request, visitor, form)
+            answer = await self._run(request, user, form)
         except CallerError as error:
             fault = describe_error(request, error)
-            return await self._render(request, visitor, fault=fault, given=form)
+            return await self._render(request, user, fault=fault, given=form)
         if self._action.keeps:
-            said = self._action.said
-            return await self._render(request, visitor, answer=answer.content, said=said)
+            message = self._action.message
+            return await self._render(request, user, answer=answer.content, message=message)
         return self._lead_on(request, answer)
 
-    async def _run(self, request: web.Request, visitor: SignedInUser, form: Form) -> Response:
-        reading = PageRequest(services=self._services, visitor=visitor, request=request)
+    async def _run(self, request: web.Request, user: SignedInUser, form: Form) -> Response:
+        reading = PageRequest(services=self._services, user=user, request=request)
         model = self._endpoint.body
         body = None if model is None else _parse(model, self._action.body(form))
         call = reading.call(self._endpoint, request.match_info, {}, body=body)
@@ -79,7 +79,7 @@ class ActionHandler:
         return await self._changing.change_once(call, attempt)
 
     def _attempt(self, call: RequestContext, form: Form) -> IdempotentRequest | None:
-        """Return by what a form is known again that is sent twice; None where that does no harm."""
+        """Return the key that detects a duplicate submission, None if duplicates do no harm."""
         once = form.get(ONCE)
         if not once or not self._endpoint.idempotent:
             return None
@@ -91,7 +91,7 @@ class ActionHandler:
         content = answer.content if isinstance(answer.content, Mapping) else {}
         names = {**content, **request.match_info}
         place = URL((self._action.after or self._action.page).format(**names))
-        place = place.update_query(said=message_key(self._action))
+        place = place.update_query(message=message_key(self._action))
         return web.Response(status=303, headers={"Location": str(place)})
 
 
@@ -99,6 +99,6 @@ def _parse(model: type[BaseModel], members: Mapping[str, Any]) -> BaseModel:
     try:
         return model.model_validate_json(orjson.dumps(members))
     except orjson.JSONEncodeError:
-        raise CallerError(422, "A value in this form nests too deeply.") from None
+        raise CallerError(422, "A value in this form is nested too deeply.") from None
     except ValidationError as error:
         raise invalid_request("form", list_field_errors(error, model)) from None

@@ -1,4 +1,4 @@
-"""When a schedule runs, in words."""
+"""Descriptions of schedules in words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MINUTES, _HOURS = 60, 24
 
 
 def describe_cadence(schedule: Mapping[str, Any]) -> str | None:
-    """Return how often a schedule runs; None for a cron expression that is better read as it is."""
+    """Return the timing of a schedule in words, None for a complex cron expression."""
     if schedule["interval"] is not None:
         return f"every {format_duration(schedule['interval'])}"
     words = describe_cron(schedule["cron"])
@@ -27,12 +27,12 @@ def describe_cadence(schedule: Mapping[str, Any]) -> str | None:
 
 
 def format_duration(duration: str | None) -> str:
-    """Return an ISO 8601 duration as one would type it: `15m`; empty for none."""
+    """Return an ISO 8601 duration in the short form `15m`, empty for none."""
     return "" if duration is None else fields.format_duration(parse_iso_duration(duration))
 
 
 def describe_cron(cron: str) -> str | None:
-    """Return what a valid cron expression means; None where that takes more than a few words."""
+    """Return the meaning of a valid cron expression, None if it is complex."""
     fields = ScheduleDefinition.model_construct(query="", cron=cron).cron_fields.lower()
     minute, hour, day, month, weekday = fields.split()
     times, days = _times(minute, hour), _days(day, weekday)
@@ -42,7 +42,7 @@ def describe_cron(cron: str) -> str | None:
 
 
 def _times(minute: str, hour: str) -> str | None:
-    """Return when within a day; None where that is not plain."""
+    """Return the times within a day, None if they are complex."""
     often = _often(minute, _MINUTES, "minute")
     hours = _RANGE.fullmatch(hour)
     if often is not None and hour == "*":
@@ -62,7 +62,7 @@ def _at_minute(minute: int, hour: str) -> str | None:
 
 
 def _often(field: str, of: int, unit: str) -> str | None:
-    """Return how often; None for steps that do not divide the whole evenly."""
+    """Return the frequency of a step, None if it does not divide the unit evenly."""
     if field == "*":
         return f"every {unit}"
     step = _STEP.fullmatch(field)
@@ -72,7 +72,7 @@ def _often(field: str, of: int, unit: str) -> str | None:
 
 
 def _days(day: str, weekday: str) -> str | None:
-    """Return on which days; None where that is not plain."""
+    """Return the days, None if they are complex."""
     match day, weekday:
         case "*", "*":
             return "every day"
@@ -86,7 +86,7 @@ def _days(day: str, weekday: str) -> str | None:
 
 
 def _weekdays(field: str) -> str | None:
-    parts = [[_weekday(it) for it in part.split("-")] for part in field.split(",")]
+    parts = [[_weekday(day) for day in part.split("-")] for part in field.split(",")]
     if any(None in part or len(part) > 2 for part in parts):  # noqa: PLR2004 - from and to
         return None
     return "on " + _joined([" to ".join(filter(None, part)) for part in parts])

@@ -12,30 +12,30 @@ _SHOWN_AT_ONCE = 3
 
 
 class SourceLink(NamedTuple):
-    """What an edge is known from."""
+    """Source of an edge."""
 
     words: str
     path: str | None
-    """Its page; None where there is none."""
+    """Page of the source, None if it has none."""
 
 
 def build_rows(
     edges: Sequence[Mapping[str, Any]], steps: Mapping[NodeKey, int], skipped: int
 ) -> list[dict[str, Any]]:
-    """Return so many edges, the nearest and of these the latest first, each with its sources."""
+    """Return one page of edges with their sources, nearest and latest first."""
     latest = sorted(edges, key=lambda edge: edge["last_seen"], reverse=True)
     nearest = sorted(latest, key=lambda edge: _distance(edge, steps))
     return [add_sources(edge) for edge in nearest[skipped : skipped + AT_ONCE]]
 
 
 def add_sources(edge: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an edge with what it is known from: what is shown at once, and the rest."""
+    """Return an edge with its sources, split into those shown at once and the rest."""
     sources = [parse_source(each) for each in edge["known_from"]]
     return {**edge, "sources": sources[:_SHOWN_AT_ONCE], "more": sources[_SHOWN_AT_ONCE:]}
 
 
 def parse_source(known_from: str) -> SourceLink:
-    """Return what one of `known_from` means."""
+    """Parse a reference of `known_from`."""
     kind, _, rest = known_from.partition(":")
     record, _, part = rest.partition("#")
     match kind:
@@ -59,7 +59,7 @@ def _distance(edge: Mapping[str, Any], steps: Mapping[NodeKey, int]) -> tuple[in
 
 
 def link_to_reference(session_id: str, reference: str) -> str | None:
-    """Return the path of what `step:12` or `incident:7` names; None for what has no page."""
+    """Return the page of a reference such as `step:12` or `incident:7`, None if it has none."""
     kind, _, number = reference.partition(":")
     if not (number.isascii() and number.isdigit()):
         return None

@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any
 
 WIDTH = 1_000
-"""How many units a strip is wide, whatever the period."""
-_LEAST = 3  # what is narrower cannot be seen
+"""Width of a bar in units, for any period."""
+_LEAST = 3  # narrower segments would be invisible
 
 
 @dataclass(frozen=True, slots=True)
 class CoverageSegment:
-    """A part of a strip."""
+    """A segment of a coverage bar."""
 
     kind: str
     """`read`, `hole` or `lost`."""
@@ -25,19 +25,19 @@ class CoverageSegment:
 
 @dataclass(frozen=True, slots=True)
 class CoverageBar:
-    """What was read of one stream."""
+    """Coverage of one stream."""
 
     provider: str
     stream: str
     pieces: tuple[CoverageSegment, ...]
     is_whole: bool
-    """Whether nothing is missing."""
+    """Whether there are no gaps."""
 
 
 def build_coverage_bars(
     proof: Mapping[str, Any], providers: Iterable[Mapping[str, Any]]
 ) -> list[CoverageBar]:
-    """Return a strip for each stream that is read by time; what has no times has none."""
+    """Return a bar for each time-based stream."""
     return [
         strip
         for provider in providers
@@ -57,7 +57,9 @@ def _build_bar(
         *period.pieces("hole", _select_stream(proof["holes"], provider, name)),
         *period.pieces("lost", _select_stream(proof["lost"], provider, name)),
     ]
-    begins = [_moment(it["from"]) for it in _select_stream(proof["coverage"], provider, name)]
+    begins = [
+        _moment(interval["from"]) for interval in _select_stream(proof["coverage"], provider, name)
+    ]
     until = _moment(stream["covered_until"])
     read = period.piece("read", min(begins, default=until), until, "")
     return CoverageBar(provider, name, (read, *faults), not faults)
@@ -66,7 +68,7 @@ def _build_bar(
 def _select_stream(
     parts: Iterable[Mapping[str, Any]], provider: str, stream: str
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the parts of one stream that are told by time."""
+    """Yield the time-based intervals of one stream."""
     for part in parts:
         if (part["provider"], part["stream"]) == (provider, stream) and _is_time(part["from"]):
             yield part

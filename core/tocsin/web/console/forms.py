@@ -16,9 +16,9 @@ _MOST_FIELDS = 200
 
 
 class Form(dict[str, str]):
-    """The fields of a form; of one that was given several times, the first.
+    """The fields of a form, with the first value of each.
 
-    `several` has all values of each.
+    `several` contains all values.
     """
 
     def __init__(self, several: Mapping[str, list[str]]) -> None:
@@ -26,16 +26,16 @@ class Form(dict[str, str]):
         self.several = several
 
     def text(self, name: str) -> str:
-        """Return what stands in a field without blanks around it, empty where it is not there."""
+        """Return the stripped text of a field, empty if it is missing."""
         return self.get(name, "").strip()
 
     def given(self, *names: str) -> dict[str, str]:
-        """Return those of the fields in which something stands."""
+        """Return the fields that are not empty."""
         return {name: text for name in names if (text := self.text(name))}
 
 
 async def read_fields(request: web.Request) -> Form:
-    """Return the form's fields; CallerError (400, 415) where there is none."""
+    """Return the form of a request; raises CallerError (400, 415) if it has none."""
     if request.content_type != FORM_MEDIA_TYPE:
         raise CallerError(415, f"Send the form as {FORM_MEDIA_TYPE}.")
     try:
@@ -44,7 +44,7 @@ async def read_fields(request: web.Request) -> Form:
             text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS
         )
     except ValueError:
-        raise CallerError(400, "This is not a form in UTF-8.") from None
+        raise CallerError(400, "The form is not valid UTF-8.") from None
     several: dict[str, list[str]] = {}
     for name, value in pairs:
         several.setdefault(name, []).append(value.replace("\r\n", "\n"))
@@ -55,21 +55,21 @@ _MOST_DIGITS = 9
 
 
 def to_number(text: str) -> int | str:
-    """Return the number that stands in a field; what is none as it is, to be judged elsewhere."""
+    """Return the number in a field; return other text unchanged, for the API to reject."""
     is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
     return int(text) if is_number else text
 
 
 def to_utc(text: str) -> str:
-    """Return a moment with its zone, UTC where it has none; what is no moment as it is."""
+    """Return a timestamp in UTC; return other text unchanged."""
     try:
         moment = datetime.fromisoformat(text)
         in_utc = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
-    except (ValueError, OverflowError):  # the latter before the year 1 and after 9999
+    except (ValueError, OverflowError):  # the latter for years before 1 and after 9999
         return text
     return in_utc.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def to_field(text: str) -> str:
-    """Return a moment as a field has it: in UTC, without saying so (HTML, `datetime-local`)."""
+    """Return a timestamp for a `datetime-local` field: in UTC, without its zone."""
     return to_utc(text).removesuffix("Z")

@@ -16,23 +16,23 @@ from tocsin.model import NodeKind
 from tocsin.web.console.graph_edges import BOX, BoxPosition, curve_between, words_on
 
 _ROWS = 14  # in a column
-_LEFT = 0.5  # from this rank on a node stands on the left
+_LEFT = 0.5  # nodes from this rank on are on the left
 
 NodeKey = tuple[str, str]
-"""Kind and value."""
+"""Kind and value of a node."""
 Columns = list[list[NodeKey]]
-"""The nodes of one side of a drawing, the innermost column first."""
+"""The nodes of one side of the diagram, innermost column first."""
 Adjacency = Mapping[NodeKey, Sequence[NodeKey]]
-"""What edges join each node with."""
+"""The neighbors of each node."""
 
 
 def parse_node(shown: Mapping[str, str]) -> NodeKey:
-    """Return a node out of an answer."""
+    """Return the key of a node in an API response."""
     return shown["kind"], shown["value"]
 
 
 def build_adjacency(edges: Iterable[Mapping[str, Any]]) -> Adjacency:
-    """Return what the edges of an answer join each node with."""
+    """Return the neighbors of each node."""
     joined: dict[NodeKey, list[NodeKey]] = {}
     for edge in edges:
         source, target = parse_node(edge["source"]), parse_node(edge["target"])
@@ -42,16 +42,16 @@ def build_adjacency(edges: Iterable[Mapping[str, Any]]) -> Adjacency:
 
 
 def measure_distances(middle: NodeKey, joined: Adjacency) -> dict[NodeKey, int]:
-    """Return how many steps away each node is that edges lead to.
+    """Return the distance of each reachable node in steps.
 
-    Sessions are not passed through, as in the graph's own answers.
+    Paths do not lead through sessions, as in the graph API.
     """
     found, frontier, step = {middle: 0}, [middle], 0
     while frontier:
         step += 1
-        passed = [it for it in frontier if it == middle or it[0] != NodeKind.SESSION]
-        following = dict.fromkeys(near for it in passed for near in joined.get(it, ()))
-        frontier = [it for it in following if it not in found]
+        passed = [node for node in frontier if node == middle or node[0] != NodeKind.SESSION]
+        following = dict.fromkeys(near for node in passed for near in joined.get(node, ()))
+        frontier = [node for node in following if node not in found]
         found |= dict.fromkeys(frontier, step)
     return found
 
@@ -59,26 +59,26 @@ def measure_distances(middle: NodeKey, joined: Adjacency) -> dict[NodeKey, int]:
 def split_sides(
     nodes: Iterable[NodeKey], steps: Mapping[NodeKey, int], joined: Adjacency
 ) -> tuple[Columns, Columns]:
-    """Return what stands to the right and to the left; `nodes` are the nearest first.
+    """Return the columns on the right and on the left; `nodes` are sorted by distance.
 
-    What is one step away is shared out evenly, by kind; all else stands near what it is
-    known by, as far as that leaves no side bare.
+    Nodes one step away are distributed evenly by kind. Other nodes are placed near their inner
+    neighbors, unless this would leave a side empty.
     """
     right, left = Columns(), Columns()
     ranks: dict[NodeKey, float] = {}
-    for _, ring in groupby(nodes, key=lambda it: steps.get(it, len(steps))):
+    for _, ring in groupby(nodes, key=lambda node: steps.get(node, len(steps))):
         inner = dict(ranks)
-        ordered = sorted(ring, key=lambda it: (_rank(it, joined, inner), it[0]))
-        half = _half([_rank(it, joined, inner) for it in ordered]) if inner else _most(ordered)
+        ordered = sorted(ring, key=lambda node: (_rank(node, joined, inner), node[0]))
+        half = _half([_rank(node, joined, inner) for node in ordered]) if inner else _most(ordered)
         for side, part, begin in ((right, ordered[:half], 0.0), (left, ordered[half:], _LEFT)):
             side.extend(_columns(part))
-            ranks |= {it: begin + _LEFT * row / len(part) for row, it in enumerate(part)}
+            ranks |= {node: begin + _LEFT * row / len(part) for row, node in enumerate(part)}
     return right, left
 
 
 def _rank(node: NodeKey, joined: Adjacency, ranks: Mapping[NodeKey, float]) -> float:
-    """Return about where those stand that a node is known by, from 0 (right) to 1 (left)."""
-    known_by = [ranks[it] for it in joined.get(node, ()) if it in ranks]
+    """Return the average rank of a node's inner neighbors, from 0 (right) to 1 (left)."""
+    known_by = [ranks[near] for near in joined.get(node, ()) if near in ranks]
     return sum(known_by) / len(known_by) if known_by else 0
 
 
@@ -87,13 +87,13 @@ def _most(ring: Sequence[NodeKey]) -> int:
 
 
 def _half(ranks: Sequence[float]) -> int:
-    """Return how many of a ring stand on the right: a quarter at least, and at most three."""
+    """Return the number of nodes on the right: one quarter to three quarters of the ring."""
     near, least = sum(rank < _LEFT for rank in ranks), len(ranks) // 4
     return min(max(near, least), len(ranks) - least)
 
 
 def _columns(nodes: Sequence[NodeKey]) -> Iterator[list[NodeKey]]:
-    """Yield the nodes in columns that are about as high."""
+    """Yield the nodes in columns of similar height."""
     count = -(-len(nodes) // _ROWS)
     for number in range(count):
         yield list(nodes[number::count])
@@ -101,15 +101,15 @@ def _columns(nodes: Sequence[NodeKey]) -> Iterator[list[NodeKey]]:
 
 MOST_NODES = 48
 MOST_EDGES = 150
-_MOST_LABELLED = 40  # edges; the words of more would hide each other
+_MOST_LABELLED = 40  # edges; more labels would overlap
 _ROW, _BEFORE, _BETWEEN, _MARGIN, _BOW = BOX.height + 14, 104, 76, 16, 36
-_LOOP = 64  # how much room an edge within the outermost column takes
+_LOOP = 64  # space for an edge within the outermost column
 _TYPES_SHOWN = 2
 
 
 @dataclass(frozen=True, slots=True)
 class NodeBox:
-    """A node that is drawn."""
+    """A node of the diagram."""
 
     place: BoxPosition
     kind: str
@@ -117,7 +117,7 @@ class NodeBox:
 
     @property
     def is_middle(self) -> bool:
-        """Whether all else stands around it."""
+        """Whether the node is in the center."""
         return self.place.column == 0
 
 
@@ -131,17 +131,17 @@ class EdgeLine:
     words: str
     label: str
     is_across: bool
-    """Whether it leads from the one side to the other, where its words would be in the way."""
+    """Whether the line crosses the center, where its label would be in the way."""
 
 
 @dataclass(frozen=True, slots=True)
 class NeighborhoodDrawing:
-    """All that is drawn."""
+    """The diagram."""
 
     width: float
     height: float
     columns: int
-    """How many there are on the side that has more."""
+    """Number of columns on the larger side."""
     boxes: tuple[NodeBox, ...]
     lines: tuple[EdgeLine, ...]
     nodes_left_out: int
@@ -149,23 +149,23 @@ class NeighborhoodDrawing:
 
     @property
     def box_width(self) -> float:
-        """How wide each box is."""
+        """Width of each box."""
         return BOX.width
 
     @property
     def is_labelled(self) -> bool:
-        """Whether lines bear their words, beside having them as a title."""
+        """Whether the lines have visible labels in addition to their titles."""
         return len(self.lines) <= _MOST_LABELLED
 
 
 def draw_graph_around(
     found: Mapping[str, Any], steps: Mapping[NodeKey, int], joined: Adjacency
 ) -> NeighborhoodDrawing:
-    """Return the drawing, of the nearest where there are many."""
+    """Return the diagram of the nearest nodes."""
     middle = parse_node(found["entity"])
     nodes = [parse_node(node) for node in found["nodes"]]
-    chosen = sorted(nodes, key=lambda it: steps.get(it, len(steps)))[:MOST_NODES]
-    sides = split_sides((it for it in chosen if it != middle), steps, joined)
+    chosen = sorted(nodes, key=lambda node: steps.get(node, len(steps)))[:MOST_NODES]
+    sides = split_sides((node for node in chosen if node != middle), steps, joined)
     rows = max((len(column) for side in sides for column in side), default=1)
     height = max(rows, 3) * _ROW + 2 * _MARGIN
     to_right, to_left = map(_reach, sides)
@@ -178,7 +178,7 @@ def draw_graph_around(
         width=to_left + BOX.width + to_right,
         height=height,
         columns=max(map(len, sides)),
-        boxes=tuple(NodeBox(places[it], *it) for it in chosen),
+        boxes=tuple(NodeBox(places[node], *node) for node in chosen),
         lines=lines,
         nodes_left_out=len(nodes) - len(chosen),
         edges_left_out=left_out,
@@ -186,7 +186,7 @@ def draw_graph_around(
 
 
 def _reach(side: Columns) -> float:
-    """Return how far a side reaches from the box in the middle."""
+    """Return the width of a side, measured from the center box."""
     columns = len(side)
     beyond = _BEFORE + columns * (BOX.width + _BETWEEN) - _BETWEEN + _BOW + _LOOP
     return _MARGIN + (beyond if columns else 0)
@@ -205,7 +205,7 @@ def _placed(side: Columns, sign: int, center: BoxPosition) -> Iterator[tuple[Nod
 def _lines(
     edges: Sequence[Mapping[str, Any]], places: Mapping[NodeKey, BoxPosition]
 ) -> tuple[tuple[EdgeLine, ...], int]:
-    """Return a line for each pair of nodes that edges join, and how many edges have none."""
+    """Return a line for each connected pair of nodes, and the number of edges without one."""
     pairs: dict[tuple[NodeKey, NodeKey], list[str]] = {}
     left_out = 0
     for edge in edges:

@@ -16,23 +16,23 @@ from tocsin.web.console.sessions import NotSignedIn
 from tocsin.web.problems import describe_error
 
 MAX_STREAMS = 64
-"""So many pages are kept up to date at once on a node; each costs a few reads every two seconds."""
+"""Maximum number of live pages on a node; each costs a few reads every two seconds."""
 _EVERY = timedelta(seconds=2)
-_REST = 3  # times as long as the last rendering took
+_REST = 3  # pause between renderings, in multiples of the last rendering time
 _TURNS_BETWEEN_SIGNS = 7
-_MOST_TURNS = 300  # ten minutes, after which the browser asks anew
+_MOST_TURNS = 300  # ten minutes, after which the browser reconnects
 
 
 def live_path(path: str) -> str:
-    """Return where the page of this path is kept up to date."""
+    """Return the path of the event stream of a page."""
     return f"/live{path}"
 
 
 class LiveStreams:
-    """The open streams of a node.
+    """Open event streams of a node.
 
-    They render one after the other, and between two of them rest for longer than that took: however
-    many there are, and however much there is to read, most of the node's time stays for others.
+    Streams render one at a time, and pause after each rendering for longer than it took. So most of
+    the node's time stays available for other work, regardless of the number of streams.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -45,12 +45,16 @@ class LiveStreams:
     async def answer(
         self, request: web.Request, render: Callable[[], Awaitable[str]]
     ) -> web.StreamResponse:
-        """Answer what `render` returns, at once and whenever that has changed.
+        """Stream the result of `render`, at once and whenever it changes.
 
-        CallerError (503) where too many are open.
+        Raises CallerError (503) if too many streams are open.
         """
         if self._taken >= MAX_STREAMS:
-            raise CallerError(503, "Too many pages are open.", headers={"Retry-After": "30"})
+            raise CallerError(
+                503,
+                "Too many live pages are open. Close some and try again.",
+                headers={"Retry-After": "30"},
+            )
         self._taken += 1
         try:
             return await self._stream(request, render)
@@ -74,9 +78,9 @@ class LiveStreams:
             if asyncio.current_task().cancelling():  # type: ignore[union-attr]
                 raise
         except ConnectionError:
-            pass  # whoever looked has gone
-        except Exception as error:  # noqa: BLE001 - the answer has begun, and can only end
-            describe_error(request, error)  # which logs it; the browser asks anew
+            pass  # the browser has disconnected
+        except Exception as error:  # noqa: BLE001 - the response has started, so it can only end
+            describe_error(request, error)  # logs the error; the browser reconnects
         return response
 
     async def _follow(
@@ -89,14 +93,14 @@ class LiveStreams:
                 return
             try:
                 now_shown = await self._in_turn(render)
-            except (NotSignedIn, CallerError):  # the session has ended, or the record is gone
+            except (NotSignedIn, CallerError):  # the session has ended, or the record was deleted
                 await _send(response, "gone", "")
                 return
             if now_shown != shown:
                 shown = now_shown
                 await _send(response, "shown", shown)
             elif turn % _TURNS_BETWEEN_SIGNS == 0:
-                await response.write(b":\n\n")  # or a proxy would cut the silence off
+                await response.write(b":\n\n")  # keeps proxies from closing an idle connection
 
     async def _in_turn(self, render: Callable[[], Awaitable[str]]) -> str:
         async with self._turn:
@@ -107,12 +111,12 @@ class LiveStreams:
                 await self._clock.sleep(timedelta(seconds=_REST * (monotonic() - began_at)))
 
     async def close(self, _app: web.Application) -> None:
-        """End every stream, one that has just begun too, or the node would wait for them to end."""
+        """End all streams, including new ones, so that the node can stop."""
         self._is_ending = True
         for task in tuple(self._open):
             task.cancel()
 
 
 async def _send(response: web.StreamResponse, event: str, content: str) -> None:
-    # JSON, since a line break would end the event's data
+    # JSON, because a line break would end the event's data
     await response.write(b"event: %s\ndata: %s\n\n" % (event.encode(), orjson.dumps(content)))

@@ -28,20 +28,20 @@ _BY_HANDLER = {endpoint.handler: endpoint for endpoint in ENDPOINTS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRequest:
-    """One request for a page, and what it may ask."""
+    """A request for a page, which gives access to the API endpoints."""
 
     services: ApiServices
-    visitor: SignedInUser
+    user: SignedInUser
     request: web.Request
 
     @property
     def path(self) -> Mapping[str, str]:
-        """The parts of the page's path that have a name."""
+        """Path parameters of the page."""
         return self.request.match_info
 
     @property
     def query(self) -> Mapping[str, str]:
-        """What stands in the page's query; a field in which nothing stands was left out."""
+        """Query parameters of the page that are not empty."""
         return {name: value for name, value in self.request.query.items() if value}
 
     async def ask(
@@ -51,10 +51,10 @@ class PageRequest:
         /,
         **query: str,
     ) -> Any:
-        """Return what the endpoint with this handler answers; CallerError (404, 422 and so on).
+        """Return the response of the endpoint with this handler; raises CallerError.
 
-        `path` are the parts of the endpoint's path, those of the page's unless given; `query` its
-        query parameters.
+        `path` contains the path parameters of the endpoint (default: those of the page), `query`
+        its query parameters.
         """
         endpoint = find_endpoint(handler)
         call = self.call(endpoint, self.path if path is None else path, query)
@@ -71,16 +71,16 @@ class PageRequest:
         *,
         body: BaseModel | None = None,
     ) -> RequestContext:
-        """Return a call of the endpoint by whoever looks at the page; CallerError (404, 422)."""
+        """Return the context of an endpoint call by the user; raises CallerError (404, 422)."""
         if not all(part.isprintable() for part in path.values()):
-            raise CallerError(404, "There is nothing at this path.")
+            raise CallerError(404, "No page at this address.")
         try:
             parsed = endpoint.query.model_validate(query)
         except ValidationError as error:
             raise invalid_request("filters", list_field_errors(error, endpoint.query)) from None
         return RequestContext(
             services=self.services,
-            principal=self.visitor.principal,
+            principal=self.user.principal,
             request=self.request,
             path=path,
             query=parsed,
@@ -89,24 +89,24 @@ class PageRequest:
 
 
 def find_endpoint(handler: TransactionHandler | AsyncHandler) -> Endpoint:
-    """Return the endpoint that has this handler."""
+    """Return the endpoint of a handler."""
     return _BY_HANDLER[handler]
 
 
 MOMENTS = ("since", "until")
-"""The query's parameters that a period begins and ends by."""
+"""Query parameters of a period."""
 
 
 def select_query(reading: PageRequest, *names: str) -> dict[str, str]:
-    """Return those of the query's parameters that are given."""
+    """Return the given query parameters."""
     return {name: reading.query[name] for name in names if name in reading.query}
 
 
 def select_period(reading: PageRequest) -> dict[str, str]:
-    """Return those ends of the period that are given, in UTC."""
+    """Return the given ends of the period in UTC."""
     return {name: to_utc(text) for name, text in select_query(reading, *MOMENTS).items()}
 
 
 def format_period_fields(query: Mapping[str, str]) -> dict[str, str]:
-    """Return both ends of a period as fields have them, empty where they are not given."""
+    """Return both ends of a period for form fields, empty if not given."""
     return {name: to_field(query.get(name, "")) for name in MOMENTS}

@@ -1,4 +1,4 @@
-"""What a page and an action of the console are."""
+"""Definitions of pages and actions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tocsin.web.console.page_request import PageRequest
 from tocsin.web.context import AsyncHandler, TransactionHandler
 
 View = Callable[[PageRequest], Awaitable[Mapping[str, Any]]]
-"""Returns what the page's template is rendered with."""
+"""Returns the context of the page's template."""
 
 
 def _nothing(_form: Form) -> Mapping[str, Any]:
@@ -21,37 +21,37 @@ def _nothing(_form: Form) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolePage:
-    """One page."""
+    """A page of the console."""
 
     path: str
     view: View
     template: str
     section: str
-    """The entry of the navigation that it belongs to."""
+    """Navigation entry of the page."""
     role: ConsoleRole = ConsoleRole.VIEWER
     is_live: bool = False
-    """Whether it is brought up to date while one looks at it."""
+    """Whether the page updates itself while it is open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleAction:
-    """A form that calls an endpoint of the API, for admins."""
+    """A form for admins that calls an API endpoint."""
 
     path: str
     handler: TransactionHandler | AsyncHandler
-    """The endpoint's; its path has names that the action's path has too."""
+    """Handler of the endpoint; the path parameters of the endpoint are in `path` too."""
     page: str
-    """The path of the page with the form, which shows what was wrong."""
-    said: str
-    """What is told once it is done."""
+    """Path of the page with the form, which also shows errors."""
+    message: str
+    """Message after success."""
     body: Callable[[Form], Mapping[str, Any]] = _nothing
-    """Returns the endpoint's body from the form."""
+    """Builds the body of the API request from the form."""
     after: str | None = None
-    """The path to go to once it is done, with names that the answer has; by default `page`."""
+    """Path to redirect to, with members of the response as parameters. Default: `page`."""
     keeps: bool = False
-    """Whether the page shows the answer at once, as `answer`, since nothing else will have it."""
+    """Whether the page renders the response as `answer` instead of redirecting."""
 
 
 def message_key(action: ConsoleAction) -> str:
-    """Return the word by which the next page knows what was done."""
+    """Return the query value that selects the message of an action."""
     return action.path.replace("{", "").replace("}", "").strip("/").replace("/", "-")

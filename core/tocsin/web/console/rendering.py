@@ -1,4 +1,4 @@
-"""Templates, and what they may use."""
+"""Template environment, filters and assets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tocsin.web.console.sessions import FORM_TOKEN, ONCE
 
 _HERE = Path(__file__).parent
 _ASSETS = {"console.css": "text/css", "console.js": "text/javascript"}
-# Everything comes from here, and nothing of a page's own text can run
+# All resources are local, and inline scripts and styles are blocked
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -38,7 +38,7 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
 def respond(template: str, context: Mapping[str, Any], status: int = 200) -> web.Response:
-    """Return a page."""
+    """Return the response for a page."""
     html = _environment().get_template(template).render(context)
     headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store"}
     return web.Response(
@@ -47,13 +47,13 @@ def respond(template: str, context: Mapping[str, Any], status: int = 200) -> web
 
 
 def fragment(template: str, context: Mapping[str, Any]) -> str:
-    """Return what changes of a page: its block `content`."""
+    """Render the block `content` of a page, which live updates replace."""
     found = _environment().get_template(template)
     return "".join(found.blocks["content"](found.new_context(dict(context))))
 
 
 async def get_asset(request: web.Request) -> web.Response:
-    """Answer a style sheet or a script; the address of each changes with what it holds."""
+    """Serve a style sheet or a script; its address changes with its content."""
     name = request.match_info["name"]
     if name not in _ASSETS:
         raise web.HTTPNotFound
@@ -76,7 +76,7 @@ def _environment() -> Environment:
         loader=ChoiceLoader(
             [
                 FileSystemLoader(_HERE / "templates"),
-                PrefixLoader({"reports": PackageLoader("tocsin.reports")}),  # for their drawings
+                PrefixLoader({"reports": PackageLoader("tocsin.reports")}),  # for their diagrams
             ]
         ),
         autoescape=True,
@@ -105,7 +105,7 @@ def _address(name: str) -> str:
 
 
 def _moment(value: datetime | str | None) -> Markup:
-    """Return a moment in UTC, which a script puts into the zone of whoever looks at it."""
+    """Return a time in UTC, which a script converts to the browser's time zone."""
     if value is None:
         return Markup('<span class="faint">-</span>')
     text = isoformat(value) if isinstance(value, datetime) else value
@@ -114,7 +114,7 @@ def _moment(value: datetime | str | None) -> Markup:
 
 
 def _lasting(value: timedelta | float | None) -> str:
-    """Return how long something lasts, in its two largest units."""
+    """Return a duration in its two largest units."""
     if value is None:
         return "-"
     left = round(value.total_seconds() if isinstance(value, timedelta) else value)
@@ -131,15 +131,18 @@ def _pretty(value: object) -> str:
 
 
 def _readable(text: str) -> str:
-    """Return JSON with a line for each member, and any other text as it is."""
+    """Return indented JSON; return other text unchanged."""
     try:
         return _pretty(orjson.loads(text))
-    except (orjson.JSONDecodeError, orjson.JSONEncodeError):  # the latter where it nests too deeply
+    except (
+        orjson.JSONDecodeError,
+        orjson.JSONEncodeError,
+    ):  # the latter for JSON that is nested too deeply
         return text
 
 
 def _slug(text: object) -> str:
-    """Return a word that may stand in a class, for one out of a vocabulary."""
+    """Return the CSS class suffix for a word of a vocabulary."""
     return _WORD.sub("-", str(text).lower()).strip("-")
 
 
@@ -148,16 +151,16 @@ def _count(value: int) -> str:
 
 
 def _health(destination: Mapping[str, Any]) -> str:
-    """Return the state of a destination; `failing` while it is active and its receiver is not."""
+    """Return the state of a destination, or `failing` if it is active but its receiver fails."""
     is_failing = destination["state"] == "active" and destination["failing_since"] is not None
     return "failing" if is_failing else str(destination["state"])
 
 
 def _coded(text: str) -> Markup:
-    """Return a text in which what stands between backticks is shown as code."""
+    """Return a text with the parts between backticks as code."""
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped
 
 
 def _web_link(value: str | None) -> str | None:
-    """Return an address that a browser opens as a page, None for any other kind."""
+    """Return an HTTP or HTTPS address, None for any other kind."""
     return value if value and value.lower().startswith(("https://", "http://")) else None

@@ -60,11 +60,11 @@ _ROOMS = (
 
 PAGES: tuple[ConsolePage, ...] = tuple(page for room in _ROOMS for page in room.PAGES)
 ACTIONS: tuple[ConsoleAction, ...] = tuple(action for room in _ROOMS for action in room.ACTIONS)
-SAID: dict[str | None, str] = {message_key(action): action.said for action in ACTIONS}
-"""What the next page tells of an action, by the word in its address."""
+MESSAGES: dict[str | None, str] = {message_key(action): action.message for action in ACTIONS}
+"""Success messages of the actions by their keys."""
 
 
-_SIGNED_OUT = "You are not signed in any more; nothing was changed. Sign in and try again."
+_SIGNED_OUT = "Your session has ended. Nothing was changed. Sign in and try again."
 _BY_PATH = {page.path: page for page in PAGES}
 
 
@@ -76,14 +76,14 @@ def add_console(app: web.Application, services: ApiServices, gate: AccessControl
     for page in PAGES:
         get(page.path, console.guarded(partial(console.show, page)))
         if page.is_live:
-            # an answer to HEAD has no body, which a stream would write all the same
+            # a response to HEAD must have no body, but a stream would write one
             follow = console.guarded(partial(console.stream, page))
             get(live_path(page.path), follow, allow_head=False)
     for action in ACTIONS:
         render = partial(console.render, _BY_PATH[action.page])
-        performer = ActionHandler(action, services, console.visitors, render)
+        performer = ActionHandler(action, services, console.sessions, render)
         post(action.path, console.guarded(performer.perform))
-    sign_in = SignInRoutes(services, gate, console.visitors)
+    sign_in = SignInRoutes(services, gate, console.sessions)
     get(SIGN_IN, console.guarded(sign_in.show))
     post(SIGN_IN, console.guarded(sign_in.take))
     post("/sign-out", console.guarded(sign_in.leave))
@@ -96,15 +96,15 @@ def add_console(app: web.Application, services: ApiServices, gate: AccessControl
 
 
 class _Console:
-    """What every page goes through."""
+    """Handlers that all pages share."""
 
     def __init__(self, services: ApiServices) -> None:
         self._services = services
-        self.visitors = ConsoleSessions(services)
+        self.sessions = ConsoleSessions(services)
         self.streams = LiveStreams(services.clock)
 
     def guarded(self, handle: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> Handler:
-        """Return a handler whose errors are pages, and that leads to the sign-in if need be."""
+        """Wrap a handler: render errors as pages, and redirect to the sign-in page if needed."""
 
         async def guarded(request: web.Request) -> web.StreamResponse:
             try:
@@ -113,14 +113,14 @@ class _Console:
                 if request.method in {"GET", "HEAD"} and not request.path.startswith("/live/"):
                     return _lead_to_sign_in(request)
                 return await self._show_error(request, CallerError(401, _SIGNED_OUT))
-            except Exception as error:  # noqa: BLE001 - whatever it is, it becomes a page
+            except Exception as error:  # noqa: BLE001 - every error becomes a page
                 return await self._show_error(request, error)
 
         return guarded
 
     @property
     def lost(self) -> Middleware:
-        """What shows a page to people who ask for an address that there is not."""
+        """Middleware that renders an HTML page for unknown addresses."""
 
         @web.middleware
         async def lost(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -135,41 +135,45 @@ class _Console:
         return lost
 
     async def show(self, page: ConsolePage, request: web.Request) -> web.Response:
-        """Answer a page."""
-        visitor = await self.visitors.admit(request, page.role)
-        return await self.render(page, request, visitor, said=SAID.get(request.query.get("said")))
+        """Respond with a page."""
+        user = await self.sessions.admit(request, page.role)
+        return await self.render(
+            page, request, user, message=MESSAGES.get(request.query.get("message"))
+        )
 
     async def render(
-        self, page: ConsolePage, request: web.Request, visitor: SignedInUser, **told: Any
+        self, page: ConsolePage, request: web.Request, user: SignedInUser, **extra: Any
     ) -> web.Response:
-        """Return a page with what is `told` beside what it shows."""
+        """Return a page with additional context, such as messages."""
         once = secrets.token_urlsafe(12)
-        context = {**await self._context(page, request, visitor, once), **told}
+        context = {**await self._context(page, request, user, once), **extra}
         status = context["fault"].status if context["fault"] else 200
-        if context["fault"] or context["answer"]:  # what is told but once would not stay
+        if (
+            context["fault"] or context["answer"]
+        ):  # a live update would replace a message that is shown once
             context["live"] = None
         return rendering.respond(page.template, context, status)
 
     async def stream(self, page: ConsolePage, request: web.Request) -> web.StreamResponse:
-        """Answer what changes of a page, as it changes."""
+        """Stream the content of a page whenever it changes."""
 
         async def render() -> str:
-            visitor = await self.visitors.admit(request, page.role)
-            once = request.query.get(ONCE, "")  # the page's
-            context = await self._context(page, request, visitor, once)
-            said = SAID.get(request.query.get("said"))
-            return rendering.fragment(page.template, {**context, "said": said})
+            user = await self.sessions.admit(request, page.role)
+            once = request.query.get(ONCE, "")
+            context = await self._context(page, request, user, once)
+            message = MESSAGES.get(request.query.get("message"))
+            return rendering.fragment(page.template, {**context, "message": message})
 
         return await self.streams.answer(request, render)
 
     async def _context(
-        self, page: ConsolePage, request: web.Request, visitor: SignedInUser, once: str
+        self, page: ConsolePage, request: web.Request, user: SignedInUser, once: str
     ) -> Mapping[str, Any]:
-        reading = PageRequest(services=self._services, visitor=visitor, request=request)
+        reading = PageRequest(services=self._services, user=user, request=request)
         live = live_path(str(request.rel_url.update_query({ONCE: once})))
         common = {
-            **_TOLD,
-            "visitor": visitor,
+            **_DEFAULTS,
+            "user": user,
             "section": page.section,
             "once": once,
             "live": live if page.is_live else None,
@@ -179,25 +183,25 @@ class _Console:
     async def _show_error(self, request: web.Request, error: Exception) -> web.Response:
         fault = describe_error(request, error)
         context = {
-            "visitor": await self._visitor_or_none(request),
+            "user": await self._find_user(request),
             "section": "",
             "title": HTTPStatus(fault.status).phrase,
-            **_TOLD,
+            **_DEFAULTS,
             "fault": fault,
         }
         response = rendering.respond("error.html.j2", context, fault.status)
         response.headers.update(fault.headers)
         return response
 
-    async def _visitor_or_none(self, request: web.Request) -> SignedInUser | None:
+    async def _find_user(self, request: web.Request) -> SignedInUser | None:
         try:
-            return await self._services.database.lookup(self.visitors.find, request)
-        except Exception:  # noqa: BLE001 - there is an error to tell of already
+            return await self._services.database.lookup(self.sessions.find, request)
+        except Exception:  # noqa: BLE001 - another error is already being shown
             return None
 
 
-_TOLD: Mapping[str, Any] = {
-    "said": None,
+_DEFAULTS: Mapping[str, Any] = {
+    "message": None,
     "fault": None,
     "answer": None,
     "given": {},
@@ -205,7 +209,7 @@ _TOLD: Mapping[str, Any] = {
     "live": None,
     "paths": frozenset(_BY_PATH),
 }
-"""What pages may be told beside what they show, and mostly are not."""
+"""Default context of all pages."""
 
 
 def _lead_to_sign_in(request: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""A form for the settings of a plugin, made from what the API tells of each, and read back."""
+"""Settings form of a plugin: fields from the API's description, and values from the form."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ import orjson
 from tocsin.registry.settings_schema import SettingShape
 from tocsin.web.console.forms import Form
 
-_SECRET = "secret-"  # noqa: S105 - what the names of such fields begin with
+_SECRET = "secret-"  # noqa: S105 - a prefix of field names
 _FORGET = "forget."
 _WAS = "was."
 
 
 @dataclass(frozen=True, slots=True)
 class SettingField:
-    """One field: what is asked, and what stands there already."""
+    """Field of a settings form with its current value."""
 
     name: str
     key: str
-    """The field's name in the form, which says how it is read."""
+    """Name of the form field, which includes the shape of the setting."""
     setting: Mapping[str, Any]
     text: str
     chosen: Sequence[str]
     is_set: bool
-    """Whether it is a secret that is set; nothing else is known of it here."""
+    """Whether the field is a secret that is set; its value is not known here."""
 
     @property
     def forget(self) -> str:
-        """The name of the box that takes a secret away."""
+        """Name of the checkbox that removes a secret."""
         return _FORGET + self.name
 
     @property
     def was(self) -> tuple[str, str]:
-        """The name and the value of what says how it stood when the form was shown."""
+        """Name and value of the hidden field with the original value."""
         is_several = _parse_shape(self.key) == SettingShape.CHOICES
         return _WAS + self.key, "\n".join(self.chosen) if is_several else self.text
 
@@ -44,7 +44,7 @@ class SettingField:
 def build_fields(
     channel: Mapping[str, Any], written: Mapping[str, Any], secrets: Sequence[str] = ()
 ) -> list[SettingField]:
-    """Return a field for each setting that may be set over HTTP, filled with what is `written`."""
+    """Return a field for each setting that the API can change, filled from `written`."""
     return [
         _field(setting, written.get(setting["name"]), setting["name"] in secrets)
         for setting in channel["settings"]
@@ -69,25 +69,26 @@ def _written(shape: str, value: Any) -> str:
         case list() if shape == SettingShape.LIST:
             return "\n".join(map(str, value))
         case dict() if shape == SettingShape.TABLE:
-            # in an order that does not depend on the database: PostgreSQL keeps none
+            # sorted, because PostgreSQL does not keep the order
             return "\n".join(f"{name}: {text}" for name, text in sorted(value.items()))
         case str() if shape != SettingShape.ANYTHING or _as_json(value) == value:
             return value
     return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
 
 
-def mistakes_in(wrong: Iterable[Mapping[str, str]], name: str) -> list[Mapping[str, str]]:
-    """Return what was wrong with one setting, or within it."""
+def find_errors(wrong: Iterable[Mapping[str, str]], name: str) -> list[Mapping[str, str]]:
+    """Return the errors of one setting and its members."""
     place = f"settings.{name}"
-    return [it for it in wrong if it["path"] == place or it["path"].startswith(f"{place}.")]
+    return [
+        error for error in wrong if error["path"] == place or error["path"].startswith(f"{place}.")
+    ]
 
 
 def read_settings(form: Form) -> dict[str, Any]:
-    """Return the settings that a form holds; a field in which nothing stands is null.
+    """Return the settings in a form; empty fields are null.
 
-    What stands as it stood is left out: it was not changed here, and may have been elsewhere. Of
-    secrets there are only those that were written, since nothing stands in the field of one that
-    stays.
+    Unchanged fields are omitted, because they may have been changed elsewhere. Secrets are included
+    only if they were entered, because the field of an existing secret is empty.
     """
     fields = [(key, name) for key, name in _fields(form) if not _stands_as_it_stood(form, key)]
     read = {name: _read(form, key) for key, name in fields}
@@ -97,7 +98,7 @@ def read_settings(form: Form) -> dict[str, Any]:
 
 
 def _fields(form: Form) -> list[tuple[str, str]]:
-    """Return the keys of fields, each with its setting's name."""
+    """Return the keys of the form fields with the names of their settings."""
     parts = ((key, *key.partition(".")) for key in form)
     return [(key, name) for key, how, dot, name in parts if dot and _shape(how) in _READERS]
 
@@ -128,16 +129,18 @@ def _as_lines(text: str) -> list[str]:
 
 
 def _as_table(text: str) -> Any:
-    """Return a table of lines such as `Name: value`; the text where that is something else."""
+    """Parse lines such as `Name: value` into a table; return other text unchanged."""
     pairs = [line.partition(":") for line in _as_lines(text)]
     if not all(colon for _, colon, _ in pairs):
-        return text  # the plugin says what it takes
+        return text  # the plugin rejects it
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _as_number(text: str) -> Any:
     value = _as_json(text)
-    return value if type(value) in (int, float) else text  # `true` is an int, and no number
+    return (
+        value if type(value) in (int, float) else text
+    )  # `true` is an int in Python, but not a number
 
 
 def _as_flag(text: str) -> Any:

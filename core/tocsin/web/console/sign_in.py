@@ -35,21 +35,21 @@ SIGN_IN = "/sign-in"
 
 
 class SignInRoutes:
-    """The door of the console."""
+    """Sign-in and sign-out routes."""
 
     def __init__(
-        self, services: ApiServices, gate: AccessControl, visitors: ConsoleSessions
+        self, services: ApiServices, gate: AccessControl, sessions: ConsoleSessions
     ) -> None:
         self._services = services
         self._gate = gate
-        self._visitors = visitors
+        self._sessions = sessions
 
     async def show(self, request: web.Request) -> web.Response:
-        """Answer the form."""
+        """Respond with the sign-in form."""
         return self.form(request.query.get("next", ""))
 
     async def take(self, request: web.Request) -> web.Response:
-        """Begin a session for whoever holds the admin token, or answer what is wrong with it."""
+        """Begin a session for an admin token, or show the form with the error."""
         require_own_site(request)
         form = await read_fields(request)
         try:
@@ -62,33 +62,33 @@ class SignInRoutes:
     async def begin(
         self, request: web.Request, session: ConsoleSession, place: str
     ) -> web.Response:
-        """Begin the session, and lead to the page that was asked for."""
+        """Begin the session and redirect to the requested page."""
         now = self._services.clock.now()
         secret, expires_at = await self._services.database.write(self._begin, session, now, request)
         response = web.Response(status=303, headers={"Location": to_local_path(place)})
-        self._visitors.remember(response, secret, expires_at)
+        self._sessions.remember(response, secret, expires_at)
         return response
 
     async def count_failure(self, request: web.Request) -> None:
-        """Count that somebody was not let in, also in the audit log; CallerError (429)."""
+        """Count a failed sign-in, also in the audit log; raises CallerError (429)."""
         address = self._services.addresses.of(request)
         self._services.refusals.count(address_key(address), "credential refused")
         await self._services.throttle.count_failure(address)
 
     async def leave(self, request: web.Request) -> web.Response:
-        """End the session."""
-        visitor = await self._visitors.admit(request, ConsoleRole.VIEWER)
+        """Sign out."""
+        user = await self._sessions.admit(request, ConsoleRole.VIEWER)
         form: Form = await read_fields(request)
-        self._visitors.require_own_form(request, visitor, form)
+        self._sessions.require_own_form(request, user, form)
         response = web.Response(status=303, headers={"Location": SIGN_IN})
-        await self._visitors.leave(response, visitor)
+        await self._sessions.leave(response, user)
         return response
 
     async def _session_of(self, request: web.Request, token: str) -> ConsoleSession:
         credential = self._services.authenticator.present_token(token)
         principal = await self._gate.authenticate(request, credential, _itself)
         if not principal.is_admin:
-            raise AuthenticationError("This token is not an admin's.")
+            raise AuthenticationError("This is not an admin token.")
         expires_at = read_expiry(token)
         return ConsoleSession(principal.id, principal.name, ConsoleRole.ADMIN, expires_at)
 
@@ -105,15 +105,15 @@ class SignInRoutes:
             details={"role": session.role},
         )
         audit.record(connection, entry)
-        before = self._visitors.find(connection, request)
-        if before is not None:  # whose cookie this browser forgets
+        before = self._sessions.find(connection, request)
+        if before is not None:  # the new cookie replaces this session
             end_session(connection, before.secret)
         return begin_session(connection, session, now)
 
     def form(self, place: str, fault: ErrorResponse | None = None) -> web.Response:
-        """Return the page to sign in on, which then leads to `place`."""
+        """Return the sign-in page, which redirects to `place` afterwards."""
         context = {
-            "visitor": None,
+            "user": None,
             "next": to_local_path(place),
             "fault": fault,
             "has_oidc": self._services.oidc_sign_in is not None,
@@ -124,7 +124,7 @@ class SignInRoutes:
 
 
 def to_local_path(place: str) -> str:
-    """Return a path of this console, the first page's for any other address."""
+    """Return a path of this console, or the path of the overview for any other address."""
     is_ours = place.startswith("/") and not place.startswith(("//", "/\\"))
     return place if is_ours and place.isascii() and place.isprintable() else "/"
 
@@ -136,25 +136,25 @@ def _itself(_connection: Connection, principal: Principal) -> Principal:
 OIDC_SIGN_IN = "/sign-in/oidc"
 _MINUTES = 10
 _AWAY = (
-    "The OpenID Connect issuer cannot be asked for now; the log of Tocsin says why. Try again, or "
+    "The OpenID Connect issuer is unavailable. See the Tocsin log for the reason. Try again, or "
     "sign in with an admin token."
 )
 _log = structlog.get_logger()
 
 
 class OidcSignInRoutes:
-    """The door for those whom the issuer knows."""
+    """Sign-in routes for OpenID Connect."""
 
     def __init__(self, services: ApiServices, sign_in: SignInRoutes, oidc: OidcSignIn) -> None:
         self._services = services
         self._sign_in = sign_in
         self._oidc = oidc
         self._is_secure = services.public_url.startswith("https://")
-        # as with the session's: no other host and no page without TLS can set such a cookie
+        # like the session cookie: other hosts and pages without TLS cannot set it
         self._cookie = "__Host-tocsin-sign-in" if self._is_secure else "tocsin-sign-in"
 
     async def lead(self, request: web.Request) -> web.Response:
-        """Send the browser to the issuer, with what it has to bring back."""
+        """Redirect the browser to the issuer, and store the attempt in a cookie."""
         place = to_local_path(request.query.get("next", ""))
         try:
             address, sealed = await self._oidc.begin(place)
@@ -166,7 +166,7 @@ class OidcSignInRoutes:
         return response
 
     async def arrive(self, request: web.Request) -> web.Response:
-        """Begin a session for whoever comes from the issuer, or answer what was wrong."""
+        """Begin a session for a response of the issuer, or show the form with the error."""
         response = await self._answer(request)
         response.del_cookie(
             self._cookie, path="/", secure=self._is_secure, httponly=True, samesite="Lax"
@@ -189,12 +189,12 @@ class OidcSignInRoutes:
         address = self._services.addresses.of(request)
         if self._services.throttle.is_failing(address):
             await self._services.throttle.count_failure(address)
-        # RFC 6749 section 3.1: no parameter comes twice
+        # RFC 6749 section 3.1: parameters must not be repeated
         answer = dict(request.query) if len(set(request.query)) == len(request.query) else {}
         return await self._oidc.finish(request.cookies.get(self._cookie, ""), answer)
 
     def _away(self, error: IssuerUnavailable, place: str) -> web.Response:
-        _log.warning("nobody can sign in at the OpenID Connect issuer", reason=str(error))
+        _log.warning("openid connect sign-in unavailable", reason=str(error))
         return self._sign_in.form(place, ErrorResponse(503, _AWAY, {"Retry-After": "10"}))
 
     def _keep(self, response: web.Response, sealed: str) -> None:
@@ -205,5 +205,5 @@ class OidcSignInRoutes:
             path="/",
             secure=self._is_secure,
             httponly=True,
-            samesite="Lax",  # or it would not come along on the way back
+            samesite="Lax",  # so that the browser sends it on the redirect from the issuer
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin.web.console.views.audit import link_to_target, tell
+from tocsin.web.console.views.audit import format_details, link_to_target
 
 
 @pytest.mark.parametrize(
@@ -24,10 +24,10 @@ def test_what_has_a_page_is_linked(target, place):
 
 def test_details_are_told_in_words():
     details = {"expires_at": "x", "scopes": ["a", "b"], "kept": True, "gone": None, "in": {"a": 1}}
-    assert list(tell(details)) == [
+    assert list(format_details(details)) == [
         ("expires at", "x"),
         ("scopes", "a, b"),
         ("kept", "yes"),
-        ("gone", "nothing"),
+        ("gone", "none"),
         ("in", '{"a":1}'),
     ]

@@ -22,8 +22,8 @@ def write(api):
 
 
 async def test_where_nothing_was_sent_that_is_said(viewer):
-    assert "Nothing has been sent yet" in await viewer.text("/deliveries")
-    assert "There was none." in await viewer.text("/replays")
+    assert "No deliveries yet" in await viewer.text("/deliveries")
+    assert "No replays yet." in await viewer.text("/replays")
 
 
 async def test_the_list_says_where_each_is_and_why(write, viewer):
@@ -33,7 +33,7 @@ async def test_the_list_says_where_each_is_and_why(write, viewer):
     html = await viewer.html("/deliveries")
     assert 'href="https://desk.example/T-1"' in html
     text = await viewer.text("/deliveries")
-    assert "incident:2 soc pending next try 2026-11-21 12:05:00 UTC 503: busy 2" in text
+    assert "incident:2 soc pending next attempt 2026-11-21 12:05:00 UTC 503: busy 2" in text
 
 
 async def test_an_address_that_is_no_page_is_no_link(write, viewer):
@@ -61,7 +61,9 @@ async def test_the_list_is_narrowed(write, viewer, query):
     text = await viewer.text(f"/deliveries?{query}")
     assert "Deliveries 1" in text
     assert "incident:7" in text
-    assert "No delivery matches." in await viewer.text("/deliveries?destination=nowhere")
+    assert "No deliveries match these filters." in await viewer.text(
+        "/deliveries?destination=nowhere"
+    )
 
 
 async def test_what_a_filter_takes_is_said(viewer):
@@ -153,7 +155,7 @@ async def test_one_is_sent_again(write, person):
     id_ = await write(add_delivery)
     page = f"/deliveries/{id_}"
     text = await person.submit(page, f"{page}/replay")
-    assert "The delivery is due now." in text
+    assert "Delivery queued. It is sent now." in text
     assert "pending" in text
 
 
@@ -162,7 +164,7 @@ async def test_why_one_cannot_be_sent_again_is_said(write, person):
     page = f"/deliveries/{await write(add_delivery)}"
     text = await person.submit(page, f"{page}/replay", 409)
     assert "cannot be replayed" in text
-    assert "What the receiver answered" in text
+    assert "Response" in text
 
 
 async def test_all_that_a_filter_leaves_are_sent_again(write, person, clock):
@@ -174,12 +176,12 @@ async def test_all_that_a_filter_leaves_are_sent_again(write, person, clock):
         "/deliveries?state=dead&destination=soc",
         {"state": "dead", "destination": "soc"},
     )
-    assert "Send all 2 again" in await person.text(page)
+    assert "Resend all 2" in await person.text(page)
     action = "/replays?state=dead&amp;destination=soc"
     text = await person.submit(page, action, **filters)
     assert "Replays 1" in text
     assert "dead to soc running 0 of 2 ana" in text
-    assert "A replay is under way : 0 of 2" in await person.text("/deliveries")
+    assert "Replay running : 0 of 2" in await person.text("/deliveries")
     await write(replay_batch, clock.now())
     assert "completed" in await person.text("/replays")
 
@@ -188,8 +190,8 @@ async def test_a_replay_of_part_of_what_is_shown_is_not_offered(person, write):
     await write(add_delivery)
     for query in ("", "?state=pending", "?state=dead&subject=incident:1"):
         text = await person.text(f"/deliveries{query}")
-        assert "To send many again, choose the state dead" in text
-        assert "Send all" not in text
+        assert "To resend many deliveries, filter by state dead" in text
+        assert "Resend all" not in text
 
 
 async def test_a_replay_is_cancelled(write, person):
@@ -198,7 +200,7 @@ async def test_a_replay_is_cancelled(write, person):
     html = await person.html("/replays")
     action = html.partition('action="/replays/')[2].partition('"')[0]
     text = await person.submit("/replays", f"/replays/{action}")
-    assert "The replay has ended where it was." in text
+    assert "Replay cancelled." in text
     assert "cancelled" in text
 
 
@@ -219,7 +221,7 @@ async def test_what_would_be_sent_is_shown(write, person):
     await write(add_destination)
     id_ = await write(add_delivery)
     text = await person.text(f"/deliveries/{id_}/body")
-    assert "What soc would be sent" in text
+    assert "Payload preview for soc" in text
     assert "secret" in text  # which the settings of this destination lack
 
 

@@ -91,24 +91,24 @@ async def add(api: Api, managed_by: ManagedBy, **settings: object) -> None:
 
 
 async def test_where_there_is_none_it_is_said_how_to_make_one(person):
-    assert "Set a destination up here" in await person.text("/destinations")
+    assert "Create one here" in await person.text("/destinations")
     assert 'action="/admin/new-destination"' in await person.html("/destinations")
 
 
 async def test_a_viewer_is_not_led_to_a_form(viewer):
-    assert "Nothing is sent anywhere yet." in await viewer.text("/destinations")
+    assert "No destinations yet." in await viewer.text("/destinations")
     assert "new-destination" not in await viewer.html("/destinations")
 
 
 async def test_one_is_set_up_by_a_form_of_its_channels_settings(api, person):
     text = await person.text(NEW)
     assert "Posts each event, signed" in text
-    assert "One a line" in text
+    assert "One per line" in text
     assert "This or <code>secret_url</code> is needed." in await person.html(NEW)
     text = await person.submit(NEW, NEW, **FORM, **{"choices.events": "schedule-disabled"})
-    assert "The destination is there. Test it" in text
+    assert "Destination created. Send test event event" in text
     assert "soar active" in text
-    assert "set, and never shown" in text
+    assert "set (hidden)" in text
     settings = (await stored(api)).settings
     assert settings == {
         "url": "http://127.0.0.1:9/",
@@ -212,7 +212,7 @@ async def test_what_is_wrong_is_said_at_its_field_and_the_rest_stays(person):
     assert 'value="schedule-disabled" checked' in html
     assert "<script>" not in html
     assert SECRET not in html
-    assert "What you wrote as a secret is not kept" in html
+    assert "Secrets are not kept" in html
 
 
 async def test_a_name_that_is_taken_is_said(soar):
@@ -238,7 +238,7 @@ async def test_the_list_says_how_each_does(api, soar, clock):
     text = await soar.text("/destinations")
     assert "soar webhook paused failing since 2026-11-21 12:00:00 UTC 503: busy 12 0 1" in text
     assert "soar" in await soar.text("/destinations?state=paused")
-    assert "No destination is in this state." in await soar.text("/destinations?state=disabled")
+    assert "No destinations match this filter." in await soar.text("/destinations?state=disabled")
 
 
 async def test_an_active_one_whose_receiver_fails_is_not_called_active(api, soar, clock):
@@ -249,15 +249,15 @@ async def test_an_active_one_whose_receiver_fails_is_not_called_active(api, soar
     assert "soar webhook failing since" in await soar.text("/destinations")
     text = await soar.text(PAGE)
     assert "soar failing" in text
-    assert "It has failed 2 times in a row since" in text
+    assert "Failed 2 times in a row since" in text
 
 
 async def test_its_page_shows_what_failed_last(api, soar):
     await api.services.database.write(add_delivery, to="soar", tried=2)
     text = await soar.text(PAGE)
-    assert "What failed last later status 503" in text
-    assert "What the receiver answered busy" in text
-    assert "Send the 1 dead again" in text
+    assert "Last failure later status 503" in text
+    assert "Response busy" in text
+    assert "Resend 1 dead" in text
     html = await soar.html(PAGE)
     assert 'href="/deliveries?destination=soar&amp;state=dead"' in html
 
@@ -269,7 +269,7 @@ async def test_what_failed_last_shows_behind_a_stopped_destination_too(api, soar
     for _ in range(12):
         await write(add_delivery, "pending", to="soar", tried=0)
     text = await soar.text(PAGE)
-    assert "What the receiver answered busy" in text
+    assert "Response busy" in text
 
 
 async def test_what_is_dead_there_is_sent_again(api, soar):
@@ -303,9 +303,9 @@ async def test_a_test_shows_its_outcome_at_once(soar, receiver, status, outcome)
 
 
 async def test_one_is_disabled_and_enabled(api, soar):
-    assert "The destination is disabled" in await soar.submit(PAGE, f"{PAGE}/stop")
+    assert "Destination disabled" in await soar.submit(PAGE, f"{PAGE}/stop")
     assert (await stored(api)).reason is StopReason.MANUAL
-    assert "The destination is enabled" in await soar.submit(PAGE, f"{PAGE}/start")
+    assert "Destination enabled" in await soar.submit(PAGE, f"{PAGE}/start")
     assert (await stored(api)).state is DestinationState.ACTIVE
 
 
@@ -318,14 +318,14 @@ async def test_a_stop_that_came_by_itself_is_ended(api, soar):
 
 async def test_new_settings_end_a_stop_that_came_by_itself(api, soar):
     await put(api, state=DestinationState.PAUSED, reason=StopReason.FAILING)
-    assert "The settings are changed" in await change(soar, **FORM)
+    assert "Settings saved" in await change(soar, **FORM)
     assert (await stored(api)).state is DestinationState.ACTIVE
 
 
 async def test_one_is_deleted_after_a_question(api, soar):
-    assert 'data-sure="Delete soar with its secrets?' in await soar.html(PAGE)
+    assert 'data-sure="Delete soar and its secrets?' in await soar.html(PAGE)
     text = await soar.submit(PAGE, f"{PAGE}/delete")
-    assert "The destination is deleted" in text
+    assert "Destination deleted" in text
     assert (await stored(api)).state is DestinationState.DELETED
     html = await soar.html(PAGE)
     assert html.count('method="post"') == 1  # signing out
@@ -334,15 +334,15 @@ async def test_one_is_deleted_after_a_question(api, soar):
 @pytest.mark.parametrize(
     ("managed_by", "words"),
     [
-        (ManagedBy.FILE, "change it there and apply it"),
-        (ManagedBy.PLUGIN, "as long as that is enabled"),
+        (ManagedBy.FILE, "edit the file, then apply it"),
+        (ManagedBy.PLUGIN, "while the plugin is enabled"),
     ],
 )
 async def test_what_others_manage_offers_only_what_can_be_done(api, person, managed_by, words):
     await add(api, managed_by, url="https://soar.example.com/", secret={"env": "SOAR_SECRET"})
     text = await person.text(PAGE)
     assert words in text
-    assert "Send a test" in text
+    assert "Send test event" in text
     html = await person.html(PAGE)
     for action in ("settings", "stop", "start", "resume", "delete"):
         assert f"{PAGE}/{action}" not in html
@@ -359,7 +359,7 @@ async def test_what_the_file_names_no_more_can_be_deleted(api, person):
 async def test_settings_of_the_file_have_no_form(api, person):
     await add(api, ManagedBy.FILE, url="https://soar.example.com/")
     text = await person.text(f"{PAGE}/settings")
-    assert "change it there and apply it" in text
+    assert "edit the file, then apply it" in text
     assert 'name="text.url"' not in await person.html(f"{PAGE}/settings")
 
 

@@ -80,7 +80,7 @@ async def test_steps_relations_kinds_and_times_narrow_it_and_go_along_with_its_l
     )
     assert 'value="resolves-to" checked' in chosen
     assert "involves domain" not in chosen
-    assert "Nothing is known around it that fits" in await person.text(
+    assert "No neighbors match these filters" in await person.text(
         around(IP.value, since="2026-11-22")
     )
     later = await person.text(around(IP.value, until="2026-11-22"))
@@ -114,7 +114,7 @@ async def test_a_wrong_filter_is_told_and_the_question_kept(person, graph):
 async def test_without_an_entity_it_says_how_large_it_is_and_where_to_begin(
     api, person, graph, clock
 ):
-    assert "There is no incident yet." in await person.text("/graph")
+    assert "No incidents yet." in await person.text("/graph")
     incident = await graph.add(IP, USER)
     await SearchIndexer(api.services.database, clock, Notifiers()).catch_up()
     html = await person.html("/graph")
@@ -132,8 +132,8 @@ async def test_thousands_of_relations_stay_readable_and_what_is_left_out_is_said
     html = await person.html(page)
     assert html.count("<rect width") == MOST_NODES
     assert html.count("<th scope=") == AT_ONCE
-    assert f"The drawing has the {MOST_NODES} nearest nodes" in html
-    assert "253 nodes and 253 relations are left out" in html
+    assert f"The diagram shows the nearest {MOST_NODES} nodes" in html
+    assert "the other 253 nodes and 253 relations" in html
     seen: set[str] = set()
     while page:
         html = await person.html(page)
@@ -142,7 +142,7 @@ async def test_thousands_of_relations_stay_readable_and_what_is_left_out_is_said
         page = unescape(following[1]).partition("#")[0] if following else ""
     assert len(seen) == 300
     bounded = await person.text(around("1", kind="incident", limit="50"))
-    assert "There is more:" in bounded
+    assert "Incomplete:" in bounded
     assert "49 or more" in bounded
 
 
@@ -164,7 +164,7 @@ async def test_the_path_between_two_is_told_step_by_step(person, graph):
     assert f"{second.value} involves {DOMAIN.value}" in text
     assert f"/incidents/{second.value}" in links(html)
     narrowed = await person.text(f"{page}&types=uses")
-    assert "No path of at most 6 steps" in narrowed
+    assert "No path of 6 steps or fewer" in narrowed
 
 
 @on_sqlite
@@ -174,7 +174,7 @@ async def test_a_path_to_nowhere_keeps_its_ends_and_says_what_is_unknown(person,
     assert "Nothing is known of &#39;nowhere.example&#39;." in html
     assert f'value="{IP.value}"' in html
     assert 'value="nowhere.example"' in html
-    assert "Give two nodes" in await person.text("/graph/path")
+    assert "Enter two nodes" in await person.text("/graph/path")
 
 
 @on_sqlite

@@ -46,8 +46,8 @@ def store(api):
 
 
 async def test_without_incidents_the_list_says_what_to_look_at(person):
-    assert "No incident was read yet." in await person.text("/incidents")
-    assert "No incident is like this." in await person.text("/incidents?severity=High")
+    assert "No incidents yet." in await person.text("/incidents")
+    assert "No incidents match these filters." in await person.text("/incidents?severity=High")
 
 
 async def test_the_list_tells_of_each_incident_and_leads_to_it(person, store):
@@ -109,7 +109,13 @@ async def test_an_incident_shows_what_is_known_of_it(person, store):
     ):
         assert f'href="{link}"' in html.replace("+", " "), link
     text = await person.text(f"/incidents/{number}")
-    for words in ("Odd sign-in", "What was seen.", "external-1", "this one was assumed", "case-9"):
+    for words in (
+        "Odd sign-in",
+        "What was seen.",
+        "external-1",
+        "this one is an assumption",
+        "case-9",
+    ):
         assert words in text
 
 
@@ -134,7 +140,7 @@ async def test_the_chain_leads_from_the_stretch_to_the_remote_ticket(api, person
     html = await person.html(f"/incidents/{number}")
     assert f'href="/deliveries/{delivery}"' in html
     assert 'href="https://tickets.example/77"' in html
-    chain = (await person.text(f"/incidents/{number}")).partition("From the SIEM")[2]
+    chain = (await person.text(f"/incidents/{number}")).partition("Delivery timeline")[2]
     words = [
         "Read",
         "Stored",
@@ -162,8 +168,8 @@ async def test_the_chain_says_why_nobody_heard_of_it(api, person, store):
 async def test_what_happened_stands_in_the_order_of_time(api, person, store, clock):
     number = await store(now=clock.now() - timedelta(hours=1))
     await api.services.database.write(change_incident, number, now=clock.now(), status="Closed")
-    text = (await person.text(f"/incidents/{number}")).partition("What happened when")[2]
-    words = ["It occurred.", "It was read and stored.", "It last changed here."]
+    text = (await person.text(f"/incidents/{number}")).partition("Timeline")[2]
+    words = ["Incident occurred.", "Incident synced.", "Incident updated."]
     assert sorted(words, key=text.index) == words
 
 
@@ -200,7 +206,7 @@ async def test_investigating_an_incident_leads_to_the_investigation(api, person,
     assert f"What is behind incident {number}?" in await person.text(page)
     query = {"query": f"What is behind incident {number}?", "persona": "executive"}
     text = await person.submit(page, f"{page}/investigate", **query)
-    assert "The investigation was started." in text
+    assert "Investigation started." in text
     assert "queued" in text
     row = await api.services.database.read(
         lambda c: c.execute(select(sessions.c.persona, sessions.c.created_by)).one()
@@ -238,8 +244,8 @@ async def test_what_was_written_back_stands_in_what_happened(api, person, store,
     await database.write(plan_write_backs, **told, incidents=[(number, "sensors", "a")])
     ended = {"state": "failed", "reason": "it is closed", "finished_at": clock.now()}
     await database.write(lambda it: it.execute(update(write_backs).values(**ended)))
-    text = (await person.text(f"/incidents/{number}")).partition("What happened when")[2]
-    assert "Telling the SIEM what came of it: failed: it is closed." in text
+    text = (await person.text(f"/incidents/{number}")).partition("Timeline")[2]
+    assert "SIEM comment: failed: it is closed." in text
 
 
 class Source(Enricher):
@@ -284,7 +290,7 @@ async def test_enriching_shows_at_once_who_knows_what_and_who_did_not_answer(ask
 async def test_enriching_with_nobody_to_ask_says_so(person, store):
     number = await store()
     page = f"/incidents/{number}"
-    assert "Nobody knows anything of them." in await person.submit(page, f"{page}/enrich")
+    assert "No enricher has data on these entities." in await person.submit(page, f"{page}/enrich")
 
 
 async def test_the_link_of_an_alert_opens_the_incident(api, person):

@@ -33,7 +33,7 @@ NESTED = "[" * 400 + "]" * 400
         "/incidents?cursor=%00",
         "/replays?cursor=%FF",
         "/admin/new-destination?plugin=%00",
-        "/?said=%00",
+        "/?message=%00",
         "/sign-in?next=%00",
     ],
 )
@@ -58,7 +58,7 @@ async def test_a_value_that_nests_too_deeply_is_refused(person):
     form = {"form_token": found[1], "name": "soc", "plugin": "webhook", "anything.x": NESTED}
     response = await person.post(page, **form)
     assert response.status == 422
-    assert "nests too deeply" in await response.text()
+    assert "is nested too deeply" in await response.text()
 
 
 @on_sqlite
@@ -67,7 +67,7 @@ async def test_a_person_who_is_lost_is_shown_a_page_and_a_program_a_problem(api,
     headers = {"Cookie": person.cookie, "Accept": "text/html,*/*;q=0.8"}
     shown = await api.client.get(path, headers=headers)
     assert (shown.status, shown.content_type) == (404, "text/html")
-    assert "To the overview" in await shown.text()
+    assert "Back to the overview" in await shown.text()
     told = await api.client.get(path, headers={"Accept": "application/json"})
     assert (told.status, told.content_type) == (404, "application/problem+json")
     told = await api.client.get("/api/nowhere", headers=headers)

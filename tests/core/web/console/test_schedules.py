@@ -22,7 +22,7 @@ def office(api, clock) -> Office:
 
 @pytest.fixture
 def from_file(api, office):
-    """Make the schedules those of a file, and return the id of the first."""
+    """Create schedules those of a file, and return the id of the first."""
 
     async def from_file(*names: str) -> str:
         wanted = {name: ScheduleDefinition(query="logins", interval="1h") for name in names}
@@ -41,8 +41,8 @@ def from_file(api, office):
 
 async def test_an_empty_list_says_what_a_schedule_is(person):
     text = await person.text("/schedules")
-    assert "Nothing is investigated again and again yet" in text
-    assert "Nothing is due within a day." in text
+    assert "No schedules yet" in text
+    assert "No runs are due in the next 24 hours." in text
 
 
 async def test_a_schedule_is_made_by_a_form_and_its_page_follows(person):
@@ -59,16 +59,16 @@ async def test_a_schedule_is_made_by_a_form_and_its_page_follows(person):
     }
     text = await person.submit("/schedules/new", "/schedules/new", **form)
     for words in (
-        "The schedule is made.",
+        "Schedule created.",
         "nightly active",
         "every day at 02:00 (Europe/Berlin) 0 2 * * *",
-        "put off by up to 5m",
+        "delayed by up to 5m",
         "executive",
         "3 failures in a row",
-        "the next waits",
+        "queue the next run",
         "night, soc",
         "2027-01-01 00:00:00 UTC",
-        "It has not run yet.",
+        "No runs yet.",
     ):
         assert words in text
     listed = await person.text("/schedules")
@@ -79,7 +79,7 @@ async def test_what_was_left_empty_has_its_default(person):
     empty = dict.fromkeys(("provider", "interval", "timezone", "jitter", "tags", "timeout"), "")
     text = await person.submit("/schedules/new", "/schedules/new", **GOOD, **empty)
     assert "(UTC)" in text
-    assert "Time limit of a run 10m" in text
+    assert "Run timeout 10m" in text
 
 
 async def test_each_mistake_stands_at_its_field_and_what_was_written_is_kept(person):
@@ -137,10 +137,10 @@ async def test_a_schedule_is_changed_and_what_is_emptied_returns_to_its_default(
         assert written in html
     form = {"query": "old logins", "cron": "@daily", "interval": "", "jitter": "", "tags": ""}
     text = await person.submit(page, page, **form)
-    assert "The schedule is changed." in text
+    assert "Schedule saved." in text
     assert "old logins" in text
     assert "every day at 00:00 (UTC) @daily" in text
-    assert "put off" not in text
+    assert "delayed" not in text
     assert "night," not in text
 
 
@@ -156,13 +156,13 @@ async def test_a_wrong_change_keeps_what_was_written(person, office):
 async def test_a_schedule_is_run_disabled_enabled_and_deleted(person, office):
     page = f"/schedules/{(await office.make()).id}"
     text = await person.submit(page, f"{page}/run")
-    assert "A run by hand is begun" in text
+    assert "Run started" in text
     assert "running" in text
     assert "ana" in text
     refused = await person.submit(page, f"{page}/run", 409)
     assert "It is not run now" in refused
-    assert "Disabled by hand." in await person.submit(page, f"{page}/disable")
-    assert "runs again" in await person.submit(page, f"{page}/enable")
+    assert "Disabled manually." in await person.submit(page, f"{page}/disable")
+    assert "Schedule enabled" in await person.submit(page, f"{page}/enable")
     deleted = await person.submit(page, f"{page}/delete")
     assert "nightly deleted" in deleted
     assert "Run now" not in deleted
@@ -194,7 +194,7 @@ async def test_runs_are_narrowed_by_their_state_and_paged(person, office):
     older = first.partition('rel="next" href="')[2].partition('"')[0].replace("&amp;", "&")
     second = await person.html(older)
     assert (second.count("is-skipped"), second.count("is-running")) == (1, 1)
-    assert "No run is in this state." in await person.text(f"{page}?state=failed")
+    assert "No runs match this filter." in await person.text(f"{page}?state=failed")
     assert "give one of" in await person.text(f"{page}?state=nonsense", 422)
 
 
@@ -209,11 +209,13 @@ async def test_what_was_missed_is_one_entry_that_says_how_many(person, office):
 async def test_the_list_is_narrowed_by_status_and_tag(person, office):
     await office.make("one", tags=("night",))
     await office.make("other")
-    narrowed, _, due = (await person.text("/schedules?tag=night")).partition("Due within a day")
+    narrowed, _, due = (await person.text("/schedules?tag=night")).partition(
+        "Upcoming runs, next 24 hours"
+    )
     assert "one" in narrowed
     assert "other" not in narrowed
     assert "other" in due
-    assert "No schedule is like that." in await person.text("/schedules?status=disabled")
+    assert "No schedules match these filters." in await person.text("/schedules?status=disabled")
     assert "give one of" in await person.text("/schedules?status=nonsense", 422)
 
 
@@ -227,14 +229,14 @@ async def test_what_the_file_manages_is_changed_there_and_can_be_run_and_disable
     assert f'action="{page}/disable"' in html
     assert f'action="{page}/delete"' not in html
     assert f'href="{page}/change"' not in html
-    assert "change it there and apply it" in await person.text(f"{page}/change")
+    assert "edit the file, then apply it" in await person.text(f"{page}/change")
 
 
 async def test_what_the_file_names_no_more_can_only_be_deleted(person, from_file):
     page = f"/schedules/{await from_file('watch')}"
     await from_file()
     html = await person.html(page)
-    assert "plugins.toml does not name it any more" in html
+    assert "it was removed from plugins.toml" in html
     assert f'action="{page}/enable"' not in html
     assert "watch deleted" in await person.submit(page, f"{page}/delete")
 

@@ -25,7 +25,7 @@ def page_of(**query: str) -> str:
 @on_sqlite
 async def test_without_a_question_it_says_what_can_be_asked(person):
     text = await person.text("/search")
-    assert "What to write" in text
+    assert "Search syntax" in text
     assert "severity:high" in text
 
 
@@ -81,8 +81,8 @@ async def test_no_question_is_too_much_for_it(person, q):
 
 @on_sqlite
 async def test_nothing_found_says_how_to_find_more(person):
-    assert "Nothing fits." in await person.text(page_of(q="nowhere"))
-    assert "No entity of this kind" in await person.text(page_of(q="nowhere", kind="ip"))
+    assert "No results." in await person.text(page_of(q="nowhere"))
+    assert "No entities of this kind" in await person.text(page_of(q="nowhere", kind="ip"))
 
 
 @on_sqlite
@@ -112,7 +112,7 @@ async def test_entities_are_a_few_beside_the_rest_and_all_by_themselves(person, 
     await add(entities=[("ip", f"203.0.113.{number}") for number in range(60)])
     beside = await person.html(page_of(q="203.0"))
     assert beside.count('href="/graph?') == 10
-    assert "All entities that are called so" in beside
+    assert "View all matching entities" in beside
     alone = await person.html(page_of(q="203.0", kind="entity"))
     assert alone.count('href="/graph?') == 50
     older = alone.partition('rel="next" href="')[2].partition('"')[0].replace("&amp;", "&")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tocsin.registry.settings_schema import SettingShape
 from tocsin.web.console.forms import Form
-from tocsin.web.console.settings_form import build_fields, mistakes_in, read_settings
+from tocsin.web.console.settings_form import build_fields, find_errors, read_settings
 
 words = st.text(
     st.characters(exclude_categories=["C", "Z"], exclude_characters=":"), min_size=1, max_size=20
@@ -75,4 +75,4 @@ def test_mistakes_belong_to_their_setting():
     wrong = [
         {"path": path, "detail": ""} for path in ("settings.it", "settings.it.0", "settings.its")
     ]
-    assert mistakes_in(wrong, "it") == wrong[:2]
+    assert find_errors(wrong, "it") == wrong[:2]

@@ -1,11 +1,11 @@
-// What pages do beyond what they show without scripts.
+// Progressive enhancement of the console's pages.
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const parts = { month: "short", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit" };
 const thisYear = new Intl.DateTimeFormat(undefined, parts);
 const anyYear = new Intl.DateTimeFormat(undefined, { year: "numeric", ...parts });
 
-/** Put the moments below `root` into the zone of whoever looks, with UTC on hover. */
+/** Show times below `root` in the browser's time zone, with UTC on hover. */
 function localize(root) {
   for (const time of root.querySelectorAll("time[datetime]")) {
     const moment = new Date(time.dateTime);
@@ -16,13 +16,13 @@ function localize(root) {
   }
 }
 
-/** Ask before a form does what cannot be taken back. */
+/** Ask for confirmation before an action that cannot be undone. */
 document.addEventListener("submit", (event) => {
   const sure = event.target.dataset.sure;
   if (sure && !window.confirm(sure)) event.preventDefault();
 });
 
-/** What a double click would send twice is sent once; a page that was kept is brought anew. */
+/** Submit each form once, even on a double click; reload a page that comes from the back/forward cache. */
 const sent = new WeakSet();
 document.addEventListener("submit", (event) => {
   if (event.target.method !== "post" || event.defaultPrevented) return;
@@ -31,7 +31,7 @@ document.addEventListener("submit", (event) => {
 });
 window.addEventListener("pageshow", (event) => { if (event.persisted) window.location.reload(); });
 
-/** Copy what stands in the element that a button names. */
+/** Copy the text of the element that a button names. */
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
   if (!button) return;
@@ -39,36 +39,36 @@ document.addEventListener("click", async (event) => {
   button.textContent = "Copied";
 });
 
-/** Between pressing a button and what follows, the button must not be replaced. */
+/** While a button is pressed, it must not be replaced. */
 let isPressing = false;
 document.addEventListener("pointerdown", () => { isPressing = true; });
 for (const end of ["pointerup", "pointercancel"]) {
   document.addEventListener(end, () => setTimeout(() => { isPressing = false; }));
 }
 
-/** Whether somebody is about to do something that new content would take from them. */
+/** Return whether the user is doing something that new content would interrupt. */
 function isBusy(main) {
   const active = document.activeElement;
   const isWriting = main.contains(active) && active.matches("input, textarea, select");
   return isPressing || isWriting || (window.getSelection()?.toString() ?? "") !== "";
 }
 
-/** What tells an element from the others of a page, before and after that is drawn anew. */
-const likeness = (it) => `${it.tagName} ${it.id} ${it.getAttribute("href")} ${it.textContent}`;
+/** Return a key that identifies an element before and after the page is redrawn. */
+const likeness = (element) => `${element.tagName} ${element.id} ${element.getAttribute("href")} ${element.textContent}`;
 
-/** Replace what a page shows; what was unfolded and what had the focus stay so. */
+/** Replace the content of a page, and keep open details and the focus. */
 function replace(main, html) {
-  const open = [...main.querySelectorAll("details[id][open]")].map((it) => it.id);
+  const open = [...main.querySelectorAll("details[id][open]")].map((element) => element.id);
   const focused = main.contains(document.activeElement) ? document.activeElement : null;
   main.innerHTML = html;
   for (const id of open) document.getElementById(id)?.setAttribute("open", "");
   localize(main);
   if (!focused) return;
   const all = [...main.querySelectorAll("a, button, summary, [tabindex]")];
-  all.find((it) => likeness(it) === likeness(focused))?.focus({ preventScroll: true });
+  all.find((element) => likeness(element) === likeness(focused))?.focus({ preventScroll: true });
 }
 
-/** Whether a page shows what was sent already. */
+/** Return whether a page already shows the content that was sent. */
 function isThere(main, html) {
   const sent = document.createElement("template");
   sent.innerHTML = html;
@@ -77,8 +77,8 @@ function isThere(main, html) {
 }
 
 /**
- * Keep a page up to date by server-sent events, while it is looked at: a browser holds six
- * connections to a host at most, and pages in the background would use them up.
+ * Keep a visible page up to date by server-sent events. Browsers allow six connections for each
+ * host, so pages in the background disconnect.
  */
 function follow(main) {
   const stale = document.querySelector(".stale");
@@ -91,7 +91,7 @@ function follow(main) {
     if (isBusy(main)) { waiting = setTimeout(show, 1000); return; }
     waiting = null;
     if (!isThere(main, latest)) replace(main, latest);
-    // What has come to its end changes no more
+    // A settled page does not change again
     if (!main.querySelector("[data-settled]")) return;
     stop();
     document.removeEventListener("visibilitychange", look);
@@ -107,7 +107,7 @@ function follow(main) {
     source.addEventListener("gone", () => { stop(); window.location.reload(); });
     source.addEventListener("error", () => {
       stale.hidden = false;
-      // Of itself a browser asks again only where it was answered before
+      // A browser reconnects by itself only if it was connected before
       if (source?.readyState === EventSource.CLOSED) again = setTimeout(start, 15_000);
     });
   };
@@ -124,7 +124,7 @@ localize(document);
 const main = document.getElementById("main");
 if (main?.dataset.live) follow(main);
 
-/** "/" goes to the search, as elsewhere. */
+/** "/" moves the focus to the search field. */
 document.addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.target.matches("input, textarea, select")) return;
@@ -132,7 +132,7 @@ document.addEventListener("keydown", (event) => {
   document.getElementById("find")?.focus();
 });
 
-/** A drawing that is wider than the page begins with what stands in its middle. */
+/** Scroll a diagram that is wider than the page to its center. */
 for (const scroller of document.querySelectorAll(".scroller")) {
   const middle = scroller.querySelector(".middle")?.getBoundingClientRect();
   const frame = scroller.getBoundingClientRect();

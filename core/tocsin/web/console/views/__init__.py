@@ -1,1 +1,1 @@
-"""What each page shows and what can be done there, a module for each part of the console."""
+"""Views: pages and actions, with one module for each section."""

@@ -1,4 +1,4 @@
-"""API clients: who obtains access tokens, and for what."""
+"""API clients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LIST, _ONE = "/admin/api-clients", "/admin/api-clients/{client_id}"
 
 
 async def show_clients(reading: PageRequest) -> Mapping[str, Any]:
-    """Return one page of the clients, and what a new one may be for."""
+    """Return one page of the clients and the scopes for new ones."""
     query, cursor = select_query(reading, "search"), select_query(reading, "cursor")
     return {
         "found": await reading.ask(api.list_clients, {}, **query, **cursor),
@@ -27,7 +27,7 @@ async def show_clients(reading: PageRequest) -> Mapping[str, Any]:
 
 
 async def show_client(reading: PageRequest) -> Mapping[str, Any]:
-    """Return one client, without its secret."""
+    """Return a client without its secret."""
     return {
         "client": await reading.ask(api.get_api_client),
         "scopes": SCOPES,
@@ -36,7 +36,7 @@ async def show_client(reading: PageRequest) -> Mapping[str, Any]:
 
 
 def new_client(form: Form) -> Mapping[str, Any]:
-    """Return the body that creates a client."""
+    """Build the request body that creates a client."""
     return {
         "name": form.text("name"),
         "description": form.text("description"),
@@ -65,7 +65,7 @@ ACTIONS = (
         path=_LIST,
         handler=api.create_api_client,
         page=_LIST,
-        said="The API client is made.",
+        message="API client created.",
         body=new_client,
         keeps=True,
     ),
@@ -73,19 +73,19 @@ ACTIONS = (
         path=_ONE,
         handler=api.regenerate_api_client_secret,
         page=_ONE,
-        said="The API client has a new secret; the one before is void.",
+        message="New client secret generated. The previous secret no longer works.",
         keeps=True,
     ),
     ConsoleAction(
         path=f"{_ONE}/revoke-tokens",
         handler=api.revoke_api_client_tokens,
         page=_ONE,
-        said="Every access token of the API client is void. It can obtain new ones.",
+        message="All access tokens of the API client were revoked. It can request new ones.",
     ),
     ConsoleAction(
         path=f"{_ONE}/disable",
         handler=api.disable_client,
         page=_ONE,
-        said="The API client is disabled: it obtains no more tokens.",
+        message="API client disabled. It can no longer get access tokens.",
     ),
 )

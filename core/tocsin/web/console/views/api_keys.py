@@ -1,4 +1,4 @@
-"""API keys: who calls with which, and for how long yet."""
+"""API keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LIST, _ONE = "/admin/api-keys", "/admin/api-keys/{key_id}"
 
 
 async def show_keys(reading: PageRequest) -> Mapping[str, Any]:
-    """Return one page of the keys, and what a new one may be for."""
+    """Return one page of the keys and the scopes for new ones."""
     query, cursor = select_query(reading, "search"), select_query(reading, "cursor")
     return {
         "found": await reading.ask(api.list_keys, {}, **query, **cursor),
@@ -26,12 +26,12 @@ async def show_keys(reading: PageRequest) -> Mapping[str, Any]:
 
 
 async def show_key(reading: PageRequest) -> Mapping[str, Any]:
-    """Return one key, without its value."""
+    """Return a key without its value."""
     return {"key": await reading.ask(api.get_api_key), "scopes": SCOPES}
 
 
 def new_key(form: Form) -> Mapping[str, Any]:
-    """Return the body that creates a key."""
+    """Build the request body that creates a key."""
     return {
         "name": form.text("name"),
         "description": form.text("description"),
@@ -41,7 +41,7 @@ def new_key(form: Form) -> Mapping[str, Any]:
 
 
 def rotation(form: Form) -> Mapping[str, Any]:
-    """Return the body that rotates a key; what was left empty has its default."""
+    """Build the request body that rotates a key; empty fields use the defaults."""
     return _numbers(form, "grace_period_days", "expires_in_days")
 
 
@@ -70,7 +70,7 @@ ACTIONS = (
         path=_LIST,
         handler=api.create_api_key,
         page=_LIST,
-        said="The API key is made.",
+        message="API key created.",
         body=new_key,
         keeps=True,
     ),
@@ -78,7 +78,7 @@ ACTIONS = (
         path=_ONE,
         handler=api.rotate_key,
         page=_ONE,
-        said="The API key has a new value.",
+        message="API key rotated.",
         body=rotation,
         keeps=True,
     ),
@@ -86,6 +86,6 @@ ACTIONS = (
         path=f"{_ONE}/disable",
         handler=api.disable_key,
         page=_ONE,
-        said="The API key is disabled: its next request is refused.",
+        message="API key disabled. Requests with it are rejected.",
     ),
 )

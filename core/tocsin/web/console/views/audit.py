@@ -1,4 +1,4 @@
-"""The audit log: who did what."""
+"""Audit log."""
 
 from __future__ import annotations
 
@@ -39,7 +39,11 @@ async def show_audit(reading: PageRequest) -> Mapping[str, Any]:
     cursor = select_query(reading, "cursor")
     found = await reading.ask(list_audit_entries, {}, **query, **cursor)
     entries = [
-        {**entry, "place": link_to_target(entry["target"]), "told": list(tell(entry["details"]))}
+        {
+            **entry,
+            "place": link_to_target(entry["target"]),
+            "details": list(format_details(entry["details"])),
+        }
         for entry in found["entries"]
     ]
     return {
@@ -51,27 +55,27 @@ async def show_audit(reading: PageRequest) -> Mapping[str, Any]:
 
 
 def link_to_target(target: str | None) -> str | None:
-    """Return the page of what something was done to, None where it has none."""
+    """Return the page of an audit target, None if it has none."""
     kind, _, name = (target or "").partition(":")
     return _PLACES[kind].format(quote(name, safe="")) if kind in _PLACES and name else None
 
 
-def tell(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the members of an entry's details, each with its value in words."""
+def format_details(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the names and formatted values of an entry's details."""
     for name, value in details.items():
-        yield name.replace("_", " "), _words(value)
+        yield name.replace("_", " "), _format_value(value)
 
 
-def _words(value: Any) -> str:
+def _format_value(value: Any) -> str:
     match value:
         case None:
-            return "nothing"
+            return "none"
         case bool():
             return "yes" if value else "no"
         case str():
             return value
         case [*parts] if all(isinstance(part, str | int) for part in parts):
-            return ", ".join(map(str, parts)) or "nothing"
+            return ", ".join(map(str, parts)) or "none"
     return orjson.dumps(value).decode()
 
 

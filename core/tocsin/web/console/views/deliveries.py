@@ -1,4 +1,4 @@
-"""What arrived where and, if not, why not; sending it again."""
+"""Deliveries and replays."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PAGES = {
 
 
 async def show_deliveries(reading: PageRequest) -> Mapping[str, Any]:
-    """Return one page of the deliveries, and what can be done with all of them."""
+    """Return one page of the deliveries and the running replays."""
     query = select_query(reading, *_TEXTS) | select_period(reading)
     cursor = select_query(reading, "cursor")
     known = await reading.ask(list_destinations, limit="200")
@@ -53,7 +53,7 @@ async def show_deliveries(reading: PageRequest) -> Mapping[str, Any]:
 
 
 def _can_replay(query: Mapping[str, str]) -> bool:
-    """Return whether a replay can be of just what the filters leave."""
+    """Return whether a replay supports these filters."""
     try:
         state = DeliveryState.parse(query.get("state", ""))
     except ValueError:
@@ -62,25 +62,25 @@ def _can_replay(query: Mapping[str, str]) -> bool:
 
 
 async def show_delivery(reading: PageRequest) -> Mapping[str, Any]:
-    """Return one delivery, with its event and every attempt."""
+    """Return a delivery with its event and attempts."""
     delivery = await reading.ask(get_delivery)
     return {"delivery": delivery, "about": _link_to_subject(delivery["subject"])}
 
 
 def _link_to_subject(subject: str) -> str | None:
-    """Return the page of what an event is about, None where there is none."""
+    """Return the page of an event's subject, None if there is none."""
     kind, _, identifier = subject.partition(":")
     return _PAGES[kind] + quote(identifier, safe="") if kind in _PAGES and identifier else None
 
 
 async def show_body(reading: PageRequest) -> Mapping[str, Any]:
-    """Return what the receiver would be sent."""
+    """Return the payload preview of a delivery."""
     body = await reading.ask(get_delivery_body)
     return {"body": body, "delivery": await reading.ask(get_delivery)}
 
 
 async def show_replays(reading: PageRequest) -> Mapping[str, Any]:
-    """Return the replays, and how far each has come."""
+    """Return the replays with their progress."""
     return {"found": await reading.ask(list_replays, {}, **select_query(reading, "cursor"))}
 
 
@@ -122,7 +122,7 @@ ACTIONS = (
         path="/deliveries/{delivery_id}/replay",
         handler=replay_delivery,
         page="/deliveries/{delivery_id}",
-        said="The delivery is due now.",
+        message="Delivery queued. It is sent now.",
     ),
     ConsoleAction(
         path="/replays",
@@ -130,12 +130,12 @@ ACTIONS = (
         page="/deliveries",
         after="/replays",
         body=_replay,
-        said="All that matched are being sent again.",
+        message="Replay started. The matching deliveries are being resent.",
     ),
     ConsoleAction(
         path="/replays/{replay_id}/cancel",
         handler=cancel_replay,
         page="/replays",
-        said="The replay has ended where it was.",
+        message="Replay cancelled.",
     ),
 )

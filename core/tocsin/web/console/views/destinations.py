@@ -1,4 +1,4 @@
-"""Who is told of events: how they do, what they are, and changing that."""
+"""Destinations: status, settings and actions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tocsin.model import EventType
 from tocsin.web.console.forms import Form
 from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
-from tocsin.web.console.settings_form import SettingField, build_fields, mistakes_in, read_settings
+from tocsin.web.console.settings_form import SettingField, build_fields, find_errors, read_settings
 from tocsin.web.routes.channels import list_channels
 from tocsin.web.routes.deliveries import get_delivery, list_deliveries
 from tocsin.web.routes.destinations import (
@@ -32,7 +32,7 @@ _NEW = "/admin/new-destination"
 
 
 async def show_destinations(reading: PageRequest) -> Mapping[str, Any]:
-    """Return one page of the destinations, with what rests for each."""
+    """Return one page of the destinations with their delivery counts."""
     query = select_query(reading, "state")
     cursor = select_query(reading, "cursor")
     found = await reading.ask(list_destinations, {}, **query, **cursor)
@@ -47,7 +47,7 @@ async def show_destinations(reading: PageRequest) -> Mapping[str, Any]:
 
 
 async def show_destination(reading: PageRequest) -> Mapping[str, Any]:
-    """Return one destination, and what was sent there last."""
+    """Return a destination with its latest deliveries."""
     destination = await reading.ask(get_destination)
     latest = await reading.ask(list_deliveries, destination=destination["name"], limit="10")
     return {
@@ -61,9 +61,10 @@ async def show_destination(reading: PageRequest) -> Mapping[str, Any]:
 async def _failed(
     reading: PageRequest, name: str, latest: Sequence[Mapping[str, Any]]
 ) -> Mapping[str, Any] | None:
-    """Return the newest delivery that was tried in vain, None where everything arrived."""
+    """Return the newest failed delivery, None if all were delivered."""
     tried = [it for it in latest if it["attempts"]]
-    for state in ("dead", "on_hold"):  # behind a stopped destination the newest were never tried
+    # The newest deliveries of a stopped destination have no attempts
+    for state in ("dead", "on_hold"):
         if not tried:
             page = await reading.ask(list_deliveries, destination=name, state=state, limit="200")
             tried = [delivery for delivery in page["deliveries"] if delivery["attempts"]]
@@ -75,7 +76,7 @@ async def _failed(
 
 
 async def show_settings(reading: PageRequest) -> Mapping[str, Any]:
-    """Return the form of what a destination is told; CallerError (404) without its plugin."""
+    """Return the settings form of a destination; raises CallerError (404) without its plugin."""
     destination = await reading.ask(get_destination)
     channel = await _channel(reading, destination["plugin"])
     fields = build_fields(channel, destination["settings"], destination["secrets"])
@@ -83,13 +84,13 @@ async def show_settings(reading: PageRequest) -> Mapping[str, Any]:
 
 
 async def show_new(reading: PageRequest) -> Mapping[str, Any]:
-    """Return the form of a new destination; CallerError (404) without its plugin."""
+    """Return the form of a new destination; raises CallerError (404) without its plugin."""
     channel = await _channel(reading, reading.query.get("plugin", ""))
     return {"destination": None, **_form(channel, build_fields(channel, {}))}
 
 
 def _form(channel: Mapping[str, Any], fields: Sequence[SettingField]) -> Mapping[str, Any]:
-    return {"channel": channel, "fields": fields, "mistakes_in": mistakes_in}
+    return {"channel": channel, "fields": fields, "find_errors": find_errors}
 
 
 async def _channel(reading: PageRequest, plugin: str) -> Mapping[str, Any]:
@@ -97,7 +98,7 @@ async def _channel(reading: PageRequest, plugin: str) -> Mapping[str, Any]:
         if channel["plugin"] == plugin:
             found: Mapping[str, Any] = channel
             return found
-    raise CallerError(404, f"No plugin {plugin!r} that is a channel is enabled in plugins.toml.")
+    raise CallerError(404, f"No channel plugin named {plugin!r} is enabled in plugins.toml.")
 
 
 def _new(form: Form) -> Mapping[str, Any]:
@@ -144,7 +145,7 @@ ACTIONS = (
         page=_NEW,
         after=_PAGE,
         body=_new,
-        said="The destination is there. Test it, so that you know that it works.",
+        message="Destination created. Send a test event to verify it.",
     ),
     ConsoleAction(
         path=_SETTINGS,
@@ -152,14 +153,14 @@ ACTIONS = (
         page=_SETTINGS,
         after=_PAGE,
         body=_change,
-        said="The settings are changed, and what waits is tried with them.",
+        message="Settings saved. Queued deliveries are sent with the new settings.",
     ),
     ConsoleAction(
         path=f"{_PAGE}/test",
         handler=send_test_event,
         page=_PAGE,
         body=_sample,
-        said="A test was sent.",
+        message="Test event sent.",
         keeps=True,
     ),
     ConsoleAction(
@@ -167,25 +168,25 @@ ACTIONS = (
         handler=update_destination,
         page=_PAGE,
         body=lambda _: {"enabled": False},
-        said="The destination is disabled; what comes is kept until it is enabled.",
+        message="Destination disabled. New deliveries are queued until you enable it.",
     ),
     ConsoleAction(
         path=f"{_PAGE}/start",
         handler=update_destination,
         page=_PAGE,
         body=lambda _: {"enabled": True},
-        said="The destination is enabled, and what waited is sent.",
+        message="Destination enabled; queued deliveries are being sent.",
     ),
     ConsoleAction(
         path=f"{_PAGE}/resume",
         handler=resume_destination,
         page=_PAGE,
-        said="It goes on, and what waited is sent.",
+        message="Destination resumed; queued deliveries are being sent.",
     ),
     ConsoleAction(
         path=f"{_PAGE}/delete",
         handler=delete_destination,
         page=_PAGE,
-        said="The destination is deleted; what waited for it is dead.",
+        message="Destination deleted. Its queued deliveries will not be sent.",
     ),
 )

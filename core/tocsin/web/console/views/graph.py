@@ -1,4 +1,4 @@
-"""The knowledge graph: what is known around a node, and how two hang together."""
+"""Knowledge graph: neighborhoods and paths."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_SKIPPED = 10_000
 
 
 async def show_graph(reading: PageRequest) -> Mapping[str, Any]:
-    """Return what is known around the node that is asked for, or how large the graph is."""
+    """Return the neighborhood of a node, or the size of the graph."""
     entity, asked = reading.query.get("entity"), _asked(reading, _FILTERS, ("types", "kinds"))
     context = {"entity": entity, "asked": asked, **_CHOICES, "found": None, "stats": None}
     if entity is None:
@@ -37,7 +37,7 @@ async def show_graph(reading: PageRequest) -> Mapping[str, Any]:
         stats = await reading.ask(get_graph_statistics)
         return {**context, "stats": stats, "latest": latest["incidents"]}
     try:
-        found = await reading.ask(get_graph_entity, {"value": entity}, **_told(asked))
+        found = await reading.ask(get_graph_entity, {"value": entity}, **_to_endpoint_query(asked))
     except CallerError as error:
         return {**context, "fault": describe_error(reading.request, error)}
     return {**context, "found": found, **_shown(found, _skipped(reading))}
@@ -56,7 +56,7 @@ def _shown(found: Mapping[str, Any], skipped: int) -> dict[str, Any]:
 
 
 async def show_path(reading: PageRequest) -> Mapping[str, Any]:
-    """Return how two nodes hang together, each step with the edges that it is made of."""
+    """Return the path between two nodes with the edges of each step."""
     asked = _asked(reading, _ENDS, ("types",))
     context = {"asked": asked, **_CHOICES, "path": None, "hops": []}
     if not {"from", "to"} <= asked.keys():
@@ -69,7 +69,7 @@ async def show_path(reading: PageRequest) -> Mapping[str, Any]:
 
 
 def _hops(path: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return each node of a path with the edges to the node after it; the last has none."""
+    """Return each node of a path with the edges to the next node."""
     nodes = path["nodes"]
     edges = [add_sources(edge) for edge in path["edges"]]
     return [
@@ -85,22 +85,22 @@ def _joins(edge: Mapping[str, Any], one: object, other: object) -> bool:
 def _asked(
     reading: PageRequest, names: tuple[str, ...], several: tuple[str, ...]
 ) -> dict[str, str]:
-    """Return what of the page's query is asked of the graph; of several choices, all together."""
+    """Return the filters in the page's query, with multiple choices joined by commas."""
     asked = {name: reading.query[name] for name in names if name in reading.query}
     given = reading.request.query
     lists = {name: ",".join(filter(None, given.getall(name, []))) for name in several}
     return asked | {name: chosen for name, chosen in lists.items() if chosen}
 
 
-def _told(asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the endpoint's query: a day stands for its begin in UTC."""
+def _to_endpoint_query(asked: Mapping[str, str]) -> dict[str, str]:
+    """Return the query for the endpoint, with days as their start in UTC."""
     return {
         name: f"{text}T00:00:00Z" if _DAY.fullmatch(text) else text for name, text in asked.items()
     }
 
 
 def _skipped(reading: PageRequest) -> int:
-    """Return how many relations are passed over, 0 where the address says nothing sensible."""
+    """Return the number of relations to skip, 0 if the query has no valid number."""
     text = reading.query.get("skip", "")
     is_number = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_SKIPPED))
     return int(text) if is_number else 0

@@ -1,4 +1,4 @@
-"""What happened to an incident, from the first sign of it to the last attempt to tell of it."""
+"""Timeline of an incident, from its occurrence to its last delivery."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HERE = "Tocsin"
 
 
 def build_history(incident: Mapping[str, Any], trace: Mapping[str, Any]) -> Sequence[TimelineEntry]:
-    """Return what happened, the earliest first; each with who had a part in it."""
+    """Return the events of an incident with their sources, earliest first."""
     moments = (
         *_of_incident(incident),
         *_of_events(trace["events"]),
@@ -23,15 +23,15 @@ def build_history(incident: Mapping[str, Any], trace: Mapping[str, Any]) -> Sequ
 
 def _of_incident(incident: Mapping[str, Any]) -> Iterator[TimelineEntry]:
     severity = Severity(incident["severity"])
-    yield _moment(incident["occurred_at"], incident["provider"], "It occurred.", severity)
-    yield _moment(incident["created_at"], _HERE, "It was read and stored.")
+    yield _moment(incident["occurred_at"], incident["provider"], "Incident occurred.", severity)
+    yield _moment(incident["created_at"], _HERE, "Incident synced.")
     if incident["updated_at"] != incident["created_at"]:
-        yield _moment(incident["updated_at"], _HERE, "It last changed here.")
+        yield _moment(incident["updated_at"], _HERE, "Incident updated.")
 
 
 def _of_events(events: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry]:
     for event in events:
-        yield _moment(event["timestamp"], _HERE, f"The event {event['event_type']} was written.")
+        yield _moment(event["timestamp"], _HERE, f"Event {event['event_type']} created.")
         for delivery in event["deliveries"]:
             for attempt in delivery["attempts"]:
                 yield _moment(attempt["started_at"], delivery["destination"], _tried(attempt))
@@ -55,7 +55,7 @@ def _of_write_backs(write_backs: Iterable[Mapping[str, Any]]) -> Iterator[Timeli
     for each in write_backs:
         if each["finished_at"] is not None:
             because = f": {each['reason']}" if each["reason"] else ""
-            words = f"Telling the SIEM what came of it: {each['state']}{because}."
+            words = f"SIEM comment: {each['state']}{because}."
             yield _moment(each["finished_at"], "write-back", words)
 
 

@@ -1,4 +1,4 @@
-"""Incidents: all of them, and one with the whole chain of what came of it."""
+"""Incidents: list and detail page."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tocsin.web.routes.sessions import start_investigation
 _ONE = "/incidents/{number}"
 _FILTERS = ("severity", "status", "timespan")
 _TIMESPANS = {
-    "PT1H": "the last hour",
-    "PT24H": "the last 24 hours",
-    "P7D": "the last 7 days",
-    "P30D": "the last 30 days",
+    "PT1H": "last hour",
+    "PT24H": "last 24 hours",
+    "P7D": "last 7 days",
+    "P30D": "last 30 days",
 }
 
 
 async def show_incidents(reading: PageRequest) -> Mapping[str, Any]:
-    """Return one page of incidents, the latest change first."""
+    """Return one page of incidents, most recently updated first."""
     chosen = select_query(reading, *_FILTERS)
     cursor = select_query(reading, "cursor")
     return {
@@ -42,7 +42,7 @@ async def show_incidents(reading: PageRequest) -> Mapping[str, Any]:
 
 
 async def show_incident(reading: PageRequest) -> Mapping[str, Any]:
-    """Return an incident, its chain, what happened to it when, and who looked into it."""
+    """Return an incident with its trace, timeline and investigations."""
     incident = await reading.ask(get_incident)
     trace = await reading.ask(get_incident_trace)
     history = build_history(incident, trace)
@@ -70,14 +70,14 @@ ACTIONS = (
         path=f"{_ONE}/enrich",
         handler=enrich_incident,
         page=_ONE,
-        said="Every enricher was asked; the answers stand below.",
+        message="Enrichment finished. See the results below.",
         keeps=True,
     ),
     ConsoleAction(
         path=f"{_ONE}/investigate",
         handler=start_investigation,
         page=_ONE,
-        said="The investigation was started.",
+        message="Investigation started.",
         body=read_question,
         after="/investigations/{session_id}",
     ),

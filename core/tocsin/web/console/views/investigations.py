@@ -30,7 +30,7 @@ from tocsin.web.routes.sessions import (
 
 
 def build_report_view(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a template needs to show the report of this JSON, with both drawings."""
+    """Return the template context of a report, with its diagrams."""
     report = from_json(document)
     return {
         "report": report,
@@ -48,11 +48,11 @@ _ONE = f"{_ALL}/{{session_id}}"
 _FILTERS = ("status", "persona", "provider", "schedule")
 _UNDER_WAY = {SessionStatus.QUEUED, SessionStatus.RUNNING}
 _LATEST = 12
-"""So many of the latest steps are shown while it runs."""
+"""Number of latest steps that a running investigation shows."""
 
 
 async def show_investigations(reading: PageRequest) -> Mapping[str, Any]:
-    """Return one page of investigations, the newest first."""
+    """Return one page of investigations, newest first."""
     chosen = select_query(reading, *_FILTERS)
     cursor = select_query(reading, "cursor")
     providers = (await reading.ask(list_providers))["providers"]
@@ -67,7 +67,7 @@ async def show_investigations(reading: PageRequest) -> Mapping[str, Any]:
 
 
 async def show_investigation(reading: PageRequest) -> Mapping[str, Any]:
-    """Return a session, how far it has come, and its report once it has one."""
+    """Return a session with its progress and its report."""
     session = await reading.ask(get_session)
     is_under_way = session["status"] in _UNDER_WAY
     return {
@@ -77,7 +77,7 @@ async def show_investigation(reading: PageRequest) -> Mapping[str, Any]:
         "latest": await _latest_steps(reading, session) if is_under_way else [],
         "place_of": partial(link_to_reference, session["id"]),
         **await _report(reading, session),
-        # Nothing more happens by itself to what has ended
+        # A finished investigation does not change
         **({} if is_under_way else {"live": None}),
     }
 
@@ -85,7 +85,7 @@ async def show_investigation(reading: PageRequest) -> Mapping[str, Any]:
 async def _latest_steps(
     reading: PageRequest, session: Mapping[str, Any]
 ) -> list[Mapping[str, Any]]:
-    """Return the latest steps of the run, the last first."""
+    """Return the latest steps of the run, newest first."""
     steps = partial(reading.ask, list_investigation_steps, reading.path)
     before = (await steps(limit="1"))["total"] - _LATEST
     cursor = {"cursor": PageCursor(STEPS, str(before)).encode()} if before > 0 else {}
@@ -100,7 +100,7 @@ async def _report(reading: PageRequest, session: Mapping[str, Any]) -> Mapping[s
 
 
 def read_question(form: Form) -> Mapping[str, Any]:
-    """Return what a form asks to have investigated."""
+    """Build the request body that starts an investigation."""
     return {"query": form.get("query", ""), **form.given("persona", "provider")}
 
 
@@ -128,7 +128,7 @@ ACTIONS = (
         path=f"{_ALL}/start",
         handler=start_investigation,
         page=_ALL,
-        said="The investigation was started.",
+        message="Investigation started.",
         body=read_question,
         after=_ONE,
     ),
@@ -136,13 +136,13 @@ ACTIONS = (
         path=f"{_ONE}/message",
         handler=send_session_message,
         page=_ONE,
-        said="It goes on with your question.",
+        message="Follow-up question sent. The investigation continues.",
         body=_message_in,
     ),
     ConsoleAction(
         path=f"{_ONE}/cancel",
         handler=cancel_session,
         page=_ONE,
-        said="It goes on no further.",
+        message="Investigation cancelled.",
     ),
 )

@@ -1,4 +1,4 @@
-"""The ledger of an investigation: what was asked of whom, and what came of it."""
+"""Ledger of an investigation."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tocsin.web.routes.investigations import (
 
 _ALL = "/investigations/{session_id}/steps"
 _FILTERS = ("run",)
-_MOST_TOLD = 100
-"""So much of each list is shown that was asked or answered."""
+_MAX_ITEMS = 100
+"""Items of each list that a step shows."""
 
 
 async def show_steps(reading: PageRequest) -> Mapping[str, Any]:
-    """Return one page of the ledger, in the order of the steps."""
+    """Return one page of the ledger in the order of its steps."""
     chosen = select_query(reading, *_FILTERS)
     cursor = select_query(reading, "cursor")
     return {
@@ -35,13 +35,13 @@ async def show_steps(reading: PageRequest) -> Mapping[str, Any]:
 
 
 async def show_step(reading: PageRequest) -> Mapping[str, Any]:
-    """Return one step with all that was asked and answered."""
+    """Return a step with its query and its answer."""
     session = await reading.ask(get_investigation)
     return {
         "session": session,
         "step": await reading.ask(get_investigation_step),
         "place_of": partial(link_to_reference, session["id"]),
-        "most_told": _MOST_TOLD,
+        "max_items": _MAX_ITEMS,
     }
 
 

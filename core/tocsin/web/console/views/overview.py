@@ -1,4 +1,4 @@
-"""Whether everything is well."""
+"""Overview."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tocsin.web.routes.schedules import list_schedules, list_upcoming_runs
 
 
 async def show_overview(reading: PageRequest) -> Mapping[str, Any]:
-    """Return the state of what is read, of what is sent and of what is due."""
+    """Return the status of providers, destinations and schedules."""
     proof = await reading.ask(get_proof)
     providers = (await reading.ask(list_providers))["providers"]
     destinations = await _destinations(reading)
@@ -37,7 +37,7 @@ async def show_overview(reading: PageRequest) -> Mapping[str, Any]:
 
 
 async def _destinations(reading: PageRequest) -> list[Mapping[str, Any]]:
-    """Return every destination: of some alone, it could not be said that all are well."""
+    """Return all destinations, because the overview counts the healthy ones."""
     page = await reading.ask(list_destinations, limit="200")
     found: list[Mapping[str, Any]] = page["destinations"]
     while (cursor := page["next_cursor"]) is not None:

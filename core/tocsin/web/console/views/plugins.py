@@ -1,4 +1,4 @@
-"""Plugins: what is installed, and what of it this node has."""
+"""Installed and enabled plugins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLACES = {"providers": "/providers#{}", "destinations": "/destinations/{}"}
 
 
 async def show_plugins(reading: PageRequest) -> Mapping[str, Any]:
-    """Return the plugins that are enabled, and the others."""
+    """Return the enabled plugins and the others."""
     plugins = (await reading.ask(list_plugins, {}))["plugins"]
     is_other = [plugin["state"] == PluginState.NOT_ENABLED for plugin in plugins]
     return {
@@ -26,12 +26,12 @@ async def show_plugins(reading: PageRequest) -> Mapping[str, Any]:
 
 
 async def show_plugin(reading: PageRequest) -> Mapping[str, Any]:
-    """Return one plugin, and what it offers and takes."""
+    """Return a plugin with its kinds and settings."""
     return {"plugin": _linked(await reading.ask(get_plugin))}
 
 
 def _linked(plugin: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the plugin with a link to the page of each table that uses it, where there is one."""
+    """Return the plugin with links to the pages of the tables that use it."""
     return {
         **plugin,
         "used_by": [{**use, "place": link_to_table(use)} for use in plugin["used_by"]],
@@ -39,7 +39,7 @@ def _linked(plugin: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def link_to_table(use: Mapping[str, Any]) -> str | None:
-    """Return the page of a table of `plugins.toml`, None where it has none or is absent."""
+    """Return the page of a table of `plugins.toml`, None if it has none or is absent."""
     section, _, name = use["table"].partition(".")
     is_there = section in _PLACES and use["absent"] is None
     return _PLACES[section].format(quote(name, safe="")) if is_there else None

@@ -1,4 +1,4 @@
-"""How the SIEMs are read, and reading stretches of the past."""
+"""Providers and backfills."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SECTION = "providers"
 
 
 async def show_providers(reading: PageRequest) -> Mapping[str, Any]:
-    """Return how each provider does, what of it was read, and the backfills."""
+    """Return the providers with their coverage, and the backfills."""
     proof = await reading.ask(get_proof)
     providers = (await reading.ask(list_providers))["providers"]
     cursor = select_query(reading, "cursor")
@@ -55,7 +55,7 @@ def _reads_the_past(provider: Mapping[str, Any]) -> bool:
 
 
 async def show_new_backfill(reading: PageRequest) -> Mapping[str, Any]:
-    """Return the form, filled with the stretch that the address names."""
+    """Return the backfill form with the values in the query."""
     providers = (await reading.ask(list_providers))["providers"]
     asked = {name: reading.query.get(name, "") for name in ("provider", "from", "to")}
     moments = {name: to_field(asked[name]) for name in ("from", "to")}
@@ -97,12 +97,12 @@ ACTIONS = (
         page="/admin/new-backfill",
         after="/providers",
         body=_backfill,
-        said="The stretch is being read.",
+        message="Backfill started.",
     ),
     ConsoleAction(
         path="/backfills/{backfill_id}/cancel",
         handler=cancel_backfill,
         page="/providers",
-        said="The backfill has ended where it was.",
+        message="Backfill cancelled.",
     ),
 )

@@ -1,4 +1,4 @@
-"""What is investigated again and again."""
+"""Schedules."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _DURATIONS = ("interval", "jitter", "timeout", "misfire_grace")
 
 
 async def show_schedules(reading: PageRequest) -> Mapping[str, Any]:
-    """Return one page of the schedules, and what is due within a day."""
+    """Return one page of the schedules and the runs of the next 24 hours."""
     narrowed, cursor = select_query(reading, "status", "tag"), select_query(reading, "cursor")
     page = await reading.ask(api.list_schedules, None, **narrowed, **cursor)
     return {
@@ -52,7 +52,7 @@ async def show_schedules(reading: PageRequest) -> Mapping[str, Any]:
 
 
 async def show_schedule(reading: PageRequest) -> Mapping[str, Any]:
-    """Return one schedule and one page of its runs."""
+    """Return a schedule and one page of its runs."""
     schedule = await reading.ask(api.get_schedule)
     narrowed, cursor = select_query(reading, "state"), select_query(reading, "cursor")
     runs = await reading.ask(api.list_schedule_runs, None, **narrowed, **cursor)
@@ -67,12 +67,12 @@ async def show_schedule(reading: PageRequest) -> Mapping[str, Any]:
 
 
 async def show_new(reading: PageRequest) -> Mapping[str, Any]:
-    """Return what the form of a new schedule offers."""
+    """Return the choices of the form of a new schedule."""
     return {**await _choices(reading), "written": {}}
 
 
 async def show_change(reading: PageRequest) -> Mapping[str, Any]:
-    """Return what a schedule is defined by, as it would be typed."""
+    """Return the form of a schedule with its current values."""
     schedule = await reading.ask(api.get_schedule)
     written = {name: "" if schedule[name] is None else str(schedule[name]) for name in _TEXTS}
     written |= {name: format_duration(schedule[name]) for name in _DURATIONS}
@@ -91,14 +91,14 @@ async def _choices(reading: PageRequest) -> dict[str, Any]:
 
 
 def new_schedule(form: Form) -> Mapping[str, Any]:
-    """Return the body that creates a schedule; what was left empty has its default."""
+    """Build the request body that creates a schedule; empty fields use the defaults."""
     return {name: it for name, it in _definition(form).items() if it is not None} | {
         "name": form.text("name")
     }
 
 
 def _definition(form: Form) -> dict[str, Any]:
-    """Return every member of a definition; None returns one to its default."""
+    """Return all members of a definition; None resets a member to its default."""
     members: dict[str, Any] = {name: form.text(name) or None for name in _TEXTS}
     members["failure_limit"] = to_number(form.text("failure_limit")) or None
     members["tags"] = form.text("tags").replace(",", " ").split() or None
@@ -140,7 +140,7 @@ ACTIONS = (
         path=_NEW,
         handler=api.create_schedule,
         page=_NEW,
-        said="The schedule is made.",
+        message="Schedule created.",
         body=new_schedule,
         after="/schedules/{id}",
     ),
@@ -148,7 +148,7 @@ ACTIONS = (
         path=_CHANGE,
         handler=api.update_schedule,
         page=_CHANGE,
-        said="The schedule is changed.",
+        message="Schedule saved.",
         body=_definition,
         after=_ONE,
     ),
@@ -156,24 +156,24 @@ ACTIONS = (
         path=f"{_ONE}/run",
         handler=api.run_schedule,
         page=_ONE,
-        said="A run by hand is begun, or waits for the one under way.",
+        message="Run started. If another run is active, it starts afterwards.",
     ),
     ConsoleAction(
         path=f"{_ONE}/enable",
         handler=api.enable_schedule,
         page=_ONE,
-        said="The schedule runs again; its failures count from 0.",
+        message="Schedule enabled. Its failure count was reset.",
     ),
     ConsoleAction(
         path=f"{_ONE}/disable",
         handler=api.disable_schedule,
         page=_ONE,
-        said="The schedule is disabled; a run under way ends as it does.",
+        message="Schedule disabled. An active run continues to its end.",
     ),
     ConsoleAction(
         path=f"{_ONE}/delete",
         handler=api.delete_schedule,
         page=_ONE,
-        said="The schedule is deleted; what became of its runs can still be read here.",
+        message="Schedule deleted. Its past runs are still listed here.",
     ),
 )

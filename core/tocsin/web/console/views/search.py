@@ -1,4 +1,4 @@
-"""Searching everything that is kept."""
+"""Search."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _A_FEW = "10"
 
 
 async def show_search(reading: PageRequest) -> Mapping[str, Any]:
-    """Return incidents, investigations and entities that fit; what is wrong beside the question."""
+    """Return matching incidents, investigations and entities, or the error in the query."""
     text, kind = reading.query.get("q", "").strip(), reading.query.get("kind", "")
     shown: dict[str, Any] = {
         "q": text,
@@ -55,7 +55,7 @@ async def _documents(reading: PageRequest, text: str, kind: str) -> Mapping[str,
 
 
 async def _entities(reading: PageRequest, text: str, kind: str) -> Mapping[str, Any]:
-    """Return a few entities beside other results, and a page of them where they alone are asked."""
+    """Return a few entities next to other results, or a full page of entities alone."""
     if not kind:
         return dict(await reading.ask(api.search_entities, q=text, limit=_A_FEW))
     narrowed = {} if kind == _ENTITIES else {"kind": kind}
@@ -64,9 +64,9 @@ async def _entities(reading: PageRequest, text: str, kind: str) -> Mapping[str, 
 
 
 def highlights(snippet: str) -> list[tuple[str, bool]]:
-    """Return the parts of a snippet as plain text, each with whether it was searched for.
+    """Return the parts of a snippet as plain text, each with a flag for matches.
 
-    Its `<mark>` are told from text by this: those that were in the text are escaped.
+    Only the markers of matches are unescaped `<mark>` elements; those in the text are escaped.
     """
     parts = _MARK.split(snippet)
     return [(unescape(part), number % 2 == 1) for number, part in enumerate(parts) if part]
