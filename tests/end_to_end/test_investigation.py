@@ -85,14 +85,16 @@ async def test_a_brute_force_becomes_a_report_that_an_analyst_can_work_with(anal
     report = await analyst.get(f"investigations/{session['id']}/report.json")
     assert report["incidents"] == [1]
     assert report["title"].endswith("crowdsecurity/ssh-bf")
-    assert ATTACKER["value"] in " ".join(it["text"] for it in report["summary"])
+    assert ATTACKER["value"] in " ".join(sentence["text"] for sentence in report["summary"])
     assert report["verdict"] in {"suspicious", "malicious"}
     assert (
         report["risk_score"]
         == sum(contribution["points"] for contribution in report["contributions"])
         >= 20
     )
-    [decision] = [it for it in report["timeline"] if "ban of" in it["statement"]["text"]]
+    [decision] = [
+        moment for moment in report["timeline"] if "ban of" in moment["statement"]["text"]
+    ]
     assert (decision["source"], ATTACKER["value"] in decision["statement"]["text"]) == (
         "provider:edge",
         True,

@@ -69,7 +69,7 @@ def load(database):
     """Return a schedule by its name."""
 
     async def load(name: str) -> Schedule:
-        return {it.name: it for it in await database.read(load_schedules)}[name]
+        return {schedule.name: schedule for schedule in await database.read(load_schedules)}[name]
 
     return load
 

@@ -164,7 +164,9 @@ async def test_a_file_whose_name_is_nearly_one_that_counts_is_told(receivers, tm
     ]
 
 
-@pytest.mark.parametrize("receiver", [it for it in ALL if 'plugin = "webhook"' in page_of(it)])
+@pytest.mark.parametrize(
+    "receiver", [name for name in ALL if 'plugin = "webhook"' in page_of(name)]
+)
 async def test_the_destination_on_the_page_of_a_receiver_suits_it(receivers, monkeypatch, receiver):
     """Its variables hold something that is long enough for all of them."""
     text = page_of(receiver).partition("```toml\n")[2].partition("```")[0]

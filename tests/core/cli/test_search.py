@@ -35,14 +35,14 @@ def test_what_fits_is_printed_a_line_each(tocsin, history):
 
 def test_incidents_and_sessions_are_found_by_what_they_name(tocsin, history):
     found = json.loads(tocsin("search", "203.0.113.9", "--json")[1])
-    assert {(it["kind"], it["id"]) for it in found} == {("incident", "1"), ("session", history)}
-    assert all("<" not in it["snippet"] for it in found)
+    assert {(hit["kind"], hit["id"]) for hit in found} == {("incident", "1"), ("session", history)}
+    assert all("<" not in hit["snippet"] for hit in found)
     assert len(json.loads(tocsin("search", "203.0.113.9", "--json", "--limit", "1")[1])) == 1
 
 
 def test_entities_are_looked_up_by_the_beginning_of_their_value(tocsin, history):
     found = json.loads(tocsin("search", "203.0.113", "--entities", "--json")[1])
-    assert [(it["kind"], it["value"], it["incident_count"]) for it in found] == [
+    assert [(hit["kind"], hit["value"], hit["incident_count"]) for hit in found] == [
         ("ip", "203.0.113.10", 1),
         ("ip", "203.0.113.9", 1),
     ]

@@ -53,7 +53,7 @@ class SignInRoutes:
         require_own_site(request)
         form = await read_fields(request)
         try:
-            session = await self._session_of(request, form.text("token"))
+            session = await self._authenticate(request, form.text("token"))
         except AuthenticationError as error:
             await self.count_failure(request)
             return self.form(form.get("next", ""), ErrorResponse(401, str(error)))
@@ -84,7 +84,7 @@ class SignInRoutes:
         await self._sessions.leave(response, user)
         return response
 
-    async def _session_of(self, request: web.Request, token: str) -> ConsoleSession:
+    async def _authenticate(self, request: web.Request, token: str) -> ConsoleSession:
         credential = self._services.authenticator.present_token(token)
         principal = await self._gate.authenticate(request, credential, _itself)
         if not principal.is_admin:

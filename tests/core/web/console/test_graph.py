@@ -225,14 +225,16 @@ nodes = st.tuples(st.sampled_from(["ip", "incident", "session"]), st.integers(0,
 def neighbourhoods(draw_from):
     """Any answer of the endpoint, whatever its edges join."""
     middle = draw_from(nodes)
-    others = draw_from(st.lists(nodes.filter(lambda it: it != middle), unique=True, max_size=80))
+    others = draw_from(
+        st.lists(nodes.filter(lambda node: node != middle), unique=True, max_size=80)
+    )
     known = [middle, *others]
     one = st.sampled_from(known)
     types = st.sampled_from(["involves", "found", "connected-to"])
     pairs = draw_from(st.lists(st.tuples(one, types, one), max_size=250))
     return {
         "entity": shown(middle),
-        "nodes": [shown(it) for it in known],
+        "nodes": [shown(node) for node in known],
         "edges": [edge(*pair) for pair in pairs],
     }
 
@@ -274,7 +276,7 @@ def test_every_relation_is_on_one_page_of_the_table(found):
     rows = [row for page in pages for row in build_rows(found["edges"], steps, page)]
     told = sorted((row["source"]["value"], row["type"], row["target"]["value"]) for row in rows)
     assert told == sorted(
-        (it["source"]["value"], it["type"], it["target"]["value"]) for it in found["edges"]
+        (edge["source"]["value"], edge["type"], edge["target"]["value"]) for edge in found["edges"]
     )
 
 

@@ -243,7 +243,7 @@ async def test_what_was_written_back_stands_in_what_happened(api, person, store,
     told = {"session_id": session_id, "run": 1, "text": "x", "now": clock.now()}
     await database.write(plan_write_backs, **told, incidents=[(number, "sensors", "a")])
     ended = {"state": "failed", "reason": "it is closed", "finished_at": clock.now()}
-    await database.write(lambda it: it.execute(update(write_backs).values(**ended)))
+    await database.write(lambda connection: connection.execute(update(write_backs).values(**ended)))
     text = (await person.text(f"/incidents/{number}")).partition("Timeline")[2]
     assert "SIEM comment: failed: it is closed." in text
 

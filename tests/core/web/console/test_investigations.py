@@ -152,7 +152,9 @@ async def test_the_report_says_everything_that_was_found(person, done):
         *report.gaps,
         *(contribution.statement for contribution in report.contributions),
     ]
-    said += [it.statement for it in report.timeline] + [action.reason for action in report.actions]
+    said += [moment.statement for moment in report.timeline] + [
+        action.reason for action in report.actions
+    ]
     said += [statement for finding in report.findings for statement in finding.statements]
     said += [statement for each in report.entities for statement in each.statements]
     for statement in said:

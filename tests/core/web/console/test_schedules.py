@@ -34,7 +34,7 @@ def from_file(api, office):
         token = {"Authorization": f"Bearer {await api.token()}"}
         response = await api.client.get("/api/admin/schedules", headers=token)
         listed = (await response.json())["schedules"]
-        return next(it["id"] for it in listed if it["name"] == name)
+        return next(schedule["id"] for schedule in listed if schedule["name"] == name)
 
     return from_file
 

@@ -33,7 +33,11 @@ def channel(shape: str, *, secret: bool = False) -> dict[str, Any]:
     return {"settings": [setting]}
 
 
-@given(st.sampled_from(list(SettingShape)).flatmap(lambda it: st.tuples(st.just(it), VALUES[it])))
+@given(
+    st.sampled_from(list(SettingShape)).flatmap(
+        lambda shape: st.tuples(st.just(shape), VALUES[shape])
+    )
+)
 def test_what_is_shown_is_what_comes_back(shaped):
     shape, value = shaped
     [field] = build_fields(channel(shape), {"it": value})

@@ -62,14 +62,14 @@ async def _failed(
     reading: PageRequest, name: str, latest: Sequence[Mapping[str, Any]]
 ) -> Mapping[str, Any] | None:
     """Return the newest failed delivery, None if all were delivered."""
-    tried = [it for it in latest if it["attempts"]]
+    tried = [delivery for delivery in latest if delivery["attempts"]]
     # The newest deliveries of a stopped destination have no attempts
     for state in ("dead", "on_hold"):
         if not tried:
             page = await reading.ask(list_deliveries, destination=name, state=state, limit="200")
             tried = [delivery for delivery in page["deliveries"] if delivery["attempts"]]
-    in_vain = (it["id"] for it in tried if it["state"] != "delivered")
-    if (newest := next(in_vain, None)) is None:
+    failed = (delivery["id"] for delivery in tried if delivery["state"] != "delivered")
+    if (newest := next(failed, None)) is None:
         return None
     found: Mapping[str, Any] = await reading.ask(get_delivery, {"delivery_id": newest})
     return found

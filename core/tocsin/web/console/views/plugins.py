@@ -18,19 +18,20 @@ _PLACES = {"providers": "/providers#{}", "destinations": "/destinations/{}"}
 async def show_plugins(reading: PageRequest) -> Mapping[str, Any]:
     """Return the enabled plugins and the others."""
     plugins = (await reading.ask(list_plugins, {}))["plugins"]
-    is_other = [plugin["state"] == PluginState.NOT_ENABLED for plugin in plugins]
     return {
-        "enabled": [_linked(it) for it, other in zip(plugins, is_other, strict=True) if not other],
-        "others": [it for it, other in zip(plugins, is_other, strict=True) if other],
+        "enabled": [
+            _add_links(plugin) for plugin in plugins if plugin["state"] != PluginState.NOT_ENABLED
+        ],
+        "others": [plugin for plugin in plugins if plugin["state"] == PluginState.NOT_ENABLED],
     }
 
 
 async def show_plugin(reading: PageRequest) -> Mapping[str, Any]:
     """Return a plugin with its kinds and settings."""
-    return {"plugin": _linked(await reading.ask(get_plugin))}
+    return {"plugin": _add_links(await reading.ask(get_plugin))}
 
 
-def _linked(plugin: Mapping[str, Any]) -> Mapping[str, Any]:
+def _add_links(plugin: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the plugin with links to the pages of the tables that use it."""
     return {
         **plugin,

@@ -39,8 +39,8 @@ def _with_reading(provider: Mapping[str, Any], proof: Mapping[str, Any]) -> dict
         "strips": strips,
         "sources": _select_provider(name, proof["coverage"]),
         "gaps": [
-            *({**it, "kind": "hole"} for it in _select_provider(name, proof["holes"])),
-            *({**it, "kind": "lost"} for it in _select_provider(name, proof["lost"])),
+            *({**gap, "kind": "hole"} for gap in _select_provider(name, proof["holes"])),
+            *({**gap, "kind": "lost"} for gap in _select_provider(name, proof["lost"])),
         ],
         "silent": _select_provider(name, proof["silent"]),
     }
