@@ -106,7 +106,7 @@ async def test_one_is_set_up_by_a_form_of_its_channels_settings(api, person):
     assert "One per line" in text
     assert "This or <code>secret_url</code> is needed." in await person.html(NEW)
     text = await person.submit(NEW, NEW, **FORM, **{"choices.events": "schedule-disabled"})
-    assert "Destination created. Send test event event" in text
+    assert "Destination created. Send a test event" in text
     assert "soar active" in text
     assert "set (hidden)" in text
     settings = (await stored(api)).settings
@@ -359,7 +359,7 @@ async def test_what_the_file_names_no_more_can_be_deleted(api, person):
 async def test_settings_of_the_file_have_no_form(api, person):
     await add(api, ManagedBy.FILE, url="https://soar.example.com/")
     text = await person.text(f"{PAGE}/settings")
-    assert "edit the file, then apply it" in text
+    assert "Edit the file, then apply it" in text
     assert 'name="text.url"' not in await person.html(f"{PAGE}/settings")
 
 
@@ -380,7 +380,7 @@ async def test_a_viewer_sees_everything_and_changes_nothing(api, soar, viewer):
     assert "http://127.0.0.1:9/" in text
     assert (await viewer.html(PAGE)).count('method="post"') == 1  # signing out
     for page in (NEW, f"{PAGE}/settings"):
-        assert "takes the role admin" in await viewer.text(page, 403)
+        assert "role admin is required" in await viewer.text(page, 403)
     for action in ("stop", "start", "resume", "delete", "test", "settings"):
         assert (await viewer.post(f"{PAGE}/{action}")).status == 403
     assert (await stored(api)).state is DestinationState.ACTIVE

@@ -283,7 +283,7 @@ async def test_enriching_shows_at_once_who_knows_what_and_who_did_not_answer(ask
     number = await store(entities=ENTITIES)
     page = f"/incidents/{number}"
     text = await asking.submit(page, f"{page}/enrich")
-    for words in ("1 of 1 answer", "source", HOSTILE, "malicious", "91", "it is away"):
+    for words in ("1 of 1 result", "source", HOSTILE, "malicious", "91", "it is away"):
         assert words in text
 
 

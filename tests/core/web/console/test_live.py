@@ -25,7 +25,7 @@ async def test_many_who_come_at_once_get_no_more_streams_than_there_are(person):
 
 @on_sqlite
 async def test_a_page_that_there_is_not_takes_no_stream_away(person, monkeypatch):
-    monkeypatch.setattr(live_updates, "MOST", 1)
+    monkeypatch.setattr(live_updates, "MAX_STREAMS", 1)
     for _ in range(3):
         assert (await person.get("/live/deliveries/none")).status == 404
 

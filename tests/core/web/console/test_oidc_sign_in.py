@@ -317,7 +317,7 @@ FORGED = {
 @pytest.mark.parametrize("change", FORGED.values(), ids=FORGED)
 async def test_an_id_token_that_does_not_hold_admits_nobody(browser, issuer, change):
     issuer.claims |= change
-    assert "ID token is not valid" in await refused(browser, await browser.sign_in())
+    assert "ID token that is not valid" in await refused(browser, await browser.sign_in())
 
 
 async def test_an_id_token_for_several_admits_who_came_by_this_client(browser, issuer):
