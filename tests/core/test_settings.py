@@ -80,7 +80,7 @@ def test_an_address_that_leads_nowhere_needs_a_base_url(monkeypatch, host):
 def test_credentials_never_arrive_in_plain_text(monkeypatch, host):
     monkeypatch.setenv("TOCSIN_HOST", host)
     monkeypatch.setenv("TOCSIN_BASE_URL", "http://tocsin.example.org")
-    with pytest.raises(ConfigurationError, match=r"TOCSIN_HOST.*plain text"):
+    with pytest.raises(ConfigurationError, match=r"TOCSIN_HOST.*unencrypted"):
         load_settings()
 
 

@@ -26,7 +26,7 @@ class SettingMismatch:
 
     def __str__(self) -> str:
         """Return where it is and what it is."""
-        return f"{self.setting}: {'a hint: ' if self.is_hint else ''}{self.words}"
+        return f"{self.setting}: {'hint: ' if self.is_hint else ''}{self.words}"
 
 
 def find_mismatches(contract: Contract, settings: Any) -> list[SettingMismatch]:

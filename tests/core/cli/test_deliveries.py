@@ -70,7 +70,7 @@ def test_all_that_match_are_sent_again(tocsin, on_database):
     [
         (["list", "--state", "lost"], "--state: found 'lost'; give one of: pending, on_hold"),
         (["list", "--event", "x"], "--event: found 'x'; give one of: incident-alert"),
-        (["list", "--since", "soon"], "--since: found 'soon'; give a duration before now from now"),
+        (["list", "--since", "soon"], "--since: found 'soon'; give a duration before now"),
         (
             ["replay", "--until", "2026-11-21"],
             "--until: found '2026-11-21'; give a duration before now",

@@ -619,7 +619,7 @@ async def test_a_redirect_is_told_and_not_followed(admin, answering, refused, ur
 async def test_where_nothing_answers_it_is_said_what_to_look_at(refused, unused_tcp_port):
     url = f"http://127.0.0.1:{unused_tcp_port}"
     errors = await refused("keys", "list", "--url", url)
-    assert f"port {unused_tcp_port}: cannot connect; see that Tocsin runs there" in errors
+    assert f"port {unused_tcp_port}: cannot connect; check that Tocsin is running there" in errors
     assert "repeat" not in errors
     assert "check before you repeat it" in await refused("keys", "disable", "K1", "--url", url)
 
