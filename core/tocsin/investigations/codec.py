@@ -11,20 +11,42 @@ import orjson
 import structlog
 from pydantic import TypeAdapter
 
-from tocsin.model import QUESTIONS, Question, Report
+from tocsin.model import (
+    FindEvents,
+    FindIncidents,
+    FindNeighbors,
+    GetEnrichments,
+    GetIncidents,
+    GetSightings,
+    ListIncidents,
+    ListSources,
+    Question,
+    Report,
+    SearchHistory,
+)
 from tocsin.reports import from_json, to_json
 
 T = TypeVar("T")
-_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
-_ESCAPED = re.compile(
-    rb"(\\\\)|\\u0000"
-)  # a backslash that is escaped says nothing of what follows
+_KINDS: dict[type[Question[Any]], str] = {
+    ListSources: "who-is-there",
+    GetIncidents: "incidents-numbered",
+    FindIncidents: "incidents-about",
+    ListIncidents: "incidents-within",
+    GetSightings: "sightings-of",
+    FindNeighbors: "neighbours-of",
+    FindEvents: "events-of",
+    GetEnrichments: "enrichments-of",
+    SearchHistory: "matching",
+}
+"""The kinds as ledgers store them; these never change, or stored ledgers become unreadable."""
+_ESCAPED = re.compile(rb"(\\\\)|\\u0000")  # skips escaped backslashes
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
+_log = structlog.get_logger()
 
 
 def question_kind(question: type[Question[Any]]) -> str:
-    """Return what the ledger calls a kind of question, such as `incidents-about`."""
-    return _CAPITAL.sub("-", question.__name__).lower()
+    """Return the name of a kind of question in the ledger, such as `incidents-about`."""
+    return _KINDS[question]
 
 
 def _answer_adapter(question: type[Question[T]]) -> TypeAdapter[T]:
@@ -33,31 +55,31 @@ def _answer_adapter(question: type[Question[T]]) -> TypeAdapter[T]:
 
 
 _QUESTIONS: dict[str, TypeAdapter[Any]] = {
-    question_kind(question): TypeAdapter(question) for question in QUESTIONS
+    kind: TypeAdapter(question) for question, kind in _KINDS.items()
 }
 _ANSWERS: dict[str, TypeAdapter[Any]] = {
-    question_kind(question): _answer_adapter(question) for question in QUESTIONS
+    kind: _answer_adapter(question) for question, kind in _KINDS.items()
 }
 
 
 def encode_question(question: Question[Any]) -> str:
-    """Return a question as JSON; raises ValueError for text that is no text."""
+    """Return a question as JSON. Raises ValueError for text that is not valid Unicode."""
     return _encode(_QUESTIONS[question_kind(type(question))], question)
 
 
 def decode_question(kind: str, text: str) -> Question[Any]:
-    """Return the question; raises ValueError or KeyError where this version knows none such."""
+    """Return the question. Raises ValueError or KeyError if this version does not know it."""
     question: Question[Any] = _QUESTIONS[kind].validate_json(text)
     return question
 
 
 def encode_answer(kind: str, content: Any) -> str:
-    """Return the content of an answer as JSON; raises ValueError where it cannot be that."""
+    """Return the content of an answer as JSON. Raises ValueError if it cannot be encoded."""
     return _encode(_ANSWERS[kind], content)
 
 
 def decode_answer(kind: str, text: str) -> Any:
-    """Return the content of an answer; raises ValueError where this version does not take it."""
+    """Return the content of an answer. Raises ValueError if this version cannot read it."""
     return _ANSWERS[kind].validate_json(text)
 
 
@@ -72,29 +94,26 @@ def strip_nul(content: bytes) -> bytes:
     return _ESCAPED.sub(lambda found: found[1] or _REPLACEMENT, content)
 
 
-_log = structlog.get_logger()
-
-
 def encode_report(report: Report) -> dict[str, Any]:
-    """Return a report as JSON that both databases hold."""
+    """Return a report as JSON that both databases can store."""
     document: dict[str, Any] = orjson.loads(strip_nul(orjson.dumps(to_json(report))))
     return document
 
 
 def normalize_report(report: Report) -> Report:
-    """Return a report as it will be read again; ValueError or TypeError where it could not be."""
+    """Return a report as it will be read back. Raises ValueError or TypeError if it cannot be."""
     return from_json(encode_report(_replace_surrogates(report)))
 
 
 def _replace_surrogates(value: Any) -> Any:
-    """Return the same without lone surrogates, which are no text that can be stored."""
+    """Return a value with lone surrogates replaced, since they cannot be stored."""
     match value:
         case Enum():
             return value
         case str():
             return value.encode("utf-8", "replace").decode()
         case tuple():
-            return tuple(_replace_surrogates(it) for it in value)
+            return tuple(_replace_surrogates(member) for member in value)
         case _ if is_dataclass(value) and not isinstance(value, type):
             members = {field_.name: getattr(value, field_.name) for field_ in fields(value)}
             return replace(value, **{k: _replace_surrogates(v) for k, v in members.items()})
@@ -103,9 +122,9 @@ def _replace_surrogates(value: Any) -> Any:
 
 
 def decode_report(stored: Any, session_id: str) -> Report | None:
-    """Return a report that is stored, None where there is none that this version can read."""
+    """Return a stored report, None if there is none or this version cannot read it."""
     try:
         return None if stored is None else from_json(stored)
     except ValueError as error:
-        _log.warning("a report cannot be read", session=session_id, reason=f"{error!s:.500}")
+        _log.warning("stored report cannot be read", session=session_id, reason=f"{error!s:.500}")
         return None

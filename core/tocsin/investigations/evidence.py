@@ -29,12 +29,12 @@ from tocsin.reports import to_json
 
 
 def collect_citations(report: Report) -> set[str]:
-    """Return the evidence of all its statements, such as `step:12` and `incident:7`."""
+    """Return the references that a report cites, such as `step:12` and `incident:7`."""
     return set(_walk_evidence(to_json(report)))
 
 
 def collect_citable(report: Report) -> set[str]:
-    """Return what may be cited in a session that came to this report before."""
+    """Return the references that a session may cite after this report."""
     return collect_citations(report) | {f"incident:{number}" for number in report.incidents}
 
 
@@ -50,7 +50,7 @@ def _walk_evidence(part: Any) -> Iterator[str]:
 
 
 def find_cited_incidents(content: Any) -> Iterator[str]:
-    """Yield the incidents that an answer names, as they are cited."""
+    """Yield references to the incidents that an answer names, such as `incident:7`."""
     match content:
         case tuple():
             for item in content:
@@ -71,23 +71,23 @@ def find_cited_incidents(content: Any) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class RelationReport:
-    """A relation that an answer tells of."""
+    """A relation that an answer reports."""
 
     relation: Relation
     at: datetime
-    """When it was so; when it was asked for, where that is not told."""
+    """The time of the relation, or else of the question."""
     by: str | Marking = Marking()  # noqa: RUF009 - it cannot change
-    """The provider that tells it; of an enrichment, how what it was asked for is marked."""
+    """The provider that reports it; for an enrichment, the marking of the question."""
 
     def marking(self, markings: Mapping[str, Marking]) -> Marking:
-        """Return how it is marked, by how each provider's are."""
+        """Return its marking, given the marking of each provider."""
         return self.by if isinstance(self.by, Marking) else find_marking(self.by, markings)
 
 
 def find_reported_relations(
     question: Question[Any], content: Any, asked_at: datetime
 ) -> list[RelationReport]:
-    """Return the relations that an answer tells of; those of events and enrichments do."""
+    """Return the relations that an answer with events or enrichments reports."""
     if isinstance(question, FindEvents) and isinstance(content, FoundEvents):
         return [
             RelationReport(relation, relation.at or event.occurred_at, question.provider)

@@ -35,57 +35,57 @@ from tocsin.store.text import clean_identifier, clean_text
 
 T = TypeVar("T")
 MAX_CONCURRENT = 8
-"""So many questions of a run are asked side by side."""
+"""Maximum number of concurrent questions of a run."""
 MAX_CONCURRENT_PER_PROVIDER = 2
-"""So many of those of the same provider."""
+"""Maximum number of concurrent questions to the same provider."""
 _LONGEST_REASON = 2_000
 _LONGEST_SOURCE = 200
 _MILLISECOND = timedelta(milliseconds=1)
 _LONGEST_TICK = timedelta(seconds=5)
-"""No more is counted between two looks: the machine was suspended, or its clock was set."""
+"""Longest time counted between two ticks: beyond it, the machine slept or its clock was set."""
 _log = structlog.get_logger()
 
 
 class SessionQueryClient:
-    """The desk of one run: what its ledger has is said again, everything else is asked."""
+    """Query client of one run: recorded answers are repeated, other questions are asked."""
 
     def __init__(
         self,
         run: int,
-        recording: LedgerRecorder,
+        recorder: LedgerRecorder,
         answer: QuestionHandler,
         clock: Clock,
         meter: InvestigationMetrics,
     ) -> None:
         self._run = run
-        self._recording = recording
+        self._recorder = recorder
         self._answer = answer
         self._clock = clock
         self._meter = meter
         self._ticked_at = clock.now()
-        self._ticked = recording.elapsed
+        self._ticked = recorder.elapsed
         self._elapsed = timedelta(0)
         self._phase: Phase | None = None
         self._asked = 0
         self._slots = asyncio.Semaphore(MAX_CONCURRENT)
-        self._slots_of: defaultdict[str, asyncio.Semaphore] = defaultdict(
+        self._provider_slots: defaultdict[str, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(MAX_CONCURRENT_PER_PROVIDER)
         )
-        self.told: dict[int, list[RelationReport]] = {}
-        """The relations that each step's answer tells of."""
+        self.relations: dict[int, list[RelationReport]] = {}
+        """The relations that each step's answer reports."""
         self.citable: set[str] = set()
-        """What its steps are cited as, and the incidents that were answered."""
+        """References that the report may cite: the steps, and the incidents in their answers."""
         self.named: defaultdict[str, set[Entity]] = defaultdict(set)
-        """The entities that each provider's events name; no provider that told of none."""
+        """The entities that each provider's events name; only providers that named any."""
 
     @property
     def elapsed(self) -> timedelta:
-        """How long the run had taken at its last step."""
+        """Duration of the run at its last step."""
         return self._elapsed
 
     @property
     def spent(self) -> timedelta:
-        """How long the run has taken by now, on every node that had it."""
+        """Current duration of the run, summed over all nodes that ran it."""
         passed = self._clock.now() - self._ticked_at
         return self._ticked + min(max(passed, timedelta(0)), _LONGEST_TICK)
 
@@ -95,55 +95,55 @@ class SessionQueryClient:
 
     @property
     def progress(self) -> dict[str, Any]:
-        """How far the run is, as it is shown."""
-        return {"phase": self._phase, "steps": self._recording.count, "asked": self._asked}
+        """Progress of the run, as the API shows it."""
+        return {"phase": self._phase, "steps": self._recorder.count, "asked": self._asked}
 
     def enter(self, phase: Phase) -> None:
-        """Note that what follows belongs to this phase."""
+        """Enter a phase, which the following steps belong to."""
         self._phase = phase
 
     async def ask(self, question: Question[T]) -> QueryResult[T]:
-        """Return what came of a question."""
+        """Return the outcome of a question."""
         [only] = await self.ask_all([question])
         return only
 
     async def ask_all(self, questions: Sequence[Question[T]]) -> list[QueryResult[T]]:
-        """Return what came of each question, in their order."""
-        numbers = self._recording.allot(len(questions))
+        """Return the outcomes of questions, in order."""
+        numbers = self._recorder.allot(len(questions))
         self._asked += len(questions)
-        asked = [self._ask(number, it) for number, it in zip(numbers, questions, strict=True)]
-        done = [_result(it) for it in await asyncio.gather(*asked, return_exceptions=True)]
+        asked = [self._ask(*pair) for pair in zip(numbers, questions, strict=True)]
+        done = [_result(end) for end in await asyncio.gather(*asked, return_exceptions=True)]
         self._elapsed = max([self._elapsed, *(step.elapsed for step, _ in done)])
         return [answer for _, answer in done]
 
     async def _ask(self, number: int, question: Question[T]) -> tuple[LedgerStep, QueryResult[T]]:
-        step = self._recording.find(number)
+        step = self._recorder.find(number)
         answer = None if step is None else match_answer(step, question)
         if step is None or answer is None:
-            self._forget(step, question.asked_of)
+            self._discard(step, question.asked_of)
             step, answer = await self._ask_now(number, question)
-        self._note(step, question, answer.content)
+        self._collect(step, question, answer.content)
         return step, answer
 
-    def _note(self, step: LedgerStep, question: Question[Any], content: Any) -> None:
+    def _collect(self, step: LedgerStep, question: Question[Any], content: Any) -> None:
         self.citable |= {step.reference, *find_cited_incidents(content)}
-        if told := find_reported_relations(question, content, step.started_at):
-            self.told[step.number] = told
+        if relations := find_reported_relations(question, content, step.started_at):
+            self.relations[step.number] = relations
         if isinstance(question, FindEvents) and content is not None and content.events:
             self.named[question.provider].update(find_named_entities(content))
 
-    def _forget(self, step: LedgerStep | None, now_asked: str) -> None:
+    def _discard(self, step: LedgerStep | None, now_asked: str) -> None:
         if step is not None:
             facts = {"step": step.number, "was": step.asked_of or step.kind, "is": now_asked}
-            _log.warning("a run goes another way than its ledger, and leaves it", **facts)
-            self._recording.drop_from(step.number)
+            _log.warning("replay diverged from the recorded ledger", **facts)
+            self._recorder.drop_from(step.number)
 
     async def _ask_now(
         self, number: int, question: Question[T]
     ) -> tuple[LedgerStep, QueryResult[T]]:
         kind, phase = question_kind(type(question)), self._phase or Phase.UNDERSTAND
         asked_of, text = question.asked_of, encode_question(question)
-        async with self._slot_of(asked_of), self._slots:
+        async with self._slot(asked_of), self._slots:
             started_at = self._clock.now()
             reply, answer = await encode_reply(kind, await self._try(question))
             duration = max(self._clock.now() - started_at, timedelta(0))
@@ -162,32 +162,31 @@ class SessionQueryClient:
             elapsed_ms=self.spent // _MILLISECOND,
         )
         self._meter.count_step(asked_of, reply.outcome)
-        await self._recording.write(step)
+        await self._recorder.write(step)
         return step, build_answer(step, reply.content)
 
-    def _slot_of(self, asked_of: str) -> AbstractAsyncContextManager[None]:
-        return self._slots_of[asked_of] if asked_of.startswith("provider:") else nullcontext()
+    def _slot(self, asked_of: str) -> AbstractAsyncContextManager[None]:
+        return self._provider_slots[asked_of] if asked_of.startswith("provider:") else nullcontext()
 
     async def _try(self, question: Question[Any]) -> SourceReply:
         try:
             return await self._answer(question)
         except Exception as error:
-            self._recording.stop(error)
+            self._recorder.stop(error)
             raise
 
     async def conclude(self, text: str, evidence: Sequence[str]) -> str:
-        """Note a conclusion, and return its own step.
+        """Record a conclusion, and return the reference of its step.
 
-        It follows from what was answered, so it takes no time of its own, and nobody waits until
-        it is stored.
+        A conclusion takes no time of its own, and the caller does not wait until it is stored.
         """
-        [number] = self._recording.allot(1)
+        [number] = self._recorder.allot(1)
         self.citable.add(f"step:{number}")
         text = clean_text(text, MAX_CONCLUSION)
-        step = self._recording.find(number)
+        step = self._recorder.find(number)
         if step is not None and is_same_conclusion(step, text, evidence):
             return step.reference
-        self._forget(step, CONCLUSION)
+        self._discard(step, CONCLUSION)
         step = LedgerStep(
             number=number,
             run=self._run,
@@ -198,7 +197,7 @@ class SessionQueryClient:
             started_at=self._clock.now(),
             elapsed_ms=self._elapsed // _MILLISECOND,
         )
-        self._recording.add(step)
+        self._recorder.add(step)
         return step.reference
 
 

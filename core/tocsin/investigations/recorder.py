@@ -19,15 +19,15 @@ MAX_STEPS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class LedgerChanges:
-    """What is to be written to a ledger."""
+    """Pending changes to a ledger."""
 
     steps: tuple[LedgerStep, ...] = ()
     dropped: int | None = None
-    """From which number on to forget what stands there."""
+    """Number of the first step to delete; None to delete nothing."""
 
 
 def store_changes(connection: Connection, lease: RunLease, added: LedgerChanges) -> None:
-    """Write to the ledger; raises Superseded where the lease is lost."""
+    """Write changes to the ledger. Raises RunLeaseLost if the lease is lost."""
     confirm_lease(connection, lease)
     if added.dropped is not None:
         drop_steps(connection, lease.session_id, added.dropped)
@@ -35,7 +35,7 @@ def store_changes(connection: Connection, lease: RunLease, added: LedgerChanges)
 
 
 class LedgerRecorder:
-    """The steps of one run, those that stand in the ledger and those to be written."""
+    """The steps of one run: those in the ledger and those still to be written."""
 
     def __init__(
         self, database: Database, lease: RunLease, recorded: Iterable[LedgerStep], first: int = 1
@@ -48,47 +48,47 @@ class LedgerRecorder:
         self._dropped: int | None = None
         self._writing = asyncio.Lock()
         self.trouble: BaseException | None = None
-        """Why nothing more can be written."""
+        """The error after which nothing more can be written."""
 
     @property
     def elapsed(self) -> timedelta:
-        """How long the run had taken when it was last written to."""
+        """Duration of the run at its last recorded step."""
         return max((step.elapsed for step in self._recorded.values()), default=timedelta(0))
 
     @property
     def count(self) -> int:
-        """How many steps the run has taken."""
+        """Number of steps that the run has taken."""
         return self._next - self._first
 
     def allot(self, count: int) -> range:
-        """Return the numbers of the next steps; InvestigationFailed where those are too many."""
+        """Return the numbers of the next steps. Raises InvestigationFailed beyond the maximum."""
         self._check()
         if self.count + count > MAX_STEPS:
-            raise InvestigationFailed(f"it would have taken more than {MAX_STEPS} steps")
+            raise InvestigationFailed(f"the investigation needs more than {MAX_STEPS} steps")
         self._next += count
         return range(self._next - count, self._next)
 
     def find(self, number: int) -> LedgerStep | None:
-        """Return the step that another node has written, None where it has not come so far."""
+        """Return a step that another node has recorded, None if there is none of this number."""
         return self._recorded.get(number)
 
     def drop_from(self, number: int) -> None:
-        """Forget what was written from this step on: this time, it is another."""
+        """Discard the recorded steps from this number on, since the run differs from them."""
         self._dropped = number if self._dropped is None else min(number, self._dropped)
         self._recorded = {at: step for at, step in self._recorded.items() if at < number}
 
     def add(self, step: LedgerStep) -> None:
-        """Have a step written with those that follow; nobody waits for it."""
+        """Queue a step to be written with the next ones."""
         self._check()
         self._to_write.append(step)
 
     async def write(self, step: LedgerStep) -> None:
-        """Return once the step is stored. Raises Superseded where the lease is lost."""
+        """Store a step with those that are queued. Raises RunLeaseLost if the lease is lost."""
         self.add(step)
-        await asyncio.sleep(0)  # what comes at the same moment goes along
+        await asyncio.sleep(0)  # lets concurrent steps join this write
         async with self._writing:
             self._check()
-            if self._to_write:  # else it went along with another
+            if self._to_write:  # otherwise another write has taken it along
                 await self._write()
 
     async def _write(self) -> None:
@@ -103,13 +103,13 @@ class LedgerRecorder:
             raise
 
     def take(self) -> LedgerChanges:
-        """Return what is still to be written, once: what was tried may be there."""
+        """Return the pending changes and clear them, since a failed write may have stored them."""
         added = LedgerChanges(tuple(self._to_write), self._dropped)
         self._to_write, self._dropped = [], None
         return added
 
     def stop(self, trouble: BaseException | None = None) -> None:
-        """Take no more steps: whoever tries is told the trouble."""
+        """Reject all further steps with an error."""
         self.trouble = self.trouble or trouble or RunLeaseLost("this run has ended")
 
     def _check(self) -> None:

@@ -108,7 +108,7 @@ def test_a_ledger_that_was_changed_is_noticed(tocsin, on_database, investigate):
     on_database(lambda connection: connection.execute(changed.values(conclusion="Nothing.")))
     status, out, _ = tocsin("investigations", "replay", session_id)
     assert status == 1
-    assert re.match(r"run 1: step:\d+ concludes something else", out)
+    assert re.match(r"run 1: step:\d+ is another conclusion", out)
 
 
 def test_why_an_investigation_has_failed_is_said(tocsin, on_database, investigate):

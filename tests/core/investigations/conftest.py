@@ -114,8 +114,14 @@ class Inquisitive(Investigator):
 
 
 def report_of(inquiry, found: list[QueryResult], last: str, elapsed: timedelta) -> Report:
-    gaps = [Statement(f"{it.reason}", (it.step,)) for it in found if it.content is None]
-    facts = [Statement(str(it.content), (it.step,)) for it in found if it.content is not None]
+    gaps = [
+        Statement(f"{result.reason}", (result.step,)) for result in found if result.content is None
+    ]
+    facts = [
+        Statement(str(result.content), (result.step,))
+        for result in found
+        if result.content is not None
+    ]
     previous = "" if inquiry.previous is None else inquiry.previous.title
     finding = Finding(
         id="F1", kind="k", title="t", severity=Severity.HIGH, statements=(*facts,), entities=(BAD,)
@@ -131,7 +137,8 @@ def report_of(inquiry, found: list[QueryResult], last: str, elapsed: timedelta) 
         summary=(Statement(f"It is bad, after {elapsed}.", (last,)),),
         findings=(finding,),
         entities=tuple(
-            EntityAssessment(entity=it, disposition=Disposition.UNKNOWN) for it in (BAD, OURS)
+            EntityAssessment(entity=entity, disposition=Disposition.UNKNOWN)
+            for entity in (BAD, OURS)
         ),
         incidents=(1, 7) if "with 1" in inquiry.messages[-1] else (7,),
         about=(7,) if "#7" in inquiry.messages[-1] else (),

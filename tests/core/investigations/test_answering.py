@@ -104,7 +104,7 @@ async def ask(provider, *, limit=10, timeout=timedelta(minutes=2), name="edge") 
 
 async def test_events_come_the_earliest_first():
     reply = await ask(make(Telling))
-    assert [it.external_id for it in reply.content.events] == ["0", "1", "2"]
+    assert [event.external_id for event in reply.content.events] == ["0", "1", "2"]
     assert reply.content.complete
 
 
@@ -123,9 +123,17 @@ async def test_it_is_known_whether_there_are_more_than_the_limit(limit, complete
         (Refused("no such index"), QueryOutcome.REFUSED, "no such index"),
         (Misconfigured("not allowed"), QueryOutcome.UNAVAILABLE, "not allowed"),
         (CredentialsRefused("401"), QueryOutcome.UNAVAILABLE, "401"),
-        (KeyError("secret"), QueryOutcome.UNAVAILABLE, "its plugin failed (KeyError)"),
-        (asyncio.CancelledError(), QueryOutcome.UNAVAILABLE, "its plugin failed (CancelledError)"),
-        (SystemExit("enough"), QueryOutcome.UNAVAILABLE, "its plugin failed (SystemExit)"),
+        (KeyError("secret"), QueryOutcome.UNAVAILABLE, "internal error in its plugin (KeyError)"),
+        (
+            asyncio.CancelledError(),
+            QueryOutcome.UNAVAILABLE,
+            "internal error in its plugin (CancelledError)",
+        ),
+        (
+            SystemExit("enough"),
+            QueryOutcome.UNAVAILABLE,
+            "internal error in its plugin (SystemExit)",
+        ),
     ],
 )
 async def test_a_provider_that_fails_is_an_answer(error, outcome, reason):
@@ -156,7 +164,10 @@ async def test_a_provider_that_tells_nonsense_costs_only_its_own_answer(nonsense
     provider = make(Nonsensical)
     provider.nonsense = nonsense
     reply = await ask(provider)
-    assert (reply.outcome, reply.reason) == (QueryOutcome.ANSWERED, f"its plugin failed ({error})")
+    assert (reply.outcome, reply.reason) == (
+        QueryOutcome.ANSWERED,
+        f"internal error in its plugin ({error})",
+    )
     assert (len(reply.content.events), reply.content.complete) == (1, False)
 
 
@@ -164,7 +175,7 @@ async def test_a_provider_that_does_not_answer_is_not_waited_for():
     reply = await ask(make(Silent), timeout=timedelta(milliseconds=10))
     assert (reply.outcome, reply.reason) == (
         QueryOutcome.UNAVAILABLE,
-        "it did not answer within 0.01 seconds",
+        "no answer within 0.01 seconds",
     )
 
 
@@ -245,5 +256,5 @@ async def test_an_enricher_that_breaks_is_an_answer(answers, error):
     reply = await answers(GetEnrichments(enricher="lists", entities=(BAD,), marking=Marking()))
     assert (reply.outcome, reply.reason) == (
         QueryOutcome.UNAVAILABLE,
-        f"it failed ({type(error).__name__})",
+        f"internal error ({type(error).__name__})",
     )

@@ -122,8 +122,8 @@ class Course(RuleBasedStateMachine):
     def claim(self, node, most):
         free = {
             session_id
-            for session_id, it in self.models.items()
-            if it.status == "queued" or (it.status == "running" and it.node != node)
+            for session_id, model in self.models.items()
+            if model.status == "queued" or (model.status == "running" and model.node != node)
         }
         taken = self.write(claim_runs, node, most, NOW)
         assert {lease.session_id for lease in taken} <= free

@@ -116,7 +116,7 @@ async def test_what_cannot_be_kept_is_no_answer(make_desk):
     desk = await make_desk(answer)
     answered = await desk.ask(SearchHistory(text="x"))
     assert (answered.outcome, answered.content) == (QueryOutcome.UNAVAILABLE, None)
-    assert answered.reason == "the answer holds what cannot be kept"
+    assert answered.reason == "the answer contains values that cannot be stored"
 
 
 def event(number: int, clock) -> SiemEvent:
@@ -136,7 +136,7 @@ async def test_an_answer_that_is_too_long_is_cut_and_says_so(make_desk, clock):
     kept = len(answered.content.events)
     assert 0 < kept <= MAX_ANSWER_BYTES // 10_000
     assert not answered.content.complete
-    assert answered.reason == f"only {kept} of 100 events are kept: there is no room for more"
+    assert answered.reason == f"only {kept} of 100 events are stored: the size limit is reached"
 
 
 class Aside:

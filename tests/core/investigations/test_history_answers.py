@@ -36,7 +36,7 @@ async def history(database, clock) -> HistoryAnswers:
 
 async def test_incidents_come_with_how_their_provider_is_marked(history):
     reply = await history(GetIncidents(numbers=(2, 99)))
-    assert [(it.number, it.marking) for it in reply.content] == [(2, RED)]
+    assert [(incident.number, incident.marking) for incident in reply.content] == [(2, RED)]
 
 
 async def test_incidents_of_a_window_are_found(history, clock):

@@ -35,14 +35,14 @@ def question(number: int, kind: str, asked_of: str, asked: str, **given) -> Ledg
             "Asked provider edge for events of 192.0.2.1",
         ),
         (("incidents-numbered", "incidents", '{"numbers": [1, 2]}'), "for incident 1, 2"),
-        (("matching", "search", '{"text": "brute force"}'), "what fits 'brute force'"),
+        (("matching", "search", '{"text": "brute force"}'), "for matches of 'brute force'"),
         (
             (
                 "enrichments-of",
                 "enricher:history",
                 '{"entities": [{"value": "a"}, {"value": "b"}, {"value": "c"}, {"value": "d"}]}',
             ),
-            "what it knows of a, b, c and 1 more",
+            "about a, b, c and 1 more",
         ),
     ],
 )

@@ -54,9 +54,9 @@ async def test_another_answer_makes_another_report(session_id, replay_it, change
 @pytest.mark.parametrize(
     ("changed", "difference"),
     [
-        ((2, {"conclusion": "other"}), "run 1: step:2 concludes something else"),
-        ((8, {"question": '{"text":"other"}'}), "run 2: step:8 asks something else"),
-        ((9, {"evidence": ["step:1"]}), "run 2: step:9 concludes something else"),
+        ((2, {"conclusion": "other"}), "run 1: step:2 is another conclusion"),
+        ((8, {"question": '{"text":"other"}'}), "run 2: step:8 is another question"),
+        ((9, {"evidence": ["step:1"]}), "run 2: step:9 is another conclusion"),
     ],
 )
 async def test_the_first_step_that_differs_is_named(
@@ -75,7 +75,7 @@ async def test_an_investigator_that_asks_more_or_less_differs(
 
     investigator.investigate = less
     replayed = await replay_it(session_id)
-    assert replayed.difference == "run 1: step:1 is not taken (search)"
+    assert replayed.difference == "run 1: step:1 is not repeated (search)"
 
 
 async def test_a_ledger_that_lacks_a_step_of_a_run_that_completed_differs(
@@ -84,7 +84,9 @@ async def test_a_ledger_that_lacks_a_step_of_a_run_that_completed_differs(
     gone = delete(session_steps).where(session_steps.c.number == 14)
     await database.write(lambda connection: connection.execute(gone))
     replayed = await replay_it(session_id)
-    assert replayed.difference.startswith("run 2: step:14 is not in the ledger: it concludes")
+    assert replayed.difference.startswith(
+        "run 2: step:14 is not in the ledger: the investigator concludes"
+    )
 
 
 async def test_a_run_that_was_cut_off_is_repeated_as_far_as_it_came(

@@ -80,7 +80,7 @@ async def test_a_run_that_takes_too_long_fails(start, session, begin, settle, cl
     clock.advance(seconds=5)
     await settle(node)
     row = await session(session_id)
-    assert (row["status"], row["error"]) == ("failed", "it was not done within 5 seconds")
+    assert (row["status"], row["error"]) == ("failed", "not finished within 5 seconds")
 
 
 async def test_a_session_that_is_cancelled_stops_on_its_node(start, session, begin, settle, cancel):
@@ -144,7 +144,7 @@ async def test_a_run_that_is_lost_with_every_node_fails(start, session, begin, f
     await finish(number=99)
     row = await session(session_id)
     assert row["status"] == "failed"
-    assert row["error"] == "it was taken up by 5 nodes, each of which was lost"
+    assert row["error"] == "5 nodes claimed it, and each of them was lost"
 
 
 async def kill(node) -> None:
@@ -187,7 +187,7 @@ async def test_nobody_waits_behind_all_that_another_has_asked_for(start, session
         await start(by="bob")
     last = await start(by="ana")
     await finish(at_once=2)
-    assert [(await session(it))["status"] for it in (first, last)] == ["completed"] * 2
+    assert [(await session(number))["status"] for number in (first, last)] == ["completed"] * 2
 
 
 async def test_finishers_are_part_of_the_end(start, finish):
@@ -198,7 +198,7 @@ async def test_finishers_are_part_of_the_end(start, finish):
     done, failed = sorted(ends, key=lambda ended: ended.status)
     assert (done.schedule_id, done.run, done.status) == ("sch_1", 1, "completed")
     assert (failed.schedule_id, failed.report) == (None, None)
-    assert (done.report.risk_score, sorted(done.told)) == (70.0, [3, 4, 5])
+    assert (done.report.risk_score, sorted(done.relations)) == (70.0, [3, 4, 5])
 
 
 async def test_a_report_that_cannot_be_stored_fails_the_run(start, session, finish):
@@ -209,8 +209,8 @@ async def test_a_report_that_cannot_be_stored_fails_the_run(start, session, fini
     session_id = await start()
     with capture_logs() as logged:
         await finish(finishers=[refuse])
-    assert [it["event"] for it in logged if it["log_level"] == "error"] == [
-        "a report could not be stored"
+    assert [entry["event"] for entry in logged if entry["log_level"] == "error"] == [
+        "report could not be stored"
     ]
     row = await session(session_id)
     assert (row["status"], row["error"], row["report"]) == ("failed", NOT_STORED.reason, None)

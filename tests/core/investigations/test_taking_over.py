@@ -128,7 +128,7 @@ async def test_what_stands_in_the_ledger_is_not_asked_again(
         session_id, source.asked = await start(), []
         await die_at(write)
         kept = await database.read(load_steps, session_id)
-        stored = [decode_question(it.kind, it.question) for it in kept if it.question]
+        stored = [decode_question(step.kind, step.question) for step in kept if step.question]
         before, source.asked = source.asked, []
         await finish(number=3)
         assert not set(stored) & set(source.asked)

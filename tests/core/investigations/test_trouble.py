@@ -112,7 +112,7 @@ async def test_one_that_does_not_stop_is_left_to_itself(hold_on, obstinate, sess
     [task] = node._tasks.values()
     await pass_time(node, clock, SHORT + STOP_TIMEOUT)
     row = await session(session_id)
-    assert (row["status"], row["error"]) == ("failed", "it was not done within 2 seconds")
+    assert (row["status"], row["error"]) == ("failed", "not finished within 2 seconds")
     assert node._tasks == {}
     obstinate.let_go.set()
     await kill(task)
@@ -192,7 +192,7 @@ async def test_a_report_that_cites_what_is_nowhere_fails_the_run(
     session_id = await start()
     await finish(investigator=citing("step:1", reference))
     row = await session(session_id)
-    reason = f"its report cites {reference}, which is not in the ledger"
+    reason = f"the report cites {reference}, which is not in the ledger"
     assert (row["status"], row["error"]) == ("failed", reason)
 
 
@@ -206,7 +206,7 @@ async def test_a_follow_up_cites_what_its_session_was_told_before(
     assert (await session(session_id))["status"] == "completed"
     await send(session_id, "and?")
     await finish(investigator=citing("step:9"))
-    assert (await session(session_id))["error"].startswith("its report cites step:9,")
+    assert (await session(session_id))["error"].startswith("the report cites step:9,")
 
 
 async def test_text_that_is_no_text_is_stored_without_what_is_not(start, finish, citing, database):
@@ -302,10 +302,10 @@ async def test_what_is_to_be_given_back_meanwhile_is_not_forgotten(
     await start()
     await start()
     first, second = await database.write(claim_runs, 1, 2, clock.now())
-    node = make_node(database=Slow(database, lambda: node._to_give_back.append(second)))
-    node._to_give_back.append(first)
+    node = make_node(database=Slow(database, lambda: node._to_release.append(second)))
+    node._to_release.append(first)
     await node.keep()
-    assert node._to_give_back == [second]
+    assert node._to_release == [second]
 
 
 async def test_a_clock_that_is_set_and_a_machine_that_sleeps_end_no_run(
@@ -329,6 +329,6 @@ async def test_a_session_does_not_go_on_for_ever(start, finish, session, databas
     await database.write(lambda c: c.execute(often))
     await database.write(add_message, session_id, "the last", "ana", clock.now())
     await database.write(cancel_session, session_id, clock.now())
-    with pytest.raises(CallerError, match="has had 100 follow-ups") as refused:
+    with pytest.raises(CallerError, match="reached the maximum of 100 follow-ups") as refused:
         await database.write(add_message, session_id, "one more", "ana", clock.now())
     assert refused.value.status == 409

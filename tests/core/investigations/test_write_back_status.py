@@ -211,7 +211,7 @@ async def test_a_status_that_fails_is_tried_again(clock, of, siem, sync, plan):
     node = of(siem)
     assert not await node.write_next("sensors")
     row = await told_of_it()
-    assert row.reason == "the comment was written, the status was not set; it is away"
+    assert row.reason == "comment written, status not set; it is away"
     clock.advance(seconds=RETRY_DELAYS[0].total_seconds())
     assert await node.write_next("sensors")
     assert (len(siem.comments), siem.statuses) == (1, [IncidentStatus.ACTIVE])
@@ -223,7 +223,7 @@ async def test_a_status_that_is_refused_is_told(of, siem, sync, plan):
     siem.errors = [Refused("it is locked")]
     assert not await of(siem).write_next("sensors")
     row = await told_of_it()
-    words = "the comment was written, the status was not set; it is locked"
+    words = "comment written, status not set; it is locked"
     assert (row.state, row.attempts, row.reason) == ("failed", 1, words)
 
 

@@ -122,8 +122,8 @@ async def test_a_summary_is_written_once_to_each_incident(node, siem, plan, list
     keys = {f"tocsin:{session_id}:1:{number}" for number in (one, other)}
     assert siem.comments.keys() == keys
     assert {words for _, words in siem.comments.values()} == {"It was nothing."}
-    assert {it.state for it in await listed()} == {WriteBackState.WRITTEN}
-    assert all(it.finished_at for it in await listed())
+    assert {comment.state for comment in await listed()} == {WriteBackState.WRITTEN}
+    assert all(comment.finished_at for comment in await listed())
 
 
 async def test_what_was_planned_twice_is_written_once(database, node, siem, plan, listed):
@@ -150,7 +150,7 @@ async def test_each_run_writes_its_own(node, siem, plan, listed):
     while await node.write_next("sensors"):
         pass
     assert len(siem.comments) == 2
-    assert [it.run for it in await listed()] == [2, 1]
+    assert [comment.run for comment in await listed()] == [2, 1]
 
 
 async def test_a_failure_is_tried_again_later_and_later(node, siem, plan, listed, clock):
@@ -217,7 +217,7 @@ async def test_refused_credentials_wait_for_a_person(node, siem, plan, listed, c
     assert not await node.write_next("sensors")
     clock.advance(seconds=RETRY_DELAYS[0].total_seconds())
     assert await node.write_next("sensors")
-    assert [it.attempts for it in await listed()] == [11]
+    assert [comment.attempts for comment in await listed()] == [11]
 
 
 async def test_a_siem_that_does_not_answer_is_given_up_in_time(database, clock, siem, plan, listed):
@@ -306,7 +306,7 @@ async def test_only_who_wants_comments_and_can_write_them_is_told(make_siem, dat
         )
 
     numbers, found = await database.write(told)
-    assert [it[:2] for it in found] == [(numbers[0], "yes")]
+    assert [row[:2] for row in found] == [(numbers[0], "yes")]
     assert await database.read(find_write_back_incidents, [], ["yes"]) == ()
 
 

@@ -37,17 +37,17 @@ from tocsin.observables import Environment
 from tocsin.store import Database
 
 LARGEST_LIMIT = 1_000
-"""No question is answered with more records than this, whatever its own limit is."""
+"""Maximum number of records in one answer, whatever limit the question gives."""
 _SEARCHED = ("incident", "session")
 
 
 class HistoryAnswers:
-    """Answers what our own database knows; it raises what that raises."""
+    """Answers from Tocsin's own database; database errors propagate."""
 
     def __init__(
         self, database: Database, markings: Mapping[str, Marking], environment: Environment
     ) -> None:
-        """Take how each provider's incidents are marked, and what is internal and well known."""
+        """Take the marking of each provider's incidents, and the environment."""
         self._database = database
         self._markings = markings
         self._environment = environment
@@ -61,10 +61,10 @@ class HistoryAnswers:
         }
 
     async def __call__(self, question: Question[Any]) -> SourceReply:
-        """Return what is known."""
+        """Return the stored records that answer a question."""
         try:
             content = await self._database.read(self._kinds[type(question)], question)
-        except CallerError as error:  # words that the search does not understand
+        except CallerError as error:  # invalid search query
             return SourceReply(QueryOutcome.REFUSED, reason=error.detail)
         return SourceReply(QueryOutcome.ANSWERED, content)
 

@@ -21,7 +21,7 @@ _log = structlog.get_logger()
 
 
 class ProviderEventSearch:
-    """The providers of this service, those that are left out included."""
+    """Event search at all configured providers, including those that are not running."""
 
     def __init__(
         self,
@@ -29,21 +29,21 @@ class ProviderEventSearch:
         absent: Mapping[str, str],
         timeout: timedelta = PROVIDER_TIMEOUT,
     ) -> None:
-        """Take the providers that are there, and why each of the others is not."""
+        """Take the running providers, and the reason why each other one is not running."""
         self._providers = providers
         self._absent = absent
         self._timeout = timeout.total_seconds()
 
     def sources(self) -> tuple[ProviderSource, ...]:
-        """Return who may be asked, by name."""
+        """Return all providers, sorted by name."""
         there = [
             ProviderSource(
                 name=name,
-                answers_events=Capability.EVENTS in it.capabilities(),
-                event_kinds=tuple(sorted(it.event_kinds)),
-                marking=it.settings.marking,
+                answers_events=Capability.EVENTS in provider.capabilities(),
+                event_kinds=tuple(sorted(provider.event_kinds)),
+                marking=provider.settings.marking,
             )
-            for name, it in self._providers.items()
+            for name, provider in self._providers.items()
         ]
         away = [
             ProviderSource(name=name, answers_events=False, reason=reason)
@@ -60,7 +60,7 @@ class ProviderEventSearch:
         if Capability.EVENTS not in provider.capabilities():
             return SourceReply(QueryOutcome.REFUSED, reason="its plugin cannot search for events")
         if question.entity.kind not in provider.event_kinds:
-            words = f"it cannot be asked for events of a {question.entity.kind}"
+            words = f"it cannot search for events by {question.entity.kind}"
             return SourceReply(QueryOutcome.REFUSED, reason=words)
         found: list[SiemEvent] = []
         try:
@@ -69,19 +69,19 @@ class ProviderEventSearch:
         except PLUGIN_FAILURES as error:
             if was_cancelled():
                 raise
-            late = f"it did not answer within {self._timeout:g} seconds"
+            late = f"no answer within {self._timeout:g} seconds"
             why = _unavailable(late) if limit.expired() else _failed(question.provider, error)
             return _in_part(found, question, why) if found else why
         return SourceReply(QueryOutcome.ANSWERED, _latest(found, question))
 
     def _nobody(self, name: str) -> SourceReply:
         if name in self._absent:
-            return _unavailable(f"it is left out: {self._absent[name]}")
-        return SourceReply(QueryOutcome.REFUSED, reason="there is no such provider")
+            return _unavailable(f"not running: {self._absent[name]}")
+        return SourceReply(QueryOutcome.REFUSED, reason="unknown provider")
 
 
 async def _find(provider: Provider, question: FindEvents, found: list[SiemEvent]) -> None:
-    """Add the latest events to those found: one more than is wanted tells that there are more."""
+    """Add the latest events to `found`, one beyond the limit to detect that there are more."""
     finding = provider.events(question.entity, question.window, question.limit + 1)
     async with aclosing(finding) as events:
         async for event in events:
@@ -92,11 +92,11 @@ async def _find(provider: Provider, question: FindEvents, found: list[SiemEvent]
 
 
 def _check(event: object) -> None:
-    """Raise TypeError or ValueError where it cannot be put in order with others."""
+    """Raise TypeError or ValueError for an event that cannot be sorted."""
     if not isinstance(event, SiemEvent) or not isinstance(event.external_id, str | None):
-        raise TypeError(f"yield events with text as their identifiers, not {event!r:.200}")
+        raise TypeError(f"`events` must yield SiemEvent with text identifiers, not {event!r:.200}")
     if event.occurred_at.utcoffset() is None:
-        raise ValueError(f"an event's time needs a zone: {event.occurred_at!r}")
+        raise ValueError(f"the time of an event needs a time zone: {event.occurred_at!r}")
 
 
 def _latest(found: list[SiemEvent], question: FindEvents) -> FoundEvents:
@@ -106,20 +106,20 @@ def _latest(found: list[SiemEvent], question: FindEvents) -> FoundEvents:
 
 
 def _in_part(found: list[SiemEvent], question: FindEvents, why: SourceReply) -> SourceReply:
-    """Return what was found before it failed, and why there may be more."""
+    """Return the events found before a failure, as incomplete, with the reason."""
     part = replace(_latest(found, question), complete=False)
     return SourceReply(QueryOutcome.ANSWERED, part, why.reason)
 
 
 def _failed(name: str, error: BaseException) -> SourceReply:
-    if isinstance(error, Misconfigured):  # nothing can be had there until someone mends that
+    if isinstance(error, Misconfigured):  # unavailable until the configuration is fixed
         return _unavailable(str(error))
     if isinstance(error, Refused):
         return SourceReply(QueryOutcome.REFUSED, reason=str(error))
     if isinstance(error, PluginFailure | OSError):
         return _unavailable(str(error))
-    _log.error("a provider failed to find events", provider=name, exc_info=error)
-    return _unavailable(f"its plugin failed ({type(error).__name__})")
+    _log.error("event search failed", provider=name, exc_info=error)
+    return _unavailable(f"internal error in its plugin ({type(error).__name__})")
 
 
 def _unavailable(reason: str) -> SourceReply:

@@ -15,10 +15,16 @@ from pydantic_core import to_json
 from tocsin.investigations.codec import decode_answer, encode_answer
 from tocsin.model import FoundEvents, Neighborhood, QueryOutcome, Question
 
+MAX_ANSWER_BYTES = 512 * 1024
+"""Maximum size of one answer, in bytes of JSON."""
+_ENCODED_INLINE = 20
+"""Answers of more records than this are encoded in a thread, to keep the event loop free."""
+_log = structlog.get_logger()
+
 
 @dataclass(frozen=True, slots=True)
 class SourceReply:
-    """What came of a question; only one that was answered has content."""
+    """The outcome of a question; only an answered question has content."""
 
     outcome: QueryOutcome
     content: Any = None
@@ -26,15 +32,34 @@ class SourceReply:
 
 
 QuestionHandler = Callable[[Question[Any]], Awaitable[SourceReply]]
-"""Asks whom a question is for. It raises only where this service itself is in trouble."""
+"""Asks the source of a question. Raises only if Tocsin itself fails, such as its database."""
 
 
-MAX_ANSWER_BYTES = 512 * 1024
-"""Bytes of JSON that one answer may have."""
+async def encode_reply(kind: str, reply: SourceReply) -> tuple[SourceReply, str | None]:
+    """Return a reply that fits in the ledger, and its content as JSON."""
+    if reply.outcome is not QueryOutcome.ANSWERED:
+        return reply, None
+    if len(list_content_records(reply.content)) > _ENCODED_INLINE:
+        return await asyncio.to_thread(_encode_reply, kind, reply)
+    return _encode_reply(kind, reply)
+
+
+def _encode_reply(kind: str, reply: SourceReply) -> tuple[SourceReply, str | None]:
+    try:
+        text, reason = encode_answer(kind, reply.content), reply.reason
+        if len(text) > MAX_ANSWER_BYTES:
+            content, words = shorten_content(reply.content)
+            text, reason = encode_answer(kind, content), "; ".join(filter(None, (reason, words)))
+        # Decoded again, so that the run sees what a replay will see
+        return SourceReply(reply.outcome, decode_answer(kind, text), reason), text
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        _log.warning("answer cannot be stored", kind=kind, exc_info=error)
+        reason = "the answer contains values that cannot be stored"
+        return SourceReply(QueryOutcome.UNAVAILABLE, reason=reason), None
 
 
 def list_content_records(content: Any) -> Sequence[Any]:
-    """Return what an answer has many of; nothing where it is one record."""
+    """Return the records of an answer; nothing for an answer that is a single record."""
     match content:
         case FoundEvents(events=records) | Neighborhood(edges=records) | tuple(records):
             return records
@@ -43,7 +68,7 @@ def list_content_records(content: Any) -> Sequence[Any]:
 
 
 def shorten_content(content: Any) -> tuple[Any, str]:
-    """Return as much of an answer as there is room for, and what to say of the rest."""
+    """Return as much of an answer as fits in a ledger, and a note on what was left out."""
     match content:
         case FoundEvents():
             kept = _take_fitting(content.events)
@@ -66,33 +91,4 @@ def _take_fitting(items: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _describe_cut(kept: Sequence[Any], items: Sequence[Any], what: str) -> str:
-    return f"only {len(kept)} of {len(items)} {what} are kept: there is no room for more"
-
-
-_ENCODED_INLINE = 20
-"""An answer of more records than this is encoded in a thread, lest everything else waits."""
-_log = structlog.get_logger()
-
-
-async def encode_reply(kind: str, reply: SourceReply) -> tuple[SourceReply, str | None]:
-    """Return a reply as the ledger can hold it, and its content as JSON."""
-    if reply.outcome is not QueryOutcome.ANSWERED:
-        return reply, None
-    if len(list_content_records(reply.content)) > _ENCODED_INLINE:
-        return await asyncio.to_thread(_encode_reply, kind, reply)
-    return _encode_reply(kind, reply)
-
-
-def _encode_reply(kind: str, reply: SourceReply) -> tuple[SourceReply, str | None]:
-    try:
-        text, reason = encode_answer(kind, reply.content), reply.reason
-        if len(text) > MAX_ANSWER_BYTES:
-            content, words = shorten_content(reply.content)
-            text, reason = encode_answer(kind, content), "; ".join(filter(None, (reason, words)))
-        # What the ledger will say when it is read again is what is said now
-        return SourceReply(reply.outcome, decode_answer(kind, text), reason), text
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        _log.warning("an answer cannot be kept", kind=kind, exc_info=error)
-        return SourceReply(
-            QueryOutcome.UNAVAILABLE, reason="the answer holds what cannot be kept"
-        ), None
+    return f"only {len(kept)} of {len(items)} {what} are stored: the size limit is reached"

@@ -30,25 +30,25 @@ _log = structlog.get_logger()
 
 
 ReadUntil = Callable[[], Awaitable[Mapping[str, datetime]]]
-"""Returns up to when each provider was read."""
+"""Returns the time up to which each provider has been read."""
 
 
 class EnricherClient(Protocol):
-    """What asks enrichers: `tocsin.enrichment.Enrichers`."""
+    """Client for enrichers, implemented by `tocsin.enrichment.Enrichers`."""
 
     def sources(self) -> tuple[EnricherSource, ...]:
-        """Return who may be asked."""
+        """Return the enrichers that can be asked."""
         ...
 
     async def ask(
         self, name: str, entities: Sequence[Entity], marking: Marking
     ) -> EnrichmentResult:
-        """Return what came of asking one for these entities."""
+        """Return the outcome of asking one enricher about these entities."""
         ...
 
 
 class QuestionRouter:
-    """Answers every kind of question; it raises only where our own database is in trouble."""
+    """Routes each question to its source. Raises only if Tocsin's own database fails."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class QuestionRouter:
         enrichers: EnricherClient,
         read_until: ReadUntil,
     ) -> None:
-        """Take what answers from the database, and whom to ask elsewhere."""
+        """Take the answers from the database, and the sources outside it."""
         self._history = history
         self._read_until = read_until
         self._providers = providers
@@ -69,7 +69,7 @@ class QuestionRouter:
         }
 
     async def __call__(self, question: Question[Any]) -> SourceReply:
-        """Return what came of a question."""
+        """Return the outcome of a question."""
         ask = self._kinds.get(type(question), self._history)
         return await ask(question)
 
@@ -89,9 +89,9 @@ class QuestionRouter:
         except PLUGIN_FAILURES as error:
             if was_cancelled() or is_unreachable(error) or isinstance(error, OSError):
                 raise
-            _log.error("an enricher failed", enricher=name, exc_info=error)
+            _log.error("enricher failed", enricher=name, exc_info=error)
             return SourceReply(
-                QueryOutcome.UNAVAILABLE, reason=f"it failed ({type(error).__name__})"
+                QueryOutcome.UNAVAILABLE, reason=f"internal error ({type(error).__name__})"
             )
         found = asked.enrichments if asked.outcome is QueryOutcome.ANSWERED else None
         return SourceReply(asked.outcome, found, asked.reason)

@@ -21,57 +21,59 @@ T = TypeVar("T")
 
 
 class LedgerExhausted(TocsinError):  # noqa: N818 - a state, not a mistake
-    """The investigator goes on where the ledger does not."""
+    """The investigator continues beyond the end of the ledger."""
 
 
 class ReplayDiverged(TocsinError):  # noqa: N818 - what was found, not a mistake
-    """The investigator does something else than the ledger has."""
+    """The investigator differs from the ledger."""
 
 
 class RecordedQueryClient:
-    """Answers what the steps of one run say; raises LedgerEnds and Different, and ever after."""
+    """Answers from the steps of one run, until it raises LedgerExhausted or ReplayDiverged."""
 
     def __init__(self, steps: Sequence[LedgerStep], first: int) -> None:
         self._steps = {step.number: step for step in steps}
         self._next = first
         self._elapsed = timedelta(0)
         self.trouble: TocsinError | None = None
-        """What it has raised."""
+        """The error that it has raised."""
 
     @property
     def elapsed(self) -> timedelta:
-        """How long the run had taken at its last step."""
+        """Duration of the run at its last step."""
         return self._elapsed
 
     def enter(self, phase: Phase) -> None:
-        """Do nothing: phases are shown while an investigation runs."""
+        """Ignore the phase, which is only shown while an investigation runs."""
 
     async def ask(self, question: Question[T]) -> QueryResult[T]:
-        """Return what came of the question when it was asked."""
+        """Return the recorded outcome of a question."""
         step = self._next_step(f"asks {question.asked_of} ({question_kind(type(question))})")
         answer: QueryResult[T] | None = match_answer(step, question)
         if answer is None:
-            raise self._stop(ReplayDiverged(f"{step.reference} asks something else: {question}"))
+            raise self._stop(
+                ReplayDiverged(f"{step.reference} is another question than {question}")
+            )
         self._elapsed = max(self._elapsed, step.elapsed)
         return answer
 
     async def ask_all(self, questions: Sequence[Question[T]]) -> list[QueryResult[T]]:
-        """Return what came of each question."""
+        """Return the recorded outcomes of questions, in order."""
         return [await self.ask(question) for question in questions]
 
     async def conclude(self, text: str, evidence: Sequence[str]) -> str:
-        """Return the step of the conclusion."""
+        """Return the reference of a recorded conclusion."""
         text = clean_text(text, MAX_CONCLUSION)
         step = self._next_step(f"concludes {text!r:.200}")
         if not is_same_conclusion(step, text, evidence):
-            words = f"{step.reference} concludes something else: {text!r:.200}"
+            words = f"{step.reference} is another conclusion than {text!r:.200}"
             raise self._stop(ReplayDiverged(words))
         return step.reference
 
     def check_end(self) -> None:
-        """Raise Different where the ledger has more."""
+        """Raise ReplayDiverged if the ledger has more steps."""
         if step := self._steps.get(self._next):
-            raise ReplayDiverged(f"{step.reference} is not taken ({step.asked_of or step.kind})")
+            raise ReplayDiverged(f"{step.reference} is not repeated ({step.asked_of or step.kind})")
 
     def _next_step(self, what: str) -> LedgerStep:
         if self.trouble is not None:
@@ -79,7 +81,8 @@ class RecordedQueryClient:
         number, self._next = self._next, self._next + 1
         if step := self._steps.get(number):
             return step
-        raise self._stop(LedgerExhausted(f"step:{number} is not in the ledger: it {what}"))
+        words = f"step:{number} is not in the ledger: the investigator {what}"
+        raise self._stop(LedgerExhausted(words))
 
     def _stop(self, trouble: TocsinError) -> TocsinError:
         self.trouble = trouble

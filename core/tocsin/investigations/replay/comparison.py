@@ -21,26 +21,26 @@ _NOTHING = object()
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """What came of repeating a session."""
+    """The result of replaying a session."""
 
     difference: str | None
-    """The first difference; None where it is the same."""
+    """The first difference; None if there is none."""
     report: Report | None
-    """What the last run that completed came to this time; None where none has."""
+    """The report of the last completed run in this replay; None if no run completed."""
 
     @property
     def is_same(self) -> bool:
-        """Whether the investigator did and said the same."""
+        """Whether the replay equals the recording."""
         return self.difference is None
 
 
 async def replay_session(
     database: Database, session_id: str, investigator: Investigator
 ) -> ReplayResult:
-    """Return whether an investigator comes to the same again from what stands in the ledger.
+    """Replay a session from its ledger, and return the first difference, if any.
 
-    Of a run that did not complete, it must do the same as far as the ledger goes. Raises
-    CallerError: 404 where there is no such session, 409 while it is under way.
+    A run that did not complete is compared as far as its ledger goes. Raises CallerError: 404 if
+    the session does not exist, 409 while it is active.
     """
     record = await database.read(load_session_record, session_id)
     report: Report | None = None
@@ -55,22 +55,22 @@ async def replay_session(
 async def _replay_run(
     investigator: Investigator, record: SessionRecord, run: RecordedRun, previous: Report | None
 ) -> Report | None:
-    """Return the report of a run, or the one before if it did not complete; raises Different."""
-    desk = RecordedQueryClient(run.steps, run.first)
+    """Return the report of a run, or the previous one if the run did not complete."""
+    client = RecordedQueryClient(run.steps, run.first)
     report, error = None, None
     try:
         report = normalize_report(
-            await investigator.investigate(record.inquiry(run, previous), desk)
+            await investigator.investigate(record.inquiry(run, previous), client)
         )
     except PLUGIN_FAILURES as raised:
         if was_cancelled():
             raise
-        error = desk.trouble or raised
-    trouble = desk.trouble
+        error = client.trouble or raised
+    trouble = client.trouble
     if isinstance(trouble, ReplayDiverged):
         raise trouble
     if trouble is None:
-        desk.check_end()
+        client.check_end()
     if not run.has_completed:
         return previous
     if error is not None:
@@ -82,12 +82,12 @@ def _describe_error(error: BaseException) -> str:
     if isinstance(error, LedgerExhausted):
         return str(error)
     if isinstance(error, InvestigationFailed):
-        return f"it fails: {error}"
-    return f"it fails: {error!r:.500}"
+        return f"the investigation fails: {error}"
+    return f"the investigation fails: {error!r:.500}"
 
 
 def _compare_reports(record: SessionRecord, report: Report | None) -> str | None:
-    """Return where the report of the last run is not the one that is stored."""
+    """Return the first difference between the report of the last run and the stored one."""
     again = None if report is None else encode_report(report)
     return next(_differences("report", record.report, again), None)
 

@@ -18,7 +18,7 @@ from tocsin.store.tables import session_messages, sessions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRun:
-    """One run: what was asked for by the user's messages so far, and the steps it took."""
+    """One run: the user's messages up to it, and the steps it took."""
 
     number: int
     messages: tuple[str, ...]
@@ -31,17 +31,17 @@ class RecordedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRecord:
-    """All of a session."""
+    """A recorded session with all its runs."""
 
     session_id: str
     persona: Persona
     provider: str | None
     runs: Sequence[RecordedRun]
     report: Any
-    """The stored JSON of the last report; None where no run has completed."""
+    """The stored JSON of the last report; None if no run has completed."""
 
     def inquiry(self, run: RecordedRun, previous: Report | None) -> Inquiry:
-        """Return what the investigator was asked in a run."""
+        """Return the inquiry of a run."""
         return Inquiry(
             session_id=self.session_id,
             messages=run.messages,
@@ -53,13 +53,13 @@ class SessionRecord:
 
 
 def load_session_record(connection: Connection, session_id: str) -> SessionRecord:
-    """Return what is recorded of a session.
+    """Return the recording of a session.
 
-    Raises CallerError: 404 where there is none of this id, 409 while it is under way.
+    Raises CallerError: 404 if it does not exist, 409 while it is active.
     """
     row = connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().first()
     if row is None:
-        raise CallerError(404, "There is no session of this id.")
+        raise CallerError(404, "There is no session with this ID.")
     if row["status"] in ACTIVE_STATUSES:
         raise CallerError(409, f"This session is {row['status']}; wait until it has ended.")
     m = session_messages.c
@@ -77,14 +77,14 @@ def load_session_record(connection: Connection, session_id: str) -> SessionRecor
 def _list_runs(
     messages: Sequence[RowMapping], steps: Sequence[LedgerStep]
 ) -> Iterable[RecordedRun]:
-    """Yield the runs: each was asked for by one message; only if it completed was it replied to."""
+    """Yield the runs: one for each user message; only a completed run has a reply."""
     asked = [message for message in messages if message["role"] == "user"]
     replied = {message["run"] for message in messages if message["role"] != "user"}
     for count, message in enumerate(asked, start=1):
         number = message["run"]
         yield RecordedRun(
             number=number,
-            messages=tuple(it["text"] for it in asked[:count]),
+            messages=tuple(earlier["text"] for earlier in asked[:count]),
             asked_at=message["created_at"],
             has_completed=number in replied,
             steps=[step for step in steps if step.run == number],

@@ -23,7 +23,7 @@ class RunAssignment:
     timeout: timedelta
     schedule_id: str | None
     recorded: tuple[LedgerStep, ...]
-    """The steps that other nodes have taken in this run."""
+    """The steps that other nodes have recorded in this run."""
     first: int
     """The number of the run's first step."""
 
@@ -31,14 +31,14 @@ class RunAssignment:
 def load_assignment(
     connection: Connection, lease: RunLease, *, with_steps: bool = True
 ) -> RunAssignment:
-    """Return the run that the lease is of; raises Superseded where it is lost."""
+    """Return the run of a lease. Raises RunLeaseLost if the lease is lost."""
     row = (
         connection.execute(select(sessions).where(*lease_conditions(lease)))
         .mappings()
         .one_or_none()
     )
     if row is None:
-        raise RunLeaseLost(f"{lease.session_id}: it is not this node's any more")
+        raise RunLeaseLost(f"{lease.session_id}: claimed by another node, or cancelled")
     steps = load_steps(connection, row["id"], row["run"]) if with_steps else ()
     return RunAssignment(
         inquiry=_inquiry(connection, row),

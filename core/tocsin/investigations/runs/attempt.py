@@ -27,15 +27,15 @@ from tocsin.model import Report
 from tocsin.store import Database, is_unreachable
 
 INTERNAL_FAILURE = RunFailure(
-    FailureCause.INTERNAL, "the investigator had an internal error; the service's log tells more"
+    FailureCause.INTERNAL, "internal error in the investigator; see the service log"
 )
-"""What is shown of an error that only its author can make something of."""
-_DEADLOCK = "40P01"  # PostgreSQL undid one of two transactions that waited for each other
+"""Shown for an error in the investigator's own code."""
+_DEADLOCK = "40P01"  # PostgreSQL's deadlock_detected
 _log = structlog.get_logger()
 
 
 class RunAttempt:
-    """What a node does of one run, until it ends or another node goes on with it."""
+    """One run on this node, until it ends or another node continues it."""
 
     def __init__(
         self,
@@ -49,57 +49,57 @@ class RunAttempt:
     ) -> None:
         self.lease = lease
         self.assignment = assignment
-        self._recording = LedgerRecorder(database, lease, assignment.recorded, assignment.first)
-        self._desk = SessionQueryClient(assignment.run, self._recording, answer, clock, meter)
+        self._recorder = LedgerRecorder(database, lease, assignment.recorded, assignment.first)
+        self._client = SessionQueryClient(assignment.run, self._recorder, answer, clock, meter)
         self._limit = asyncio.timeout(None)
         self._is_asking = False
         self._stopped_after: timedelta | None = None
         self.is_held = True
-        """Whether its lease is to be renewed: not once it is lost, nor while it is given up."""
+        """Whether to renew its lease: not after it is lost, nor while the run ends."""
 
     @property
     def progress(self) -> Mapping[str, Any]:
-        """How far it is, as it is shown."""
-        return self._desk.progress
+        """Progress of the run, as the API shows it."""
+        return self._client.progress
 
     @property
     def spent(self) -> timedelta:
-        """How long the run has taken, on every node that had it."""
-        return self._desk.spent
+        """Duration of the run, summed over all nodes that ran it."""
+        return self._client.spent
 
     def tick(self) -> None:
-        """Count the time that passes, and have it fail if it has taken longer than it may."""
-        self._desk.tick()
+        """Count the elapsed time, and fail the run if it exceeds its timeout."""
+        self._client.tick()
         can_be_late = self.is_held and self._is_asking and not self._limit.expired()
         if can_be_late and self.spent >= self.assignment.timeout:
             self._stopped_after = self.spent
             self._limit.reschedule(asyncio.get_running_loop().time())
 
-    def note_loss(self) -> None:
-        """Note that its lease is lost, and that its task was told to stop."""
+    def mark_lost(self) -> None:
+        """Record that its lease is lost and its task is cancelled."""
         self.is_held = False
         self._stopped_after = self.spent
 
     def is_stuck(self, patience: timedelta) -> bool:
-        """Return whether its investigator was told to stop so long ago, and has not."""
+        """Return whether its investigator has ignored its cancellation for this long."""
         told = self._stopped_after
         return told is not None and self._is_asking and self.spent - told >= patience
 
-    def give_up(self) -> RunResult:
-        """Return what it comes to without its investigator, which is answered nothing more."""
-        added = self._recording.take()
-        self._recording.stop()
+    def abandon(self) -> RunResult:
+        """Return the result without its investigator, which gets no more answers."""
+        added = self._recorder.take()
+        self._recorder.stop()
         return RunResult(failure=self._lateness, added=added)
 
     @property
     def _lateness(self) -> RunFailure:
         seconds = self.assignment.timeout.total_seconds()
-        return RunFailure(FailureCause.TIMEOUT, f"it was not done within {seconds:g} seconds")
+        return RunFailure(FailureCause.TIMEOUT, f"not finished within {seconds:g} seconds")
 
-    async def make(self, investigator: Investigator) -> RunResult:
-        """Return what the run comes to.
+    async def execute(self, investigator: Investigator) -> RunResult:
+        """Run the investigator and return the result.
 
-        Raises Superseded where the lease is lost, and what the database raises that is away.
+        Raises RunLeaseLost if the lease is lost, and the errors of an unavailable database.
         """
         report, error = None, None
         try:
@@ -109,32 +109,32 @@ class RunAttempt:
                 raise
             error = raised
         failure = self._failure(error)
-        added = self._recording.take()
-        self._recording.stop()
-        desk, report = self._desk, report if failure is None else None
-        return RunResult(report, failure, added, desk.told, desk.named)
+        added = self._recorder.take()
+        self._recorder.stop()
+        client, report = self._client, report if failure is None else None
+        return RunResult(report, failure, added, client.relations, client.named)
 
     async def _investigate(self, investigator: Investigator) -> Report:
         try:
             async with self._limit:
                 self._is_asking = True
-                report = await investigator.investigate(self.assignment.inquiry, self._desk)
+                report = await investigator.investigate(self.assignment.inquiry, self._client)
         finally:
             self._is_asking = False
         if not isinstance(report, Report):
-            raise TypeError(f"return a Report from `investigate`, not {report!r:.100}")
+            raise TypeError(f"`investigate` must return a Report, not {report!r:.100}")
         return await asyncio.to_thread(_check_report, report, self._citable)
 
     @property
     def _citable(self) -> AbstractSet[str]:
         previous = self.assignment.inquiry.previous
-        return self._desk.citable | (collect_citable(previous) if previous else set())
+        return self._client.citable | (collect_citable(previous) if previous else set())
 
     def _failure(self, error: BaseException | None) -> RunFailure | None:
-        """Return why there is no report, None where there is; raises what will pass."""
+        """Return why there is no report, None if there is one. Raises transient errors."""
         if self._limit.expired():
             return self._lateness
-        trouble = self._recording.trouble
+        trouble = self._recorder.trouble
         if trouble is not None and is_transient(trouble):
             raise trouble
         error = trouble or error
@@ -142,21 +142,21 @@ class RunAttempt:
             words = str(error) or "the investigator gave no reason"
             return RunFailure(FailureCause.INVESTIGATION, words)
         if error is not None:
-            _log.error("an investigator failed", session=self.lease.session_id, exc_info=error)
+            _log.error("investigator failed", session=self.lease.session_id, exc_info=error)
             return INTERNAL_FAILURE
         return None
 
 
 def _check_report(report: Report, citable: AbstractSet[str]) -> Report:
-    """Return the report as it can be stored; raises where it cannot, or cites what is nowhere."""
+    """Return the report as it is stored. Raises if it cannot be, or cites unknown evidence."""
     report = normalize_report(report)
     for reference in sorted(collect_citations(report) - citable):
-        raise InvestigationFailed(f"its report cites {reference}, which is not in the ledger")
+        raise InvestigationFailed(f"the report cites {reference}, which is not in the ledger")
     return report
 
 
 def is_transient(error: BaseException) -> bool:
-    """Return whether it says nothing of the run: another node, or the same later, can go on."""
+    """Return whether an error is transient, so that the run can continue later."""
     if isinstance(error, RunLeaseLost | OSError) or is_unreachable(error):
         return True
     return getattr(getattr(error, "orig", None), "sqlstate", None) == _DEADLOCK

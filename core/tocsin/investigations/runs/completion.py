@@ -25,21 +25,21 @@ _MAX_REPLY = 20_000
 
 
 class FailureCause(Vocabulary):
-    """Why a run has failed, for those who count it."""
+    """Cause of a failed run, for statistics."""
 
     INVESTIGATION = "investigation"
-    """It could not be done, such as where an incident that it names does not exist."""
+    """It cannot be done; for example, an incident that it names does not exist."""
     TIMEOUT = "timeout"
-    """It took longer than it may."""
+    """It exceeded its timeout."""
     LOST = "lost"
-    """Every node that took it up was lost."""
+    """Every node that claimed it was lost."""
     INTERNAL = "internal"
-    """Something is broken, of which the log tells more."""
+    """An internal error; the log has the details."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunFailure:
-    """Why there is no report."""
+    """The reason why a run has no report."""
 
     cause: FailureCause
     reason: str
@@ -47,7 +47,7 @@ class RunFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun:
-    """A run that ends in this transaction, for whoever has something to do about that."""
+    """A run that ends in this transaction, as its finishers see it."""
 
     session_id: str
     schedule_id: str | None
@@ -59,34 +59,34 @@ class FinishedRun:
     failure: RunFailure | None = None
     """Why it failed, if it did."""
     report: Report | None = None
-    """What it came to, if it completed."""
-    told: Mapping[int, Sequence[RelationReport]] = field(default_factory=dict)
-    """What the answers of the run tell the graph, by step."""
+    """Its report, if it completed."""
+    relations: Mapping[int, Sequence[RelationReport]] = field(default_factory=dict)
+    """Relations that the answers of the run report, by step."""
     named: Mapping[str, AbstractSet[Entity]] = field(default_factory=dict)
-    """The entities that events name, by the provider whose they are."""
+    """The entities that events name, by provider."""
 
 
 Finisher = Callable[[Connection, FinishedRun], Callable[[], None] | None]
-"""Something that follows from the end of a run, in the transaction that ends it.
+"""An effect of a run's end, in the same transaction.
 
-What it returns, if anything, is called once that is committed.
+The function that it returns, if any, is called after the commit.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run came to: a report, or why there is none."""
+    """The result of a run: a report, or the reason why there is none."""
 
     report: Report | None = None
     failure: RunFailure | None = None
     added: LedgerChanges = field(default_factory=LedgerChanges)
-    """What is still to be written to the ledger."""
-    told: Mapping[int, Sequence[RelationReport]] = field(default_factory=dict)
+    """Changes that are still to be written to the ledger."""
+    relations: Mapping[int, Sequence[RelationReport]] = field(default_factory=dict)
     named: Mapping[str, AbstractSet[Entity]] = field(default_factory=dict)
 
     @property
     def status(self) -> SessionStatus:
-        """What the session is after it."""
+        """Status of the session afterwards."""
         return SessionStatus.FAILED if self.report is None else SessionStatus.COMPLETED
 
 
@@ -100,9 +100,9 @@ def finish_run(
     finishers: Sequence[Finisher],
     now: datetime,
 ) -> list[Callable[[], None]]:
-    """Store how a run ended, and all that follows; raises Superseded where the lease is lost.
+    """Store the end of a run with its effects. Raises RunLeaseLost if the lease is lost.
 
-    Returns what is to be called once that is committed.
+    Returns the functions to call after the commit.
     """
     store_changes(connection, lease, ending.added)
     failure = ending.failure and RunFailure(
@@ -114,7 +114,7 @@ def finish_run(
         values |= report_columns(ending.report)
     result = connection.execute(update(sessions).where(*lease_conditions(lease)).values(values))
     if result.rowcount != 1:
-        raise RunLeaseLost(f"{lease.session_id}: it is not this node's any more")
+        raise RunLeaseLost(f"{lease.session_id}: claimed by another node, or cancelled")
     if ending.report is not None:
         add_message_row(
             connection,
@@ -134,16 +134,16 @@ def finish_run(
         at=now,
         failure=failure,
         report=ending.report,
-        told=ending.told,
+        relations=ending.relations,
         named=ending.named,
     )
-    after = [finish(connection, end) for finish in finishers]
+    effects = [finish(connection, end) for finish in finishers]
     index_session(connection, lease.session_id)
-    return [it for it in after if it is not None]
+    return [effect for effect in effects if effect is not None]
 
 
 def report_columns(report: Report) -> dict[str, Any]:
-    """Return the columns of a session that its report fills."""
+    """Return the columns of a session that are taken from its report."""
     return {
         "title": clean_text(report.title, MAX_ERROR),
         "verdict": report.verdict.value,
@@ -156,7 +156,7 @@ def report_columns(report: Report) -> dict[str, Any]:
 
 
 def _reply_text(report: Report) -> str:
-    """Return what the investigator says to the last message."""
+    """Return the investigator's reply to the last message."""
     statements = report.reply or report.summary
     return clean_text(
         " ".join(statement.text for statement in statements) or report.title, _MAX_REPLY

@@ -23,14 +23,14 @@ from tocsin.reports import to_short_text, to_text
 from tocsin.store.tables import incidents
 
 MAX_RELATIONS = 5_000
-"""So many relations of a run go into the graph: what it found, and then what was told first."""
+"""Maximum number of relations stored for a run: its findings first, then reported relations."""
 _log = structlog.get_logger()
 
 
 def build_relation_finisher(markings: Mapping[str, Marking]) -> Finisher:
-    """Return what records the relations of a run that completed, marked as who tells them is.
+    """Return the finisher that stores the relations of a completed run.
 
-    Each says the step or finding that it is known from.
+    Each relation has the marking of its source, and names the step or finding it is known from.
     """
 
     def relate(connection: Connection, ended: FinishedRun) -> None:
@@ -48,7 +48,7 @@ def build_relation_finisher(markings: Mapping[str, Marking]) -> Finisher:
                 left_out += 1
         if left_out:
             _log.warning(
-                "a run told of more relations than the graph takes",
+                "relations of a run left out of the graph",
                 session=ended.session_id,
                 left_out=left_out,
             )
@@ -70,18 +70,17 @@ def _observed_relations(
             for provider, named in ended.named.items()
             if entity in named
         )
-        yield (
-            known_from,
-            ObservedRelation(session, RelationType.FOUND, Node.of(entity), ended.at, marking),
-        )
-    for step, several in ended.told.items():
-        for told in several:
-            yield f"{source}#{step}", _observed_relation(told, markings)
+        found = Node.of(entity)
+        relation = ObservedRelation(session, RelationType.FOUND, found, ended.at, marking)
+        yield known_from, relation
+    for step, reports in ended.relations.items():
+        for reported in reports:
+            yield f"{source}#{step}", _observed_relation(reported, markings)
 
 
 def _found_entities(source: str, report: Report) -> Iterator[tuple[str, Entity]]:
-    """Yield every entity once: with the first finding that names it, else with the session."""
-    left = dict.fromkeys(entity.entity for entity in report.entities)
+    """Yield each entity once, with the first finding that names it, or else with the session."""
+    left = dict.fromkeys(assessment.entity for assessment in report.entities)
     for finding in report.findings:
         for entity in finding.entities:
             if entity in left:
@@ -91,22 +90,25 @@ def _found_entities(source: str, report: Report) -> Iterator[tuple[str, Entity]]
         yield source, entity
 
 
-def _observed_relation(told: RelationReport, markings: Mapping[str, Marking]) -> ObservedRelation:
-    relation = told.relation
+def _observed_relation(
+    reported: RelationReport, markings: Mapping[str, Marking]
+) -> ObservedRelation:
+    relation, marking = reported.relation, reported.marking(markings)
     source, target = Node.of(relation.source), Node.of(relation.target)
-    return ObservedRelation(source, relation.type, target, told.at, told.marking(markings))
+    return ObservedRelation(source, relation.type, target, reported.at, marking)
 
 
 def build_write_back_finisher(providers: Mapping[str, Provider], public_url: str) -> Finisher:
-    """Return what plans a comment for each incident that was asked about by number and examined.
+    """Return the finisher that plans a comment for each incident that the query names by number.
 
-    Only for providers whose operator wants that. Those that an investigation came upon by itself
-    are left alone: there may be many, and nobody has asked about them. A SIEM is told nothing of
-    what others know: where anything came from another provider, it is told the verdict alone.
+    Only incidents that were examined, and only at providers with write-back. Incidents that an
+    investigation found by itself get no comment: there may be many, and nobody asked about them.
+    No SIEM receives what others know: if anything came from another provider, its comment holds
+    only the verdict.
     """
     wanted = select_write_back_providers(providers)
 
-    def tell(connection: Connection, ended: FinishedRun) -> None:
+    def plan(connection: Connection, ended: FinishedRun) -> None:
         report = ended.report
         if report is None or not wanted:
             return
@@ -123,7 +125,7 @@ def build_write_back_finisher(providers: Mapping[str, Provider], public_url: str
                 now=ended.at,
             )
 
-    return tell
+    return plan
 
 
 def _providers(connection: Connection, numbers: Sequence[int]) -> set[str]:

@@ -22,28 +22,28 @@ _is_under_way = _s.status.in_(ACTIVE_STATUSES)
 
 
 class RunLeaseLost(TocsinError):  # noqa: N818 - a state, not a mistake
-    """The session is not ours any more: another node has taken it up, or it was cancelled."""
+    """The lease is lost: another node has claimed the session, or it was cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunLease:
-    """The right to run a session, for as long as its token is the one in the database."""
+    """The right to run a session, valid while its token is the one in the database."""
 
     session_id: str
     token: str
     attempt: int
-    """How many nodes have taken this run up, this one included."""
+    """Number of nodes that have claimed this run, including this one."""
 
 
 def has_active_sessions(connection: Connection) -> bool:
-    """Return whether there may be something to claim."""
+    """Return whether there may be a session to claim."""
     return connection.execute(select(_s.id).where(_is_under_way).limit(1)).first() is not None
 
 
 def claim_runs(connection: Connection, node: int, most: int, now: datetime) -> list[RunLease]:
-    """Take up so many sessions at most: those that wait, and those whose node is gone.
+    """Claim at most `most` sessions: queued ones, and those whose node is gone.
 
-    Whoever has the fewest under way is served first, and the oldest of theirs.
+    Owners with the fewest active sessions come first, each with the oldest session.
     """
     waiting = connection.execute(_fair_order()).all()
     gone = _absent_nodes(connection, waiting, node)
@@ -53,9 +53,9 @@ def claim_runs(connection: Connection, node: int, most: int, now: datetime) -> l
 
 
 def _fair_order() -> Select[Any]:
-    """Return the query of all that is under way, in the order in which it is taken up.
+    """Return the query of active sessions, in the order in which they are claimed.
 
-    What runs already comes first among its owner's, and so puts off what its owner has waiting.
+    Running sessions come first among their owner's, and so delay the owner's queued ones.
     """
     runs_first = case((_s.status == SessionStatus.RUNNING, 0), else_=1)
     turn = func.row_number().over(
@@ -77,7 +77,7 @@ def _is_free(row: Row[Any], gone: set[int], now: datetime) -> bool:
 
 
 def _acquire(connection: Connection, row: Row[Any], node: int, now: datetime) -> RunLease | None:
-    """Return the lease, None where someone was faster."""
+    """Return the lease, None if another node was faster."""
     token = new_id("lease")
     as_it_was = (_s.status == row.status, _s.lease.is_not_distinct_from(row.lease))
     taken = (
@@ -101,7 +101,7 @@ def _acquire(connection: Connection, row: Row[Any], node: int, now: datetime) ->
 def renew_leases(
     connection: Connection, held: Mapping[RunLease, Mapping[str, Any]], now: datetime
 ) -> list[RunLease]:
-    """Hold leases for longer, note each one's progress, and return those that are lost."""
+    """Renew leases, store the progress of their runs, and return the leases that are lost."""
     return [lease for lease, at in held.items() if not _renew(connection, lease, at, now)]
 
 
@@ -114,21 +114,21 @@ def _renew(
 
 
 def lease_conditions(lease: RunLease) -> tuple[Any, ...]:
-    """Return the conditions under which the lease is still good."""
+    """Return the SQL conditions that hold while the lease is valid."""
     return (_s.id == lease.session_id, _s.lease == lease.token)
 
 
 def confirm_lease(connection: Connection, lease: RunLease) -> None:
-    """Return where the lease holds until this transaction ends; raises Superseded elsewhere."""
+    """Lock a lease until the transaction ends. Raises RunLeaseLost if it is lost."""
     held = select(_s.id).where(*lease_conditions(lease)).with_for_update(read=True)
     if connection.execute(held).first() is None:
-        raise RunLeaseLost(f"{lease.session_id}: it is not this node's any more")
+        raise RunLeaseLost(f"{lease.session_id}: claimed by another node, or cancelled")
 
 
 def release_leases(connection: Connection, leases: Sequence[RunLease]) -> None:
-    """Give leases back, for another node to take up at once; nothing where one was lost.
+    """Release leases, so that other nodes can claim them at once. Lost leases are ignored.
 
-    What is given back does not count as taken up: nothing about the session is to blame.
+    A released claim does not count as an attempt, since the session is not at fault.
     """
     free = dict.fromkeys(("node", "lease", "leased_until"))
     values = {

@@ -43,17 +43,17 @@ from tocsin.store import Database
 POLL = timedelta(seconds=1)
 MAX_RUNS = 4
 STOP_TIMEOUT = timedelta(seconds=10)
-"""So long an investigator that was told to stop may clean up; then nobody waits for it."""
+"""Time in which a cancelled investigator may clean up; then its task is abandoned."""
 MAX_ATTEMPTS = 5
-"""A run that was lost with so many nodes is taken to be the reason."""
+"""A run that was lost with so many nodes is assumed to be the cause."""
 NOT_STORED = RunFailure(
-    FailureCause.INTERNAL, "what it came to could not be stored; the service's log tells more"
+    FailureCause.INTERNAL, "the report could not be stored; see the service log"
 )
 _log = structlog.get_logger()
 
 
 class InvestigationWorker:
-    """Investigates sessions, those that wait and those whose node is gone, a few at a time."""
+    """Runs queued sessions, and those whose node is gone, a few at a time."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class InvestigationWorker:
         at_once: int = MAX_RUNS,
         patience: timedelta = STOP_TIMEOUT,
     ) -> None:
-        """Take how each provider's events are marked; those of others are red."""
+        """Take the marking of each provider's events; events of others are TLP:RED."""
         self._database = database
         self._clock = clock
         self._notifier = notifiers[INVESTIGATIONS]
@@ -83,10 +83,10 @@ class InvestigationWorker:
         self._patience = patience
         self._tasks: dict[RunLease, asyncio.Task[None]] = {}
         self._attempts: dict[RunLease, RunAttempt] = {}
-        self._to_give_back: list[RunLease] = []
+        self._to_release: list[RunLease] = []
 
     async def run(self) -> None:
-        """Investigate until cancelled; what is then under way is left to other nodes, at once."""
+        """Run sessions until cancelled, then release the active ones to other nodes."""
         try:
             await run_forever(self._step, self._clock, "running investigations")
         finally:
@@ -98,16 +98,16 @@ class InvestigationWorker:
         await self._notifier.wait(POLL)
 
     async def keep(self) -> None:
-        """Hold on to what is under way, and stop what is late, cancelled or another node's."""
+        """Renew active leases, and stop runs that are late, cancelled or lost."""
         for attempt in self._attempts.values():
             attempt.tick()
         await self._renew()
         for attempt in list(self._attempts.values()):
             if attempt.is_stuck(self._patience):
-                await self._give_up(attempt)
-        if given := list(self._to_give_back):
+                await self._abandon(attempt)
+        if given := list(self._to_release):
             await self._database.write(release_leases, given)
-            del self._to_give_back[: len(given)]  # there may be more by now
+            del self._to_release[: len(given)]  # there may be more by now
 
     async def _renew(self) -> None:
         held = {
@@ -118,20 +118,20 @@ class InvestigationWorker:
         lost = await self._database.write(renew_leases, held, self._clock.now()) if held else ()
         for lease in lost:
             if attempt := self._attempts.get(lease):
-                attempt.note_loss()
+                attempt.mark_lost()
                 self._tasks[lease].cancel()
 
-    async def _give_up(self, attempt: RunAttempt) -> None:
-        """End a run whose investigator does not stop, and leave its task to itself."""
+    async def _abandon(self, attempt: RunAttempt) -> None:
+        """End a run whose investigator does not stop, and abandon its task."""
         lease = attempt.lease
-        _log.error("an investigator does not stop", session=lease.session_id)
+        _log.error("investigator does not stop", session=lease.session_id)
         if attempt.is_held:
             with suppress(RunLeaseLost):
-                await self._end(attempt, attempt.give_up())
+                await self._end(attempt, attempt.abandon())
         self._leave(lease)
 
     async def claim(self) -> None:
-        """Take up as many sessions as there is room for."""
+        """Claim as many sessions as there is room for."""
         room = self._at_once - len(self._tasks)
         if room <= 0 or not await self._database.lookup(has_active_sessions):
             return
@@ -151,20 +151,20 @@ class InvestigationWorker:
         try:
             await self._attempt(lease)
         except RunLeaseLost:
-            _log.info("a session is not this node's any more", session=lease.session_id)
+            _log.info("lease lost", session=lease.session_id)
         except (Exception, asyncio.CancelledError) as error:
             if was_cancelled():  # its lease is lost, or given back
                 raise
             self._report(lease, error)
 
     def _report(self, lease: RunLease, error: BaseException) -> None:
-        """Note that a run goes on later: as soon as can be, or when its lease has run out."""
+        """Log a failed run. After a transient error its lease is released, else it expires."""
         if is_transient(error):
             reason = str(getattr(error, "orig", None) or error)
-            _log.warning("a session goes on later", session=lease.session_id, reason=reason)
-            self._to_give_back.append(lease)
+            _log.warning("session released", session=lease.session_id, reason=reason)
+            self._to_release.append(lease)
         else:
-            _log.error("a session could not be ended", session=lease.session_id, exc_info=error)
+            _log.error("session could not be finished", session=lease.session_id, exc_info=error)
 
     async def _attempt(self, lease: RunLease) -> None:
         is_hopeless = lease.attempt > MAX_ATTEMPTS
@@ -179,28 +179,28 @@ class InvestigationWorker:
             meter=self._meter,
         )
         self._attempts[lease] = attempt
-        _log.info("a session is investigated", session=lease.session_id, run=assignment.run)
+        _log.info("investigation started", session=lease.session_id, run=assignment.run)
         if is_hopeless:
-            words = f"it was taken up by {MAX_ATTEMPTS} nodes, each of which was lost"
+            words = f"{MAX_ATTEMPTS} nodes claimed it, and each of them was lost"
             ending = RunResult(failure=RunFailure(FailureCause.LOST, words))
         else:
-            ending = await attempt.make(self._investigator)
+            ending = await attempt.execute(self._investigator)
         await self._end(attempt, ending)
 
     async def _end(self, attempt: RunAttempt, ending: RunResult) -> None:
-        attempt.is_held = False  # to renew it would wait until it has ended
+        attempt.is_held = False  # a renewal would wait for the end of the run
         try:
             await self._store(attempt, ending)
         except Exception as error:
             if was_cancelled() or is_transient(error) or ending.report is None:
                 raise
             facts = {"session": attempt.lease.session_id, "exc_info": error}
-            _log.error("a report could not be stored", **facts)
+            _log.error("report could not be stored", **facts)
             ending = RunResult(failure=NOT_STORED, added=ending.added)
             await self._store(attempt, ending)
         facts = {"session": attempt.lease.session_id, "run": attempt.assignment.run}
         facts |= {"reason": ending.failure.reason} if ending.failure else {}
-        _log.info(f"an investigation has {ending.status}", **facts)
+        _log.info(f"investigation {ending.status}", **facts)
         self._meter.count_ending(ending.status, attempt.spent)
 
     async def _store(self, attempt: RunAttempt, ending: RunResult) -> None:
@@ -217,12 +217,12 @@ class InvestigationWorker:
             follow()
 
     async def _finish(self) -> None:
-        """Stop everything, and give it back: what stands in the ledger is not asked again."""
+        """Cancel all runs and release their leases; recorded questions are not asked again."""
         tasks = dict(self._tasks)
         for task in tasks.values():
             task.cancel()
         if tasks:
             await asyncio.wait(tasks.values(), timeout=self._patience.total_seconds())
-        if given := [*tasks, *self._to_give_back]:
-            with suppress(SQLAlchemyError, OSError):  # they are free when this node is gone
+        if given := [*tasks, *self._to_release]:
+            with suppress(SQLAlchemyError, OSError):  # the leases are free once this node is gone
                 await self._database.write(release_leases, given)

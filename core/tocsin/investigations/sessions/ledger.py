@@ -21,24 +21,25 @@ from tocsin.model import Phase, QueryOutcome, QueryResult, Question
 from tocsin.store.tables import session_steps
 
 CONCLUSION = "conclusion"
-"""The kind of a step that asks nothing."""
+"""The kind of a step without a question."""
+MAX_CONCLUSION = 10_000
 _MILLISECOND = timedelta(milliseconds=1)
 _s = session_steps.c
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerStep:
-    """One row of the ledger; a question has the first five below `started_at`."""
+    """One row of the ledger: a question with its answer, or a conclusion."""
 
     number: int
-    """From 1 on, through all runs of the session."""
+    """Number within the session, from 1."""
     run: int
     phase: Phase
     kind: str
     started_at: datetime
     duration_ms: int = 0
     elapsed_ms: int
-    """How long the run had taken at its end."""
+    """Duration of the run at the end of the step."""
     asked_of: str | None = None
     question: str | None = None
     outcome: QueryOutcome | None = None
@@ -49,12 +50,12 @@ class LedgerStep:
 
     @property
     def reference(self) -> str:
-        """What it is cited as: `step:12`."""
+        """Reference by which it is cited: `step:12`."""
         return f"step:{self.number}"
 
     @property
     def elapsed(self) -> timedelta:
-        """How long the run had taken at its end."""
+        """Duration of the run at the end of the step."""
         return self.elapsed_ms * _MILLISECOND
 
 
@@ -62,20 +63,20 @@ _COLUMNS = [session_steps.c[field.name] for field in fields(LedgerStep)]
 
 
 def append_steps(connection: Connection, session_id: str, steps: Sequence[LedgerStep]) -> None:
-    """Store steps, for whoever holds the session's lease."""
+    """Store steps; the caller holds the session's lease."""
     if steps:
         rows = [{"session_id": session_id, **asdict(step)} for step in steps]
         connection.execute(insert(session_steps), rows)
 
 
 def drop_steps(connection: Connection, session_id: str, first: int) -> None:
-    """Forget every step from this number on."""
+    """Delete every step from this number on."""
     beyond = delete(session_steps).where(_s.session_id == session_id, _s.number >= first)
     connection.execute(beyond)
 
 
 def load_steps(connection: Connection, session_id: str, run: int | None = None) -> list[LedgerStep]:
-    """Return the steps of a run, or of all, in their order."""
+    """Return the steps of a run, or of all runs, in order."""
     query = select(*_COLUMNS).where(_s.session_id == session_id).order_by(_s.number)
     if run is not None:
         query = query.where(_s.run == run)
@@ -83,7 +84,7 @@ def load_steps(connection: Connection, session_id: str, run: int | None = None) 
 
 
 def find_last_number(connection: Connection, session_id: str, before_run: int) -> int:
-    """Return the number of the last step of the runs before this one, 0 where there is none."""
+    """Return the number of the last step of earlier runs, 0 if there is none."""
     earlier = select(func.max(_s.number)).where(_s.session_id == session_id, _s.run < before_run)
     return connection.scalars(earlier).one() or 0
 
@@ -104,7 +105,7 @@ class StepPage:
     steps: list[dict[str, Any]]
     total: int
     next: int | None
-    """What to go on `after` where more follows, else None."""
+    """The value of `after` for the next page; None on the last page."""
 
 
 _LISTED = [column for column in _COLUMNS if column.name != "answer"]
@@ -113,7 +114,7 @@ _LISTED = [column for column in _COLUMNS if column.name != "answer"]
 def list_steps(
     connection: Connection, session_id: str, *, limit: int, after: int = 0, run: int | None = None
 ) -> StepPage:
-    """Return the ledger of a session as it is shown; the answers are in each step's own record."""
+    """Return one page of a session's ledger, without the answers."""
     matching = [_s.session_id == session_id]
     matching += [] if run is None else [_s.run == run]
     page = select(*_LISTED).where(*matching, _s.number > after).order_by(_s.number)
@@ -127,7 +128,7 @@ def list_steps(
 
 
 def load_step(connection: Connection, session_id: str, number: int) -> dict[str, Any] | None:
-    """Return one step with its answer, None where there is none of this number."""
+    """Return one step with its answer, None if there is none of this number."""
     query = select(*_COLUMNS).where(_s.session_id == session_id, _s.number == number)
     row = connection.execute(query).mappings().one_or_none()
     return None if row is None else {**_represent_step(row), "answer": _loads(row["answer"])}
@@ -148,28 +149,25 @@ def _loads(text: str | None) -> Any:
     return None if text is None else orjson.loads(text)
 
 
-MAX_CONCLUSION = 10_000
-
-
 def build_answer(step: LedgerStep, content: Any) -> QueryResult[Any]:
-    """Return what an investigator is told of a step."""
+    """Return the answer of a step for the investigator."""
     outcome = step.outcome or QueryOutcome.ANSWERED
     return QueryResult(step=step.reference, outcome=outcome, content=content, reason=step.reason)
 
 
 def match_answer(step: LedgerStep, question: Question[Any]) -> QueryResult[Any] | None:
-    """Return what stands in the ledger for this question, None where the step is of another."""
+    """Return the recorded answer to a question, None if the step records another question."""
     if step.kind != question_kind(type(question)) or step.question is None:
         return None
     try:
         is_same = step.question == encode_question(question)
         is_same = is_same or decode_question(step.kind, step.question) == question
         content = None if step.answer is None else decode_answer(step.kind, step.answer)
-    except ValueError:  # it was written by another version
+    except ValueError:  # written by another version
         return None
     return build_answer(step, content) if is_same else None
 
 
 def is_same_conclusion(step: LedgerStep, text: str, evidence: Sequence[str]) -> bool:
-    """Return whether a step is this conclusion."""
+    """Return whether a step records this conclusion."""
     return (step.kind, step.conclusion, step.evidence) == (CONCLUSION, text, tuple(evidence))

@@ -17,51 +17,6 @@ from tocsin.reports import to_markdown
 from tocsin.store.statements import count_matching
 from tocsin.store.tables import session_messages, session_steps, sessions
 
-_MAX_NAMED = 3
-"""So many of what a question is about are named."""
-_s = session_steps.c
-_steps = select(_s.number, _s.kind, _s.asked_of, _s.question, _s.outcome, _s.reason, _s.conclusion)
-_QUESTION_PHRASES = {
-    "who-is-there": "who can be asked",
-    "incidents-numbered": "for incident",
-    "incidents-about": "for incidents about",
-    "incidents-within": "for the incidents of the time",
-    "sightings-of": "what is known of",
-    "neighbours-of": "what is around",
-    "events-of": "for events of",
-    "enrichments-of": "what it knows of",
-    "matching": "what fits",
-}
-
-
-def describe_steps(connection: Connection, session_id: str) -> dict[str, str]:
-    """Return a sentence for each step of a session, by what cites it: `step:12`."""
-    rows = connection.execute(_steps.where(_s.session_id == session_id)).mappings()
-    return {f"step:{row['number']}": _describe_step(row) for row in rows}
-
-
-def _describe_step(row: RowMapping) -> str:
-    if row["conclusion"] is not None:
-        return f"Concluded: {row['conclusion']}"
-    source = row["asked_of"].replace(":", " ", 1)
-    wanted = _QUESTION_PHRASES.get(row["kind"], row["kind"].replace("-", " "))
-    words = f"Asked {source} {wanted}{_describe_subject(row['question'])}"
-    if row["outcome"] == QueryOutcome.ANSWERED:
-        return words + (f" (in part: {row['reason']})" if row["reason"] else "")
-    return f"{words}: {row['outcome']}, {row['reason']}"
-
-
-def _describe_subject(question: str | None) -> str:
-    """Return what a question is about, as far as few words say it."""
-    asked: Mapping[str, Any] = orjson.loads(question or "{}")
-    entities = [asked["entity"]] if "entity" in asked else asked.get("entities", [])
-    named = [entity["value"] for entity in entities] or list(map(str, asked.get("numbers", [])))
-    if text := asked.get("text"):
-        named = [repr(text)]
-    more = f" and {len(named) - _MAX_NAMED} more" if len(named) > _MAX_NAMED else ""
-    return f" {', '.join(named[:_MAX_NAMED])}{more}" if named else ""
-
-
 _PLAIN = (
     "id",
     "status",
@@ -83,17 +38,32 @@ _PLAIN = (
 _MOMENTS = ("created_at", "updated_at", "completed_at")
 _shown = select(*(sessions.c[name] for name in (*_PLAIN, *_MOMENTS)))
 _newest_first = _shown.order_by(sessions.c.id.desc())
+_MAX_NAMED = 3
+"""Maximum number of subjects named in a sentence."""
+_s = session_steps.c
+_steps = select(_s.number, _s.kind, _s.asked_of, _s.question, _s.outcome, _s.reason, _s.conclusion)
+_QUESTION_PHRASES = {
+    "who-is-there": "for the available sources",
+    "incidents-numbered": "for incident",
+    "incidents-about": "for incidents with",
+    "incidents-within": "for incidents in the time window",
+    "sightings-of": "for sightings of",
+    "neighbours-of": "for neighbors of",
+    "events-of": "for events of",
+    "enrichments-of": "about",
+    "matching": "for matches of",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedSession:
-    """A session with all that belongs to it, its report not yet rendered."""
+    """A session with its messages and comments; its report is not rendered yet."""
 
     shown: Mapping[str, Any]
     report: Any
     """As it is stored; None until a run has completed."""
     meanings: Mapping[str, str]
-    """What the steps were that its report cites."""
+    """Sentences about the steps that its report cites."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,22 +73,22 @@ class SessionPage:
     sessions: list[dict[str, Any]]
     total: int
     exact: bool
-    """False where there are more than `total`."""
+    """False if there are more than `total`."""
     next: str | None
-    """What to go on `before` where more follows, else None."""
+    """The value of `before` for the next page; None on the last page."""
 
 
 def session_url(public_url: str, session_id: str) -> str:
-    """Return where the console shows a session."""
+    """Return the address of a session in the console."""
     return f"{public_url}/investigations/{session_id}"
 
 
 def load_session(
     connection: Connection, session_id: str, *, public_url: str
 ) -> LoadedSession | None:
-    """Return a session with its messages and its last report, None where there is none of this id.
+    """Return a session with its messages and its last report, None if it does not exist.
 
-    For `render_session`, which takes its time and needs no connection.
+    The result is for `render_session`, which is slow and needs no connection.
     """
     whole = _shown.add_columns(sessions.c.report).where(sessions.c.id == session_id)
     row = connection.execute(whole).mappings().one_or_none()
@@ -134,7 +104,7 @@ def load_session(
 
 
 def render_session(loaded: LoadedSession) -> dict[str, Any]:
-    """Return a session as it is shown; its report is Markdown, None until a run has completed."""
+    """Return a session as the API shows it; its report is Markdown, None until a run completes."""
     report = decode_report(loaded.report, loaded.shown["id"])
     written = None if report is None else to_markdown(report, loaded.meanings)
     return {**loaded.shown, "report": written}
@@ -143,7 +113,7 @@ def render_session(loaded: LoadedSession) -> dict[str, Any]:
 def find_session(
     connection: Connection, session_id: str, *, public_url: str
 ) -> dict[str, Any] | None:
-    """Return a session as lists show it, None where there is none of this id."""
+    """Return a session as lists show it, None if it does not exist."""
     row = connection.execute(_shown.where(sessions.c.id == session_id)).mappings().one_or_none()
     return None if row is None else represent_session(row, public_url)
 
@@ -188,15 +158,15 @@ def represent_session(row: RowMapping | Mapping[str, Any], public_url: str) -> d
     }
 
 
-def _represent_write_back(it: WriteBack) -> dict[str, Any]:
+def _represent_write_back(written: WriteBack) -> dict[str, Any]:
     return {
-        "incident_number": it.incident_number,
-        "provider": it.provider,
-        "run": it.run,
-        "state": it.state,
-        "attempts": it.attempts,
-        "reason": it.reason,
-        "finished_at": isoformat_or_none(it.finished_at),
+        "incident_number": written.incident_number,
+        "provider": written.provider,
+        "run": written.run,
+        "state": written.state,
+        "attempts": written.attempts,
+        "reason": written.reason,
+        "finished_at": isoformat_or_none(written.finished_at),
     }
 
 
@@ -210,3 +180,31 @@ def _represent_message(row: RowMapping) -> dict[str, Any]:
     names = ("role", "text", "run", "created_by")
     shown = {name: row[name] for name in names}
     return {**shown, "created_at": isoformat(row["created_at"])}
+
+
+def describe_steps(connection: Connection, session_id: str) -> dict[str, str]:
+    """Return a sentence for each step of a session, by its reference, such as `step:12`."""
+    rows = connection.execute(_steps.where(_s.session_id == session_id)).mappings()
+    return {f"step:{row['number']}": _describe_step(row) for row in rows}
+
+
+def _describe_step(row: RowMapping) -> str:
+    if row["conclusion"] is not None:
+        return f"Concluded: {row['conclusion']}"
+    source = row["asked_of"].replace(":", " ", 1)
+    wanted = _QUESTION_PHRASES.get(row["kind"], row["kind"].replace("-", " "))
+    words = f"Asked {source} {wanted}{_describe_subject(row['question'])}"
+    if row["outcome"] == QueryOutcome.ANSWERED:
+        return words + (f" (partial: {row['reason']})" if row["reason"] else "")
+    return f"{words}: {row['outcome']}, {row['reason']}"
+
+
+def _describe_subject(question: str | None) -> str:
+    """Return the subject of a question in a few words."""
+    asked: Mapping[str, Any] = orjson.loads(question or "{}")
+    entities = [asked["entity"]] if "entity" in asked else asked.get("entities", [])
+    named = [entity["value"] for entity in entities] or list(map(str, asked.get("numbers", [])))
+    if text := asked.get("text"):
+        named = [repr(text)]
+    more = f" and {len(named) - _MAX_NAMED} more" if len(named) > _MAX_NAMED else ""
+    return f" {', '.join(named[:_MAX_NAMED])}{more}" if named else ""

@@ -20,52 +20,20 @@ from tocsin.store import announce
 from tocsin.store.tables import session_messages, sessions
 from tocsin.store.text import clean_text
 
+INVESTIGATIONS = "investigations"
+"""The notification topic of queued and cancelled sessions."""
+TIMEOUT: Final = timedelta(minutes=10)
+MAX_FOLLOW_UPS: Final = 100
+"""Maximum number of follow-ups: the search text and the ledger grow with each."""
+NO_PROGRESS: Final = {"phase": None, "steps": 0, "asked": 0}
+ACTIVE_STATUSES: Final = (SessionStatus.QUEUED, SessionStatus.RUNNING)
 _LONGEST_TITLE = 200
 
 
-def index_session(connection: Connection, session_id: str) -> None:
-    """Have a session be found as it is now; its last report is searched while it runs again."""
-    row = connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().one()
-    m = session_messages.c
-    said = select(m.text).where(m.session_id == session_id).order_by(m.number)
-    report = decode_report(row["report"], session_id)
-    texts = [*connection.scalars(said), *([session_document_text(report)] if report else [])]
-    index_document(connection, _search_document(row, texts, report))
-
-
-def index_new_sessions(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Have sessions be found by what is asked in them; nothing else is known of them yet."""
-    index_documents(connection, [_search_document(row, [row["query"]]) for row in rows])
-
-
-def _search_document(
-    row: Mapping[Any, Any], texts: Sequence[str], report: Report | None = None
-) -> SearchDocument:
-    return SearchDocument(
-        kind="session",
-        record=row["id"],
-        title=row.get("title") or row["query"][:_LONGEST_TITLE],
-        text="\n".join(texts),
-        at=row["created_at"],
-        facets={name: row.get(name) for name in ("status", "provider", "persona", "verdict")},
-        entities=[entity.entity for entity in report.entities] if report else (),
-        techniques=report.techniques if report else (),
-    )
-
-
-INVESTIGATIONS = "investigations"
-"""The topic of sessions that wait to be investigated, and of those that shall stop."""
-TIMEOUT: Final = timedelta(minutes=10)
-MAX_FOLLOW_UPS: Final = 100
-"""So often a session goes on; its search text and its ledger grow with each."""
-NO_PROGRESS: Final = {"phase": None, "steps": 0, "asked": 0}
-ACTIVE_STATUSES: Final = (SessionStatus.QUEUED, SessionStatus.RUNNING)
-
-
 def count_waiting(connection: Connection, at_most: int) -> int:
-    """Return how many sessions that callers asked for are under way or wait for it.
+    """Return the number of active sessions that callers created, counted up to `at_most`.
 
-    Counted up to `at_most`. Of a schedule there are few at once, and they keep nobody out.
+    Sessions of schedules do not count: few run at once, and they must not shut out callers.
     """
     asked_for = sessions.c.status.in_(ACTIVE_STATUSES), sessions.c.schedule_id.is_(None)
     some = select(sessions.c.id).where(*asked_for).limit(at_most).subquery()
@@ -75,7 +43,7 @@ def count_waiting(connection: Connection, at_most: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSession:
-    """What a session is to investigate."""
+    """A session to be created."""
 
     query: str
     persona: Persona
@@ -86,7 +54,7 @@ class NewSession:
 
 
 def create_session(connection: Connection, *, now: datetime, **members: Any) -> str:
-    """Store a session for a node to investigate, and return its id; takes what `NewSession` has."""
+    """Create a session and return its id. Takes the fields of `NewSession`."""
     [session_id] = create_sessions(connection, [NewSession(**members)], now)
     return session_id
 
@@ -94,8 +62,8 @@ def create_session(connection: Connection, *, now: datetime, **members: Any) -> 
 def create_sessions(
     connection: Connection, wanted: Sequence[NewSession], now: datetime
 ) -> list[str]:
-    """Store sessions for nodes to investigate, and return their ids."""
-    rows = [_session_row(it, now) for it in wanted]
+    """Create sessions and return their ids."""
+    rows = [_session_row(session, now) for session in wanted]
     if rows:
         connection.execute(insert(sessions), rows)
         connection.execute(insert(session_messages), [_first_message(row) for row in rows])
@@ -132,16 +100,16 @@ def _first_message(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def add_message(connection: Connection, session_id: str, text: str, by: str, now: datetime) -> None:
-    """Have a session go on from where it ended; its last report can be read meanwhile.
+    """Continue a session with another message; its last report stays readable meanwhile.
 
-    Raises CallerError: 404 where there is none, 409 while it is under way or has gone on often.
+    Raises CallerError: 404 if it does not exist, 409 while it is active or at its maximum.
     """
     row = _lock_session(connection, session_id)
     if row["status"] in ACTIVE_STATUSES:
         words = "wait until it has completed, or cancel it, before you send another message"
         raise CallerError(409, f"This session is {row['status']}; {words}.")
     if row["run"] > MAX_FOLLOW_UPS:
-        words = f"has had {MAX_FOLLOW_UPS} follow-ups, which is the most; start another"
+        words = f"has reached the maximum of {MAX_FOLLOW_UPS} follow-ups; start another session"
         raise CallerError(409, f"This session {words}.")
     next_run = update(sessions).where(sessions.c.id == session_id)
     values = _queue_columns(now) | {"run": sessions.c.run + 1}
@@ -165,9 +133,9 @@ def _queue_columns(now: datetime) -> dict[str, Any]:
 
 
 def cancel_session(connection: Connection, session_id: str, now: datetime) -> None:
-    """End a session that is under way, wherever it is; one that has ended stays as it is.
+    """Cancel an active session on any node; a finished session does not change.
 
-    Raises CallerError (404) where there is none.
+    Raises CallerError (404) if it does not exist.
     """
     if _lock_session(connection, session_id)["status"] not in ACTIVE_STATUSES:
         return
@@ -181,7 +149,7 @@ def cancel_session(connection: Connection, session_id: str, now: datetime) -> No
 
 
 def cancel_waiting(connection: Connection, session_id: str, reason: str, now: datetime) -> bool:
-    """End a session whose query no node has taken up yet, and return whether that was so."""
+    """Cancel a session that no node has claimed yet, and return whether it was cancelled."""
     c = sessions.c
     waits = c.id == session_id, c.status == SessionStatus.QUEUED, c.run == 1, c.started_at.is_(None)
     values = end_columns(SessionStatus.CANCELLED, now) | {"error": reason}
@@ -192,17 +160,17 @@ def cancel_waiting(connection: Connection, session_id: str, reason: str, now: da
 
 
 def end_columns(status: SessionStatus, now: datetime) -> dict[str, Any]:
-    """Return the columns of a session that is under way no more; nobody holds it."""
+    """Return the columns of a session that has ended, which no node holds."""
     free = dict.fromkeys(("node", "lease", "leased_until"))
     return {"status": status.value, "completed_at": now, "updated_at": now, **free}
 
 
 def _lock_session(connection: Connection, session_id: str) -> RowMapping:
-    """Return a session that no other transaction changes until this one ends."""
+    """Return a session, locked until the transaction ends."""
     row_of = select(sessions.c.status, sessions.c.run).where(sessions.c.id == session_id)
     row = connection.execute(row_of.with_for_update()).mappings().one_or_none()
     if row is None:
-        raise CallerError(404, "There is no session of this id.")
+        raise CallerError(404, "There is no session with this ID.")
     return row
 
 
@@ -216,7 +184,7 @@ def add_message_row(
     by: str,
     now: datetime,
 ) -> None:
-    """Store a message of a session whose row this transaction has changed: numbers have no gaps."""
+    """Store a message; the caller holds the session's row, so that numbers have no gaps."""
     m = session_messages.c
     numbers = select(m.number).where(m.session_id == session_id)
     last = connection.scalars(numbers.order_by(m.number.desc()).limit(1)).one_or_none()
@@ -233,7 +201,37 @@ def add_message_row(
 
 
 def load_report(connection: Connection, session_id: str) -> Report | None:
-    """Return what the last run that completed came to, None where none has that can be read."""
+    """Return the report of the last completed run, None if there is none that can be read."""
     query = select(sessions.c.report).where(sessions.c.id == session_id)
     stored = connection.scalars(query).one_or_none()
     return decode_report(stored, session_id)
+
+
+def index_session(connection: Connection, session_id: str) -> None:
+    """Index the current state of a session; its last report stays while it runs again."""
+    row = connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().one()
+    m = session_messages.c
+    said = select(m.text).where(m.session_id == session_id).order_by(m.number)
+    report = decode_report(row["report"], session_id)
+    texts = [*connection.scalars(said), *([session_document_text(report)] if report else [])]
+    index_document(connection, _search_document(row, texts, report))
+
+
+def index_new_sessions(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Index new sessions by their queries."""
+    index_documents(connection, [_search_document(row, [row["query"]]) for row in rows])
+
+
+def _search_document(
+    row: Mapping[Any, Any], texts: Sequence[str], report: Report | None = None
+) -> SearchDocument:
+    return SearchDocument(
+        kind="session",
+        record=row["id"],
+        title=row.get("title") or row["query"][:_LONGEST_TITLE],
+        text="\n".join(texts),
+        at=row["created_at"],
+        facets={name: row.get(name) for name in ("status", "provider", "persona", "verdict")},
+        entities=[assessment.entity for assessment in report.entities] if report else (),
+        techniques=report.techniques if report else (),
+    )

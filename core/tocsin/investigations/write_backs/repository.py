@@ -15,11 +15,56 @@ from tocsin.store.statements import build_insert
 from tocsin.store.tables import incidents, write_backs
 from tocsin.store.text import clean_text
 
+MAX_TEXT = 20_000
+MAX_REASON = 2_000
+
+
+class WriteBackState(Vocabulary):
+    """State of a comment."""
+
+    PENDING = "pending"
+    WRITTEN = "written"
+    FAILED = "failed"
+
+
+# A literal, since the databases use a partial index only if they see its condition
+_IS_PENDING = literal_column("state") == literal_column(f"'{WriteBackState.PENDING}'")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteBack:
+    """A comment that an investigation writes to an incident."""
+
+    session_id: str
+    run: int
+    incident_number: int
+    provider: str
+    external_id: str
+    text: str
+    state: WriteBackState
+    attempts: int
+    """Number of failed attempts to write it."""
+    failures: int
+    """Number of those that count toward giving up."""
+    reason: str | None
+    """Reason of the last failure."""
+    due_at: datetime
+    created_at: datetime
+    finished_at: datetime | None
+
+    @property
+    def key(self) -> str:
+        """Idempotency key: the SIEM has the comment once, however often it is written."""
+        return f"tocsin:{self.session_id}:{self.run}:{self.incident_number}"
+
+
+_COLUMNS = [write_backs.c[name] for name in WriteBack.__dataclass_fields__]
+
 
 def select_write_back_providers(providers: Mapping[str, Provider]) -> Mapping[str, Provider]:
-    """Return the providers whose operator wants comments, and whose plugin can write them.
+    """Return the providers that have write-back configured and support it.
 
-    Where it can write none, those whose operator wants a status that it can set.
+    A plugin that writes no comments qualifies if it can set the configured status.
     """
     return {name: provider for name, provider in providers.items() if _wants_write_back(provider)}
 
@@ -34,7 +79,7 @@ def _wants_write_back(provider: Provider) -> bool:
 def find_write_back_incidents(
     connection: Connection, numbers: Sequence[int], providers: Collection[str]
 ) -> Sequence[tuple[int, str, str]]:
-    """Return number, provider and external id of those incidents that are of these providers."""
+    """Return number, provider and external ID of the incidents from these providers."""
     if not numbers or not providers:
         return ()
     columns = (incidents.c.number, incidents.c.provider, incidents.c.external_id)
@@ -47,55 +92,9 @@ def find_write_back_incidents(
 
 
 def is_incident_new(connection: Connection, number: int) -> bool:
-    """Return whether an incident is New, as far as it was read."""
+    """Return whether an incident was New when it was last read."""
     query = select(incidents.c.status).where(incidents.c.number == number)
     return connection.scalar(query) == IncidentStatus.NEW
-
-
-MAX_TEXT = 20_000
-MAX_REASON = 2_000
-
-
-class WriteBackState(Vocabulary):
-    """How a comment is."""
-
-    PENDING = "pending"
-    WRITTEN = "written"
-    FAILED = "failed"
-
-
-# Written out, since the databases use a partial index only where they see its condition
-_IS_PENDING = literal_column("state") == literal_column(f"'{WriteBackState.PENDING}'")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteBack:
-    """A comment that an investigation leaves at an incident."""
-
-    session_id: str
-    run: int
-    incident_number: int
-    provider: str
-    external_id: str
-    text: str
-    state: WriteBackState
-    attempts: int
-    """How often it could not be written, and"""
-    failures: int
-    """how often that was for a reason for which it is given up in the end."""
-    reason: str | None
-    """Why not, the last time."""
-    due_at: datetime
-    created_at: datetime
-    finished_at: datetime | None
-
-    @property
-    def key(self) -> str:
-        """What makes it one comment, however often it is tried to write it."""
-        return f"tocsin:{self.session_id}:{self.run}:{self.incident_number}"
-
-
-_COLUMNS = [write_backs.c[name] for name in WriteBack.__dataclass_fields__]
 
 
 def plan_write_backs(
@@ -107,9 +106,9 @@ def plan_write_backs(
     incidents: Sequence[tuple[int, str, str]],
     now: datetime,
 ) -> None:
-    """Have a text be written to incidents, given by number, provider and external id.
+    """Plan to write a text to incidents, given by number, provider and external ID.
 
-    What was planned before for the same run and incident stays as it is.
+    A comment that is planned already for the same run and incident does not change.
     """
     rows = [
         {
@@ -132,7 +131,7 @@ def plan_write_backs(
 
 
 def list_write_backs(connection: Connection, session_id: str) -> Sequence[WriteBack]:
-    """Return what a session has left at incidents, or is to, the latest run first."""
+    """Return the written and planned comments of a session, the latest run first."""
     query = select(*_COLUMNS).where(write_backs.c.session_id == session_id)
     order = (write_backs.c.run.desc(), write_backs.c.incident_number)
     return [_to_write_back(row) for row in connection.execute(query.order_by(*order)).mappings()]
@@ -151,10 +150,10 @@ def select_due(provider: str, now: datetime) -> Select[Any]:
 def claim_write_back(
     connection: Connection, provider: str, now: datetime, until: datetime
 ) -> WriteBack | None:
-    """Return the comment that has been due longest at a provider, None where none is.
+    """Claim the comment that has been due longest at a provider; None if none is due.
 
-    It is due again at `until` if nothing becomes of it by then, and until that nobody else's: when
-    it is due is what tells its holder from one that came too late.
+    The claim ends at `until`, when the comment is due again. Its due time identifies the holder,
+    so that a holder that comes too late changes nothing.
     """
     query = select_due(provider, now)
     if connection.dialect.name == "postgresql":
@@ -174,7 +173,7 @@ def finish_write_back(
     now: datetime,
     reason: str | None = None,
 ) -> bool:
-    """Note what became of a comment, and return whether it was still the caller's."""
+    """Store the final state of a comment, and return whether the caller still held it."""
     words, failed = clean_text(reason, MAX_REASON), state is WriteBackState.FAILED
     values = {"state": state, "finished_at": now, "reason": words}
     return _update_held(connection, taken, **values, attempts=taken.attempts + failed)
@@ -183,7 +182,7 @@ def finish_write_back(
 def postpone_write_back(
     connection: Connection, taken: WriteBack, *, failures: int, due_at: datetime, reason: str
 ) -> bool:
-    """Note why a comment could not be written, and return whether it was still the caller's."""
+    """Postpone a comment that could not be written, and return whether the caller still held it."""
     values = {"failures": failures, "due_at": due_at, "reason": clean_text(reason, MAX_REASON)}
     return _update_held(connection, taken, **values, attempts=taken.attempts + 1)
 

@@ -27,40 +27,44 @@ from tocsin.model import IncidentStatus
 from tocsin.store import Database
 
 RETRY_DELAYS = tuple(timedelta(minutes=minutes) for minutes in (1, 10, 60, 360, 1440))
-"""The wait after each failure in a row; after the last one a comment has failed."""
+"""Delay after each consecutive failure; after the last one the comment has failed."""
 MISCONFIGURED_RETRY = timedelta(hours=1)
-"""The wait where the configuration is wrong or the credentials are: often would lock them out."""
+"""Delay after wrong settings or credentials; frequent attempts could lock the account."""
 TIMEOUT = timedelta(minutes=2)
 LEASE = 2 * TIMEOUT
-"""How long a comment is a node's own; longer than it may take, or two would write it."""
+"""Duration of a claim; longer than an attempt, so that two nodes never write a comment."""
 PAUSE = timedelta(seconds=5)
-"""How long nobody looks after nothing was due, or a SIEM was in trouble."""
-_AFTER = "the comment was written, the status was not set"
+"""Pause after nothing was due or an attempt failed."""
+_AFTER = "comment written, status not set"
 OUTCOMES = ("written", "later", "failed")
 _log = structlog.get_logger()
 
 
 class WriteBackMetrics:
-    """Counts what this node writes; for nobody, where there are no metrics."""
+    """Counts the comments that this node writes; does nothing without metrics."""
 
     def __init__(self, metrics: Metrics | None = None) -> None:
         self._counter = None
         if metrics is not None:
             self._counter = metrics.counter(
                 "tocsin_write_backs_total",
-                "Attempts to write a comment to an incident at its SIEM, by what became of them",
+                "Attempts to write a comment to an incident at its SIEM, by provider and outcome",
                 "provider",
                 "outcome",
             )
 
     def count(self, provider: str, outcome: str, times: int = 1) -> None:
-        """Count attempts that ended so."""
+        """Count attempts with this outcome."""
         if self._counter is not None:
             self._counter.labels(provider, outcome).inc(times)
 
 
 class WriteBackWorker:
-    """Writes what is due to the providers that are to be told."""
+    """Writes due comments to the providers with write-back.
+
+    A comment has an idempotency key, and a status is set only while the incident is New: a node
+    that is killed between the two leads to a repetition, never to a duplicate.
+    """
 
     def __init__(
         self,
@@ -70,18 +74,18 @@ class WriteBackWorker:
         meter: WriteBackMetrics | None = None,
         timeout: timedelta = TIMEOUT,
     ) -> None:
-        """Take all providers; those whose operator wants no comments are left alone."""
+        """Take all providers; those without write-back are ignored."""
         self._database = database
         self._clock = clock
         self._providers = select_write_back_providers(providers)
         self._meter = meter or WriteBackMetrics()
         self._timeout = timeout
-        for name in self._providers:  # from 0 on, or the first would not show as an increase
+        for name in self._providers:  # starts at 0, so that the first one shows as an increase
             for outcome in OUTCOMES:
                 self._meter.count(name, outcome, 0)
 
     async def run(self) -> None:
-        """Write what is due, until cancelled; one provider never holds up another."""
+        """Write due comments until cancelled; a slow provider delays no other."""
         async with asyncio.TaskGroup() as tasks:
             for name in self._providers:
                 step = partial(self._step, name)
@@ -116,7 +120,7 @@ class WriteBackWorker:
         return True
 
     async def _status_for(self, taken: WriteBack) -> IncidentStatus | None:
-        """Return what the incident is to stand as, None where it is left alone."""
+        """Return the status to set on the incident, None to leave it unchanged."""
         wanted: IncidentStatus | None = self._providers[taken.provider].settings.write_back_status
         if wanted is None or not await self._database.read(is_incident_new, taken.incident_number):
             return None
@@ -127,7 +131,7 @@ class WriteBackWorker:
             taken.failures + 1,
             RETRY_DELAYS[min(taken.failures, len(RETRY_DELAYS) - 1)],
         )
-        if isinstance(error, Misconfigured):  # someone will mend that; it says nothing of the text
+        if isinstance(error, Misconfigured):  # not a failure of the comment
             failures, pause = taken.failures, MISCONFIGURED_RETRY
         elif isinstance(error, Refused) or failures > len(RETRY_DELAYS):
             await self._give_up(taken, error)
@@ -140,20 +144,20 @@ class WriteBackWorker:
         )
         self._meter.count(taken.provider, "later")
         facts = {"provider": taken.provider, "incident": taken.incident_number, "reason": reason}
-        _log.warning("a comment is written later", **facts, again_at=isoformat(due_at))
+        _log.warning("comment postponed", **facts, again_at=isoformat(due_at))
 
     async def _give_up(self, taken: WriteBack, error: BaseException) -> None:
         reason, failed = _describe_error(error), WriteBackState.FAILED
         await self._database.write(finish_write_back, taken, failed, self._clock.now(), reason)
         self._meter.count(taken.provider, "failed")
         facts = {"provider": taken.provider, "incident": taken.incident_number, "reason": reason}
-        _log.warning("a comment was not written", **facts)
+        _log.warning("comment not written", **facts)
 
 
 async def _set_status(provider: Provider, name: str, status: IncidentStatus) -> None:
-    """Have an incident stand so where it is New at the SIEM, if that can be asked.
+    """Set the status of an incident that is still New at its SIEM, if the plugin can check that.
 
-    Somebody may have closed it since it was read: it would be opened again.
+    Somebody may have closed it since it was read: a new status would reopen it.
     """
     try:
         if Capability.REREAD in provider.capabilities():
