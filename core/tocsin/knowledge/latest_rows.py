@@ -24,7 +24,7 @@ from tocsin.store.tables import EPOCH, incident_entities, incidents
 
 T = TypeVar("T")
 HIGHEST = 2**63 - 1
-"""No incident has a higher number."""
+"""Upper bound of incident numbers."""
 _LAST_ONES = 1_000
 _i = incidents.c
 _last_ones = (
@@ -51,12 +51,12 @@ _AS_USUAL = _settings(enable_bitmapscan="on", enable_seqscan="on", plan_cache_mo
 
 
 def force_index_scans(operation: Operation[P, T]) -> Operation[P, T]:
-    """Have PostgreSQL take the newest rows from an index in its order, as SQLite does.
+    """Decorate an operation so that PostgreSQL reads the newest rows in index order.
 
-    It takes every entity to be in few incidents, as most are, and would collect and sort them all
-    to find the newest: also of a hub, which is in very many. It takes every list to be long, and
-    would walk a table for it. And from the sixth time on it would plan without knowing how many
-    rows are asked for, which makes the same statement take some ten times as long.
+    By default, PostgreSQL assumes that every entity is in few incidents, and sorts all of them to
+    find the newest, even for a hub that is in very many. It assumes that every list is long, and
+    scans a table for it. From the sixth execution on, it uses a generic plan that ignores the
+    limit, and takes about ten times as long.
     """
 
     @wraps(operation)
@@ -67,16 +67,16 @@ def force_index_scans(operation: Operation[P, T]) -> Operation[P, T]:
         try:
             return operation(connection, *args, **kwargs)
         finally:
-            with suppress(DBAPIError):  # a transaction that failed has undone it
+            with suppress(DBAPIError):  # a failed transaction has undone it
                 connection.execute(_AS_USUAL)
 
     return run
 
 
 def find_highest_number(connection: Connection, until: datetime, since: datetime = EPOCH) -> int:
-    """Return the number above which no incident of this time is to be looked for; 0 for none.
+    """Return the highest incident number to search in this time range; 0 for none.
 
-    It is the highest among the last 1,000 of the time.
+    It is the highest among the last 1,000 incidents of the range.
     """
     return int(connection.scalar(_highest_of_them, {"since": since, "until": until}) or 0)
 
@@ -84,9 +84,9 @@ def find_highest_number(connection: Connection, until: datetime, since: datetime
 def latest_row_conditions(
     wanted: FromClause, count: ColumnElement[int], highest: ColumnElement[int]
 ) -> tuple[ColumnElement[bool], ...]:
-    """Return what is true of the newest rows of `incident_entities` for each entity of `wanted`.
+    """Return the conditions for the newest rows of `incident_entities` for each entity of `wanted`.
 
-    That is `count` rows of each, among those with at most the number `highest`.
+    They select `count` rows of each, among those with numbers up to `highest`.
     """
     rows = incident_entities.alias()
 

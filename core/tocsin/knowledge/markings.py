@@ -23,7 +23,7 @@ from tocsin.store.tables import (
 )
 
 MAX_UNINDEXED = 5_000
-"""Of the incidents that are not indexed yet, so many are looked through, the latest."""
+"""Number of latest unindexed incidents that are searched."""
 _AT_ONCE = 500
 _TLPS, _PAPS = tuple(Tlp), tuple(Pap)
 
@@ -32,10 +32,10 @@ _TLPS, _PAPS = tuple(Tlp), tuple(Pap)
 def find_markings(
     connection: Connection, entities: Iterable[Entity], markings: Mapping[str, Marking]
 ) -> dict[Entity, Marking]:
-    """Return the strictest marking of what each entity is known from.
+    """Return the strictest marking of the sources of each entity.
 
-    That is each incident with it, which is marked as its provider's are, and each relation that
-    touches it and is marked beyond amber. Nothing for an entity that neither is known of.
+    Sources are the incidents with it, which have the marking of their provider, and relations with
+    it that are stricter than amber. Entities without any source are left out.
     """
     wanted = dict.fromkeys(entities)
     found: defaultdict[Entity, set[Marking]] = defaultdict(set)
@@ -48,9 +48,9 @@ def find_markings(
 
 
 def _providers(connection: Connection, entities: Sequence[Entity]) -> Iterator[tuple[Entity, str]]:
-    """Yield from which providers the incidents with entities are, and more of the latest.
+    """Yield entities with the providers of their incidents; unindexed incidents may add others.
 
-    What waits to be indexed is read first, or it could be indexed between the two.
+    Unindexed incidents are read first, since they could be indexed between the two reads.
     """
     waiting = {"after": load_last_allotted(connection, INDEXED_CHANGES)}
     for kind, value, provider in connection.execute(_WAITING, waiting):
@@ -99,7 +99,7 @@ def _indexed(dialect: str) -> Select[Any]:
 
 @cache
 def _relations(dialect: str) -> Select[Any]:
-    """Return the statement for the strictest ranks of relations, by which end an entity is."""
+    """Return the statement for the strictest ranks of relations, for each end that an entity is."""
     wanted = select_list(dialect, "wanted")
     strictest = (
         select(func.max(relations.c[rank]))

@@ -17,7 +17,7 @@ _HIGHEST = 2**63 - 1
 
 
 def parse_incident_number(node: Node) -> int | None:
-    """Return an incident's number; None for any other node, and for what cannot be a number."""
+    """Return the number of an incident; None for any other node and for an invalid number."""
     if node.kind != NodeKind.INCIDENT or not (node.value.isascii() and node.value.isdecimal()):
         return None
     number = int(node.value)
@@ -25,10 +25,9 @@ def parse_incident_number(node: Node) -> int | None:
 
 
 def select_list(dialect: str, name: str) -> CTE:
-    """Return what is passed as `name`, which `encode_list` makes, as rows:
-    kind, value, number, place.
+    """Return the parameter `name`, which `encode_list` makes, as rows.
 
-    `place` counts from 0; `number` is an incident's, null for others.
+    Their columns are kind, value, number (of an incident, else null) and place (from 0).
     """
     if dialect == "sqlite":
         each = func.json_each(bindparam(name, type_=Text)).table_valued("key", "value")
@@ -49,7 +48,7 @@ def select_list(dialect: str, name: str) -> CTE:
 
 
 def encode_list(items: Iterable[Node | Entity]) -> str:
-    """Return nodes or entities as `listed` takes them."""
+    """Return nodes or entities as `select_list` takes them."""
     return orjson.dumps([_parts(item) for item in items]).decode()
 
 

@@ -12,7 +12,7 @@ from tocsin.store import Database
 
 
 class StoredKnowledge:
-    """The knowledge that the database holds; see `tocsin.hookspecs.Knowledge`."""
+    """The knowledge in the database; implements `tocsin.hookspecs.Knowledge`."""
 
     def __init__(
         self, database: Database, environment: Environment, markings: Mapping[str, Marking]
@@ -22,19 +22,19 @@ class StoredKnowledge:
         self._markings = markings
 
     async def sightings(self, entities: Sequence[Entity]) -> Sequence[Sighting]:
-        """Return what is known of each, in their order."""
+        """Return the sighting of each entity, in order."""
         return await self._database.read(find_sightings, entities, self._environment)
 
     async def incidents_about(
         self, entities: Sequence[Entity], window: Window | None = None, limit: int = 50
     ) -> Sequence[IncidentRecord]:
-        """Return the latest incidents that involve any of them, the newest first."""
+        """Return the latest incidents that involve any of these entities, the newest first."""
         return await self._database.read(
             find_incidents, entities, self._markings, window=window, limit=limit
         )
 
     async def neighbours(self, entity: Entity, depth: int = 1, limit: int = 100) -> Neighborhood:
-        """Return the graph around an entity; the entity alone where nothing is known of it."""
+        """Return the neighborhood of an entity; the entity alone if it is unknown."""
         node = Node.of(entity)
         found = await self._database.read(find_neighborhood, node, depth=depth, limit=limit)
         return found or Neighborhood(nodes=(node,), edges=(), complete=True)

@@ -42,7 +42,7 @@ ENVIRONMENT = Environment(EnvironmentSettings(well_known=("192.0.2.1",)))
 @pytest.fixture
 def add(database):
     async def add(*about: Entity, count: int = 1, **values) -> list[int]:
-        pairs = [(it.kind, it.value) for it in about]
+        pairs = [(entity.kind, entity.value) for entity in about]
         return await database.write(add_incidents, count, entities=pairs, **values)
 
     return add

@@ -78,14 +78,14 @@ async def test_what_comes_while_pages_are_turned_is_on_none_of_them(analyst, add
 
 
 NOT_UNDERSTOOD = {
-    'a "quotation': "quotation mark has no end",
-    "color:red": "there is no field 'color'",
+    'a "quotation': "closing quotation mark is missing",
+    "color:red": "unknown field 'color'",
     "severity:bad": "Informational, Low, Medium, High, Critical",
     "a*": "at least 3 characters",
     "OR": "between two terms",
     "before:yesterday": "give a day such as",
     "...": "no word",
-    " ": "say what to search for",
+    " ": "enter a search",
     "x" * 1001: "at most 1000 characters",
     "x " * 33: "at most 32 terms",
 }

@@ -24,8 +24,8 @@ from tocsin.store.tables import (
 )
 
 MAX_EDGES = 5_000
-"""So many edges are shown at once."""
-_READ = 20_000  # rows of each kind, most of which lead to other nodes
+"""Maximum number of edges in one result."""
+_READ = 20_000  # rows of each kind, most of which lead to nodes outside the result
 Occurred = Mapping[int, datetime]
 _TLPS, _PAPS = tuple(Tlp), tuple(Pap)
 
@@ -33,10 +33,10 @@ _TLPS, _PAPS = tuple(Tlp), tuple(Pap)
 def find_edges_between(
     connection: Connection, nodes: Sequence[Node], view: GraphFilter, parameters: Mapping[str, Any]
 ) -> tuple[tuple[Edge, ...], bool]:
-    """Return the edges of a view that have both ends among these nodes, the latest first.
+    """Return the edges that match a filter and have both ends among these nodes, the latest first.
 
-    Of what has very many edges, the newest are looked at. The second value is False where there
-    are more than can be shown.
+    Only the newest edges of very well-connected nodes are read. The second value is False if there
+    are more edges than fit in the result.
     """
     reading = _EdgeReader(
         connection, {**parameters, "nodes": encode_list(nodes), "most": _READ + 1}
@@ -50,7 +50,7 @@ def find_edges_between(
 def find_incident_edges(
     connection: Connection, nodes: Sequence[Node]
 ) -> tuple[tuple[Edge, ...], bool]:
-    """Return what these incidents say by themselves, as `find_edges_between` does."""
+    """Return the edges that these incidents define, as `find_edges_between` does."""
     reading = _EdgeReader(connection, {"nodes": encode_list(nodes), "most": _READ + 1})
     return _latest(_incident_edges(reading, GraphFilter()), reading)
 
@@ -61,7 +61,7 @@ def _latest(told: Iterable[Edge], reading: _EdgeReader) -> tuple[tuple[Edge, ...
 
 
 class _EdgeReader:
-    """Reads rows for a list of nodes, and notes whether there were too many."""
+    """Reads rows for a list of nodes, and records whether there were too many."""
 
     def __init__(self, connection: Connection, parameters: Mapping[str, Any]) -> None:
         self._connection = connection
@@ -70,7 +70,7 @@ class _EdgeReader:
         self.dialect = connection.dialect.name
 
     def rows(self, statement: Select[Any], **parameters: Any) -> Sequence[Any]:
-        """Return the rows, no more than are read at once."""
+        """Return the rows, up to the read limit."""
         rows = self._connection.execute(statement, {**self._parameters, **parameters}).all()
         self.complete = self.complete and len(rows) <= _READ
         return rows[:_READ]
@@ -152,7 +152,7 @@ _SOURCES = (
 
 @cache
 def _incidents(dialect: str) -> Select[Any]:
-    """Return the statement for when incidents occurred, and what they were merged into."""
+    """Return the statement for the times of incidents, and the incidents they were merged into."""
     nodes, target = select_list(dialect, "nodes"), incidents.alias()
     merged = and_(
         target.c.provider == incidents.c.provider,

@@ -21,7 +21,7 @@ LATEST = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphFilter:
-    """The part of the graph that is looked at."""
+    """The part of the graph that a query covers."""
 
     types: Collection[RelationType] | None = None
     kinds: Collection[str] | None = None
@@ -30,7 +30,7 @@ class GraphFilter:
 
     @property
     def shape(self) -> GraphQueryShape:
-        """What of it a statement has to heed."""
+        """The part of the filter that determines the SQL statement."""
         types = frozenset(RelationType) if self.types is None else frozenset(self.types)
         return GraphQueryShape(
             of_incidents=types & INCIDENT_RELATIONS,
@@ -41,15 +41,15 @@ class GraphFilter:
         )
 
     def wants(self, type_: RelationType) -> bool:
-        """Return whether edges of this type are looked at."""
+        """Return whether edges of this type match."""
         return self.types is None or type_ in self.types
 
     def includes(self, moment: datetime) -> bool:
-        """Return whether what was seen at this moment alone is looked at."""
+        """Return whether an edge that was seen only at this moment matches."""
         return (self.since or EPOCH) <= moment < (self.until or LATEST)
 
     def parameters(self, connection: Connection, fan_out: int) -> dict[str, Any]:
-        """Return what the statements of such a shape are run with."""
+        """Return the parameters of the statements of this shape."""
         values: dict[str, Any] = {
             "fan_out": fan_out,
             "highest": HIGHEST
@@ -71,7 +71,7 @@ def has_more_edges(
     shape: GraphQueryShape,
     parameters: Mapping[str, Any],
 ) -> bool:
-    """Return whether any of these nodes has more edges in this time than are looked at."""
+    """Return whether any of these nodes has more matching edges than are read."""
     statement = _further(connection.dialect.name, shape)
     return (
         connection.execute(statement, {**parameters, "gone": encode_list(nodes)}).first()

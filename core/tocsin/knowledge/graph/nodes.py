@@ -20,7 +20,7 @@ from tocsin.store.text import clean_text
 
 
 def normalize_node(node: Node) -> Node:
-    """Return the node as it is spelt in the graph."""
+    """Return the node with its value as the graph stores it."""
     number = parse_incident_number(node)
     if number is not None:
         return replace(node, value=str(number))
@@ -35,7 +35,7 @@ def is_session_node(node: Node) -> bool:
 
 
 def is_known_node(connection: Connection, node: Node) -> bool:
-    """Return whether there is anything in the graph about a node, which is spelt as there."""
+    """Return whether the graph knows a normalized node."""
     return any(connection.execute(query).first() for query in _records(node))
 
 

@@ -19,22 +19,22 @@ from tocsin.knowledge.sql_lists import encode_list, select_list
 from tocsin.model import Edge, Node, RelationType
 
 FAN_OUT = 25
-"""Of one node, so many of the newest edges of each kind are gone."""
+"""Number of newest edges of each kind that are followed from one node."""
 FRONTIER = 200
-"""From so many nodes at the same distance the search goes on, those that were found first."""
+"""Number of nodes at the same distance that are followed, those found first."""
 _ROWS = 2_000  # read in one step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundPath:
-    """What came of looking for a path."""
+    """The result of a path search."""
 
     nodes: tuple[Node, ...]
-    """From the one end to the other; empty where no path was found."""
+    """From one end to the other; empty if there is no path."""
     edges: tuple[Edge, ...]
-    """All edges between nodes that follow each other."""
+    """All edges between consecutive nodes."""
     complete: bool
-    """False where some edges were not looked at, so that there may be a shorter path."""
+    """False if some edges were not read, so that there may be a shorter path."""
 
 
 @force_index_scans
@@ -46,10 +46,10 @@ def find_path(
     longest: int = 6,
     types: Collection[RelationType] | None = None,
 ) -> FoundPath | None:
-    """Return a shortest path of at most `longest` edges, gone in either direction.
+    """Return a shortest path of at most `longest` edges, followed in either direction.
 
-    It passes through no session: what one investigation has looked at may have nothing else in
-    common. With `types`, only such edges are gone. None where one of the two is not known at all.
+    It does not pass through sessions: entities in the same investigation may be unrelated. With
+    `types`, only edges of these types are followed. None if one of the two nodes does not exist.
     """
     here, there = normalize_node(start), normalize_node(end)
     if not (is_known_node(connection, here) and is_known_node(connection, there)):
@@ -64,7 +64,7 @@ def find_path(
 
 @dataclass(slots=True)
 class _SearchSide:
-    """What was found from one end: each node, and the one that it was reached from."""
+    """The nodes reached from one end, each with its predecessor."""
 
     frontier: list[Node]
     reached: dict[Node, Node | None] = field(init=False)
@@ -73,7 +73,7 @@ class _SearchSide:
         self.reached = dict.fromkeys(self.frontier)
 
     def way_to(self, node: Node) -> list[Node]:
-        """Return the way from this end to a node that was reached."""
+        """Return the path from this end to a node that was reached."""
         way = [node]
         while (before := self.reached[way[-1]]) is not None:
             way.append(before)
@@ -89,7 +89,7 @@ class _PathSearch:
         self.complete = True
 
     def between(self, start: Node, end: Node, longest: int) -> Sequence[Node]:
-        """Return the nodes of a path, none where there is none."""
+        """Return the nodes of a path; nothing if there is none."""
         if start == end:
             return [start]
         sides = _SearchSide([start]), _SearchSide([end])
@@ -105,7 +105,7 @@ class _PathSearch:
         return []
 
     def _expand(self, side: _SearchSide, ends: Collection[Node]) -> None:
-        """Add what is one edge further; a session that is no end is none of it."""
+        """Add the nodes one edge further, except sessions that are not an end of the path."""
         found: list[Node] = []
         values = {**self.parameters, "frontier": encode_list(side.frontier), "rows": _ROWS + 1}
         rows = self._connection.execute(self._statement, values).all()

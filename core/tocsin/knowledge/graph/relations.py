@@ -20,14 +20,14 @@ from tocsin.store.statements import BulkStatement, build_insert
 from tocsin.store.tables import relation_sources, relations
 
 MAX_SOURCES = 20
-"""So many sources of a relation are kept, the newest."""
+"""Number of newest sources stored for each relation."""
 _CHUNK = 500
 _Ends = tuple[Node, RelationType, Node]
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedRelation:
-    """That an edge was seen at a moment, and how whoever says so is marked."""
+    """An edge seen at a moment, with the marking of its source."""
 
     source: Node
     type: RelationType
@@ -39,12 +39,12 @@ class ObservedRelation:
 def record_relations(
     connection: Connection, seen: Mapping[str, Iterable[ObservedRelation]]
 ) -> None:
-    """Store edges by what each is known from: `session:ses_01J...#12`, `enricher:history`.
+    """Store edges by their source, such as `session:ses_01J...#12` or `enricher:history`.
 
-    A relation is counted for each moment that lies outside the time for which it is known, so what
-    is told again counts no more. Of its sources the newest are kept, of their markings the
-    strictest. What relates a node with itself is left out, as is what names an incident that is
-    none. Transactions that record wait for each other, and so never in a ring.
+    A relation is counted once for each moment outside its known time range, so repeated reports do
+    not count. The newest sources and the strictest marking are kept. Relations of a node with
+    itself and with invalid incident numbers are left out. Writers exclude each other, so that they
+    cannot deadlock.
     """
     told = _collect_updates(seen)
     if not told:
@@ -56,7 +56,7 @@ def record_relations(
 
 @dataclass(slots=True)
 class _RelationUpdate:
-    """What is told of one relation, by all that tell of it."""
+    """All reports of one relation."""
 
     ends: _Ends
     digest: str
@@ -72,7 +72,7 @@ class _RelationUpdate:
         self.sources[known_from] = max(self.sources.get(known_from, seen.at), seen.at)
 
     def changed(self, known: RowMapping | None) -> tuple[Any, ...] | None:
-        """Return the relation as `_COLUMNS` have it; None where it stays as it is known."""
+        """Return the relation as a row of `_COLUMNS`; None if nothing changes."""
         first, last = min(self.moments), max(self.moments)
         if known is None:
             return self._row(first, last, len(self.moments), self.tlp, self.pap)
@@ -96,7 +96,7 @@ class _RelationUpdate:
 
 
 def _collect_updates(seen: Mapping[str, Iterable[ObservedRelation]]) -> list[_RelationUpdate]:
-    """Return each relation once, with all that is told of it."""
+    """Return each relation once, with all its reports."""
     spelt: dict[_Ends, _RelationUpdate | None] = {}
     told: dict[str, _RelationUpdate] = {}
     for known_from, several in seen.items():
@@ -105,13 +105,13 @@ def _collect_updates(seen: Mapping[str, Iterable[ObservedRelation]]) -> list[_Re
             if ends not in spelt:
                 new = _new_update(ends)
                 spelt[ends] = new and told.setdefault(new.digest, new)
-            if (it := spelt[ends]) is not None:
-                it.add(one, known_from)
+            if (update := spelt[ends]) is not None:
+                update.add(one, known_from)
     return list(told.values())
 
 
 def _new_update(ends: _Ends) -> _RelationUpdate | None:
-    """Return a relation of which nothing is told yet; None where it relates nothing."""
+    """Return a relation without reports; None if it is invalid."""
     source, type_, target = normalize_node(ends[0]), ends[1], normalize_node(ends[2])
     if source == target or not (_is_node(source) and _is_node(target)):
         return None
@@ -127,18 +127,18 @@ def _is_node(node: Node) -> bool:
 
 
 def _record(connection: Connection, told: Sequence[_RelationUpdate]) -> None:
-    known = _known(connection, [it.digest for it in told])
-    rows = [row for it in told if (row := it.changed(known.get(it.digest)))]
+    known = _known(connection, [update.digest for update in told])
+    rows = [row for update in told if (row := update.changed(known.get(update.digest)))]
     _upsert(connection).run(connection, rows)
-    new = _known(connection, [it.digest for it in told if it.digest not in known])
+    new = _known(connection, [update.digest for update in told if update.digest not in known])
     ids = {digest: row["id"] for digest, row in {**known, **new}.items()}
     kept = _kept_sources(connection, [row["id"] for row in known.values()])
     added: list[tuple[Any, ...]] = []
     dropped: list[tuple[int, str]] = []
-    for it in told:
-        relation = ids[it.digest]
+    for update in told:
+        relation = ids[update.digest]
         before = kept[relation]
-        newest = _newest(before, it.sources)
+        newest = _newest(before, update.sources)
         added += [(relation, *one) for one in newest.items() if one not in before.items()]
         dropped += [(relation, source) for source in before if source not in newest]
     if dropped:
@@ -161,7 +161,7 @@ def _kept_sources(
 
 
 def _newest(before: Mapping[str, datetime], told: Mapping[str, datetime]) -> dict[str, datetime]:
-    """Return the newest sources, each with when it last saw the relation."""
+    """Return the newest sources, each with the time at which it last saw the relation."""
     latest = {source: max(at, before.get(source, at)) for source, at in told.items()}
     every = {**before, **latest}
     if len(every) <= MAX_SOURCES:
@@ -194,7 +194,7 @@ _batches: dict[tuple[str, str], BulkStatement] = {}
 
 
 def _upsert(connection: Connection) -> BulkStatement:
-    """Return what writes a relation; nobody else does at the same time."""
+    """Return the statement that writes a relation; writers exclude each other."""
     statement = build_insert(connection, relations)
     changes = {name: statement.excluded[name] for name in _CHANGING}
     statement = statement.on_conflict_do_update(index_elements=["digest"], set_=changes)

@@ -36,26 +36,26 @@ MAX_COUNT = 1_000
 
 @dataclass(frozen=True, slots=True)
 class BoundedCount:
-    """How many there are."""
+    """A count with an upper bound."""
 
     value: int
     exact: bool
-    """False where there are more than `value`."""
+    """False if there are more than `value`."""
 
 
 @dataclass(frozen=True, slots=True)
 class GraphStatistics:
-    """How many nodes there are of each kind, and edges of each type; of those that there are."""
+    """Number of nodes of each kind and edges of each type, without those that are 0."""
 
     nodes: Mapping[str, BoundedCount]
     edges: Mapping[str, BoundedCount]
 
 
 def count_graph(connection: Connection) -> GraphStatistics:
-    """Return how large the graph is, without counting anything that is large.
+    """Return the size of the graph, with large counts cut at `MAX_COUNT`.
 
-    Incidents are numbered without gaps, so their number is exact. Entities are counted as far as
-    they are indexed: those that an incident names.
+    Incidents are numbered without gaps, so their count is exact. Only indexed entities count, those
+    that an incident names.
     """
     nodes = {
         NodeKind.INCIDENT.value: BoundedCount(
@@ -101,7 +101,7 @@ def _bounded(what: str, name: str, query: Select[Any]) -> Any:
 
 
 def _techniques() -> Select[Any]:
-    """Return each technique once; of each, its first row in the index alone is read."""
+    """Return each technique once, reading only its first row in the index."""
     rows = incident_techniques.alias()
     first = select(func.min(rows.c.technique).label("technique"))
     names = table("names", column("technique"))

@@ -36,30 +36,30 @@ Conditions = tuple[ColumnElement[bool], ...]
 NodeColumns = tuple[ColumnElement[Any], ColumnElement[Any], ColumnElement[Any]]
 
 INCIDENT_RELATIONS = frozenset({RelationType.INVOLVES, RelationType.USES, RelationType.MERGED_INTO})
-"""What incidents say by themselves."""
-# No incident of the time that is asked for has a higher number
+"""Relations that incidents define themselves."""
+# No incident in the time range has a higher number
 _highest: ColumnElement[int] = bindparam("highest", type_=BigInteger)
 _since, _until = bindparam("since", type_=Timestamp), bindparam("until", type_=Timestamp)
 
 
 @dataclass(frozen=True, slots=True)
 class GraphQueryShape:
-    """What a statement has to heed; the values are its parameters."""
+    """The parts of a filter that change the SQL statement; the rest are parameters."""
 
     of_incidents: frozenset[RelationType] = INCIDENT_RELATIONS
-    """What is gone of that which incidents say by themselves."""
+    """The relations defined by incidents that are followed."""
     told: bool = True
-    """Whether what is told beside them is gone."""
+    """Whether relations from other sources are followed."""
     typed: bool = False
-    """Whether of that only `types` are gone."""
+    """Whether only relations of `types` are followed."""
     kinds: bool = False
-    """Whether only nodes of `kinds` are gone to."""
+    """Whether only nodes of `kinds` are reached."""
     timed: bool = False
-    """Whether only edges seen from `since` on, and before `until`, are gone."""
+    """Whether only edges seen from `since` on, and before `until`, are followed."""
 
     @property
     def steps(self) -> tuple[GraphStep, ...]:
-        """The ways that such edges can be gone."""
+        """The steps along such edges."""
         return tuple(
             step for step in STEPS if (step.type in self.of_incidents if step.type else self.told)
         )
@@ -67,23 +67,23 @@ class GraphQueryShape:
 
 @dataclass(frozen=True, slots=True)
 class GraphStep:
-    """One way on. `type` is None where each row says its own."""
+    """One kind of step from a node. `type` is None if each row has its own."""
 
     type: RelationType | None
     table: FromClause
     link: Callable[[FromClause, FromClause], Conditions]
-    """What ties the rows to the node that is left."""
+    """Conditions that tie the rows to the node of origin."""
     during: Callable[[FromClause, FromClause], Conditions]
-    """What ties the rows to the time that is asked for."""
+    """Conditions that tie the rows to the time range."""
     leads_to: Callable[[FromClause], NodeColumns]
-    """The kind and value of the other node and, if that is an incident, its number."""
+    """The kind and value of the other node and, for an incident, its number."""
     newest: str | None = None
-    """The column that is highest in the newest rows; None where there are never many."""
+    """The column that is highest in the newest rows; None if there are never many rows."""
 
     def select(
         self, origin: FromClause, carried: Sequence[ColumnElement[Any]], shape: GraphQueryShape
     ) -> Select[Any]:
-        """Return the nodes that lie one step from those of `origin`, with the columns `carried`."""
+        """Return the nodes one step from those of `origin`, with the columns `carried`."""
         rows = self.table.alias()
         kind, value, number = self.leads_to(rows)
         found = (kind.label("kind"), value.label("value"), number.label("number"))
@@ -95,7 +95,7 @@ class GraphStep:
     def conditions(
         self, origin: FromClause, rows: FromClause, shape: GraphQueryShape
     ) -> Conditions:
-        """Return which of the rows are gone by, from the nodes of `origin`."""
+        """Return the conditions on the rows that are followed from the nodes of `origin`."""
         wanted = list(self.link(origin, rows))
         if self.newest is not None:
             oldest = self.nth(origin, bindparam("fan_out") - 1)
@@ -107,16 +107,16 @@ class GraphStep:
         return tuple(wanted)
 
     def left_out(self, origin: FromClause, shape: GraphQueryShape) -> ColumnElement[bool]:
-        """Return whether a node of `origin` has rows beyond the newest, in the time asked for."""
+        """Return whether a node of `origin` has rows beyond the newest, in the time range."""
         beyond = self.nth(origin, bindparam("fan_out"))
         if not shape.timed or self.table is relations:
             return beyond.is_not(None)
-        # it is an incident's number, and those below it occurred earlier, or nearly so
+        # an incident's number; incidents with lower numbers occurred earlier, or nearly so
         late = (incidents.c.number == beyond, incidents.c.occurred_at >= _since)
         return select(literal(1)).where(*late).correlate(origin).exists()
 
     def nth(self, origin: FromClause, place: ColumnElement[int]) -> ScalarSelect[Any]:
-        """Return what stands in `newest` of the row at this place, from 0; null if there is none.
+        """Return the value of `newest` in the row at this place, from 0; null if there is none.
 
         `newest` must not be None.
         """

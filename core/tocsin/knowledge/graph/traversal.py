@@ -39,7 +39,7 @@ from tocsin.model import Neighborhood, Node, NodeKind, RelationType
 from tocsin.store.tables import EPOCH, incidents
 
 MAX_DEPTH = 3
-_NARROWING = (1, 4, 8)  # what part of the limit one node may lead to, by the depth asked for
+_NARROWING = (1, 4, 8)  # divisors of the limit for the neighbors of one node, by depth
 
 
 @force_index_scans
@@ -56,16 +56,15 @@ def find_neighborhood(
 ) -> Neighborhood | None:
     """Return the nodes up to `depth` steps (1 to 3) from one, with the edges between them.
 
-    Sessions are not passed through. At most `limit` nodes, that one included, the nearest first; of
-    one node's edges of a type the newest are gone. `types`, `kinds`, `since` and `until` take all
-    other edges and nodes out of the graph first, except the node itself. None where it is not known
-    at all.
+    The traversal does not pass through sessions. It returns at most `limit` nodes including the
+    start, the nearest first, and follows the newest edges of each type. `types`, `kinds`, `since`
+    and `until` exclude all other edges and nodes, except the start. None if it does not exist.
     """
     start = normalize_node(node)
     view = GraphFilter(types=types, kinds=kinds, since=since, until=until)
     fan_out = max(1, limit // _NARROWING[depth - 1])
     parameters = view.parameters(connection, fan_out)
-    # a node is found again at other depths, so these rows hold one node more than the limit
+    # a node is found again at other depths, so these rows hold at least limit + 1 nodes
     parameters |= {"depth": depth, "rows": (limit + 1) * (depth + 1)}
     depths = _walk(connection, start, view.shape, parameters)
     if len(depths) == 1 and not is_known_node(connection, start):
@@ -84,7 +83,7 @@ def find_neighborhood(
 def _walk(
     connection: Connection, start: Node, shape: GraphQueryShape, parameters: dict[str, Any]
 ) -> dict[Node, int]:
-    """Return the nodes in the order in which they were found, each with how far it is."""
+    """Return the nodes in the order in which they were found, each with its depth."""
     node = {"kind": start.kind, "value": start.value, "number": parse_incident_number(start)}
     walk = _statement(connection.dialect.name, shape)
     depths: dict[Node, int] = {}
@@ -95,7 +94,7 @@ def _walk(
 
 @cache
 def _statement(dialect: str, shape: GraphQueryShape) -> Select[Any]:
-    """Return the recursive statement. Its first rows are found without looking for the others."""
+    """Return the recursive statement, which finds its first rows without all the others."""
     start: Any = select(
         cast(bindparam("kind"), Text).label("kind"),
         cast(bindparam("value"), Text).label("value"),
@@ -110,14 +109,14 @@ def _statement(dialect: str, shape: GraphQueryShape) -> Select[Any]:
 
 
 def _onward_sqlite(start: Select[Any], walk: FromClause, shape: GraphQueryShape) -> Any:
-    """Return the walk with each step as a term; SQLite takes the next node in the order given."""
+    """Return the traversal with each step as a term; SQLite takes nodes in given order."""
     steps = [step.select(walk, [walk.c.depth + 1], shape) for step in shape.steps]
     every = union(start, *(step.where(_continues_from(walk)) for step in steps))
     return every.order_by(column("depth"), column("number").desc())
 
 
 def _onward_postgresql(start: Select[Any], walk: FromClause, shape: GraphQueryShape) -> Any:
-    """Return the walk with one term, as PostgreSQL allows no more; levels come in their order."""
+    """Return the traversal with one term, the maximum in PostgreSQL; levels come in order."""
     steps = union_all(*(step.select(walk, [], shape) for step in shape.steps))
     found = lateral(steps.order_by(column("number").desc().nulls_last()), "found")
     columns = (found.c.kind, found.c.value, found.c.number, walk.c.depth + 1)
@@ -126,9 +125,9 @@ def _onward_postgresql(start: Select[Any], walk: FromClause, shape: GraphQuerySh
 
 
 def _continues_from(walk: FromClause) -> ColumnElement[bool]:
-    """Return whether the walk goes on from a node: from a session only where it begins there.
+    """Return whether the traversal continues from a node: from a session only if it starts there.
 
-    What one investigation has looked at may have nothing else in common.
+    Entities in the same investigation may be unrelated.
     """
     passes = or_(walk.c.depth == 0, walk.c.kind != literal(NodeKind.SESSION.value))
     return and_(walk.c.depth < bindparam("depth"), passes)
@@ -141,9 +140,10 @@ def find_latest_incidents(
     until: datetime | None = None,
     limit: int = 100,
 ) -> Neighborhood:
-    """Return the latest incidents that occurred in a time, with all that they name.
+    """Return the latest incidents of a time range, with all nodes that they name.
 
-    At most `limit` incidents, the newest first; to go on, ask for those until the oldest of them.
+    At most `limit` incidents, the newest first. To continue, pass the time of the oldest as
+    `until`.
     """
     table = incidents.c
     query = (

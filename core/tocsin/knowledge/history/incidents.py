@@ -30,9 +30,9 @@ from tocsin.model import (
 from tocsin.store.tables import incident_alerts, incident_entities, incidents
 
 MAX_ALERTS = 50
-"""So many alerts of an incident are shown, the latest."""
+"""Number of latest alerts returned with an incident."""
 MAX_SCANNED = 500
-"""Of an entity, so many of its latest incidents are looked through for those that are wanted."""
+"""Number of latest incidents of an entity that are searched."""
 Markings = Mapping[str, Marking]
 _COLUMNS = (
     "number",
@@ -57,7 +57,7 @@ _newest_first = (_i.occurred_at.desc(), _i.number.desc())
 def load_incidents(
     connection: Connection, numbers: Sequence[int], markings: Markings
 ) -> list[IncidentRecord]:
-    """Return the incidents of these numbers, in this order; one that does not exist is left out."""
+    """Return the incidents with these numbers, in this order; missing ones are left out."""
     wanted = [number for number in dict.fromkeys(numbers) if 0 < number <= HIGHEST]
     found = connection.execute(_NUMBERED, {"numbers": wanted}).mappings()
     rows = {row["number"]: row for row in found}
@@ -83,8 +83,8 @@ def find_incidents(
 ) -> list[IncidentRecord]:
     """Return the latest incidents that involve any of these entities, the newest first.
 
-    Of each entity, the latest 500 incidents up to the window's end are looked through. So where
-    one is in very many, older ones that fit may be missing.
+    The latest 500 incidents of each entity up to the window's end are searched, so older matches
+    of an entity in very many incidents may be missing.
     """
     highest = (
         HIGHEST if window is None else find_highest_number(connection, window.end, window.start)

@@ -15,9 +15,9 @@ from tocsin.observables import Environment
 from tocsin.store.tables import entities, incident_entities, incidents
 
 RECENT = 10
-"""So many of the latest incidents are named."""
+"""Number of latest incidents returned with a sighting."""
 COUNTED = 1_000
-"""An entity that is not indexed yet is counted up to here."""
+"""Upper bound of the count for an entity that is not indexed yet."""
 _e, _i = incident_entities.c, incidents.c
 
 
@@ -25,10 +25,10 @@ _e, _i = incident_entities.c, incidents.c
 def find_sightings(
     connection: Connection, seen: Sequence[Entity], environment: Environment
 ) -> list[Sighting]:
-    """Return what is known of each entity, in their order.
+    """Return the sighting of each entity, in order.
 
-    The number of incidents is that of the index; one that is not indexed yet is counted, up to
-    1,000.
+    The number of incidents is that of the index; an entity that is not indexed yet is counted, up
+    to 1,000.
     """
     dialect, values = connection.dialect.name, {"wanted": encode_list(seen)}
     recent: list[list[int]] = [[] for _ in seen]

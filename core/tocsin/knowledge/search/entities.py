@@ -25,9 +25,9 @@ from tocsin.model import Entity, EntityKind
 from tocsin.store.tables import entities, entity_names
 
 RANKED_NAMES = 200
-"""So many names at a time are ranked among each other, in the order of the alphabet."""
+"""Number of names that are ranked together, in alphabetical order."""
 MAX_LOOKUP = 2_048
-"""So many characters what is looked up may have."""
+"""Maximum number of characters of the text to look up."""
 _NAME = 100  # characters, as long as the column
 _LAST = "\U0010ffff"  # sorts behind every other character, in bytes
 _n = entity_names.c
@@ -36,7 +36,7 @@ _key = tuple_(_n.name, _n.part, _n.kind, _n.value)
 
 @dataclass(frozen=True, slots=True)
 class EntityPosition:
-    """Where the next page begins: after this name, and after `shown` of those ranked from there."""
+    """Start of the next page: after this name, and after `shown` of those ranked from there."""
 
     name: str
     part: int
@@ -47,7 +47,7 @@ class EntityPosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundEntity:
-    """An entity that is called so, or begins so."""
+    """An entity whose name matches."""
 
     entity: Entity
     incident_count: int
@@ -62,13 +62,13 @@ class EntityPage:
     entities: tuple[FoundEntity, ...]
     total: int
     exact: bool
-    """False where there are more than `total`."""
+    """False if there are more than `total`."""
     next: EntityPosition | None
-    """Where more follows, None at the end."""
+    """Start of the next page, None on the last page."""
 
 
 def list_lookup_names(entity: Entity) -> list[tuple[str, int]]:
-    """Return what an entity is looked up by: its value with 0, its parts with 1."""
+    """Return the lookup names of an entity: its value with 0, its parts with 1."""
     folded = tokens.fold_text(entity.value).strip()
     value = folded[:_NAME]
     names = {name[:_NAME]: 1 for name in tokens.part_tokens(folded)} | {value: 0}
@@ -83,11 +83,10 @@ def search_entities(
     kinds: Sequence[EntityKind] | None = None,
     after: EntityPosition | None = None,
 ) -> EntityPage:
-    """Return the entities that are called `text`, then those that begin so, then by their parts.
+    """Return the entities with the name `text`, then prefix matches, then matches of their parts.
 
-    Those of one sort are ordered by how many incidents they are in, and when they were last seen;
-    200 at a time are ordered so, in the order of the alphabet. Raises CallerError (422) for a text
-    that is none.
+    Each group is ordered by the number of incidents and the last sighting, 200 names at a time in
+    alphabetical order. Raises CallerError (422) for an empty or too long text.
     """
     beginning = _beginning(text)
     conditions = [_n.name >= beginning, _n.name < beginning + _LAST]
@@ -108,9 +107,9 @@ def search_entities(
 def _beginning(text: str) -> str:
     folded = tokens.fold_text(text).strip().replace("\0", "")
     if not folded:
-        raise CallerError(422, "q: say what to look up, such as 192.0.2.1 or evil.example.")
+        raise CallerError(422, "q: enter a value to look up, such as 192.0.2.1 or evil.example.")
     if len(text) > MAX_LOOKUP:
-        raise CallerError(422, f"q: give at most {MAX_LOOKUP} characters.")
+        raise CallerError(422, f"q: enter at most {MAX_LOOKUP} characters.")
     return folded[:_NAME]
 
 
@@ -119,7 +118,7 @@ def _names(
 ) -> Sequence[RowMapping]:
     if after is not None and after.kind:
         place = (after.name, after.part, after.kind, after.value)
-        # the first bound is what the databases walk their index by
+        # the first bound lets the databases use their index
         conditions = [*conditions, _n.name >= after.name, _key > place]
     chosen = (
         select(_n.name, _n.part, _n.kind, _n.value)
@@ -143,7 +142,7 @@ def _with_counts(chosen: Any) -> Select[Any]:
 
 
 def _ranked(beginning: str, found: Iterable[RowMapping]) -> list[RowMapping]:
-    """Return the entities in their order; one with several such names only for the first."""
+    """Return the entities in order, each for the first of its matching names only."""
     rows = [row for row in found if _is_first(beginning, row)]
     rows.sort(key=lambda row: (row["kind"], row["value"]))
     rows.sort(key=lambda row: (row["incident_count"], row["last_seen"]), reverse=True)
@@ -152,11 +151,11 @@ def _ranked(beginning: str, found: Iterable[RowMapping]) -> list[RowMapping]:
 
 
 def _is_first(beginning: str, row: RowMapping) -> bool:
-    """Return whether this is the first of the entity's names that begin so."""
+    """Return whether this is the first matching name of the entity."""
     folded = tokens.fold_text(row["value"])
     place = folded.find(beginning)
     if place >= 0 and folded.find(beginning, place + 1) < 0:
-        return True  # and the only one
+        return True  # the only match
     entity = Entity(EntityKind(row["kind"]), row["value"])
     names = (name for name, _ in list_lookup_names(entity) if name.startswith(beginning))
     return bool(row["name"] == min(names, default=None))

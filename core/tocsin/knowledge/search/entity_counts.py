@@ -23,11 +23,11 @@ class EntityOccurrence:
     incident: int
     at: datetime
     new: bool
-    """False where it was counted before, and only the time may have changed."""
+    """False if it was counted before, and only its time may have changed."""
 
 
 def count_entities(connection: Connection, occurrences: Iterable[EntityOccurrence]) -> None:
-    """Count what is new, and make it possible to look it up."""
+    """Count new occurrences, and index the entities for lookup."""
     counted: dict[Entity, list[Any]] = {}
     for occurrence in occurrences:
         known = counted.setdefault(
@@ -53,7 +53,7 @@ def count_entities(connection: Connection, occurrences: Iterable[EntityOccurrenc
 
 
 def note_providers(connection: Connection, named: Iterable[tuple[Entity, str]]) -> None:
-    """Note from which providers the incidents with entities are; each once."""
+    """Store the providers of the incidents with these entities."""
     rows = {(entity.kind.value, entity.value, provider) for entity, provider in named}
     _provider(connection).run(connection, sorted(rows))
 
@@ -63,14 +63,14 @@ _statements: dict[tuple[str, str], BulkStatement] = {}
 
 
 def _upsert(connection: Connection) -> BulkStatement:
-    """Return the statement that counts an entity again, or for the first time."""
+    """Return the statement that inserts or updates the count of an entity."""
     statement = build_insert(connection, entities)
-    it, now = statement.excluded, entities.c
-    earlier = case((it.first_seen < now.first_seen, it.first_seen), else_=now.first_seen)
-    later = case((it.last_seen > now.last_seen, it.last_seen), else_=now.last_seen)
-    last = case((it.last_incident > now.last_incident, it.last_incident), else_=now.last_incident)
+    new, old = statement.excluded, entities.c
+    earlier = case((new.first_seen < old.first_seen, new.first_seen), else_=old.first_seen)
+    later = case((new.last_seen > old.last_seen, new.last_seen), else_=old.last_seen)
+    last = case((new.last_incident > old.last_incident, new.last_incident), else_=old.last_incident)
     changes = {
-        "incident_count": now.incident_count + it.incident_count,
+        "incident_count": old.incident_count + new.incident_count,
         "first_seen": earlier,
         "last_seen": later,
         "last_incident": last,

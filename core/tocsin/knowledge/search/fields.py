@@ -23,13 +23,13 @@ CLOSED: Mapping[str, tuple[str, ...]] = {
     "verdict": tuple(Verdict),
     "persona": tuple(Persona),
 }
-"""Fields whose values are known."""
+"""Fields with a closed list of values."""
 _OPEN = ("provider", "technique", "id")
 _SHORT = {EntityKind.FILE_HASH: "hash"}
 
 
 def entity_field(kind: EntityKind) -> str:
-    """Return the field that entities of a kind are found by."""
+    """Return the search field for entities of a kind."""
     return _SHORT.get(kind, kind.value)
 
 
@@ -39,14 +39,14 @@ FIELDS = (*CLOSED, *_OPEN, *MOMENTS, *_ENTITIES)
 
 
 def find_field(name: str) -> str | None:
-    """Return the field of this name, in any case; None where there is none."""
+    """Return the field of this name, ignoring case; None if there is none."""
     folded = name.lower()
     folded = _OTHER_NAMES.get(folded, folded)
     return folded if folded in FIELDS else None
 
 
 def parse_closed_value(field: str, value: str) -> str:
-    """Return a value of a field as it is indexed; ValueError names the valid ones."""
+    """Return a field's value as it is indexed. Raises ValueError with the valid values."""
     valid = CLOSED.get(field)
     if valid is None:
         return value
@@ -57,7 +57,7 @@ def parse_closed_value(field: str, value: str) -> str:
 
 
 def parse_bound(text: str) -> datetime:
-    """Return the beginning of a day in UTC, or a moment; ValueError where it is neither."""
+    """Return the start of a day in UTC, or a moment. Raises ValueError for anything else."""
     wrong = "give a day such as 2026-01-31, or a time such as 2026-01-31T08:00:00Z"
     try:
         if len(text) == len("2026-01-31"):

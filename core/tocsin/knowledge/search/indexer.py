@@ -26,34 +26,34 @@ from tocsin.store.tables import (
 )
 
 INDEXED_CHANGES = "incidents_indexed"
-"""The sequence that says up to which `change` incidents are indexed."""
+"""Sequence of the last `change` of incidents that is indexed."""
 INCIDENTS = "incidents"
-"""The notifier that is rung when incidents were stored."""
+"""Notification topic for stored incidents."""
 BATCH = 100
-"""So many incidents are indexed in one transaction, which keeps SQLite's writer some 30 ms."""
+"""Number of incidents indexed in one transaction, which holds SQLite's writer for about 30 ms."""
 ALERTS = 50
-"""So many different titles of alerts of an incident are indexed."""
+"""Number of different alert titles indexed per incident."""
 _POLL = timedelta(seconds=1)
 
 
 class SearchIndexer:
-    """Indexes incidents in the order of their changes; of several nodes, one at a time."""
+    """Indexes incidents in the order of their changes, on one node at a time."""
 
-    def __init__(self, database: Database, clock: Clock, notifiers: Notifiers) -> None:
+    def __init__(self, database: Database, clock: Clock, bells: Notifiers) -> None:
         self._database = database
         self._clock = clock
-        self._notifier = notifiers[INCIDENTS]
+        self._bell = bells[INCIDENTS]
 
     async def run(self) -> NoReturn:
-        """Index what changes until cancelled."""
+        """Index changed incidents until cancelled."""
         await run_forever(self._step, self._clock, "indexing incidents")
 
     async def _step(self) -> None:
         await self.catch_up()
-        await self._notifier.wait(_POLL)
+        await self._bell.wait(_POLL)
 
     async def catch_up(self) -> int:
-        """Index everything that has changed, and return how many incidents that were."""
+        """Index all changed incidents, and return their number."""
         done = 0
         while await self._database.lookup(count_unindexed):
             count = await self._database.write(index_batch)
@@ -64,16 +64,16 @@ class SearchIndexer:
 
 
 def count_unindexed(connection: Connection) -> int:
-    """Return how many changes of incidents are not indexed yet."""
+    """Return the number of incident changes that are not indexed yet."""
     return load_last_allotted(connection, INCIDENT_CHANGE) - load_last_allotted(
         connection, INDEXED_CHANGES
     )
 
 
 def index_batch(connection: Connection, limit: int = BATCH) -> int:
-    """Index the next incidents that changed, and return how many; 0 where there are no more.
+    """Index the next changed incidents, and return their number; 0 if there are no more.
 
-    The transaction that holds the sequence before looking is the only one that indexes.
+    The transaction locks the sequence before it reads, so that only one indexes at a time.
     """
     done = allot_numbers(connection, INDEXED_CHANGES, 0).stop - 1
     rows = connection.execute(_changed, {"after": done, "limit": limit}).mappings().all()
@@ -107,22 +107,22 @@ _before = select(documents.c.record, documents.c.change, documents.c.at).where(
 
 @dataclass(frozen=True, slots=True)
 class _IncidentBatch:
-    """Incidents with everything that is indexed of them, and how they were indexed before."""
+    """Incidents with all data to index, and their previous state in the index."""
 
     rows: Sequence[RowMapping]
     entities: Mapping[int, list[tuple[Entity, int]]]
-    """With the `change` at which each was first stored, 0 for the oldest."""
+    """Each with the `change` at which it was first stored, 0 for the oldest."""
     alerts: Mapping[int, list[str]]
     before: Mapping[int, tuple[int, datetime]]
 
     @classmethod
     def load(cls, connection: Connection, rows: Sequence[RowMapping]) -> _IncidentBatch:
-        """Return the incidents as they were at the changes of these rows."""
+        """Return the incidents at the changes of these rows."""
         changes = {row["number"]: row["change"] for row in rows}
         numbers = {"numbers": list(changes)}
         found = defaultdict(list)
         for number, kind, value, change in connection.execute(_entities, numbers):
-            # what was stored since the rows were read comes with the incident's next change
+            # entities stored since the rows were read belong to the incident's next change
             if (change or 0) <= changes[number]:
                 found[number].append((Entity(EntityKind(kind), value), change or 0))
         alerts = defaultdict(list)
@@ -133,7 +133,7 @@ class _IncidentBatch:
         return cls(rows, found, alerts, known)
 
     def document(self, row: RowMapping) -> SearchDocument:
-        """Return an incident as it is searched for."""
+        """Return the search document of an incident."""
         titles = sorted(self.alerts.get(row["number"], ()))[:ALERTS]
         names = (row["external_id"], row["external_number"])
         return SearchDocument(
@@ -153,13 +153,13 @@ class _IncidentBatch:
         )
 
     def providers(self) -> Iterator[tuple[Entity, str]]:
-        """Yield each entity with the provider that its incident is from."""
+        """Yield each entity with the provider of its incident."""
         for row in self.rows:
             for entity, _ in self.entities.get(row["number"], ()):
                 yield entity, row["provider"]
 
     def occurrences(self) -> Iterator[EntityOccurrence]:
-        """Yield the entities that do not count yet, or are known to be older now."""
+        """Yield the entities that are not counted yet, or now have an earlier time."""
         for row in self.rows:
             number, at = row["number"], row["occurred_at"]
             change, before = self.before.get(number, (-1, at))

@@ -23,11 +23,11 @@ from tocsin.knowledge.search.fields import (
 T = TypeVar("T")
 
 MAX_QUERY = 1_000
-"""So many characters a query may have."""
+"""Maximum number of characters in a query."""
 MAX_TERMS = 32
-"""So many terms, and so many words in one."""
+"""Maximum number of terms in a query, and of words in a term."""
 MIN_PREFIX = 3
-"""So many characters the beginning of a word must have, or it would be that of too many."""
+"""Minimum number of characters in a prefix, since shorter ones match too many words."""
 
 _PART = re.compile(
     r"""(?P<without>-)?
@@ -41,17 +41,17 @@ _HEXADECIMAL = re.compile(r"[0-9a-fA-F:]*:[0-9a-fA-F:.]*")
 
 @dataclass(frozen=True, slots=True)
 class SearchTerm:
-    """Tokens that follow each other; with `prefix`, the last is the beginning of one."""
+    """Consecutive tokens; with `prefix`, the last is the beginning of one."""
 
     tokens: tuple[str, ...]
     prefix: bool = False
     whole: str = ""
-    """What it is as an entity; nothing where it is a filter."""
+    """The term as an entity; empty for a filter."""
 
 
 @dataclass(slots=True)
 class ParsedQuery:
-    """What is searched for: every clause, of each any term, and nothing of `without`."""
+    """A parsed query: documents match any term of every clause, and no term of `without`."""
 
     clauses: list[list[SearchTerm]] = field(default_factory=list)
     without: list[SearchTerm] = field(default_factory=list)
@@ -59,13 +59,13 @@ class ParsedQuery:
     until: datetime | None = None
 
     def only(self, kinds: tuple[str, ...]) -> None:
-        """Narrow it to documents of these kinds."""
+        """Restrict the query to documents of these kinds."""
         self.clauses.append([SearchTerm((tokens.field_token("kind", kind),)) for kind in kinds])
 
 
 @dataclass(frozen=True, slots=True)
 class _QueryPart:
-    """One term as it was written, and the character where it begins, from 1."""
+    """One term as written, and the position of its first character, from 1."""
 
     place: int
     without: bool
@@ -76,14 +76,14 @@ class _QueryPart:
 
 
 def parse_search_query(text: str) -> ParsedQuery:
-    """Return what a text asks for; CallerError (422) says where it cannot be understood."""
+    """Return the parsed query. Raises CallerError (422) with the position of the error."""
     if len(text) > MAX_QUERY:
         _refuse(f"a query has at most {MAX_QUERY} characters, this one has {len(text)}")
     if "\0" in text:
-        _refuse("a query has no NUL in it", text.index("\0") + 1)
+        _refuse("a query must not contain NUL", text.index("\0") + 1)
     parts = list(_parts(text))
     if not parts:
-        _refuse("say what to search for, such as powershell, ip:192.0.2.1 or severity:high")
+        _refuse("enter a search, such as powershell, ip:192.0.2.1 or severity:high")
     if len(parts) > MAX_TERMS:
         _refuse(f"a query has at most {MAX_TERMS} terms", parts[MAX_TERMS].place)
     query = ParsedQuery()
@@ -118,8 +118,8 @@ def _part(match: re.Match[str], text: str) -> _QueryPart:
     place, phrase, word = match.start() + 1, match["phrase"], match["word"]
     if phrase is None and word is None:
         if text[match.end() : match.end() + 1] == '"':
-            _refuse("the quotation mark has no end", match.end() + 1)
-        _refuse(f"there is nothing after {match[0]!r}", place)
+            _refuse("the closing quotation mark is missing", match.end() + 1)
+        _refuse(f"a term is missing after {match[0]!r}", place)
     name = match["field"]
     if phrase is not None:
         return _QueryPart(place, bool(match["without"]), name, phrase, True, bool(match["star"]))
@@ -135,19 +135,19 @@ def _is_or(part: _QueryPart) -> bool:
 
 def _check_or(parts: list[_QueryPart], number: int) -> None:
     beside = parts[max(number - 1, 0) : number + 2]
-    if len(beside) < 3 or any(_is_or(it) for it in (beside[0], beside[2])):  # noqa: PLR2004
-        _refuse("OR stands between two terms", parts[number].place)
+    if len(beside) < 3 or any(_is_or(neighbor) for neighbor in (beside[0], beside[2])):  # noqa: PLR2004
+        _refuse("OR needs a term on both sides", parts[number].place)
     for part in (beside[0], beside[2]):
         if part.without or (part.field and part.field.lower() in MOMENTS):
-            _refuse("on either side of OR stands a term without - , before: or after:", part.place)
+            _refuse("terms beside OR must not use -, before: or after:", part.place)
 
 
 def _add(query: ParsedQuery, part: _QueryPart, *, joined: bool) -> None:
     name = None if part.field is None else find_field(part.field)
     if part.field is not None and name is None:
         _refuse(
-            f"there is no field {part.field!r}; the fields are {', '.join(FIELDS)}; "
-            "in quotation marks it is searched for as text",
+            f"unknown field {part.field!r}; valid fields: {', '.join(FIELDS)}; "
+            "use quotation marks to search for it as text",
             part.place,
         )
     if name in MOMENTS:
@@ -164,7 +164,7 @@ def _add(query: ParsedQuery, part: _QueryPart, *, joined: bool) -> None:
 
 def _bound(query: ParsedQuery, part: _QueryPart, is_after: bool) -> None:
     if part.without:
-        _refuse("write before: in place of -after:, and after: in place of -before:", part.place)
+        _refuse("use before: instead of -after:, and after: instead of -before:", part.place)
     at = _parse_value(part, lambda: parse_bound(part.text))
     if is_after:
         query.since = at if query.since is None else max(query.since, at)
@@ -175,7 +175,7 @@ def _bound(query: ParsedQuery, part: _QueryPart, is_after: bool) -> None:
 def _field_term(part: _QueryPart, name: str) -> SearchTerm:
     value = tokens.fold_text(part.text).strip()
     if not value:
-        _refuse(f"there is no value after {name}:", part.place)
+        _refuse(f"a value is missing after {name}:", part.place)
     if part.star and name not in CLOSED:
         _check_prefix(value, part.place)
         return SearchTerm((tokens.field_token(name, value),), prefix=True)
@@ -190,7 +190,7 @@ def _free_term(part: _QueryPart) -> SearchTerm:
     if entity is not None:
         return SearchTerm((entity,), whole=entity)
     if not spoken:
-        _refuse(f"there is no word in {part.text!r}", part.place)
+        _refuse(f"{part.text!r} contains no word", part.place)
     if len(spoken) > MAX_TERMS:
         _refuse(f"a phrase has at most {MAX_TERMS} words", part.place)
     prefix = part.star and folded[-1:].isalnum()
@@ -201,7 +201,7 @@ def _free_term(part: _QueryPart) -> SearchTerm:
 
 def _check_prefix(beginning: str, place: int) -> None:
     if len(beginning) < MIN_PREFIX:
-        _refuse(f"write at least {MIN_PREFIX} characters of the word before *", place)
+        _refuse(f"a prefix needs at least {MIN_PREFIX} characters before *", place)
 
 
 def _parse_value(part: _QueryPart, make: Callable[[], T]) -> T:

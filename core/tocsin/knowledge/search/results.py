@@ -21,70 +21,26 @@ from tocsin.knowledge.search.query import ParsedQuery, SearchTerm, parse_search_
 from tocsin.knowledge.search.snippets import SnippetPart, build_snippet
 from tocsin.store.tables import documents
 
+RANKED_DOCUMENTS = 200
+"""Number of matches that are ranked together, the latest first."""
 IN_TITLE = 3
 OWN_ENTITY = 2
 IN_TEXT = 1
 
 
-def rank_documents(
-    query: ParsedQuery, found: Sequence[RowMapping]
-) -> list[tuple[float, RowMapping]]:
-    """Return the documents with their scores, the best first.
-
-    Each term counts 3 where it stands in the title, 2 where it is an entity of the document, and 1
-    where it is somewhere in its text; of terms joined by OR the best counts. The score is the part
-    that was reached of what could be, from 0 to 1; filters count for nothing, and a query of
-    filters alone scores 1. Of equal scores the latest comes first.
-    """
-    clauses = [clause for clause in query.clauses if any(term.whole for term in clause)]
-    scored = [(_score(clauses, row), row) for row in found]
-    scored.sort(key=lambda pair: (pair[0], pair[1]["at"], pair[1]["id"]), reverse=True)
-    return scored
-
-
-def _score(clauses: list[list[SearchTerm]], row: RowMapping) -> float:
-    if not clauses:
-        return 1.0
-    title = f" {' '.join(tokens.split_words(tokens.fold_text(row['title'])))} "
-    entities = f" {row['entities']} "
-    reached = sum(max(_score_term(term, title, entities) for term in clause) for clause in clauses)
-    return round(reached / (IN_TITLE * len(clauses)), 3)
-
-
-def _score_term(term: SearchTerm, title: str, entities: str) -> int:
-    if _is_in_title(term, title):
-        return IN_TITLE
-    return OWN_ENTITY if term.whole and _fits(term, term.whole, entities) else IN_TEXT
-
-
-def _is_in_title(term: SearchTerm, title: str) -> bool:
-    words = (
-        tokens.split_words(term.whole) if len(term.tokens) == 1 and not term.prefix else term.tokens
-    )
-    return _fits(term, " ".join(words), title)
-
-
-def _fits(term: SearchTerm, wanted: str, text: str) -> bool:
-    return f" {wanted}" in text if term.prefix else f" {wanted} " in text
-
-
-RANKED_DOCUMENTS = 200
-"""So many matches at a time are ranked among each other, the latest first."""
-
-
 @dataclass(frozen=True, slots=True)
 class SearchPosition:
-    """Where the next page begins: among the matches up to `top`, after `shown` of the ranked."""
+    """Start of the next page: among the matches up to `top`, after `shown` of the ranked ones."""
 
     newest: int
-    """The document that was the latest when the first page was read; the list begins there."""
+    """The latest document when the first page was read, where the list begins."""
     top: int
     shown: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentHit:
-    """One document that matches."""
+    """A matching document."""
 
     kind: str
     """`incident` or `session`."""
@@ -104,11 +60,11 @@ class SearchPage:
 
     results: tuple[DocumentHit, ...]
     total: int
-    """How many there are that match, on all pages."""
+    """Number of matches on all pages."""
     exact: bool
-    """False where there are more than `total`."""
+    """False if there are more than `total`."""
     next: SearchPosition | None
-    """Where more follows, None at the end."""
+    """Start of the next page, None on the last page."""
 
 
 def search_documents(
@@ -119,11 +75,11 @@ def search_documents(
     after: SearchPosition | None = None,
     kinds: Sequence[str] | None = None,
 ) -> SearchPage:
-    """Return what matches the text, the best of the latest first.
+    """Return the documents that match the text, the best of the latest first.
 
-    The latest 200 matches are ranked, then the 200 before them, and so on, so that a search costs
-    the same however much there is to find. Raises CallerError (422) for a query that cannot be
-    understood, and says where.
+    The latest 200 matches are ranked, then the 200 before them, and so on, so that the cost of a
+    search does not grow with the number of matches. Raises CallerError (422) for an invalid query,
+    with the position of the error.
     """
     query = parse_search_query(text)
     if kinds is not None:
@@ -189,3 +145,45 @@ _text_of = select(documents.c.id, documents.c.text).where(
 def _texts(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
     rows = connection.execute(_text_of, {"ids": ids}) if ids else ()
     return {row.id: row.text for row in rows}
+
+
+def rank_documents(
+    query: ParsedQuery, found: Sequence[RowMapping]
+) -> list[tuple[float, RowMapping]]:
+    """Return the documents with their scores, the best first.
+
+    A term counts 3 in the title, 2 as an entity of the document, and 1 in its text; of terms joined
+    by OR, the best counts. The score is the sum divided by its maximum, from 0 to 1. Filters do not
+    count, and a query with only filters scores 1. Equal scores are ordered by time, the latest
+    first.
+    """
+    clauses = [clause for clause in query.clauses if any(term.whole for term in clause)]
+    scored = [(_score(clauses, row), row) for row in found]
+    scored.sort(key=lambda pair: (pair[0], pair[1]["at"], pair[1]["id"]), reverse=True)
+    return scored
+
+
+def _score(clauses: list[list[SearchTerm]], row: RowMapping) -> float:
+    if not clauses:
+        return 1.0
+    title = f" {' '.join(tokens.split_words(tokens.fold_text(row['title'])))} "
+    entities = f" {row['entities']} "
+    reached = sum(max(_score_term(term, title, entities) for term in clause) for clause in clauses)
+    return round(reached / (IN_TITLE * len(clauses)), 3)
+
+
+def _score_term(term: SearchTerm, title: str, entities: str) -> int:
+    if _is_in_title(term, title):
+        return IN_TITLE
+    return OWN_ENTITY if term.whole and _fits(term, term.whole, entities) else IN_TEXT
+
+
+def _is_in_title(term: SearchTerm, title: str) -> bool:
+    words = (
+        tokens.split_words(term.whole) if len(term.tokens) == 1 and not term.prefix else term.tokens
+    )
+    return _fits(term, " ".join(words), title)
+
+
+def _fits(term: SearchTerm, wanted: str, text: str) -> bool:
+    return f" {wanted}" in text if term.prefix else f" {wanted} " in text

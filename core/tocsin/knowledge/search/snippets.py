@@ -11,21 +11,21 @@ from tocsin.knowledge.search import tokens
 from tocsin.knowledge.search.query import ParsedQuery, SearchTerm
 
 SNIPPET_LENGTH = 240
-"""So many characters a snippet has, and some."""
+"""Approximate number of characters in a snippet."""
 _BEFORE = 80
 _WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
 class SnippetPart:
-    """A piece of a snippet: plain text, and whether it was searched for."""
+    """A piece of a snippet: plain text, and whether it is a hit."""
 
     text: str
     hit: bool
 
 
 def build_snippet(query: ParsedQuery, text: str) -> tuple[SnippetPart, ...]:
-    """Return the first stretch of the text with a hit in it, else its beginning, in parts."""
+    """Return the text around the first hit, or else its beginning, in parts."""
     sought = _find_phrases(query)
     start = _first(sought, text)
     stretch = " ".join(text[start : start + SNIPPET_LENGTH + _BEFORE].split())[
@@ -37,7 +37,7 @@ def build_snippet(query: ParsedQuery, text: str) -> tuple[SnippetPart, ...]:
 
 
 def render_snippet(parts: Sequence[SnippetPart]) -> str:
-    """Return a snippet as HTML: hits in `<mark>`, and everything that was text as text."""
+    """Return a snippet as HTML, with hits in `<mark>` and all text escaped."""
     return "".join(
         f"<mark>{html.escape(part.text)}</mark>" if part.hit else html.escape(part.text)
         for part in parts
@@ -45,7 +45,7 @@ def render_snippet(parts: Sequence[SnippetPart]) -> str:
 
 
 def _find_phrases(query: ParsedQuery) -> list[tuple[tuple[str, ...], bool]]:
-    """Return the words of each term that stands for itself, and whether the last is a prefix."""
+    """Return the words of each term that is not a filter, and whether the last is a prefix."""
     terms = [term for clause in query.clauses for term in clause if term.whole]
     return [(words, term.prefix) for term in terms if (words := _words(term))]
 
@@ -55,7 +55,7 @@ def _words(term: SearchTerm) -> tuple[str, ...]:
 
 
 def _first(sought: list[tuple[tuple[str, ...], bool]], text: str) -> int:
-    """Return where the stretch to show begins: at a word, a little before the first hit."""
+    """Return the start of the snippet: at a word, a little before the first hit."""
     lowered = text.lower()
     places = [place for words, _ in sought if (place := lowered.find(words[0])) >= 0]
     start = max(min(places, default=0) - _BEFORE, 0)
@@ -63,7 +63,7 @@ def _first(sought: list[tuple[tuple[str, ...], bool]], text: str) -> int:
 
 
 def _parts(sought: list[tuple[tuple[str, ...], bool]], text: str) -> Iterator[SnippetPart]:
-    found = [(tokens.fold_text(it[0]), it.start(), it.end()) for it in _WORD.finditer(text)]
+    found = [(tokens.fold_text(word[0]), word.start(), word.end()) for word in _WORD.finditer(text)]
     done = 0
     for start, end in _spans(sought, found):
         yield SnippetPart(text[done:start], hit=False)
@@ -91,7 +91,7 @@ def _fits(
 
 
 def _merged(parts: Iterator[SnippetPart]) -> Iterator[SnippetPart]:
-    """Leave out what is empty, and join neighbours of one kind."""
+    """Drop empty parts, and join adjacent parts of the same kind."""
     last: SnippetPart | None = None
     for part in parts:
         if not part.text:

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 
 MAX_TOKEN = 160
-"""A longer token is cut, with a digest of the whole, so that different ones stay different."""
+"""Longer tokens are cut, with a digest of the whole, so that they stay different."""
 
 _WORD = re.compile(r"[^\W_]+")
 _RUN = re.compile(r"[^\s<>\"'`|]+")
@@ -37,7 +37,7 @@ _DEFANGED = (
 
 
 def fold_text(text: str) -> str:
-    """Return the text as it is compared: in one case, width and composition, and not defanged.
+    """Return the text in normal form: in one case, width and composition, and refanged.
 
     Case and composition are folded as Unicode's NFKC_Casefold does (The Unicode Standard, 3.13).
     """
@@ -53,18 +53,18 @@ def fold_text(text: str) -> str:
 
 
 def split_words(folded: str) -> list[str]:
-    """Return the words of a folded text in their order: runs of letters and digits."""
+    """Return the words of a folded text in order: runs of letters and digits."""
     return [word if len(word) <= MAX_TOKEN else _cut(word) for word in _WORD.findall(folded)]
 
 
 def whole_token(folded: str) -> str:
-    """Return a folded value as one token, whatever it is made of."""
+    """Return a folded value as one token."""
     token = "_".join(folded.split()).translate(_SAFE)
     return token if len(token) <= MAX_TOKEN else _cut(token)
 
 
 def field_token(name: str, folded: str) -> str:
-    """Return the token of a field's value, which no beginning of a word is a beginning of."""
+    """Return the token of a field's value, which no word prefix matches."""
     return whole_token(f"={name}:{folded}")
 
 
@@ -74,9 +74,9 @@ def _cut(token: str) -> str:
 
 
 def entity_tokens(folded: str) -> list[str]:
-    """Return the entities in a folded text, each as one token, with those that it is made of.
+    """Return the entities in a folded text, each as one token, with the entities they contain.
 
-    These are addresses, domains with their parents, URLs with their hosts, mail addresses with
+    These are addresses, domains with their parents, URLs with their hosts, email addresses with
     their domains, paths with their last part, and numbers such as CVE-2024-3094 and T1059.001.
     """
     found: dict[str, None] = {}
@@ -87,9 +87,9 @@ def entity_tokens(folded: str) -> list[str]:
 
 
 def single_entity_token(folded: str) -> str | None:
-    """Return the token of a text that is one entity, None where it is anything else.
+    """Return the token of a text that is one entity, None for anything else.
 
-    The beginning of an IPv4 address is none.
+    The beginning of an IPv4 address is not an entity.
     """
     runs = _RUN.findall(folded)
     if len(runs) != 1 or ("://" not in folded and _PAIRS.search(folded)):
@@ -130,7 +130,7 @@ def _of_piece(piece: str) -> Iterator[str]:
 
 
 def _of_host(text: str) -> Iterator[str]:
-    """Yield a name with dots, alone where a port or path follows it, and the domains it is in."""
+    """Yield a name with dots, also without its port or path, and its parent domains."""
     host = re.split(r"[:/]", text)[0].strip(".")
     if text != host and "." in text:
         yield whole_token(text)
@@ -150,7 +150,7 @@ def _last_part(name: str) -> Iterator[str]:
 
 
 def part_tokens(folded: str) -> Iterable[str]:
-    """Return what an entity's folded value is made of that names something itself."""
+    """Return the parts of an entity's folded value that name something by themselves."""
     value = whole_token(folded)
     found = [token for token in entity_tokens(folded) if token != value]
     account = _ACCOUNT.fullmatch(folded)

@@ -86,7 +86,7 @@ def make(connection: Connection, rows, relations) -> Plain:
         node = incident(number)
         plain.nodes |= {node, *entities}
         plain.edges |= {(node, RelationType.INVOLVES, entity): at for entity in entities}
-        plain.edges |= {(node, RelationType.USES, technique(it)): at for it in techniques}
+        plain.edges |= {(node, RelationType.USES, technique(name)): at for name in techniques}
         if merged is not None and merged != place and merged < len(rows):
             target = incident(number - place + merged)
             plain.edges[node, RelationType.MERGED_INTO, target] = at

@@ -138,7 +138,7 @@ async def test_every_table_is_entered_by_an_index_in_postgresql(filled, name):
 )
 async def test_postgresql_does_not_collect_all_incidents_of_a_hub(graph, name):
     rare = [Node("ip", f"198.51.100.{number}") for number in range(200)]
-    await graph.database.write(lambda connection: [add_incident(connection, it) for it in rare])
+    await graph.database.write(lambda connection: [add_incident(connection, each) for each in rare])
     await graph.add(IP, HOST, count=1000)
     await graph.database.write(lambda connection: connection.exec_driver_sql("ANALYZE"))
     operation, arguments, options = READS[name]

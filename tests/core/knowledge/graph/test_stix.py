@@ -110,9 +110,11 @@ async def test_incidents_techniques_and_what_they_name_are_exported(graph):
     assert incident.external_references[0].source_name == "edge"
     [pattern] = found["attack-pattern"]
     assert pattern.external_references[0].external_id == "T1110"
-    assert {it.relationship_type for it in found["relationship"]} == {"related-to", "uses"}
-    assert {it.source_ref for it in found["relationship"]} == {incident.id}
-    assert {it.external_references[0].external_id for it in found["relationship"]} == {"incident:1"}
+    assert {made.relationship_type for made in found["relationship"]} == {"related-to", "uses"}
+    assert {made.source_ref for made in found["relationship"]} == {incident.id}
+    assert {made.external_references[0].external_id for made in found["relationship"]} == {
+        "incident:1"
+    }
 
 
 async def test_relations_are_exported_with_their_times_and_sources(graph):
@@ -152,7 +154,7 @@ async def test_a_session_groups_what_it_examined_and_found(graph):
     [grouping] = found["grouping"]
     assert grouping.name == "What is 192.0.2.1?"
     assert set(grouping.object_refs) == {found["incident"][0].id, found["ipv4-addr"][0].id}
-    assert [it.target_ref for it in found["relationship"]] == [found["identity"][0].id]
+    assert [made.target_ref for made in found["relationship"]] == [found["identity"][0].id]
 
 
 async def test_everything_is_marked_as_strictly_as_the_incidents_that_name_it(graph):
@@ -162,11 +164,11 @@ async def test_everything_is_marked_as_strictly_as_the_incidents_that_name_it(gr
     found = await export(graph, await graph.read(find_neighborhood, IP, depth=2), markings)
     level = {marking_id(tlp): tlp for tlp in Tlp}
     marked = {
-        it["type"]: level[it.object_marking_refs[0]]
-        for it in (*found["ipv4-addr"], *found["identity"], *found["user-account"])
+        made["type"]: level[made.object_marking_refs[0]]
+        for made in (*found["ipv4-addr"], *found["identity"], *found["user-account"])
     }
     assert marked == {"ipv4-addr": Tlp.RED, "identity": Tlp.GREEN, "user-account": Tlp.RED}
-    assert {it.name for it in found["marking-definition"]} == {"TLP:GREEN", "TLP:RED"}
+    assert {made.name for made in found["marking-definition"]} == {"TLP:GREEN", "TLP:RED"}
 
 
 @pytest.mark.parametrize("narrowed", [{"kinds": ["host"]}, {"types": [RelationType.RESOLVES_TO]}])

@@ -123,7 +123,7 @@ async def test_nothing_is_counted_of_a_batch_that_was_interrupted(database, inde
 
 async def test_nodes_that_index_at_once_count_everything_once(database, migrated_url, clock):
     other = open_database(migrated_url)
-    nodes = [SearchIndexer(it, clock, Notifiers()) for it in (database, other, database)]
+    nodes = [SearchIndexer(each, clock, Notifiers()) for each in (database, other, database)]
     for start in range(0, 300, 100):
         await store(database, *(incident(n, "192.0.2.1") for n in range(start, start + 100)))
         changed = [incident(n, "192.0.2.2", title="Changed") for n in range(0, start, 3)]
@@ -131,7 +131,7 @@ async def test_nodes_that_index_at_once_count_everything_once(database, migrated
     await nodes[0].catch_up()
     await other.close()
     counts = await database.read(counted)
-    assert {value: it[0] for value, it in counts.items()} == {"192.0.2.1": 300, "192.0.2.2": 67}
+    assert {value: row[0] for value, row in counts.items()} == {"192.0.2.1": 300, "192.0.2.2": 67}
     assert len(await database.read(lambda c: c.execute(select(documents.c.id)).all())) == 300
 
 
@@ -145,7 +145,7 @@ async def test_what_was_stored_before_indexing_began_to_be_noted_counts_too(data
     await store(database, incident(1, "192.0.2.2"))
     await indexer.catch_up()
     counts = await database.read(counted)
-    assert {value: it[0] for value, it in counts.items()} == {"192.0.2.1": 1, "192.0.2.2": 1}
+    assert {value: row[0] for value, row in counts.items()} == {"192.0.2.1": 1, "192.0.2.2": 1}
 
 
 class Telling(SearchIndexer):

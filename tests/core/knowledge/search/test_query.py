@@ -22,29 +22,29 @@ from tocsin.model import Entity, EntityKind
 from tocsin.store import Database, open_database
 
 WRONG = {
-    "": "say what to search for",
-    "   ": "say what to search for",
-    '"abc': "q at character 1: the quotation mark has no end",
-    'a "': "q at character 3: the quotation mark has no end",
-    "a -": "q at character 3: there is nothing after '-'",
-    "ab color:red": "q at character 4: there is no field 'color'; the fields are kind, severity",
+    "": "enter a search",
+    "   ": "enter a search",
+    '"abc': "q at character 1: the closing quotation mark is missing",
+    'a "': "q at character 3: the closing quotation mark is missing",
+    "a -": "q at character 3: a term is missing after '-'",
+    "ab color:red": "q at character 4: unknown field 'color'; valid fields: kind, severity",
     "localhost:8080": "in quotation marks it is searched for as text",
     "severity:worse": "severity is one of: Informational, Low, Medium, High, Critical",
-    "severity:": "q at character 1: there is nothing after 'severity:'",
-    'severity:""': "there is no value after severity:",
+    "severity:": "q at character 1: a term is missing after 'severity:'",
+    'severity:""': "a value is missing after severity:",
     "severity:hi*": "severity is one of",
     "before:yesterday": "found 'yesterday'; give a day such as 2026-01-31",
     "before:2026-01-31T08:00:00": "with its time zone",
     "after:9999-99-99": "give a day",
-    "-before:2026-01-31": "write before: in place of -after:",
-    "OR a": "q at character 1: OR stands between two terms",
-    "a OR": "OR stands between two terms",
-    "a OR OR b": "OR stands between two terms",
-    "a OR -b": "q at character 6: on either side of OR",
-    "a OR before:2026-01-31": "on either side of OR",
+    "-before:2026-01-31": "use before: instead of -after:",
+    "OR a": "q at character 1: OR needs a term on both sides",
+    "a OR": "OR needs a term on both sides",
+    "a OR OR b": "OR needs a term on both sides",
+    "a OR -b": "q at character 6: terms beside OR must not use",
+    "a OR before:2026-01-31": "terms beside OR must not use",
     "po*": "at least 3 characters",
     "ip:1*": "at least 3 characters",
-    "!!!": "q at character 1: there is no word in '!!!'",
+    "!!!": "q at character 1: '!!!' contains no word",
     "a\0b": "NUL",
     "a " * 40: "at most 32 terms",
     "x" * 1001: "at most 1000 characters",
@@ -175,7 +175,7 @@ _pieces = st.one_of(
 _queries = st.one_of(
     st.text(max_size=40),
     st.tuples(st.lists(_pieces, max_size=8), st.sampled_from(["", " "])).map(
-        lambda it: it[1].join(it[0])
+        lambda pair: pair[1].join(pair[0])
     ),
 )
 

@@ -67,7 +67,7 @@ async def test_a_kind_that_is_none_is_told_with_the_right_ones(person):
 @on_sqlite
 async def test_a_wrong_question_shows_what_is_right_and_stays_in_its_field(person):
     html = await person.html(page_of(q='foo:"<b>"'), 422)
-    assert "there is no field &#39;foo&#39;; the fields are kind, severity" in html
+    assert "unknown field &#39;foo&#39;; valid fields: kind, severity" in html
     assert 'value="foo:&#34;&lt;b&gt;&#34;"' in html
     assert 'aria-invalid="true"' in html
     assert '<details id="help" class="card" open>' in html

@@ -33,7 +33,7 @@ from tocsin.model import (
 )
 from tocsin.store.tables import sessions
 
-# The words that STIX has for it (section 3.7.1 and appendix B); others keep their own
+# Relationship types of STIX (section 3.7.1 and appendix B); others keep their own names
 _RELATIONSHIPS = {
     RelationType.INVOLVES: "related-to",
     RelationType.MERGED_INTO: "duplicate-of",
@@ -51,10 +51,10 @@ def export_stix(
     *,
     public_url: str,
 ) -> dict[str, Any]:
-    """Return a part of the graph as a STIX 2.1 bundle: the nodes and edges of `part`, no more.
+    """Return the nodes and edges of `part` as a STIX 2.1 bundle.
 
-    The same objects have the same identifiers each time. An entity is marked as the strictest of
-    all that it is known from, whether that is in the bundle or not.
+    Identifiers are the same in every export. An entity has the strictest marking of all its
+    sources, in the bundle or not.
     """
     numbers = [number for node in part.nodes if (number := parse_incident_number(node)) is not None]
     incidents = load_incidents(connection, numbers, markings)
@@ -99,14 +99,14 @@ class _BundleBuilder:
         relationships = list(self._relationships())
         groupings = list(self._groupings())
         definitions = map(marking_definition, sorted(set(self._tlps.values()), key=_rank))
-        # two kinds of entity may be the same object, such as an address of mail and its mailbox
+        # two kinds of entity may be the same object, such as an email address and its mailbox
         unique = {made["id"]: made for made in self._objects.values()}
         objects = [*definitions, *unique.values(), *relationships, *groupings]
         parts = sorted(f"{made['id']} {made.get('modified', '')}" for made in objects)
         return {"type": "bundle", "id": self._names.of("bundle", *parts), "objects": objects}
 
     def _mark(self) -> dict[Node, Tlp]:
-        """Return how nodes are marked, as far as incidents tell."""
+        """Return the markings of nodes from the incidents in the bundle."""
         tlps = {node: incident.marking.tlp for node, incident in self._incidents.items()}
         told = dict(tlps)
         for edge in self._part.edges:
@@ -154,12 +154,12 @@ class _BundleBuilder:
         return {
             **domain_object("relationship", name, edge.first_seen, edge.last_seen),
             "relationship_type": type_,
-            "description": f"{edge.type.value}, told {edge.count} times",
+            "description": f"{edge.type.value}, reported {edge.count} times",
             "source_ref": source,
             "target_ref": target,
             **times,
             "external_references": [
-                {"source_name": "tocsin", "external_id": it} for it in edge.known_from
+                {"source_name": "tocsin", "external_id": source} for source in edge.known_from
             ],
         }
 

@@ -22,7 +22,7 @@ _ATTACK = "https://attack.mitre.org/techniques/"
 
 
 def entity_object(node: Node, names: StixIdentifiers) -> StixObject | None:
-    """Return the object of an entity or a technique; None for any other kind of node."""
+    """Return the STIX object of an entity or technique; None for any other kind of node."""
     make = _MAKERS.get(node.kind)
     return None if make is None else make(node.value, names)
 
@@ -33,7 +33,7 @@ def _observable(type_: str, **properties: Any) -> StixObject:
 
 
 def _named_object(type_: str, names: StixIdentifiers, value: str, **properties: Any) -> StixObject:
-    """Return a domain object that says nothing but what it is called, and so never changes."""
+    """Return a domain object that has only a name, and so never changes."""
     common = domain_object(type_, names.of(type_, value), EPOCH, EPOCH)
     return {**common, "name": value, **properties}
 
@@ -54,7 +54,7 @@ def _file_hash(value: str, _names: StixIdentifiers) -> StixObject:
 
 
 def _process(value: str, names: StixIdentifiers) -> StixObject:
-    """Return a process; none of its properties makes two of them the same (section 6.13.1)."""
+    """Return a process, which has no identifying properties (section 6.13.1)."""
     name = names.of("process", value)
     return {"type": "process", "spec_version": "2.1", "id": name, "command_line": value}
 

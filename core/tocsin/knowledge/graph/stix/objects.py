@@ -12,47 +12,7 @@ from tocsin.model import Tlp
 
 StixObject = dict[str, Any]
 OBSERVABLES = UUID("00abedb4-aa42-466c-9c01-fed23315a9b7")
-"""The namespace of observables' identifiers, alike for everybody; section 2.9."""
-
-
-def observable_id(type_: str, contributing: Mapping[str, Any]) -> str:
-    """Return the id of an observable: the same for everybody who saw the same; section 2.9.
-
-    It is made of its contributing properties as canonical JSON (RFC 8785). All keys here are
-    ASCII, and there are no numbers, so that plain sorted JSON is canonical.
-    """
-    text = json.dumps(contributing, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return f"{type_}--{uuid5(OBSERVABLES, text)}"
-
-
-class StixIdentifiers:
-    """Identifiers of what only this Tocsin knows; the same whenever it is asked."""
-
-    def __init__(self, public_url: str) -> None:
-        self._namespace = uuid5(NAMESPACE_URL, public_url or "urn:tocsin")
-
-    def of(self, type_: str, *parts: str) -> str:
-        """Return the id of an object that these parts tell from all others of its type."""
-        return f"{type_}--{uuid5(self._namespace, json.dumps([type_, *parts]))}"
-
-
-def timestamp(moment: datetime) -> str:
-    """Return a moment in UTC, to the millisecond; section 3.2."""
-    text = moment.astimezone(UTC).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z")
-
-
-def domain_object(type_: str, name: str, created: datetime, modified: datetime) -> StixObject:
-    """Return what all domain objects and relationships begin with."""
-    return {
-        "type": type_,
-        "spec_version": "2.1",
-        "id": name,
-        "created": timestamp(created),
-        "modified": timestamp(max(created, modified)),
-    }
-
-
+"""The standard namespace of observables' identifiers; section 2.9."""
 _EXTENSION = "extension-definition--60a3c5c5-0d10-413e-aab3-9e08dde9e88d"
 _IDS = {
     Tlp.CLEAR: "94868c89-83c2-464b-929b-a1a8aa3c8487",
@@ -63,13 +23,51 @@ _IDS = {
 }
 
 
+def observable_id(type_: str, contributing: Mapping[str, Any]) -> str:
+    """Return the deterministic ID of an observable; section 2.9.
+
+    It is made of the contributing properties as canonical JSON (RFC 8785). All keys are ASCII and
+    there are no numbers, so plain sorted JSON is canonical.
+    """
+    text = json.dumps(contributing, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return f"{type_}--{uuid5(OBSERVABLES, text)}"
+
+
+class StixIdentifiers:
+    """Deterministic identifiers of objects that only this installation knows."""
+
+    def __init__(self, public_url: str) -> None:
+        self._namespace = uuid5(NAMESPACE_URL, public_url or "urn:tocsin")
+
+    def of(self, type_: str, *parts: str) -> str:
+        """Return the ID of an object that these parts identify within its type."""
+        return f"{type_}--{uuid5(self._namespace, json.dumps([type_, *parts]))}"
+
+
+def timestamp(moment: datetime) -> str:
+    """Return a moment in UTC, to the millisecond; section 3.2."""
+    text = moment.astimezone(UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def domain_object(type_: str, name: str, created: datetime, modified: datetime) -> StixObject:
+    """Return the common properties of domain objects and relationships."""
+    return {
+        "type": type_,
+        "spec_version": "2.1",
+        "id": name,
+        "created": timestamp(created),
+        "modified": timestamp(max(created, modified)),
+    }
+
+
 def marking_id(tlp: Tlp) -> str:
-    """Return the id of a marking's definition."""
+    """Return the ID of a marking definition."""
     return f"marking-definition--{_IDS[tlp]}"
 
 
 def marking_definition(tlp: Tlp) -> StixObject:
-    """Return the definition of a marking."""
+    """Return a marking definition."""
     return {
         "type": "marking-definition",
         "spec_version": "2.1",
