@@ -16,14 +16,14 @@ from tocsin.reports.outline import (
     TableColumn,
     Values,
 )
-from tocsin.reports.text_format import clock_time, counted
+from tocsin.reports.text_format import clock_time
 
 SHOWN = 250  # rows of one table; the report's JSON has them all
 _NAMED = 30  # of a list inside a line
 
 
 def sentences(statements: Sequence[Statement]) -> Phrase:
-    """Return sentences, each with what it is known from."""
+    """Return sentences, each with its evidence."""
     shown = statements[:SHOWN]
     return tuple(inline for each in shown for inline in (each.text, Cited(each.evidence)))
 
@@ -36,7 +36,7 @@ def values(entities: Sequence[Entity]) -> Phrase:
 
 
 def several(words: Iterable[str]) -> str:
-    """Return words as a list inside a line; `none` where there are none."""
+    """Return words as an inline list; `none` if there are none."""
     every = list(words)
     rest = len(every) - _NAMED
     shown = ", ".join(every[:_NAMED]) or "none"
@@ -44,12 +44,12 @@ def several(words: Iterable[str]) -> str:
 
 
 def when(moment: datetime | None) -> Phrase:
-    """Return a time, which may be broken between day and hour, or nothing."""
+    """Return a time that may wrap between day and hour; nothing for None."""
     return tuple(clock_time(moment).split()) if moment else ()
 
 
 def bullets(phrases: Sequence[Phrase]) -> tuple[Block, ...]:
-    """Return a list; nothing where it is empty."""
+    """Return a bulleted list; nothing if it is empty."""
     if not phrases:
         return ()
     return with_rest((Items(tuple(phrases[:SHOWN])),), len(phrases))
@@ -61,13 +61,12 @@ def table(
     rows: tuple[tuple[Phrase, ...], ...],
     total: int,
 ) -> tuple[Block, ...]:
-    """Return a table of the first of `total` rows; nothing where there are none."""
+    """Return a table of the first of `total` rows; nothing if there are none."""
     return with_rest((Table(caption, columns, rows),), total) if rows else ()
 
 
 def with_rest(blocks: tuple[Block, ...], total: int) -> tuple[Block, ...]:
-    """Return the blocks, with how many of `total` they leave out."""
+    """Return the blocks, with a note on the number of rows left out."""
     if total <= SHOWN:
         return blocks
-    rest = f"{counted(total - SHOWN, 'more is', 'more are')} left out here."
-    return (*blocks, Paragraph((f"{rest} The report as JSON has them all.",)))
+    return (*blocks, Paragraph((f"{total - SHOWN:,} more in the JSON report.",)))

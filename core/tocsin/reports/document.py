@@ -17,26 +17,26 @@ _MILLISECOND = 1_000
 
 
 def to_json(report: Report) -> dict[str, Any]:
-    """Return the report as JSON can hold it; its members are told in docs/reference/report.md."""
+    """Return the report as JSON; docs/reference/report.md describes its members."""
     written = orjson.dumps(report, default=_time, option=orjson.OPT_PASSTHROUGH_DATETIME)
     document: dict[str, Any] = orjson.loads(written)
     return document
 
 
 def from_json(document: Any) -> Report:
-    """Return the report that `to_json` wrote; ValueError where it is none.
+    """Return the report that `to_json` wrote. Raises ValueError for anything else.
 
-    What an older version did not write has its default; what this one does not know is left out.
+    Members that an older version did not write have their defaults; unknown members are ignored.
     """
     report = _REPORTS.validate_json(orjson.dumps(document), strict=True)
     if any(moment.tzinfo is None for moment in _times(report)):
-        raise ValueError("a report's times have a time zone")
+        raise ValueError("times in a report need a time zone")
     return report
 
 
 def _time(value: Any) -> str:
     if not isinstance(value, datetime):
-        raise TypeError(f"a report holds no {type(value).__name__}")
+        raise TypeError(f"a report cannot contain {type(value).__name__}")
     if value.microsecond % _MILLISECOND:
         return isoformat(value)[:-1] + f"{value.microsecond % _MILLISECOND:03}Z"
     return isoformat(value)

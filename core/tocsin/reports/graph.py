@@ -13,14 +13,14 @@ from tocsin.model import Disposition, Entity, EntityAssessment, Relation, Report
 from tocsin.reports.text_format import counted, exact, plain
 
 NODES = 60
-_LABELLED = 24  # edges; more would hide each other's words
+_LABELLED = 24  # edges; the labels of more would overlap
 _ROWS = 12
 _BOX_WIDTH, _BOX_HEIGHT = 190, 42
 _COLUMN, _ROW, _MARGIN = _BOX_WIDTH + 110, _BOX_HEIGHT + 16, 12
-_LEAST_WIDTH = 704  # the 44rem of the style: a narrower drawing would be enlarged
+_LEAST_WIDTH = 704  # the 44rem of the style; a narrower drawing would be scaled up
 _CHARACTERS = 23  # of a value, in a box
 _BEND = 50
-_WORDS_AT = 0.6  # of an arrow
+_WORDS_AT = 0.6  # position of a label along its arrow
 _WORST_FIRST = {disposition: rank for rank, disposition in enumerate(Disposition)}
 
 
@@ -34,28 +34,28 @@ class GraphBox:
     disposition: str
     internal: bool
     findings: str
-    """Those that it is part of: `F1 F3`."""
+    """The findings that it is part of: `F1 F3`."""
     value: str
-    """Shortened to what fits."""
+    """Shortened to fit."""
     label: str
 
 
 @dataclass(frozen=True, slots=True)
 class GraphArrow:
-    """One or more relations of one type between the same two."""
+    """One or more relations of one type between the same two entities."""
 
     path: str
     x: float
     y: float
     is_loop: bool
-    """Whether it leads to the same column: its words stand beside it, not on it."""
+    """Whether it leads to the same column, so that its label is beside the curve."""
     type: str
     label: str
 
 
 @dataclass(frozen=True, slots=True)
 class GraphDrawing:
-    """All that is drawn."""
+    """A complete drawing."""
 
     width: int
     height: int
@@ -71,7 +71,7 @@ Places = Mapping[Entity, tuple[float, float]]
 
 
 def draw_graph(report: Report) -> GraphDrawing | None:
-    """Return the drawing, of the nearest and worst where there are many; None without entities."""
+    """Return the drawing, limited to the nearest and worst entities; None without entities."""
     known = {each.entity: each for each in report.entities}
     chosen = sorted(known.values(), key=_importance)[:NODES]
     if not chosen:
@@ -101,7 +101,7 @@ def _importance(each: EntityAssessment) -> tuple[int, int, int]:
 def _columns(
     chosen: Sequence[EntityAssessment], relations: Sequence[Relation]
 ) -> list[list[Entity]]:
-    """Return the entities of each column; a distance with many of them takes several."""
+    """Return the entities of each column; a distance with many entities takes several columns."""
     neighbours = defaultdict(list)
     for each in relations:
         neighbours[each.source].append(each.target)
@@ -120,7 +120,7 @@ def _order_by_neighbors(
     neighbours: Mapping[Entity, Sequence[Entity]],
     rows: Mapping[Entity, float],
 ) -> list[Entity]:
-    """Return the entities by the middle of the rows in which their neighbours stand already."""
+    """Return the entities, ordered by the mean row of their placed neighbors."""
 
     def middle(entity: Entity) -> float:
         placed = [rows[each] for each in neighbours.get(entity, ()) if each in rows]
@@ -162,7 +162,7 @@ def _box(
 
 
 def _distinct(relations: Sequence[Relation], places: Places) -> Counter[Relation]:
-    """Return how often each relation is told between two entities that are drawn."""
+    """Return the number of reports of each relation between two drawn entities."""
     return Counter(
         Relation(source=each.source, type=each.type, target=each.target)
         for each in relations
@@ -171,7 +171,7 @@ def _distinct(relations: Sequence[Relation], places: Places) -> Counter[Relation
 
 
 def _arrow(relation: Relation, count: int, places: Places) -> GraphArrow:
-    """Return a curve from the nearer sides of two boxes, and where its words stand."""
+    """Return a curve between the nearer sides of two boxes, and the place of its label."""
     (from_x, from_y), (to_x, to_y) = places[relation.source], places[relation.target]
     backwards, beside = to_x < from_x, to_x == from_x
     start_x = from_x if backwards else from_x + _BOX_WIDTH
@@ -192,13 +192,13 @@ def _arrow(relation: Relation, count: int, places: Places) -> GraphArrow:
 
 
 def _along(start: float, first: float, second: float, end: float) -> float:
-    """Return where a cubic Bezier curve is once it has left what stands at its start."""
+    """Return a coordinate of a cubic Bezier curve at the position of its label."""
     t, s = _WORDS_AT, 1 - _WORDS_AT
     return s**3 * start + 3 * s**2 * t * first + 3 * s * t**2 * second + t**3 * end
 
 
 def _shortened(text: str, most: int) -> str:
-    """Return `text` without its middle, where it is wider than `most` letters."""
+    """Return `text` without its middle if it is wider than `most` letters."""
     if sum(map(_width, text)) <= most:
         return text
     head = _fitting(text, most // 2)
@@ -216,16 +216,14 @@ def _fitting(text: str, most: int) -> str:
 
 
 def _width(letter: str) -> int:
-    """Return how many columns a letter takes in a font of one width."""
+    """Return the number of columns of a letter in a monospaced font."""
     return 0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1
 
 
 def _description(drawn: int, total: int, arrows: int) -> str:
-    left_out = (
-        f" {counted(total - drawn, 'more is', 'more are')} not drawn." if total > drawn else ""
-    )
+    rest = counted(total - drawn, "more entity is", "more entities are")
     return (
-        f"{counted(drawn, 'entity', 'entities')} from left to right by their distance from what was"
-        f" asked about, and {counted(arrows, 'relation')} between them.{left_out}"
-        " The tables below name them."
+        f"{counted(drawn, 'entity', 'entities')}, from left to right by their distance from the"
+        f" subject, and {counted(arrows, 'relation')} between them."
+        f"{f' {rest} not drawn.' if total > drawn else ''} See the tables below for details."
     )

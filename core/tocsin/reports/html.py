@@ -38,13 +38,13 @@ _DIGEST = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 CONTENT_SECURITY_POLICY = (
     f"default-src 'none'; style-src 'sha256-{_DIGEST}'; base-uri 'none'; form-action 'none'"
 )
-"""What the page allows itself, for the answer that carries it to say the same."""
+"""The policy of the page, which the response with it sends as a header, too."""
 
 
 def to_html(report: Report, meanings: Mapping[str, str] = MappingProxyType({})) -> str:
     """Return the report as an HTML page.
 
-    `meanings` says in words what a reference such as `step:12` stands for, where that is known.
+    `meanings` describes references such as `step:12`, as far as they are known.
     """
     every = build_parts(report, meanings)
     return (
@@ -67,7 +67,7 @@ def to_html(report: Report, meanings: Mapping[str, str] = MappingProxyType({})) 
 
 
 def _anchors(every: Sequence[ReportPart]) -> dict[str, str]:
-    """Return the id of each reference that the page explains."""
+    """Return the anchor of each reference that the page explains."""
     tables = [block for part in every for block in part.blocks if isinstance(block, Table)]
     cells = [phrase for table in tables for row in table.rows for phrase in row]
     names = [each.name for phrase in cells for each in phrase if isinstance(each, Reference)]

@@ -35,7 +35,7 @@ _SPAN = re.compile(r"[^`|]+")  # what can stand in a code span, also in a table
 def to_markdown(report: Report, meanings: Mapping[str, str] = MappingProxyType({})) -> str:
     """Return the report as Markdown.
 
-    `meanings` says in words what a reference such as `step:12` stands for, where that is known.
+    `meanings` describes references such as `step:12`, as far as they are known.
     """
     verdict = f"**Verdict:** {escaped(describe_verdict(report))}"
     score = f"**Risk score:** {number(report.risk_score)} of 100"
@@ -48,7 +48,7 @@ def to_markdown(report: Report, meanings: Mapping[str, str] = MappingProxyType({
 
 
 def escaped(text: str) -> str:
-    """Return `text` so that it stands in Markdown as what it is, at the start of a line too."""
+    """Return `text` escaped for Markdown, also at the start of a line."""
     line = _SPECIAL.sub(r"\\\g<0>", defanged(plain(text))).replace("|", "&#124;")
     return _FIRST.sub(r"\g<0>\\", line, count=1) if _FIRST.match(line) else line
 

@@ -10,35 +10,35 @@ from tocsin.model import Section
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Values of entities, which are shown letter by letter."""
+    """Values of entities, shown verbatim."""
 
     texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One word of a closed list, such as a severity, which may be shown in a colour of its own."""
+    """One word of a closed list, such as a severity, which may have its own color."""
 
     word: str
 
 
 @dataclass(frozen=True, slots=True)
 class Strong:
-    """Words that stand out."""
+    """Emphasized words."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """What a sentence is known from: `step:12`, `incident:7`."""
+    """The evidence of a sentence: `step:12`, `incident:7`."""
 
     references: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What is cited elsewhere, where it is explained."""
+    """A cited reference, where it is explained."""
 
     name: str
 
@@ -63,7 +63,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names, each with what it stands for."""
+    """Names, each with its value."""
 
     rows: tuple[tuple[str, Phrase], ...]
 
@@ -75,7 +75,7 @@ class TableColumn:
     title: str
     numeric: bool = False
     narrow: bool = False
-    """Whether what stands in it is short, and better left in one line."""
+    """Whether its cells are short and better left in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A part of a part, with a heading of its own: a finding."""
+    """A block with its own heading: a finding."""
 
     name: str
     title: str
@@ -101,16 +101,16 @@ Block = Paragraph | Items | Facts | Table | Card
 
 @dataclass(frozen=True, slots=True)
 class ReportPart:
-    """What stands under one heading."""
+    """The content under one heading."""
 
     title: str
     blocks: tuple[Block, ...]
     section: Section | None = None
-    """None for what comes first in any case."""
+    """None for the parts that always come first."""
 
 
 def list_citations(part: ReportPart) -> Iterator[tuple[str, str]]:
-    """Yield what is cited in a part, in its order, each with where: the card or the part."""
+    """Yield the citations in a part, in order, each with the card or part it is in."""
     for block in part.blocks:
         place = block.name if isinstance(block, Card) else part.title
         for inline in _inlines(block):

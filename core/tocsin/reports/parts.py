@@ -25,45 +25,10 @@ from tocsin.reports.outline import (
 from tocsin.reports.text_format import clock_time, number, signed
 
 
-def build_evidence(cited: Iterable[ReportPart], meanings: Mapping[str, str]) -> ReportPart:
-    """Return the part that explains what is cited in others, in the order it is cited."""
-    places: dict[str, dict[str, None]] = {}
-    for part in cited:
-        for reference, place in list_citations(part):
-            places.setdefault(reference, {})[place] = None
-    columns = (
-        TableColumn("Reference", narrow=True),
-        TableColumn("What it is"),
-        TableColumn("Cited in"),
-    )
-    rows = tuple(
-        (
-            (Reference(reference),),
-            (_describe_reference(reference, meanings),),
-            (several(places[reference]),),
-        )
-        for reference in list(places)[:SHOWN]
-    )
-    blocks = table("What the references stand for", columns, rows, len(places))
-    return ReportPart("Evidence", blocks or (Paragraph(("None.",)),), Section.EVIDENCE)
-
-
-def _describe_reference(reference: str, meanings: Mapping[str, str]) -> str:
-    if reference in meanings:
-        return meanings[reference]
-    kind, _, name = reference.partition(":")
-    match kind:
-        case "step":
-            return f"Step {name} of this session's ledger"
-        case "incident":
-            return f"Incident number {name}, as it is kept here"
-    return reference
-
-
 def build_parts(report: Report, meanings: Mapping[str, str]) -> list[ReportPart]:
-    """Return the parts of a report that are shown, in their order.
+    """Return the visible parts of a report, in order.
 
-    `meanings` says what a reference such as `step:12` stands for, where the caller knows.
+    `meanings` describes references such as `step:12`, as far as the caller knows them.
     """
     opening = [ReportPart("Summary", (Paragraph(sentences(report.summary)),))]
     if report.reply:
@@ -75,19 +40,19 @@ def build_parts(report: Report, meanings: Mapping[str, str]) -> list[ReportPart]
 
 
 def describe_verdict(report: Report) -> str:
-    """Return the verdict and how sure it is: `malicious (high confidence)`."""
+    """Return the verdict with its confidence: `malicious (high confidence)`."""
     return f"{report.verdict} ({report.confidence} confidence)"
 
 
 def build_facts(report: Report) -> Facts:
-    """Return what the report is about."""
+    """Return the facts about a report: query, time range, incidents, techniques, persona."""
     window = f"{clock_time(report.window.start)} to {clock_time(report.window.end)}"
     rows: list[tuple[str, Phrase]] = [
-        ("Asked", (report.query,)),
-        ("Time looked at", (window,)),
+        ("Query", (report.query,)),
+        ("Time range", (window,)),
         ("Incidents examined", (_numbers(report.incidents),)),
         ("ATT&CK techniques", (several(report.techniques),)),
-        ("Written for", (report.persona.value,)),
+        ("Persona", (report.persona.value,)),
     ]
     return Facts(tuple(rows))
 
@@ -102,25 +67,29 @@ def _part(report: Report, section: Section) -> ReportPart:
 
 
 def _score(report: Report) -> tuple[Block, ...]:
-    columns = (TableColumn("Contribution"), TableColumn("Points", numeric=True), TableColumn("Why"))
+    columns = (
+        TableColumn("Contribution"),
+        TableColumn("Points", numeric=True),
+        TableColumn("Reason"),
+    )
     rows = tuple(
         ((each.name,), (signed(each.points),), sentences([each.statement]))
         for each in report.contributions[:SHOWN]
     )
-    total = f"{number(report.risk_score)} of 100: the sum of the points, kept within 0 and 100."
-    made_of = table("What the risk score is made of", columns, rows, len(report.contributions))
-    return (*made_of, Paragraph((total,)))
+    total = f"{number(report.risk_score)} of 100: the sum of the points, between 0 and 100."
+    parts = table("Contributions to the risk score", columns, rows, len(report.contributions))
+    return (*parts, Paragraph((total,)))
 
 
 def _timeline(report: Report) -> tuple[Block, ...]:
     columns = (
         TableColumn("Time", narrow=True),
         TableColumn("Severity", narrow=True),
-        TableColumn("What happened"),
+        TableColumn("Event"),
         TableColumn("Source"),
     )
     rows = tuple(map(_moment, report.timeline[:SHOWN]))
-    return table("What happened when", columns, rows, len(report.timeline))
+    return table("Timeline", columns, rows, len(report.timeline))
 
 
 def _moment(moment: TimelineEntry) -> tuple[Phrase, ...]:
@@ -157,10 +126,10 @@ def _entities(report: Report) -> tuple[Block, ...]:
         TableColumn("Incidents", numeric=True),
         TableColumn("First seen", narrow=True),
         TableColumn("Last seen", narrow=True),
-        TableColumn("What is known"),
+        TableColumn("Details"),
     )
     rows = tuple(map(_entity, report.entities[:SHOWN]))
-    met = table("Entities that were met", columns, rows, len(report.entities))
+    met = table("Entities", columns, rows, len(report.entities))
     return met + _relations(report.relations)
 
 
@@ -199,7 +168,7 @@ def _relations(relations: Sequence[Relation]) -> tuple[Block, ...]:
         )
         for each in relations[:SHOWN]
     )
-    return table("How they are related", columns, rows, len(relations))
+    return table("Relations", columns, rows, len(relations))
 
 
 def _gaps(report: Report) -> tuple[Block, ...]:
@@ -213,6 +182,41 @@ def _actions(report: Report) -> tuple[Block, ...]:
 def _action(action: Action) -> Phrase:
     urgent: Phrase = (Mark("Urgent"),) if action.urgent else ()
     return (*urgent, Strong(action.text), *sentences([action.reason]))
+
+
+def build_evidence(cited: Iterable[ReportPart], meanings: Mapping[str, str]) -> ReportPart:
+    """Return the part that explains the references cited in others, in order of citation."""
+    places: dict[str, dict[str, None]] = {}
+    for part in cited:
+        for reference, place in list_citations(part):
+            places.setdefault(reference, {})[place] = None
+    columns = (
+        TableColumn("Reference", narrow=True),
+        TableColumn("Description"),
+        TableColumn("Cited in"),
+    )
+    rows = tuple(
+        (
+            (Reference(reference),),
+            (_describe_reference(reference, meanings),),
+            (several(places[reference]),),
+        )
+        for reference in list(places)[:SHOWN]
+    )
+    blocks = table("References", columns, rows, len(places))
+    return ReportPart("Evidence", blocks or (Paragraph(("None.",)),), Section.EVIDENCE)
+
+
+def _describe_reference(reference: str, meanings: Mapping[str, str]) -> str:
+    if reference in meanings:
+        return meanings[reference]
+    kind, _, name = reference.partition(":")
+    match kind:
+        case "step":
+            return f"Step {name} of this session's ledger"
+        case "incident":
+            return f"Incident number {name}, as stored in Tocsin"
+    return reference
 
 
 _PARTS: Mapping[Section, tuple[str, Callable[[Report], tuple[Block, ...]]]] = MappingProxyType(

@@ -8,7 +8,7 @@ from tocsin.model import Finding, Report, Statement
 from tocsin.reports.parts import describe_verdict
 from tocsin.reports.text_format import clipped, defanged, number, plain
 
-MAX_LENGTH = 2_000  # characters of the whole: what fits a comment or a message everywhere
+MAX_LENGTH = 2_000  # characters in total, which fit in a comment or message everywhere
 _SUMMARY = 700
 _LINE = 100
 _LINES = 5
@@ -18,7 +18,7 @@ def to_text(report: Report) -> str:
     """Return a few lines without any markup, of 2,000 characters at most.
 
     They hold title, verdict, risk score, summary, the worst findings and the first actions. Links
-    are defanged; evidence is not named, since it could not be looked up where this is read.
+    are defanged. Evidence is left out, since readers elsewhere cannot look it up.
     """
     lines = [
         _line(report.title, 2 * _LINE),
@@ -31,18 +31,18 @@ def to_text(report: Report) -> str:
 
 
 def to_short_text(report: Report, url: str) -> str:
-    """Return the verdict and the risk score alone, and where the rest can be read.
+    """Return only the verdict and the risk score, with a link to the report.
 
-    It quotes nothing of what was looked at, not even the title.
+    It quotes nothing of the examined data, not even the title.
     """
     verdict = (
         f"Verdict: {describe_verdict(report)}. Risk score: {number(report.risk_score)} of 100."
     )
-    return f"Tocsin investigated this.\n{verdict}\nThe report: {url}"
+    return f"Investigated by Tocsin.\n{verdict}\nReport: {url}"
 
 
 def session_document_text(report: Report) -> str:
-    """Return what a report says, as it is, one thing a line: what a search for it goes through."""
+    """Return the text of a report for the search index, one item per line."""
     return "\n".join(filter(None, _said(report)))
 
 

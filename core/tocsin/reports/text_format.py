@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-LONGEST = 2_000  # characters of one text; the report's JSON has it whole
+LONGEST = 2_000  # characters of one text; the JSON report has the full text
 
-# Control characters, halves of characters, what is no character, and what turns the direction
-# of writing for all that follows: Unicode Technical Report 36, section 3.2
+# Control characters, lone surrogates, noncharacters, and overrides of the writing direction:
+# Unicode Technical Report 36, section 3.2
 _HIDDEN = re.compile(
     "[\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
@@ -18,36 +18,36 @@ _DOT = re.compile(r"(?<=[\w-])\.(?=[^\W\d_]{2}|xn--)|(?<=www)\.(?!\])", re.IGNOR
 
 
 def plain(text: str) -> str:
-    """Return `text` as one line, without what cannot be seen and shortened where it is long."""
+    """Return `text` on one line, without invisible characters, and shortened if it is long."""
     return clipped(" ".join(_HIDDEN.sub("\N{REPLACEMENT CHARACTER}", text).split()), LONGEST)
 
 
 def exact(value: str) -> str:
-    """Return a value as `plain` does, but with all of its spaces."""
+    """Return a value without invisible characters, but with all of its spaces."""
     seen = _HIDDEN.sub("\N{REPLACEMENT CHARACTER}", value)
     return clipped(re.sub(r"\s", " ", seen).strip(), LONGEST)
 
 
 def clipped(text: str, most: int) -> str:
-    """Return `text`, visibly shortened to `most` characters."""
+    """Return `text`, shortened with an ellipsis to `most` characters."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def defanged(text: str) -> str:
-    """Return `text` so that no program makes a link or a mention of what stands in it.
+    """Return `text` with links and mentions defanged.
 
-    That is `https[://]example[.]org/x` and `mail[@]example[.]org`, as analysts write it.
+    The result has the form `https[://]example[.]org/x` and `mail[@]example[.]org`.
     """
     return _DOT.sub("[.]", _AT.sub("[@]", _SLASHES.sub(r"[\g<0>]", text)))
 
 
 def clock_time(moment: datetime) -> str:
-    """Return a time for people to read, to the second: `2026-11-21 05:33:01Z`."""
+    """Return a time to the second: `2026-11-21 05:33:01Z`."""
     return moment.astimezone(UTC).isoformat(" ", "seconds").replace("+00:00", "Z")
 
 
 def number(value: float) -> str:
-    """Return a number with one decimal at most: `72`, `-4.5`."""
+    """Return a number with at most one decimal: `72`, `-4.5`."""
     return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0")  # + 0.0: there is no -0
 
 
@@ -57,11 +57,11 @@ def signed(value: float) -> str:
 
 
 def counted(count: int, one: str, several: str | None = None) -> str:
-    """Return how many there are of something: `1 entity`, `5,000 entities`."""
+    """Return a number with its noun: `1 entity`, `5,000 entities`."""
     return f"{count:,} {one if count == 1 else several or one + 's'}"
 
 
 def label(reference: str) -> str:
-    """Return how a reference is shown: `step 12` for `step:12`."""
+    """Return a reference for display: `step 12` for `step:12`."""
     kind, _, name = reference.partition(":")
     return f"{kind} {name}" if kind and name else reference

@@ -15,12 +15,12 @@ from tocsin.reports.text_format import clipped, clock_time, counted, plain
 WIDTH = 960
 _LEFT, _RIGHT = 150, 30
 _TOP, _LANE, _AXIS = 40, 34, 46
-_GAP = 84  # pixels between two stretches
+_GAP = 84  # pixels between two segments
 _LANES = 6
 _CELL = 12  # pixels that share a dot
-_TICK = 110  # pixels that a tick's label takes, at least
+_TICK = 110  # minimum pixels for the label of a tick
 _BREAKS = 3
-_LONG = 0.75  # of the time that is left: a gap of that length is drawn as one
+_LONG = 0.75  # share of the remaining time; a gap of that length is cut out
 _STEPS = [
     timedelta(seconds=seconds)
     for seconds in (1, 5, 15, 30, 60, 300, 900, 1_800, 3_600, 10_800, 21_600, 43_200)
@@ -37,13 +37,13 @@ class TimelineDot:
     y: float
     radius: float
     severity: str
-    """The worst; empty where none has one."""
+    """The worst severity; empty if none has one."""
     label: str
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineLabel:
-    """Words at a place."""
+    """A label at a position."""
 
     x: float
     y: float
@@ -52,7 +52,7 @@ class TimelineLabel:
 
 @dataclass(frozen=True, slots=True)
 class TimelineDrawing:
-    """All that is drawn."""
+    """A complete drawing."""
 
     width: int
     height: int
@@ -75,7 +75,7 @@ class _TimelineSegment:
     right: float
 
     def x(self, moment: datetime) -> float:
-        """Return where a moment stands."""
+        """Return the horizontal position of a moment."""
         if self.start == self.end:
             return (self.left + self.right) / 2
         share = min((moment - self.start) / (self.end - self.start), 1)
@@ -83,7 +83,7 @@ class _TimelineSegment:
 
 
 def draw_timeline(moments: Sequence[TimelineEntry]) -> TimelineDrawing | None:
-    """Return the drawing; None where there is nothing to draw."""
+    """Return the drawing; None without moments."""
     if not moments:
         return None
     stretches = _stretches(sorted({_second(moment.at) for moment in moments}))
@@ -101,7 +101,9 @@ def draw_timeline(moments: Sequence[TimelineEntry]) -> TimelineDrawing | None:
             TimelineLabel(0, _y(n), clipped(plain(name), 21)) for n, name in enumerate(lanes)
         ),
         stretches=tuple((stretch.left, stretch.right) for stretch in stretches),
-        ticks=tuple(TimelineLabel(it.x(at), bottom + 20, _time_of_day(at)) for it, at in ticks),
+        ticks=tuple(
+            TimelineLabel(segment.x(at), bottom + 20, _time_of_day(at)) for segment, at in ticks
+        ),
         days=tuple(_days(ticks, bottom + 36)),
         gaps=tuple(_gaps(stretches, bottom - 4)),
         dots=tuple(_dots(moments, stretches, lanes)),
@@ -114,7 +116,7 @@ def _second(moment: datetime) -> datetime:
 
 
 def _stretches(times: Sequence[datetime]) -> list[_TimelineSegment]:
-    """Cut the time at its longest gaps, and share the width out by how much is to be told."""
+    """Cut the time at its longest gaps, and divide the width by the number of moments."""
     pieces = _pieces(times)
     room = WIDTH - _LEFT - _RIGHT - _GAP * (len(pieces) - 1)
     weights = [1 + log2(len(piece)) for piece in pieces]
@@ -140,7 +142,7 @@ def _pieces(times: Sequence[datetime]) -> list[Sequence[datetime]]:
 
 
 def _ticks(stretch: _TimelineSegment) -> Iterator[datetime]:
-    """Yield round times, not too many; the only time of a stretch that has no length."""
+    """Yield round times for ticks; for a segment without duration, its only time."""
     span = stretch.end - stretch.start
     most = max(int((stretch.right - stretch.left) / _TICK), 1)
     if not span:
@@ -159,7 +161,7 @@ def _time_of_day(moment: datetime) -> str:
 
 
 def _days(ticks: Sequence[tuple[_TimelineSegment, datetime]], y: float) -> Iterator[TimelineLabel]:
-    """Yield the day below each tick that begins one, or a stretch."""
+    """Yield the day below each tick that starts a day or a segment."""
     before: tuple[_TimelineSegment, object] | None = None
     for stretch, at in ticks:
         if (stretch, at.date()) != before:
@@ -218,5 +220,5 @@ def _label(moments: Sequence[TimelineEntry]) -> str:
 def _description(moments: Sequence[TimelineEntry], stretches: Sequence[_TimelineSegment]) -> str:
     return (
         f"{counted(len(moments), 'moment')} from {clock_time(stretches[0].start)}"
-        f" to {clock_time(stretches[-1].end)}. The table below says what happened."
+        f" to {clock_time(stretches[-1].end)}. See the table below for details."
     )

@@ -97,7 +97,7 @@ def test_the_evidence_is_listed_with_what_it_is_and_where_it_is_cited():
     text = to_markdown(brute_force(), {"step:4": "Asked provider:edge for events: 48 answers"})
     row = "| step 4 | Asked provider:edge for events: 48 answers | Summary, Timeline, F1 |"
     assert row in text
-    assert "| incident 7 | Incident number 7, as it is kept here |" in text
+    assert "| incident 7 | Incident number 7, as stored in Tocsin |" in text
 
 
 def test_values_of_entities_are_code_and_addresses_in_sentences_are_defanged():
@@ -145,7 +145,7 @@ def test_plain_words_and_numbers_are_left_readable():
 def test_what_is_long_is_bounded_and_says_so():
     text = to_markdown(huge())
     assert len(text) < 1_000_000
-    assert text.count("4,750 more are left out here. The report as JSON has them all.") == 5
+    assert text.count("4,750 more in the JSON report.") == 5
 
 
 def test_the_same_report_is_written_the_same():
