@@ -16,32 +16,6 @@ _FTP = re.compile(r"\bf(?:x|\*)p(s?)(?=:)", re.IGNORECASE)
 _MARKS = re.compile(r"[\[({\\]|\.\]|(?:h(?:xx|\*\*)p|f[x*]p|meow)s?:", re.IGNORECASE)
 _BRACKETED = re.compile(r"[\[({](?:\.|dot|@|at)[\])}]", re.IGNORECASE)
 _SPACED = re.compile(r"[ \t]?([\[({](?:\.|dot|@|at)[\])}])[ \t]?", re.IGNORECASE)
-
-
-def refang(text: str) -> str:
-    """Return `text` with each defanged address as it really is; other text stays as it is.
-
-    Read are `hxxp`, `meow` and `fxp` for schemes; `.`, `:`, `::`, `://`, `@`, `dot` and `at` in
-    brackets of any kind, with a space around them or not; and dots after a backslash.
-    """
-    return " ".join(map(refang_word, join_defanged(text).split(" ")))
-
-
-def join_defanged(text: str) -> str:
-    """Return `text` without the spaces around a dot or at-sign in brackets."""
-    return _SPACED.sub(r"\1", text) if _BRACKETED.search(text) else text
-
-
-def refang_word(word: str) -> str:
-    """Return a word, which has no spaces, as it really is."""
-    if not _MARKS.search(word):
-        return word
-    word = _COLONS.sub(r"\1", _AT.sub("@", _DOT.sub(".", word)))
-    word = _FTP.sub(r"ftp\1", _HTTP.sub(r"http\1", _WRAPPED_LABEL.sub(r".\1", word)))
-    unescaped = word.replace("\\.", ".")
-    return word if "\\" in unescaped else unescaped
-
-
 _WORD = re.compile(r"[^\s\"'<>,;|`]{4,}")
 _LINK_DOT = re.compile(r"(?<=\w)\.(?=[\w])")
 _LINK_HTTP = re.compile(r"\bhttp(?=s?://)", re.IGNORECASE)
@@ -52,10 +26,10 @@ _CLICKABLE = frozenset(
 
 
 def defang(text: str) -> str:
-    """Return `text` with every address in it written so that no program makes a link of it.
+    """Return `text` with every address defanged, so that programs do not turn it into a link.
 
-    `http://evil.example/a.html` becomes `hxxp[://]evil[.]example/a[.]html`, and so do domains, IP
-    and e-mail addresses; other words stay as they are. `refang` turns it back.
+    `http://evil.example/a.html` becomes `hxxp[://]evil[.]example/a[.]html`; domains, IP and email
+    addresses change alike, other words do not. `refang` reverses it.
     """
     return _WORD.sub(lambda found: _defang_word(found[0]), text)
 
@@ -72,3 +46,27 @@ def _is_clickable(word: str) -> bool:
         return True
     found = read_value(refang_word(word).strip(_LINK_EDGES) or word, certain=True)
     return any(isinstance(find, Entity) and find.kind in _CLICKABLE for find in found)
+
+
+def refang(text: str) -> str:
+    """Return `text` with each defanged address restored; other text does not change.
+
+    Supported are `hxxp`, `meow` and `fxp` as schemes; `.`, `:`, `::`, `://`, `@`, `dot` and `at` in
+    any brackets, with or without spaces around them; and dots after a backslash.
+    """
+    return " ".join(map(refang_word, join_defanged(text).split(" ")))
+
+
+def join_defanged(text: str) -> str:
+    """Return `text` without spaces around a bracketed dot or at sign."""
+    return _SPACED.sub(r"\1", text) if _BRACKETED.search(text) else text
+
+
+def refang_word(word: str) -> str:
+    """Return a word without spaces, refanged."""
+    if not _MARKS.search(word):
+        return word
+    word = _COLONS.sub(r"\1", _AT.sub("@", _DOT.sub(".", word)))
+    word = _FTP.sub(r"ftp\1", _HTTP.sub(r"http\1", _WRAPPED_LABEL.sub(r".\1", word)))
+    unescaped = word.replace("\\.", ".")
+    return word if "\\" in unescaped else unescaped

@@ -40,7 +40,7 @@ _OURS: tuple[AnyNetwork, ...] = tuple(
 
 def _filled(text: str) -> str:
     if not text.strip():
-        raise PydanticCustomError("value", "say which; an empty text is no value")
+        raise PydanticCustomError("value", "give a value; the text is empty")
     return text.strip()
 
 
@@ -52,36 +52,36 @@ def _domain(text: str) -> str:
 
 
 class EnvironmentSettings(BaseModel):
-    """[environment]: what belongs to the organisation, and what is nothing to look at."""
+    """[environment]: values that belong to the organization, and well-known values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     internal_networks: tuple[Network, ...] = Field(
         default=_OURS,
-        description="Networks (CIDR) that are ours: private, loopback, link-local if unsaid.",
+        description="Internal networks (CIDR). Default: private, loopback and link-local networks.",
     )
     internal_domains: tuple[Annotated[str, AfterValidator(_domain)], ...] = Field(
-        default=(), description="Domains that are ours, with all below them."
+        default=(), description="Internal domains, with all their subdomains."
     )
     well_known: tuple[Annotated[str, AfterValidator(_filled)], ...] = Field(
         default=(),
-        description="More that is everywhere and says nothing: networks, domains with all below"
-        " them, or any other values.",
+        description="Additional well-known values to ignore: networks, domains with all their"
+        " subdomains, or any other values.",
     )
 
 
 class Environment:
-    """Tells internal and well-known entities from others. No entity makes it raise."""
+    """Identifies internal and well-known entities; accepts any entity."""
 
     def __init__(self, settings: EnvironmentSettings | None = None) -> None:
         self.settings = settings or EnvironmentSettings()
 
     def is_internal(self, entity: Entity) -> bool:
-        """Return whether the entity belongs to the organisation, as far as its value tells.
+        """Return whether the entity belongs to the organization, judged by its value.
 
-        An address does if it is in one of its networks; a name, and whoever or whatever is there,
-        if it is below one of its domains, has no dot, or ends as only names of one's own network
-        do (`.local`, `.internal`).
+        An address is internal in an internal network. A name, or a user or mailbox at a name, is
+        internal below an internal domain, without a dot, or with a suffix of private networks
+        (`.local`, `.internal`).
         """
         place = _find_host(entity)
         if place is None:
@@ -96,7 +96,7 @@ class Environment:
         return "." not in name or is_local(name) or _is_below(name, self._internal_domains)
 
     def is_well_known(self, entity: Entity) -> bool:
-        """Return whether the entity is everywhere and says nothing, such as a public resolver."""
+        """Return whether the entity is well known and says nothing, such as a public resolver."""
         value = entity.value.lower()
         if value in well_known.VALUES or value in self._well_known_values:
             return True
@@ -129,7 +129,7 @@ class Environment:
 
 
 def _find_host(entity: Entity) -> str | None:
-    """Return the address or name that an entity is, or is at; None if it says none."""
+    """Return the address or host name in an entity; None if it has none."""
     match entity.kind:
         case EntityKind.IP | EntityKind.DOMAIN | EntityKind.HOST:
             return entity.value
@@ -149,7 +149,7 @@ def _url_host(url: str) -> str | None:
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:
-    """Return the address that `text` is; of one mapped into IPv6, the IPv4 address itself."""
+    """Return `text` as an address; an IPv4-mapped IPv6 address as IPv4; None for other text."""
     try:
         address = ip_address(text.strip("[]").partition("%")[0])
     except ValueError:

@@ -10,13 +10,13 @@ from tocsin.model import EntityKind
 
 
 class FieldMeaning(StrEnum):
-    """What a field holds, where its name tells."""
+    """The meaning of a field, derived from its name."""
 
     USER = "user"
     HOST = "host"
-    REMOTE = "remote"  # a name of the network: a domain, or a host of one's own
+    REMOTE = "remote"  # a network name: a domain, or an internal host
     PROCESS = "process"
-    IMAGE = "image"  # a program by its path; of containers, something else
+    IMAGE = "image"  # a program by its path; for containers, something else
     FILE = "file"
     DOMAIN = "domain"
     MAILBOX = "mailbox"
@@ -125,10 +125,10 @@ ENTITY_KINDS: dict[FieldMeaning, EntityKind] = {
 
 @lru_cache(maxsize=8_192)
 def classify_field(name: str) -> FieldMeaning | None:
-    """Return what a field of this name holds; None where the name does not tell.
+    """Return the meaning of a field with this name; None if the name is unknown.
 
-    `TargetUserName`, `target_user_name` and `target.user.name` are one name. The last parts of
-    a name with dots are looked at together before the last alone, three where they are known.
+    `TargetUserName`, `target_user_name` and `target.user.name` are one name. The last three or two
+    parts of a dotted name are tried before the last part alone.
     """
     parts = [part for part in re.split(r"[.:/\[\]]+", name.lower()) if part]
     squeezed = [_SEPARATORS.sub("", part) for part in parts[-3:]]

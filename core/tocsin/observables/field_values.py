@@ -24,17 +24,17 @@ from tocsin.observables.suffixes import ascii_name
 from tocsin.observables.vocabulary import NOBODY
 
 _USER = re.compile(r"[\w][\w.@:$+-]{0,127}")
-_UID = re.compile(r"\(uid=\d{1,10}\)$")  # as PAM names whose session it is: root(uid=0)
+_UID = re.compile(r"\(uid=\d{1,10}\)$")  # the user of a session in PAM's form: root(uid=0)
 _HOST = re.compile(r"[^\W_](?:[\w-]{0,61}[^\W_])?(?:\.[\w-]{1,63}){0,20}\.?")
 _PROCESS = re.compile(r"[\w(+.-][\w.+()/@-]{0,127}")
 
 
 @lru_cache(maxsize=16_384)
 def parse_field_value(meaning: FieldMeaning, value: str) -> Finds | None:
-    """Return the entities that a value is, given what it means.
+    """Return the entities in a value, given the meaning of its field.
 
-    Nothing, if it says that there is no value; None, if it cannot be what the name says: then its
-    shape must tell.
+    Nothing if it is a placeholder for no value; None if it cannot have this meaning, so that its
+    shape decides.
     """
     if value.lower() in NOBODY or meaning is FieldMeaning.OPAQUE:
         return NOTHING

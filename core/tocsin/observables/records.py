@@ -19,10 +19,10 @@ TEXT_LIMIT: Final = 1_000_000
 def find_in_record(record: Mapping[str, Json], limit: int = DEFAULT_LIMIT) -> Observables:
     """Return the entities and techniques in a record, at most `limit` of them.
 
-    What a value is, is told by the name of its field where that says something, such as `src_ip`,
-    `TargetUserName` or `process.name`, and else by the value, as in `find_observables`. Looked at
-    are 32 levels, 100,000 values, and of each text its first 1,000,000 characters; `complete` is
-    False where there is more.
+    The name of a field determines the kind of its value if it is known, such as `src_ip`,
+    `TargetUserName` or `process.name`; otherwise the value decides, as in `find_observables`. The
+    search covers 32 levels, 100,000 values and the first 1,000,000 characters of each text;
+    `complete` is False if there is more.
     """
     collection = ObservableCollector(limit)
     _RecordReader(collection).read(record)
@@ -30,7 +30,7 @@ def find_in_record(record: Mapping[str, Json], limit: int = DEFAULT_LIMIT) -> Ob
 
 
 class _RecordReader:
-    """Goes through a record in its own order."""
+    """Reads a record in its own order."""
 
     def __init__(self, collection: ObservableCollector) -> None:
         self._collection = collection
@@ -69,7 +69,7 @@ _VALUE_LIMIT = 4_096
 
 
 def _members(name: str, value: Json, depth: int) -> list[tuple[str, Json, int]]:
-    """Return what is in a mapping or list; what is in a list has the list's name."""
+    """Return the members of a mapping or list; members of a list have the list's name."""
     if isinstance(value, Mapping):
         return [(f"{name}.{key}"[-_NAME_LIMIT:], member, depth) for key, member in value.items()]
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):

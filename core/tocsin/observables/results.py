@@ -11,30 +11,30 @@ from tocsin.model import Entity
 DEFAULT_LIMIT = 10_000
 
 Finds = dict[Entity | str, None]
-"""Entities, and ids of ATT&CK techniques, each once and in order: the keys of a dict, since merging
-dicts hashes nothing anew, which is most of the work where the same things are found again."""
+"""Entities and IDs of ATT&CK techniques, each once and in order, as the keys of a dict: merging
+dicts reuses hashes, which saves most of the work when the same entities are found again."""
 
 NOTHING: Finds = {}
 
 
 def make_finds(*found: Entity | str) -> Finds:
-    """Return finds in this order."""
+    """Return entities and techniques as finds, in this order."""
     return dict.fromkeys(found)
 
 
 @dataclass(frozen=True, slots=True)
 class Observables:
-    """The entities and techniques of a text or record, each once, the first to appear first."""
+    """The entities and techniques of a text or record, each once, in order of appearance."""
 
     entities: tuple[Entity, ...] = ()
     techniques: tuple[str, ...] = ()
-    """ATT&CK ids, such as T1059.001."""
+    """ATT&CK IDs, such as T1059.001."""
     complete: bool = True
-    """False where there is more than was asked for, or more than is looked at."""
+    """False if there are more than the limit, or the input exceeds the limits of the search."""
 
 
 class ObservableCollector:
-    """What is found, in order of first appearance, up to a limit."""
+    """Collector of entities and techniques, in order of first appearance, up to a limit."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -43,11 +43,11 @@ class ObservableCollector:
 
     @property
     def full(self) -> bool:
-        """Whether there is more than the limit."""
+        """Whether more than the limit was found."""
         return len(self.finds) > self.limit
 
     def observables(self) -> Observables:
-        """Return what was found, without what is beyond the limit."""
+        """Return the observables up to the limit."""
         finds = tuple(islice(self.finds, self.limit))
         complete = self.complete and not self.full
         if str not in map(type, finds):

@@ -22,7 +22,7 @@ _IPV6 = re.compile(r"[0-9a-f:]{2,39}(?:\d{1,3}(?:\.\d{1,3}){3})?", re.ASCII | re
 _IPV6_START = re.compile(
     r"::1$|::ffff:|64:ff9b:|[23][0-9a-f]{3}:|f[cdf][0-9a-f]{2}:|fe[89ab][0-9a-f]:", re.IGNORECASE
 )
-"""How addresses that are in use begin (IANA's registry of the IPv6 address space)."""
+"""Prefixes of addresses in use (IANA's registry of the IPv6 address space)."""
 
 _NETWORK = re.compile(r"[0-9a-f:.]{3,45}/\d{1,3}", re.ASCII | re.IGNORECASE)
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
@@ -53,10 +53,10 @@ _AZURE = re.compile(r"/subscriptions/[0-9a-f-]{36}(?:/|$)", re.IGNORECASE)
 
 
 def parse_ip(text: str) -> str | None:
-    """Return the address that `text` is, as `ipaddress` writes it; None where it is none.
+    """Return `text` as an address in the form of `ipaddress`; None if it is not one.
 
-    An IPv4 address that is mapped into IPv6 is the IPv4 address, a zone is left out, and of an
-    address with the length of its network the address counts: a network as such is none.
+    An IPv4-mapped IPv6 address becomes the IPv4 address, and a zone is dropped. An address with a
+    prefix length counts as the address, a network does not.
     """
     address, slash, length = text.partition("/")
     if not _IPV4.fullmatch(address) and not _is_ipv6(address.partition("%")[0]):
@@ -74,7 +74,7 @@ def parse_ip(text: str) -> str | None:
 def is_network(text: str) -> bool:
     """Return whether `text` is a network of several addresses, such as 192.0.2.0/24.
 
-    An address with the length of its network is none, nor is an address with a port after `/`.
+    A host address with a prefix length is not one, nor is an address with a port after `/`.
     """
     if not _NETWORK.fullmatch(text):
         return False
@@ -96,17 +96,17 @@ def _canonical(text: str) -> str:
 
 
 def is_hash(text: str) -> bool:
-    """Return whether `text` is as long as an MD5, SHA-1, SHA-256 or SHA-512, and in hex."""
+    """Return whether `text` has the form of an MD5, SHA-1, SHA-256 or SHA-512 hash."""
     return bool(_HASH.fullmatch(text)) and not text.isdecimal()
 
 
 def is_cve(text: str) -> bool:
-    """Return whether `text` is the number of a vulnerability, such as CVE-2021-44228."""
+    """Return whether `text` is a CVE ID, such as CVE-2021-44228."""
     return bool(_CVE.fullmatch(text))
 
 
 def is_technique(text: str) -> bool:
-    """Return whether `text` is an ATT&CK technique's id, such as T1059.001."""
+    """Return whether `text` is the ID of an ATT&CK technique, such as T1059.001."""
     return bool(_TECHNIQUE.fullmatch(text))
 
 
@@ -116,10 +116,10 @@ def is_program(text: str) -> bool:
 
 
 def parse_name(text: str, *, certain: bool = False) -> Entity | None:
-    """Return the domain, or the host of one's own network, that `text` names.
+    """Return the domain or internal host that `text` names; None if it names neither.
 
-    None where it names neither. What could as well be a file or a name in code counts only if it
-    is `certain` that this is a name of the network: in a URL, after a key, or defanged.
+    A name that could also be a file or code counts only if it is `certain` to be a network name: in
+    a URL, after a key, or defanged.
     """
     service = _SERVICE_LABELS.match(text)
     text = text[service.end() :] if service else text
@@ -140,7 +140,7 @@ def _is_plainly_a_domain(text: str, name: str, suffix: str) -> bool:
     if name.startswith("www."):
         return True
     if not (text.islower() or text.isupper() or text.rpartition(".")[2].islower()):
-        return False  # the end of one sentence and the beginning of the next: `then.In`
+        return False  # the end of a sentence and the start of the next: `then.In`
     if name in NOT_DOMAINS or suffix in FILE_SUFFIXES:
         return False
     return "." in suffix or not _may_be_code(name, suffix)
@@ -160,7 +160,7 @@ _MODULES = frozenset({"android", "com", "io", "java", "javax", "net", "org", "su
 
 
 def parse_email(text: str) -> str | None:
-    """Return the e-mail address that `text` is, in lower case; None where it is none."""
+    """Return `text` as an email address in lower case; None if it is not one."""
     found = _EMAIL.fullmatch(text.rstrip("."))
     if found is None:
         return None
@@ -172,7 +172,7 @@ def parse_email(text: str) -> str | None:
 
 
 def parse_account(text: str) -> str | None:
-    r"""Return the Windows account that `text` is, as DOMAIN\name; None where it is none."""
+    r"""Return `text` as a Windows account, DOMAIN\name; None if it is not one."""
     found = _ACCOUNT.fullmatch(text)
     if found is None:
         return None
@@ -183,9 +183,9 @@ def parse_account(text: str) -> str | None:
 
 
 def is_plain_account(account: str) -> bool:
-    r"""Return whether DOMAIN\name is an account even where nothing says so.
+    r"""Return whether DOMAIN\name is an account even without context.
 
-    A folder and a file, or an escape such as `\n` in the midst of a text, look alike.
+    A folder with a file, or an escape such as `\n` inside a text, looks alike.
     """
     domain, _, name = account.partition("\\")
     if _FILE_NAME.fullmatch(name) and is_file_suffix(name):
@@ -194,7 +194,7 @@ def is_plain_account(account: str) -> bool:
 
 
 def is_file_suffix(name: str) -> bool:
-    """Return whether `name` ends as files do."""
+    """Return whether `name` has the suffix of a file."""
     return name.rpartition(".")[2].lower() in _ENDINGS
 
 
@@ -209,38 +209,38 @@ _ENDINGS = frozenset(
 
 
 def is_windows_path(text: str) -> bool:
-    """Return whether `text` is a path of Windows: from a drive, a share, a device or a variable."""
+    """Return whether `text` is a Windows path, from a drive, a share, a device or a variable."""
     start = _WINDOWS_PATH.match(text)
     return start is not None and len(text) > start.end()
 
 
 def is_unix_path(text: str) -> bool:
-    """Return whether `text` is a path below one of the usual folders at the root, or of a home."""
+    """Return whether `text` is a Unix path below a standard root folder or a home folder."""
     return bool(_UNIX_PATH.match(text))
 
 
 def is_path(text: str) -> bool:
-    """Return whether `text` is a path that begins at a root."""
+    """Return whether `text` is an absolute path."""
     return is_windows_path(text) or is_unix_path(text)
 
 
 def is_file_name(text: str) -> bool:
-    """Return whether `text` can be the name of a file without its folder."""
+    """Return whether `text` can be a file name without a folder."""
     return bool(_FILE_NAME.fullmatch(text))
 
 
 def is_cloud_resource(text: str) -> bool:
-    """Return whether `text` names a resource as AWS (ARN) or Azure (resource id) do."""
+    """Return whether `text` is a cloud resource of AWS (ARN) or Azure (resource ID)."""
     return bool(_ARN.match(text) or _AZURE.match(text))
 
 
 def unescape_path(path: str) -> str:
-    """Return a Windows path with single backslashes, if it was written as JSON writes it."""
+    """Return a Windows path with single backslashes, also if it was escaped as in JSON."""
     if "\\\\" not in path[1:]:
         return path
     return re.sub(r"(?<!\\)\\$", "", path).replace("\\\\", "\\")
 
 
 def base_name(path: str) -> str:
-    """Return the last part of a path of Windows or Unix."""
+    """Return the last part of a Windows or Unix path."""
     return path.replace("\\", "/").rpartition("/")[2]

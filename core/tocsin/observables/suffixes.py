@@ -8,21 +8,21 @@ import idna
 from publicsuffixlist import PublicSuffixList
 
 RESERVED_SUFFIXES = frozenset({"example", "onion"})
-"""Suffixes that are in no list and that reports speak of all the same (RFC 6761, RFC 7686)."""
+"""Suffixes that appear in reports but not in the list (RFC 6761, RFC 7686)."""
 
 LOCAL_SUFFIXES = frozenset(
     {"corp", "home", "internal", "intranet", "lan", "local", "localdomain", "private"}
 )
-"""Suffixes that only networks of one's own have (RFC 6762, appendix G)."""
+"""Suffixes of private networks (RFC 6762, appendix G)."""
 
 _LIST = PublicSuffixList(accept_unknown=False, only_icann=True)
 _NAME_LIMIT = 253  # RFC 1035, section 2.3.4
 
 
 def ascii_name(name: str) -> str | None:
-    """Return a name in lower case and ASCII (RFC 5891), without a dot at the end.
+    """Return a name in lower case and ASCII (RFC 5891), without a trailing dot.
 
-    None where it is no name that DNS can hold.
+    None if it is not a valid DNS name.
     """
     name = name.rstrip(".").lower()
     if not name.isascii() and len(name) <= _NAME_LIMIT:
@@ -37,7 +37,7 @@ def ascii_name(name: str) -> str | None:
 def public_suffix(name: str) -> str | None:
     """Return the public suffix below which `name` (in ASCII) is registered.
 
-    None where it has none, or is itself one.
+    None if it has none, or is one itself.
     """
     head, _, last = name.rpartition(".")
     if head and last in RESERVED_SUFFIXES:
@@ -47,6 +47,6 @@ def public_suffix(name: str) -> str | None:
 
 
 def is_local(name: str) -> bool:
-    """Return whether `name` is below a suffix that only networks of one's own have."""
+    """Return whether `name` is below a suffix of private networks."""
     head, _, last = name.rpartition(".")
     return bool(head) and (last in LOCAL_SUFFIXES or name.endswith(".home.arpa"))

@@ -25,9 +25,9 @@ _TRIM = "()[]{}*!?.,;:"
 
 
 def find_observables(text: str, limit: int = DEFAULT_LIMIT) -> Observables:
-    """Return the entities and techniques in a text, defanged ones too; at most `limit` of them.
+    """Return the entities and techniques in a text, at most `limit`, including defanged ones.
 
-    The time that it takes grows with the length of the text and with nothing else.
+    The time is linear in the length of the text.
     """
     collection = ObservableCollector(limit)
     collect_from_text(text, collection)
@@ -35,7 +35,7 @@ def find_observables(text: str, limit: int = DEFAULT_LIMIT) -> Observables:
 
 
 def collect_from_text(text: str, collection: ObservableCollector) -> None:
-    """Add what a text holds, until the collection is full."""
+    """Add the observables of a text, until the collector is full."""
     for part in split_chunks(text):
         _TextReader(split_words(part), collection).run()
         if collection.full:
@@ -43,7 +43,7 @@ def collect_from_text(text: str, collection: ObservableCollector) -> None:
 
 
 class _TextReader:
-    """Goes through the words of a text; what a word is may stand in the words around it."""
+    """Reads the words of a text; the kind of a word may depend on its neighbors."""
 
     def __init__(self, words: list[str], collection: ObservableCollector) -> None:
         self._words = [*_MARGIN, *words, *_MARGIN]
@@ -92,7 +92,7 @@ class _TextReader:
             self._take(at + 1, meaning)
 
     def _begins_a_field(self, at: int) -> bool:
-        """Return whether there is the name of another field where a value should be."""
+        """Return whether another field name is in the place of a value."""
         if self._reading(at).role in _KEYS or self._reading(at + 1).role is WordRole.KEY_OF_TWO:
             return True
         return self._words[at] == self._words[at - 2]  # Account Name: Account Domain:
@@ -116,7 +116,7 @@ class _TextReader:
             self._take(at + 1, FieldMeaning.HOST)
 
     def _names_a_user(self, at: int) -> bool:
-        """Return whether a user's name stands here, in a sentence with `user` before it."""
+        """Return whether this is the name of a user, in a sentence with `user` before it."""
         name = self._bare(at).partition("(")[0]
         if name in NOT_USERS or self._reading(at).role in _KEYS:
             return False
@@ -137,7 +137,7 @@ class _TextReader:
                 self._read_program(at + 4, tag[:-1])
 
     def _read_moment(self, at: int, _reading: WordReading) -> None:
-        """Read such a header with a date as RFC 3339 has it."""
+        """Read such a header with an RFC 3339 date."""
         if self._reading(at + 2).role is WordRole.TAG:
             self._read_log_host(at + 1)
 
@@ -158,7 +158,7 @@ class _TextReader:
             self._take(at + 1, FieldMeaning.USER)
 
     def _read_denial(self, at: int, reading: WordReading) -> None:
-        """Leave out what is a version, a commit, or a path of a web server."""
+        """Skip versions, commits, and paths of a web server."""
         following = self._reading(at + 1)
         if following.found and following.role is None:
             self._finds |= exclude_kinds(following.found, reading.what)
@@ -180,6 +180,6 @@ _BY_ROLE = {
 
 
 def _looks_like_a_host(cue: str, word: str) -> bool:
-    """Return whether a word is more likely a machine's name than one of a language."""
+    """Return whether a word is more likely a machine's name than a word of a language."""
     marks = "-0123456789." if cue == "hostname" else "-0123456789"
     return word[:1].isalnum() and any(mark in word for mark in marks) and not word.isdigit()

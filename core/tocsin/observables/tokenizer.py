@@ -11,11 +11,11 @@ from tocsin.observables.word_readings import WORD_LIMIT
 _PART = 65_536
 _DELIMITERS = "\"'<>,;|`"
 _KEPT = {delimiter: chr(0xE000 + n) for n, delimiter in enumerate(f" {_DELIMITERS}")}
-"""What stands for a delimiter inside a URL or path in quotes until the words are told apart."""
+"""Placeholders for delimiters inside quoted URLs and paths, until the words are split."""
 _KEEP = str.maketrans(_KEPT)
 _GIVE_BACK = str.maketrans({kept: delimiter for delimiter, kept in _KEPT.items()})
 
-# Each begins with what it is searched for by, since `re` then skips to it.
+# Each begins with a literal, so that `re` can skip to it.
 _QUOTED = r"(?:(?<=[\"'][A-Za-z]:\\)|(?<=[\"'][A-Za-z]:\\\\))(?:(?! -)[^\"'/\n]){1,260}"
 _QUOTED_END = r"\.[A-Za-z0-9]{2,4}(?=\\?[\"'])"
 _CAPITALISED = r"(?: [A-Z0-9(&][^\\/:*?\"<>|\s]{0,80}){0,6}"
@@ -32,7 +32,7 @@ _PIECE = re.compile(r"[^\s&?=(){}\[\]]+")
 
 
 def split_chunks(text: str) -> Iterator[str]:
-    """Cut a long text between lines, to read it in bounded memory; a very long line, anywhere."""
+    """Split a long text between lines to read it in bounded memory; a very long line, anywhere."""
     begin = 0
     while len(text) - begin > _PART:
         end = text.rfind("\n", begin, begin + _PART) + 1 or begin + _PART
@@ -42,7 +42,7 @@ def split_chunks(text: str) -> Iterator[str]:
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words of a text, as `read` takes them: none longer than WORD_LIMIT."""
+    """Return the words of a text for `read_words`, none longer than WORD_LIMIT."""
     prepared = _kept_together(_as_others_write(text))
     for delimiter in _DELIMITERS:
         if delimiter in prepared:
@@ -56,10 +56,10 @@ def split_words(text: str) -> list[str]:
 
 
 def _as_others_write(text: str) -> str:
-    """Bring what few write in a way of their own into the usual one."""
-    if ">1 " in text:  # the header of RFC 5424, into that of RFC 3164
+    """Convert rare notations into common ones."""
+    if ">1 " in text:  # an RFC 5424 header, into RFC 3164
         text = _RFC5424.sub(r"\1 \2 \3[\4]: ", text)
-    if " > " in text:  # tcpdump's port, after a dot
+    if " > " in text:  # a port of tcpdump, after a dot
         text = _TCPDUMP.sub(r"\1:\2", text)
     if "[" in text or "(" in text or "{" in text:
         text = join_defanged(text)
@@ -67,7 +67,7 @@ def _as_others_write(text: str) -> str:
 
 
 def _kept_together(text: str) -> str:
-    """Put something else for the delimiters in paths and quoted URLs, and in known authorities."""
+    """Replace the delimiters in paths, quoted URLs and known authorities with placeholders."""
     if ":\\" in text:
         text = _WINDOWS_PATH.sub(_keep, text)
     if "NT " in text or " Manager\\" in text or " Host\\" in text:
@@ -86,7 +86,7 @@ def _keep_url(found: re.Match[str]) -> str:
 
 
 def _pieces(word: str) -> list[str]:
-    """Cut a word that is too long where a value may begin; what is still too long is left out."""
+    """Split an overlong word where values may begin; pieces that are still too long are dropped."""
     if len(word) <= WORD_LIMIT:
         return [word]
     return [piece for piece in _PIECE.findall(word) if len(piece) <= WORD_LIMIT]

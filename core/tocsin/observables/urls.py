@@ -16,9 +16,9 @@ _TECHNIQUE = re.compile(r"attack\.mitre\.org/techniques/(T\d{4})(?:/(\d{3}))?", 
 
 
 def parse_url_entities(word: str) -> Finds:
-    """Return the URL at the end of a word, and its host; nothing where `://` makes none of it.
+    """Return the URL at the end of a word, and its host; nothing if it is not a URL.
 
-    Scheme and host come out in lower case, since there they mean the same (RFC 3986, 6.2.2.1).
+    Scheme and host are in lower case, which is equivalent (RFC 3986, 6.2.2.1).
     """
     mark = word.index("://")
     scheme = _SCHEME.search(word[max(0, mark - 21) : mark])
@@ -27,7 +27,7 @@ def parse_url_entities(word: str) -> Finds:
     rest = _without_end(word[mark + 3 :])
     if scheme[0].lower() == "file" and is_unix_path(rest):
         return make_finds(Entity(EntityKind.FILE, rest))
-    authority = _AUTHORITY.match(rest)[0]  # type: ignore[index] # it matches nothing, too
+    authority = _AUTHORITY.match(rest)[0]  # type: ignore[index] # it also matches empty text
     userinfo, at, place = authority.rpartition("@")
     parsed = _HOST_AND_PORT.fullmatch(place)
     host = _host(parsed[1]) if parsed else None
@@ -42,7 +42,7 @@ def parse_url_entities(word: str) -> Finds:
 
 
 def _without_end(rest: str) -> str:
-    """Leave out what ends a sentence, and brackets that were opened before the URL."""
+    """Drop punctuation at the end, and brackets that were opened before the URL."""
     rest = rest.rstrip(".,;:!?*")
     while rest and rest[-1] in ")]}" and rest.count(rest[-1]) > rest.count(_OPENING[rest[-1]]):
         rest = rest[:-1].rstrip(".,;:!?*")

@@ -29,10 +29,10 @@ from tocsin.observables.urls import parse_url_entities
 
 _NUMBER = r"(?:[a-z_]\w{0,30}=)?[\[(:]?[+-]?\d+(?:[.:/-]\d+){0,2}[%)\].:]*"
 _DULL = rf"(?:{_NUMBER}|\[\d\d/[a-z]{{3}}/\d{{4}}:\d\d:\d\d:\d\d|0x[0-9a-f]{{1,16}})"
-"""Numbers, dates, and fields with such values: most of what is new in a log's next line."""
+"""Numbers, dates, and fields with such values, which change with every line of a log."""
 
 WORTH_READING = re.compile(rf"^(?!{_DULL}$).+$", re.ASCII | re.IGNORECASE | re.MULTILINE)
-"""What is left of the lines of a text, of one word each."""
+"""The lines worth reading in a text with one word per line."""
 
 _KEY = re.compile(r"[\w.$-]{1,64}")
 _KEY_AND_VALUE = re.compile(r"([\w.$-]{1,64}):(.+)", re.DOTALL)
@@ -44,9 +44,9 @@ _NESTED = 8  # fields in fields, at most
 
 
 def read_value(core: str, *, certain: bool = False) -> Finds:
-    """Return what a word says that has nothing around it any more.
+    """Return the entities in a word without surrounding punctuation.
 
-    It is `certain` that names in it are names of the network where it was defanged.
+    Names in it are `certain` to be network names if it was defanged.
     """
     if not WORTH_READING.fullmatch(core):
         return NOTHING
@@ -80,7 +80,7 @@ def _of_key(meaning: FieldMeaning | None, value: str, certain: bool) -> Finds:
 
 
 def read_alphanumeric(word: str) -> Finds:
-    """Return what a word of letters and digits says."""
+    """Return the finds in a word of letters and digits."""
     if is_hash(word):
         return make_finds(Entity(EntityKind.FILE_HASH, word))
     return make_finds(word) if is_technique(word) else NOTHING
@@ -119,7 +119,7 @@ def _slashes(core: str, certain: bool) -> Finds | None:
 
 
 def _pair(core: str, certain: bool) -> Finds:
-    """Read `name/what` and `what/name`, but no version of a product."""
+    """Read `name/other` and `other/name`, except versions of products."""
     first, _, second = core.partition("/")
     found = read_value(first, certain=certain or first.count(".") > 1)
     if found or (_PRODUCT.fullmatch(first) and ":" not in second):
@@ -130,7 +130,7 @@ def _pair(core: str, certain: bool) -> Finds:
 
 
 def exclude_kinds(finds: Finds, *kinds: str) -> Finds:
-    """Return the finds that are of none of these kinds."""
+    """Return the finds without these kinds."""
     return {f: None for f in finds if isinstance(f, str) or f.kind not in kinds}
 
 
@@ -152,7 +152,7 @@ def _bracketed_ip(core: str) -> str | None:
 
 
 def _atoms(core: str, certain: bool) -> Finds:
-    """Return what the names and numbers in a word are, whatever stands between them."""
+    """Return the finds in the names and numbers of a word."""
     found: Finds = {}
     for match in _ATOM.finditer(core):
         before = core[match.start() - 1] if match.start() else ""
@@ -186,4 +186,4 @@ _READERS: tuple[tuple[str, Callable[[str, bool], Finds | None]], ...] = (
     ("/", _slashes),
     (":", _colons),
 )
-"""What to try where a word has a mark in it, in this order."""
+"""Readers by the mark that a word contains, in the order in which they are tried."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 FILE_SUFFIXES = frozenset(["cab", "java", "mov", "pm", "properties", "ps", "py", "zip"])
-"""Public suffixes that files are called by: without more to it, such a name is a file."""
+"""Public suffixes that are also file suffixes: without context, such a name is a file."""
 
 SCRIPT_SUFFIXES = frozenset(["cc", "md", "ml", "pl", "rs", "sh", "so", "st", "tf", "vi"])
-"""The same, with domains among them that people speak of: with three labels, it is a domain."""
+"""The same, but also common in domains: with three labels, such a name is a domain."""
 
 CODE_SUFFIXES = frozenset(
     [
@@ -54,7 +54,7 @@ CODE_WORDS = frozenset(
         *("window", "winlog", "x509", "com", "net", "io", "android", "sun", "image", "vm"),
     ]
 )
-"""First labels of names of fields and modules."""
+"""First labels of field and module names."""
 
 NOT_DOMAINS = frozenset(
     [
@@ -62,12 +62,12 @@ NOT_DOMAINS = frozenset(
         *("manifest.in", "requirements.in", "wscript.sh", "console.info", "logger.info"),
     ]
 )
-"""Products, programs and files whose names are those of domains."""
+"""Products, programs and files whose names look like domains."""
 
 CUES = frozenset(
     ["computer", "device", "for", "host", "hostname", "machine", "user", "workstation"]
 )
-"""After these, the name of a user or machine may stand."""
+"""Words that the name of a user or machine may follow."""
 
 NOBODY = frozenset(
     [
@@ -76,7 +76,7 @@ NOBODY = frozenset(
         *("all", "not", "see", "is", "the", "a", "an", "no", "(null)", "redacted", "localsystem"),
     ]
 )
-"""Values that say that there is no value."""
+"""Placeholders for no value."""
 
 NOT_USERS = NOBODY | frozenset(
     [
@@ -124,7 +124,7 @@ NOT_USERS = NOBODY | frozenset(
         *("these", "those", "some", "such", "me", "us", "them", "user", "users"),
     ]
 )
-"""What follows `user` in sentences and is nobody's name."""
+"""Words that follow `user` in sentences and are not names."""
 
 AFTER_A_USER = frozenset(
     [
@@ -147,12 +147,12 @@ AFTER_A_USER = frozenset(
         *("via", "was", "were", "will", "with"),
     ]
 )
-"""What follows the name of a user in sentences."""
+"""Words that follow the name of a user in sentences."""
 
 BEFORE_USER = frozenset(
     ["as", "authenticating", "by", "closed", "for", "from", "illegal", "invalid", "of", "under"]
 )
-"""What stands before `user` where a name follows."""
+"""Words before `user` if a name follows."""
 
 BEFORE_FOR = frozenset(
     [
@@ -160,7 +160,7 @@ BEFORE_FOR = frozenset(
         *("logon", "gssapi-with-mic", "none", "accepted", "failure"),
     ]
 )
-"""What stands before `for` where a user follows, as sshd and su write it."""
+"""Words before `for` if a user follows, in logs of sshd and su."""
 
 VERSION_WORDS = frozenset(
     [
@@ -168,25 +168,25 @@ VERSION_WORDS = frozenset(
         *("section", "chapter", "annex"),
     ]
 )
-"""After these, four numbers with dots are no address."""
+"""Words before four dotted numbers that are not an address."""
 
 IDENTIFIER_WORDS = frozenset(
     ["commit", "session", "trace", "span", "request", "transaction", "token", "nonce", "etag"]
 )
-"""After these, digits in hex are no hash of a file."""
+"""Words before hex digits that are not a file hash."""
 
 ARTICLES = frozenset(["the", "a", "an", "this", "that", "each", "every", "which"])
-"""After these, `user:` is part of a sentence and no field."""
+"""Words before `user:` as part of a sentence instead of a field."""
 
 METHODS = frozenset(
     ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "PROPFIND"]
 )
-"""After these, a path is one of a web server (RFC 9110, section 9.3)."""
+"""Words before a path on a web server (RFC 9110, section 9.3)."""
 
 MONTHS = frozenset(
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 )
-"""As syslog writes them (RFC 3164, section 4.1.2)."""
+"""Months in syslog (RFC 3164, section 4.1.2)."""
 
 REGISTRY_HIVES = frozenset(["hklm", "hkcu", "hku", "hkcr", "hkcc", "registry"])
-"""Roots of the registry of Windows; those in full begin with `HKEY_`."""
+"""Abbreviated roots of the Windows registry; full names begin with `HKEY_`."""

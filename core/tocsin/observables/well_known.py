@@ -9,10 +9,10 @@ NETWORKS = tuple(
         ip_network,
         (
             # IANA's registries of special-purpose addresses: this host, loopback, benchmarking,
-            # multicast, broadcast. What is for documentation is left out: a trial is full of it.
+            # multicast, broadcast. Documentation networks are not listed, since samples use them.
             *("0.0.0.0/8", "127.0.0.0/8", "198.18.0.0/15", "224.0.0.0/4", "240.0.0.0/4"),
             *("::/128", "::1/128", "ff00::/8"),
-            # the metadata services of clouds
+            # metadata services of clouds
             *("169.254.169.254/32", "fd00:ec2::254/128"),
             # public resolvers: Google, Cloudflare, Quad9, OpenDNS
             *("8.8.8.8/32", "8.8.4.4/32", "2001:4860:4860::8888/128", "2001:4860:4860::8844/128"),
@@ -44,7 +44,7 @@ DOMAINS = frozenset(
         *("one.one.one.one", "attack.mitre.org", "nvd.nist.gov", "cve.org"),
     ]
 )
-"""With all below them."""
+"""Well-known domains, including their subdomains."""
 
 _EMPTY_SHA512 = (
     "cf83e1357eefb8bdf1542850d66d8007d620e4050b5715dc83f4a921d36ce9ce"
@@ -65,4 +65,4 @@ VALUES = frozenset(
         *("/dev/null", "nul"),
     ]
 )
-"""In lower case."""
+"""Well-known values in lower case."""

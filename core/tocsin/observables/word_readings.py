@@ -16,14 +16,14 @@ from tocsin.observables.values import WORTH_READING, read_alphanumeric, read_val
 from tocsin.observables.vocabulary import CUES, IDENTIFIER_WORDS, METHODS, MONTHS, VERSION_WORDS
 
 WORD_LIMIT = 2_048
-"""The longest word that is read."""
+"""Length of the longest word that is read."""
 
 _OFTEN_NEW = re.compile(
     r"(?P<tag>[a-z_][\w./-]{0,63})\[(?:\d{1,10}|-)\]:"
     r"|[\[({]?(?P<ip>\d{1,3}(?:\.\d{1,3}){3})(?:[:#]\d{1,5}|/\d{3,5})?[\])},.:]*",
     re.ASCII | re.IGNORECASE,
 )
-"""What differs from line to line by a process id or a port."""
+"""Words that differ from line to line by a process ID or a port."""
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?", re.ASCII)
 _OPENERS = "([{*!?,;&#"
@@ -31,20 +31,20 @@ _CLOSERS = ")]}*!?.,;:&="
 
 
 class WordRole(StrEnum):
-    """What a word says of the words around it."""
+    """The role of a word for its neighbors."""
 
-    KEY = auto()  # the next is the value of a field, whose Meaning is `what`
-    KEY_OF_TWO = auto()  # the same, but the word before belongs to the field's name
-    KEY_BEFORE = auto()  # the same, but the word before is the field's name
-    CUE = auto()  # the next may be the name of a `what`
-    TAG = auto()  # the program `what` and its process id, as syslog has it
+    KEY = auto()  # the next word is the value of a field with the meaning `what`
+    KEY_OF_TWO = auto()  # the same, but the word before belongs to the field name
+    KEY_BEFORE = auto()  # the same, but the word before is the field name
+    CUE = auto()  # the next word may be the name of a `what`
+    TAG = auto()  # the program `what` and its process ID in syslog
     MONTH = auto()  # in a syslog line, the day, the time, the host and the program follow
     MOMENT = auto()  # a date and time; in some syslog lines, the host and the program follow
-    DENIAL = auto()  # the next is none of the kind `what`
+    DENIAL = auto()  # the next word is not of the kind `what`
 
 
 class WordReading(NamedTuple):
-    """What a word says by itself, and of the words around it."""
+    """The finds in a word, and its role for its neighbors."""
 
     found: Finds = NOTHING
     role: WordRole | None = None
@@ -65,14 +65,14 @@ _OF_WORDS = {
 
 
 def read_words(words: list[str]) -> list[WordReading | None]:
-    """Return what each word says; None of one that says nothing."""
+    """Return the reading of each word; None for words without meaning."""
     return _cache.read(words)
 
 
 class _ReadingCache:
-    """What words say: they come back in texts. When that takes too much room, all is forgotten.
+    """Cache of readings, since words recur in texts. It is emptied when it gets too large.
 
-    Most is done for many words at once, since a call for each word would take most of the time.
+    Words are read in bulk, since a call for each word would take most of the time.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class _ReadingCache:
         readings = self._readings
         new = [word for word in words if word not in readings]
         if new and self._room < 0:
-            self._readings = readings = {}  # another thread may still be reading the old one
+            self._readings = readings = {}  # another thread may still read the old one
             self._room = _ROOM
             new = words
         for word in WORTH_READING.findall("\n".join(new)) if new else ():
@@ -93,7 +93,7 @@ class _ReadingCache:
 
 
 _ROOM = 10_000_000
-_OVERHEAD = 200  # of a word and its reading, in bytes, about
+_OVERHEAD = 200  # approximate bytes of a word and its reading
 _cache = _ReadingCache()
 
 
@@ -126,7 +126,7 @@ def _read_ip(text: str) -> WordReading | None:
 
 
 def _read_marked(word: str) -> WordReading | None:
-    """Read a word that has more in it than letters and digits."""
+    """Read a word that contains more than letters and digits."""
     refanged = refang_word(word)
     core = refanged.lstrip(_OPENERS).rstrip(_CLOSERS)
     found = read_value(core, certain=refanged != word)
