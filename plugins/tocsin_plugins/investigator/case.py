@@ -37,33 +37,33 @@ _OF_OUTSIDE = frozenset(
     {EntityKind.IP, EntityKind.DOMAIN, EntityKind.URL, EntityKind.FILE_HASH, EntityKind.EMAIL}
 )
 ORIGINS = frozenset({EntityKind.IP, EntityKind.EMAIL})
-"""What kinds of entity an attack comes from."""
+"""The kinds of entity that an attack can come from."""
 _PLACE = attrgetter("place")
 _OF_OURS = frozenset({EntityKind.HOST, EntityKind.MAILBOX, EntityKind.CLOUD_RESOURCE})
 
 
 @dataclass(slots=True)
 class Case:
-    """Everything that is known of what was asked. Rules only read it."""
+    """Everything that was collected for a query. Rules only read it."""
 
     scope: InvestigationScope
     window: Window
     everywhere: int
-    """In so many incidents, what is internal connects nothing."""
+    """Number of incidents from which on an internal entity counts as infrastructure."""
     between_steps: timedelta
-    """How much time may lie between two steps of one attack."""
+    """Maximum time between two steps of one attack."""
     incidents: dict[int, IncidentRecord] = field(default_factory=dict)
-    """Those that are examined."""
+    """The examined incidents."""
     depths: dict[Entity, int] = field(default_factory=dict)
-    """The entities that are examined, and how far each is from what was asked."""
+    """The examined entities, each with its distance from the subject."""
     matches: list[tuple[Match, str]] = field(default_factory=list)
     sightings: dict[Entity, tuple[Sighting, str]] = field(default_factory=dict)
     gaps: list[Statement] = field(default_factory=list)
-    """What was left out, and why."""
+    """Limitations of the report: what was left out, and why."""
     truncated: dict[str, list[tuple[Entity, str]]] = field(default_factory=dict)
-    """Who had more to tell than was asked for, of what, and in which step."""
+    """Sources with more results than the limit, with the entities and steps."""
     _reported: set[tuple[object, ...]] = field(default_factory=set)
-    """What SIEMs call the incidents and their alerts."""
+    """Identifiers of the incidents and their alerts at the SIEMs."""
     _markings: defaultdict[Entity, set[Marking]] = field(default_factory=lambda: defaultdict(set))
     _incidents_with: defaultdict[Entity, set[int]] = field(default_factory=lambda: defaultdict(set))
     _events: dict[tuple[object, ...], SeenEvent] = field(default_factory=dict)
@@ -79,10 +79,10 @@ class Case:
         default_factory=lambda: defaultdict(list)
     )
 
-    # What is added
+    # Writes
 
     def add_incident(self, record: IncidentRecord) -> None:
-        """Take an incident to be examined."""
+        """Add an incident to examine."""
         self.mark(record)
         self.incidents.setdefault(record.number, record)
         self._reported.update(_record_keys(record))
@@ -90,12 +90,12 @@ class Case:
             self._incidents_with[entity].add(record.number)
 
     def mark(self, record: IncidentRecord) -> None:
-        """Remember how an incident is marked, and so what it involves."""
+        """Record the marking of an incident for the entities in it."""
         for entity in record.entities:
             self._markings[entity].add(record.marking)
 
     def add_event(self, provider: ProviderSource, event: SiemEvent, step: str, via: Entity) -> None:
-        """Take an event that was found through an entity; once, however often it is found."""
+        """Add an event that was found through an entity; each event counts once."""
         key = (
             provider.name,
             event.external_id or (event.occurred_at, event.summary, event.entities),
@@ -111,7 +111,7 @@ class Case:
             self.add_relation(relation, step, via)
 
     def add_opinion(self, source: str, enrichment: Enrichment, step: str) -> None:
-        """Take what an enricher says."""
+        """Add the opinion of an enricher."""
         self._opinions[enrichment.entity].append(Opinion(source, enrichment, step))
         for relation in enrichment.relations:
             self.add_relation(relation, step, enrichment.entity)
@@ -119,7 +119,7 @@ class Case:
     def add_relation(
         self, relation: Relation, step: str, via: Entity, marking: Marking | None = None
     ) -> None:
-        """Take a relation that was found through an entity, and how it is marked if told."""
+        """Add a relation that was found through an entity, with its marking if there is one."""
         if relation not in self._relations:
             seen = self._relations[relation] = SeenRelation(relation, step)
             self._relations_from[relation.source].append(seen)
@@ -133,23 +133,27 @@ class Case:
         if entity != via:
             self._markings[entity] |= self._markings[via]
 
-    # What is read
+    # Reads
 
     @property
     def entities(self) -> list[Entity]:
-        """The entities that are examined, the nearest first."""
-        return sorted(self.depths, key=lambda it: (self.depths[it], *entity_sort_key(it)))
+        """The examined entities, the nearest first."""
+        return sorted(
+            self.depths, key=lambda entity: (self.depths[entity], *entity_sort_key(entity))
+        )
 
     @property
     def records(self) -> list[IncidentRecord]:
-        """The incidents that are examined, the earliest first."""
-        return sorted(self.incidents.values(), key=lambda it: (it.occurred_at, it.number))
+        """The examined incidents, the earliest first."""
+        return sorted(
+            self.incidents.values(), key=lambda record: (record.occurred_at, record.number)
+        )
 
     @property
     def in_focus(self) -> list[IncidentRecord]:
-        """The incidents that were asked about: by number, by what they involve, or in general.
+        """The incidents that match the query: by number, by entity, or in general.
 
-        Those that came up on the way are none of them.
+        Related incidents that were found later are not among them.
         """
         scope = self.scope
         if scope.incidents:
@@ -161,44 +165,50 @@ class Case:
 
     @property
     def subjects(self) -> frozenset[Entity]:
-        """What the question is about: what it names, and the origins of the incidents asked about.
+        """The subjects of the query: named entities, and the origins of the incidents in focus.
 
-        Of an incident that tells of no origin from outside it is all that the incident involves.
+        An incident without an external origin contributes all its entities.
         """
         found = set(self.scope.entities)
         for record in self.in_focus:
             involved = set(record.entities) - self.scope.ignored_entities
-            foreign = {it for it in involved if it.kind in _OF_OUTSIDE and not self.is_ours(it)}
-            has_origin = any(it.kind in ORIGINS for it in foreign)
-            found |= foreign if has_origin else {it for it in involved if self.connects(it)}
+            foreign = {
+                entity
+                for entity in involved
+                if entity.kind in _OF_OUTSIDE and not self.is_ours(entity)
+            }
+            has_origin = any(entity.kind in ORIGINS for entity in foreign)
+            found |= (
+                foreign if has_origin else {entity for entity in involved if self.connects(entity)}
+            )
         return frozenset(found)
 
     @property
     def events(self) -> list[SeenEvent]:
-        """The events, the earliest first, without those that are an examined incident itself."""
+        """The events, the earliest first, except those that are an examined incident."""
         return sorted(filter(self._stands_alone, self._events.values()), key=_PLACE)
 
     @property
     def relations(self) -> list[SeenRelation]:
-        """The relations, in an order of their own."""
+        """The relations, in a fixed order."""
         return sorted(self._relations.values(), key=relation_sort_key)
 
     @property
     def opinions(self) -> list[Opinion]:
-        """What enrichers say of the entities that are examined."""
+        """The opinions of enrichers on the examined entities."""
         return [opinion for entity in self.entities for opinion in self.find_opinions(entity)]
 
     def incidents_with(self, entity: Entity) -> list[IncidentRecord]:
-        """Return the examined incidents that involve an entity, the earliest first."""
+        """Return the examined incidents with an entity, the earliest first."""
         records = (self.incidents[number] for number in self._incidents_with.get(entity, ()))
-        return sorted(records, key=lambda it: (it.occurred_at, it.number))
+        return sorted(records, key=lambda record: (record.occurred_at, record.number))
 
     def events_with(self, entity: Entity) -> list[SeenEvent]:
         """Return the events with an entity, as `events` has them."""
         return sorted(filter(self._stands_alone, self._events_with.get(entity, ())), key=_PLACE)
 
     def find_own_events(self, record: IncidentRecord) -> list[SeenEvent]:
-        """Return the events that are an incident or one of its alerts, the earliest first."""
+        """Return the events that an incident or its alerts consist of, the earliest first."""
         own = (self._events.get(name) for name in _record_keys(record))
         return sorted((seen for seen in own if seen), key=_PLACE)
 
@@ -206,57 +216,61 @@ class Case:
         return (seen.provider, seen.event.external_id) not in self._reported
 
     def relations_from(self, entity: Entity) -> list[SeenRelation]:
-        """Return the relations of which an entity is the source."""
+        """Return the relations with an entity as the source."""
         return sorted(self._relations_from.get(entity, ()), key=relation_sort_key)
 
     def relations_to(self, entity: Entity) -> list[SeenRelation]:
-        """Return the relations of which an entity is the target."""
+        """Return the relations with an entity as the target."""
         return sorted(self._relations_to.get(entity, ()), key=relation_sort_key)
 
     def find_opinions(self, entity: Entity) -> list[Opinion]:
-        """Return what enrichers say of an entity, by their names."""
+        """Return the opinions of enrichers on an entity, sorted by enricher."""
         return sorted(
-            self._opinions.get(entity, ()), key=lambda it: (it.source, it.enrichment.summary)
+            self._opinions.get(entity, ()),
+            key=lambda opinion: (opinion.source, opinion.enrichment.summary),
         )
 
     def find_disposition(self, entity: Entity) -> Disposition:
-        """Return the worst that is said of an entity; benign only where nobody says worse."""
+        """Return the worst disposition of an entity; benign only if no source says worse."""
         said = {opinion.enrichment.disposition for opinion in self._opinions.get(entity, ())}
         ranked = (*BAD_DISPOSITIONS, Disposition.BENIGN)
-        return next((it for it in ranked if it in said), Disposition.UNKNOWN)
+        return next(
+            (disposition for disposition in ranked if disposition in said), Disposition.UNKNOWN
+        )
 
     def marking_of(self, entity: Entity) -> Marking:
-        """Return the strictest marking of what an entity comes from."""
+        """Return the strictest marking of the sources of an entity."""
         return Marking.strictest(self._markings.get(entity, ()))
 
     def find_sighting(self, entity: Entity) -> Sighting:
-        """Return what is known of an entity here; that it was never seen, where nobody said."""
+        """Return the sighting of an entity; an empty one if there is none."""
         found = self.sightings.get(entity)
         return found[0] if found else Sighting(entity=entity, incident_count=0)
 
     def is_infrastructure(self, entity: Entity) -> bool:
-        """Return whether an entity is ours and in so many incidents that it connects nothing."""
+        """Return whether an entity is internal and in too many incidents to connect them."""
         sighting = self.find_sighting(entity)
         return sighting.internal and sighting.incident_count >= self.everywhere
 
     def connects(self, entity: Entity) -> bool:
-        """Return whether an entity can connect incidents: it is neither well known nor
-        infrastructure.
+        """Return whether an entity can connect incidents.
+
+        Well-known entities and infrastructure cannot.
         """
         return not self.find_sighting(entity).well_known and not self.is_infrastructure(entity)
 
     def is_ours(self, entity: Entity) -> bool:
-        """Return whether an entity is the organisation's own."""
+        """Return whether an entity belongs to the organization."""
         return entity.kind in _OF_OURS or self.find_sighting(entity).internal
 
     def is_outside(self, entity: Entity) -> bool:
-        """Return whether an entity is somebody else's, and says something."""
+        """Return whether an entity is external and not well known."""
         sighting = self.find_sighting(entity)
         is_plain = not sighting.internal and not sighting.well_known
         return entity.kind in _OF_OUTSIDE and is_plain
 
     def found_entities(self) -> Iterator[Entity]:
-        """Yield every entity that was met, examined or not, each once, in order."""
+        """Yield every entity that was found, examined or not, each once, in order."""
         met = {*self._incidents_with, *self._events_with}
         for relation in self._relations:
             met |= {relation.source, relation.target}
@@ -264,7 +278,7 @@ class Case:
 
 
 def _record_keys(record: IncidentRecord) -> dict[tuple[object, ...], None]:
-    """Return what its SIEM calls an incident and its alerts, as events are kept by."""
+    """Return the identifiers of an incident and its alerts at the SIEM, as keys of events."""
     names = (record.external_id, *(alert.external_id for alert in record.alerts))
     return dict.fromkeys((record.provider, name) for name in names if name)
 

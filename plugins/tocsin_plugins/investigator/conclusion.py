@@ -11,23 +11,23 @@ from tocsin_plugins.investigator.settings import Bounds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
-    """Everything that a report is written from."""
+    """The results from which a report is written."""
 
     inquiry: Inquiry
     case: Case
     bounds: Bounds
     findings: tuple[Finding, ...]
     near: frozenset[str]
-    """The ids of those that are not about what was asked, but near it."""
+    """The IDs of related findings, which are outside the query."""
     contributions: tuple[Contribution, ...]
     score: float
     verdict: Verdict
     confidence: Confidence
     gaps: tuple[Statement, ...]
     understood: tuple[str, ...]
-    """The steps that say how the messages were understood."""
+    """The steps that record how the messages were interpreted."""
     scored: str
-    """The step that says what the score is."""
+    """The step that records the score."""
 
     def select_findings(self, *kinds: str) -> list[Finding]:
         """Return the findings of these kinds."""

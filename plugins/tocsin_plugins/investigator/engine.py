@@ -33,27 +33,29 @@ from tocsin_plugins.investigator.collection import (
 )
 from tocsin_plugins.investigator.conclusion import Conclusion
 from tocsin_plugins.investigator.correlation import WeightedFinding, correlate
+from tocsin_plugins.investigator.evidence import list_evidence
 from tocsin_plugins.investigator.interpretation import InvestigationScope, interpret_messages
 from tocsin_plugins.investigator.phrases import asked_called, cited, say, sentence, together
 from tocsin_plugins.investigator.report import build_report
 from tocsin_plugins.investigator.settings import Settings as InvestigatorSettings
 
-_NOTHING = "nothing to hold on to was found in the query"
+_NOTHING = "the query names nothing to investigate"
+_GENERAL = "the query asks for incidents in general"
 
 
 class DefaultInvestigator(Investigator):
-    """Follows rules: the same inquiry and the same answers make the same report."""
+    """Works by rules: the same inquiry and the same answers produce the same report."""
 
     class Settings(InvestigatorSettings):
-        """What the default investigator can be told."""
+        """Settings of the default investigator."""
 
     settings: InvestigatorSettings
 
     async def investigate(self, inquiry: Inquiry, desk: QueryClient) -> Report:
-        """Return what there is to say.
+        """Return the report of an inquiry.
 
-        Raises InvestigationFailed where an incident that is named does not exist, or all providers
-        that are needed are away.
+        Raises InvestigationFailed if a named incident does not exist or all required providers are
+        unavailable.
         """
         desk.enter(Phase.UNDERSTAND)
         bounds = self.settings.bounds[inquiry.persona]
@@ -116,26 +118,26 @@ class DefaultInvestigator(Investigator):
 
 def _notes(scope: InvestigationScope) -> tuple[str, ...]:
     notes = (*scope.notes, *scope.doubts)
-    return (*notes, _NOTHING) if scope.is_empty else notes or ("incidents in general are meant",)
+    return (*notes, _NOTHING) if scope.is_empty else notes or (_GENERAL,)
 
 
 def _finding_evidence(weighed: WeightedFinding) -> list[str]:
-    return cited(it for statement in weighed.finding.statements for it in statement.evidence)
+    return cited(list_evidence(weighed.finding.statements))
 
 
 def _score_evidence(parts: Sequence[Contribution]) -> list[str]:
-    return cited(it for part in parts for it in part.statement.evidence)
+    return cited(list_evidence(part.statement for part in parts))
 
 
 def _gaps(
     case: Case, asking: BoundedQueryClient, understood: Sequence[str]
 ) -> tuple[Statement, ...]:
-    """Return what was not understood, not asked, not answered, and not told in full."""
+    """Return everything that was not understood, asked, answered or reported in full."""
     doubts = [say(doubt, *understood) for doubt in case.scope.doubts]
     truncated = [
         say(
-            f"{asked_called(asked_of)} has more than was asked for of "
-            f"{together(it for it, _ in told)}",
+            f"{asked_called(asked_of)} has more results than the limit for "
+            f"{together(entity for entity, _ in told)}",
             *(step for _, step in told),
         )
         for asked_of, told in sorted(case.truncated.items())

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tocsin import Enrichment, Entity, Relation, SiemEvent
+from tocsin import Enrichment, Entity, Relation, SiemEvent, Statement
 from tocsin_plugins.investigator.phrases import source_called
 from tocsin_plugins.investigator.signs import AttackSign, find_event_signs
 
 
 @dataclass(frozen=True, slots=True)
 class SeenEvent:
-    """An event, the provider that told it, and the step in which it did."""
+    """An event with its provider and the step that found it."""
 
     provider: str
     event: SiemEvent
     step: str
     signs: frozenset[AttackSign]
     place: tuple[object, ...]
-    """What events are sorted by."""
+    """The sort key of events."""
 
     @classmethod
     def of(cls, provider: str, event: SiemEvent, step: str) -> SeenEvent:
-        """Return an event with what it shows, which is asked for often."""
+        """Return an event with its signs and sort key."""
         entities = tuple(sorted(map(entity_sort_key, event.entities)))
         place = (event.occurred_at, provider, event.external_id or "", event.summary, entities)
         return cls(provider, event, step, find_event_signs(event), place)
@@ -31,7 +31,7 @@ class SeenEvent:
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What an enricher said, and the step in which it did."""
+    """The opinion of an enricher, with the step that gave it."""
 
     source: str
     enrichment: Enrichment
@@ -39,30 +39,30 @@ class Opinion:
 
     @property
     def called(self) -> str:
-        """What a sentence calls who said it."""
+        """The name of the source in sentences."""
         return source_called(self.source)
 
 
 @dataclass(frozen=True, slots=True)
 class SeenRelation:
-    """A relation, and the step in which it was told."""
+    """A relation with the step that found it."""
 
     relation: Relation
     step: str
 
 
 def entity_sort_key(entity: Entity) -> tuple[str, str]:
-    """Return what entities are sorted by where nothing else tells them apart."""
+    """Return the default sort key of entities."""
     return entity.kind.value, entity.value
 
 
 def cite_steps(seen: Iterable[SeenEvent | SeenRelation | Opinion]) -> list[str]:
-    """Return the references of the steps in which something was told."""
-    return [it.step for it in seen]
+    """Return the references of the steps of events, relations or opinions."""
+    return [each.step for each in seen]
 
 
 def relation_sort_key(seen: SeenRelation) -> tuple[object, ...]:
-    """Return what relations are sorted by."""
+    """Return the sort key of relations."""
     relation = seen.relation
     moment = relation.at.isoformat() if relation.at else ""
     return (
@@ -71,3 +71,8 @@ def relation_sort_key(seen: SeenRelation) -> tuple[object, ...]:
         entity_sort_key(relation.target),
         moment,
     )
+
+
+def list_evidence(statements: Iterable[Statement]) -> list[str]:
+    """Return the references that statements cite."""
+    return [reference for statement in statements for reference in statement.evidence]

@@ -39,30 +39,38 @@ _TOLD_FIRST = (
 
 
 def find_origins(case: Case, record: IncidentRecord) -> list[Entity]:
-    """Return who from outside an incident is about: addresses that are neither ours nor known."""
-    return [it for it in _involved(case, record) if it.kind in ORIGINS and case.is_outside(it)]
+    """Return the external addresses in an incident that are not well known."""
+    return [
+        entity
+        for entity in _involved(case, record)
+        if entity.kind in ORIGINS and case.is_outside(entity)
+    ]
 
 
 def find_targets(case: Case, record: IncidentRecord) -> list[Entity]:
-    """Return which machines and names of ours an incident is about."""
-    return [it for it in _involved(case, record) if it.kind in _TARGETS and case.is_ours(it)]
+    """Return the internal machines and names in an incident."""
+    return [
+        entity
+        for entity in _involved(case, record)
+        if entity.kind in _TARGETS and case.is_ours(entity)
+    ]
 
 
 def find_machines(case: Case, record: IncidentRecord) -> list[Entity]:
-    """Return which machines of ours an incident is about; their names, where it has no more."""
+    """Return the internal machines in an incident, or else their names."""
     every = find_targets(case, record)
-    return [it for it in every if it.kind is not EntityKind.DOMAIN] or every
+    return [entity for entity in every if entity.kind is not EntityKind.DOMAIN] or every
 
 
 def find_accounts(case: Case, record: IncidentRecord) -> list[Entity]:
-    """Return the users and mailboxes that an incident is about."""
-    return [it for it in _involved(case, record) if it.kind in _ACCOUNTS]
+    """Return the users and mailboxes in an incident."""
+    return [entity for entity in _involved(case, record) if entity.kind in _ACCOUNTS]
 
 
 def describe_incident(case: Case, record: IncidentRecord) -> Statement:
-    """Return what an incident is, how bad, since when, and who did it to whom."""
-    title = shown(record.title) or "without a title"
-    kind = next((it for it in _TOLD_FIRST if it in find_attacks(record)), None)
+    """Return a sentence about an incident: title, severity, start, attackers and targets."""
+    title = shown(record.title) or "untitled"
+    kind = next((sign for sign in _TOLD_FIRST if sign in find_attacks(record)), None)
     what = f"shows {kind.value} and began" if kind else "began"
     alerts = counted(record.alert_count, "alert") if record.alert_count else ""
     teller = f"{alerts} of {asked_called(f'provider:{record.provider}')}".lstrip()
@@ -73,29 +81,29 @@ def describe_incident(case: Case, record: IncidentRecord) -> Statement:
 
 
 def describe_severity(record: IncidentRecord) -> str:
-    """Return how severe an incident is; that it is assumed, where its SIEM did not say."""
-    return f"{record.severity.value}{', which is assumed' if record.severity_assumed else ''}"
+    """Return the severity of an incident, with a note if it is assumed."""
+    return f"{record.severity.value}{', assumed' if record.severity_assumed else ''}"
 
 
 def describe_techniques(record: IncidentRecord) -> Iterator[Statement]:
-    """Yield the techniques of an incident by name, each with the tactics that it serves."""
+    """Yield the techniques of an incident by name, each with its tactics."""
     if record.techniques:
         names = listed([_technique(technique) for technique in record.techniques], _MOST)
-        yield say(f"its techniques: {names}", f"incident:{record.number}")
+        yield say(f"techniques: {names}", f"incident:{record.number}")
 
 
 def describe_alerts(record: IncidentRecord) -> Iterator[Statement]:
-    """Yield the titles of an incident's alerts, where they are not its own."""
+    """Yield the titles of an incident's alerts, if they differ from its own."""
     titles = list(dict.fromkeys(shown(alert.title) for alert in record.alerts))
     if [title for title in titles if title != shown(record.title)]:
         names = listed([f"“{title}”" for title in titles], _MOST)
-        yield say(f"its alerts: {names}", f"incident:{record.number}")
+        yield say(f"alerts: {names}", f"incident:{record.number}")
 
 
 def describe_reactions(case: Case, record: IncidentRecord) -> Iterator[Statement]:
-    """Yield what the SIEM did against an incident, as far as its records say so.
+    """Yield the SIEM's responses to an incident, as far as its records show them.
 
-    That is what they say of the incident itself, or later of those that it came from.
+    Records of the incident itself count, and later ones of its origins.
     """
     found: dict[str, str] = {}
     for seen in (*case.find_own_events(record), *_later(case, record)):
@@ -105,21 +113,22 @@ def describe_reactions(case: Case, record: IncidentRecord) -> Iterator[Statement
         found[told] = f"incident:{record.number}"
     provider = asked_called(f"provider:{record.provider}")
     for told, reference in islice(found.items(), _MOST):
-        yield say(f"what {provider} did against it: “{shown(told, 160)}”", reference)
+        yield say(f"response of {provider}: “{shown(told, 160)}”", reference)
 
 
 def describe_pass(case: Case, record: IncidentRecord) -> Iterator[Statement]:
-    """Yield that the SIEM let pass what an incident tells of, where its own records say so."""
+    """Yield that the SIEM allowed the activity of an incident, if its records say so."""
     texts = {describe_event(seen.event): seen.step for seen in case.find_own_events(record)}
     texts.setdefault(record.description, f"incident:{record.number}")
-    told = ((find_pass_clause(text), reference) for text, reference in texts.items())
     provider = asked_called(f"provider:{record.provider}")
-    for words, reference in islice(((it, ref) for it, ref in told if it), 1):
-        yield say(f"{provider} let it pass: “{shown(words, 160)}”", reference)
+    for text, reference in texts.items():
+        if words := find_pass_clause(text):
+            yield say(f"{provider} allowed it: “{shown(words, 160)}”", reference)
+            return
 
 
 def _later(case: Case, record: IncidentRecord) -> list[SeenEvent]:
-    """Return the events of an incident's SIEM since then with those that it came from."""
+    """Return later events of the incident's SIEM with its origins."""
     events = [seen for origin in find_origins(case, record) for seen in case.events_with(origin)]
     return [
         seen
@@ -129,10 +138,10 @@ def _later(case: Case, record: IncidentRecord) -> list[SeenEvent]:
 
 
 def _who(case: Case, record: IncidentRecord) -> str:
-    """Return who did it to whom, what has a part in it besides, and nothing where none is told."""
+    """Return attackers, targets and other entities of an incident in words."""
     by, to = find_origins(case, record), find_targets(case, record)
     users = find_accounts(case, record)
-    others = [it for it in _involved(case, record) if it not in {*by, *to, *users}]
+    others = [entity for entity in _involved(case, record) if entity not in {*by, *to, *users}]
     sides = [together(side) for side in (by, [*to, *users]) if side]
     told = [" against ".join(sides)] if sides else []
     told += [f"involving {together(others)}"] if others else []
@@ -145,7 +154,7 @@ def _involved(case: Case, record: IncidentRecord) -> list[Entity]:
 
 
 def _technique(technique: str) -> str:
-    """Return a technique by name, as `Brute Force (T1110, credential-access)`."""
+    """Return a technique by name, such as `Brute Force (T1110, credential-access)`."""
     tactics = ", ".join(find_tactics(technique))
     behind = f"{shown(technique)}, {tactics}" if tactics else shown(technique)
     name = find_technique_name(technique)

@@ -13,14 +13,14 @@ _CALLED = {
     EntityKind.IP: "the address",
     EntityKind.URL: "the URL",
     EntityKind.FILE_HASH: "the file hash",
-    EntityKind.EMAIL: "the mail address",
+    EntityKind.EMAIL: "the email address",
     EntityKind.CVE: "the vulnerability",
     EntityKind.CLOUD_RESOURCE: "the cloud resource",
 }
 _SEVERAL = {
     EntityKind.IP: "the addresses",
     EntityKind.FILE_HASH: "the file hashes",
-    EntityKind.EMAIL: "the mail addresses",
+    EntityKind.EMAIL: "the email addresses",
     EntityKind.CVE: "the vulnerabilities",
     EntityKind.MAILBOX: "the mailboxes",
     EntityKind.PROCESS: "the processes",
@@ -28,8 +28,8 @@ _SEVERAL = {
 _ENRICHERS = {
     "abuseipdb": "AbuseIPDB",
     "attack": "MITRE ATT&CK",
-    "cve": "the table of exploited vulnerabilities",
-    "domains": "what the name itself tells",
+    "cve": "the catalog of exploited vulnerabilities",
+    "domains": "the analysis of the name",
     "greynoise": "GreyNoise",
     "history": "the history",
     "lists": "the lists",
@@ -38,11 +38,11 @@ _ENRICHERS = {
     "networks": "the table of networks",
     "rdap": "RDAP",
     "virustotal": "VirusTotal",
-}  # by the kind's own name; one of another name in plugins.toml is called by that
+}  # by plugin name; an enricher with another name in plugins.toml keeps that name
 
 
 def shown(text: str, longest: int = _LONGEST) -> str:
-    """Return text on one line, cut where it is long, without what cannot be printed."""
+    """Return text on one line, shortened and without unprintable characters."""
     line = " ".join(text[: 8 * longest].split())
     if not line.isprintable():
         line = "".join(letter if letter.isprintable() else "\ufffd" for letter in line)
@@ -50,7 +50,7 @@ def shown(text: str, longest: int = _LONGEST) -> str:
 
 
 def named(entity: Entity) -> str:
-    """Return an entity as it is called in a sentence, such as `the user root`."""
+    """Return an entity for a sentence, such as `the user root`."""
     return f"{_CALLED.get(entity.kind, f'the {entity.kind.value}')} {shown(entity.value)}"
 
 
@@ -74,9 +74,9 @@ def at(moment: datetime) -> str:
 
 
 def together(entities: Iterable[Entity], most: int = 5) -> str:
-    """Return entities as they are called in a sentence, those of a kind together.
+    """Return entities for a sentence, grouped by kind.
 
-    Such as `the host web-1 and the users admin and root`.
+    For example: `the host web-1 and the users admin and root`.
     """
     alike: dict[EntityKind, list[str]] = {}
     for entity in entities:
@@ -93,29 +93,29 @@ def _of_kind(kind: EntityKind, values: Sequence[str], most: int) -> str:
 
 
 def asked_called(name: str) -> str:
-    """Return what a sentence calls who was asked: `the provider edge` for `provider:edge`."""
+    """Return a source for a sentence: `the provider edge` for `provider:edge`."""
     kind, _, of = shown(name).partition(":")
     return f"the {kind} {of}".rstrip()
 
 
 def source_called(enricher: str) -> str:
-    """Return what a sentence calls who says something of an entity."""
+    """Return an enricher for a sentence."""
     return _ENRICHERS.get(enricher) or f"the enricher {shown(enricher)}"
 
 
 def sentence(text: str) -> str:
-    """Return text that begins with a capital and ends as a sentence does."""
+    """Return text with a capital letter at the start and a period at the end."""
     text = f"{text[:1].upper()}{text[1:].rstrip('.')}"
     return text if text.endswith(("?", "!", "…")) else f"{text}."
 
 
 def say(text: str, *evidence: str) -> Statement:
-    """Return a statement with its evidence in order, each once; some of it where it is much."""
+    """Return a statement with its evidence in order, each once, up to the maximum."""
     return Statement(sentence(text), tuple(cited(evidence)))
 
 
 def cited(evidence: Iterable[str]) -> list[str]:
-    """Return references, incidents first, by number; the first of them where they are many."""
+    """Return references, incidents first, by number, up to the maximum."""
     return sorted(set(evidence), key=_place)[:_MOST_REFERENCES]
 
 

@@ -14,9 +14,9 @@ DEEPEST = 3
 
 
 class Weights(BaseModel):
-    """[investigator.weights]: how many points each part of the score can add, or take away.
+    """[investigator.weights]: points that each part of the score can add or subtract.
 
-    What a rule found counts in full, or by as much as it found.
+    A finding counts in full or in proportion to its strength.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -25,50 +25,50 @@ class Weights(BaseModel):
         default=35, ge=-100, le=100, description="The worst severity of the incidents."
     )
     reputation: float = Field(
-        default=25, ge=-100, le=100, description="Sources that call an entity bad."
+        default=25, ge=-100, le=100, description="Sources that rate an entity as bad."
     )
     agreement: float = Field(
-        default=5, ge=-100, le=100, description="Several sources that call the same entity bad."
+        default=5, ge=-100, le=100, description="Several sources that agree on that."
     )
     disagreement: float = Field(
-        default=0, ge=-100, le=100, description="Sources that contradict one another."
+        default=0, ge=-100, le=100, description="Sources that contradict each other."
     )
     success_after_failures: float = Field(
-        default=45, ge=-100, le=100, description="A logon that succeeded after failed ones."
+        default=45, ge=-100, le=100, description="A successful logon after failed ones."
     )
     attack_sequence: float = Field(
         default=25, ge=-100, le=100, description="Steps of an attack in the order of ATT&CK."
     )
     callback: float = Field(
-        default=20, ge=-100, le=100, description="Something of ours that contacted what is bad."
+        default=20, ge=-100, le=100, description="An internal entity that contacted a bad one."
     )
     lateral_movement: float = Field(
-        default=20, ge=-100, le=100, description="One origin that reached several of our hosts."
+        default=20, ge=-100, le=100, description="One origin that reached several internal hosts."
     )
     exploited_cve: float = Field(
         default=20, ge=-100, le=100, description="A vulnerability that is known to be exploited."
     )
     shared_entity: float = Field(
-        default=8, ge=-100, le=100, description="An entity that several incidents have in common."
+        default=8, ge=-100, le=100, description="An entity that several incidents share."
     )
     recurrence: float = Field(
-        default=6, ge=-100, le=100, description="An entity that comes back, day after day."
+        default=6, ge=-100, le=100, description="An entity that recurs on several days."
     )
-    burst: float = Field(default=4, ge=-100, le=100, description="Much in a short time.")
+    burst: float = Field(default=4, ge=-100, le=100, description="Many records in a short time.")
     first_seen: float = Field(
-        default=3, ge=-100, le=100, description="An entity that was never seen before."
+        default=3, ge=-100, le=100, description="An entity that was not seen before."
     )
     rare_entity: float = Field(
-        default=3, ge=-100, le=100, description="An entity that is seldom seen."
+        default=3, ge=-100, le=100, description="An entity in few incidents."
     )
     benign_explanation: float = Field(
-        default=-40, ge=-100, le=100, description="Sources that explain what was seen."
+        default=-40, ge=-100, le=100, description="Sources that rate an entity as benign."
     )
     background_noise: float = Field(
-        default=-15, ge=-100, le=100, description="Scanners that knock at every door."
+        default=-15, ge=-100, le=100, description="Scanners of the whole internet."
     )
     internal_only: float = Field(
-        default=-15, ge=-100, le=100, description="Nothing from outside has a part in it."
+        default=-15, ge=-100, le=100, description="No external entity is involved."
     )
 
     def of(self, kind: str) -> float:
@@ -78,23 +78,21 @@ class Weights(BaseModel):
 
 
 class Bounds(BaseModel):
-    """[investigator.bounds.<persona>]: how far an investigation may go."""
+    """[investigator.bounds.<persona>]: limits of an investigation."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    depth: int = Field(
-        ge=0, le=DEEPEST, description="How many steps away from what was asked about."
-    )
-    entities: int = Field(ge=1, le=5_000, description="How many entities are examined.")
-    incidents: int = Field(ge=1, le=1_000, description="How many incidents are examined.")
+    depth: int = Field(ge=0, le=DEEPEST, description="Maximum number of steps from the subject.")
+    entities: int = Field(ge=1, le=5_000, description="Maximum number of examined entities.")
+    incidents: int = Field(ge=1, le=1_000, description="Maximum number of examined incidents.")
     provider_calls: int = Field(
-        ge=0, le=5_000, description="How many questions for events providers are asked."
+        ge=0, le=5_000, description="Maximum number of event searches at providers."
     )
-    seconds: int = Field(ge=1, le=3_600, description="After how long no more is asked.")
-    timeline: int = Field(ge=1, le=1_000, description="How many lines the timeline has.")
+    seconds: int = Field(ge=1, le=3_600, description="Seconds after which questions stop.")
+    timeline: int = Field(ge=1, le=1_000, description="Maximum number of lines in the timeline.")
 
     def deepened(self, times: int) -> Bounds:
-        """Return them one step deeper and twice as wide, so many times."""
+        """Return the bounds, made one step deeper and twice as wide this many times."""
         if not times:
             return self
         wider = {
@@ -143,55 +141,55 @@ _DEFAULTS: Mapping[Persona, Mapping[str, int]] = {
 
 
 class Settings(Investigator.Settings):
-    """What the default investigator can be told."""
+    """Settings of the default investigator."""
 
     default_window: Duration = Field(
         default=timedelta(days=7),
         gt=timedelta(0),
-        description="How far back is looked where the query gives no time.",
+        description="Time window of a query without a time.",
     )
     around_incidents: Duration = Field(
         default=timedelta(days=1),
-        description="How much time before and after named incidents is looked at.",
+        description="Time before and after named incidents that is searched.",
     )
     longest_window: Duration = Field(
         default=timedelta(days=90),
         gt=timedelta(0),
-        description="How much time is looked at where it follows from the incidents.",
+        description="Maximum time window around named incidents.",
     )
     everywhere: int = Field(
         default=5,
         ge=1,
         strict=True,
-        description="An internal entity in so many incidents is infrastructure: what else had to "
-        "do with it is not followed, unless it was named.",
+        description="Number of incidents from which on an internal entity is infrastructure, "
+        "which is not followed unless the query names it.",
     )
     events_per_question: int = Field(
         default=200,
         ge=1,
         le=10_000,
         strict=True,
-        description="How many events are asked for at once.",
+        description="Maximum number of events in one search.",
     )
     between_steps: Duration = Field(
         default=timedelta(hours=24),
         gt=timedelta(0),
-        description="How much time may lie between two steps of one attack.",
+        description="Maximum time between two steps of one attack.",
     )
     found_near: float = Field(
         default=0.25,
         ge=0,
         le=1,
-        description="How much of its points a finding counts that is not about what was asked.",
+        description="Share of its points that a finding outside the query counts.",
     )
     weights: Weights = Field(
-        default_factory=Weights, description="The points of the parts of the score."
+        default_factory=Weights, description="Points of the parts of the score."
     )
     bounds: Mapping[Persona, Bounds] = Field(
         default_factory=lambda: {
             persona: Bounds.model_validate(bounds) for persona, bounds in _DEFAULTS.items()
         },
-        description="How far each persona goes; what is not given keeps its default.",
+        description="Limits for each persona; omitted limits keep their defaults.",
     )
 
     @field_validator("bounds", mode="before")

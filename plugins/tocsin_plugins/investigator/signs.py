@@ -14,15 +14,15 @@ _MOST_FIELDS = 60
 
 
 class AttackSign(StrEnum):
-    """What a record shows."""
+    """A sign of attack in a record."""
 
     FAILED_LOGON = "a failed logon"
-    BRUTE_FORCE = "a brute force"
+    BRUTE_FORCE = "a brute-force attack"
     LOGON = "a successful logon"
     SCAN = "a scan"
-    EXPLOIT = "an attempt to exploit"
+    EXPLOIT = "an exploit attempt"
     MALWARE = "malware"
-    CALLBACK = "a connection to a controlling server"
+    CALLBACK = "a connection to a command-and-control server"
 
 
 _LOGON = re.compile(
@@ -86,7 +86,7 @@ _ACTIONS = ("action", "disposition")
 
 
 def find_event_signs(event: SiemEvent) -> frozenset[AttackSign]:
-    """Return what an event shows."""
+    """Return the signs in an event."""
     fields = dict(_plain_fields(event.fields))
     for name in _EVENT_IDS & fields.keys():
         if sign := _WINDOWS.get(fields[name]):
@@ -96,12 +96,12 @@ def find_event_signs(event: SiemEvent) -> frozenset[AttackSign]:
 
 
 def find_incident_signs(record: IncidentRecord) -> frozenset[AttackSign]:
-    """Return what the title of an incident shows."""
+    """Return the signs in the title of an incident."""
     return _signs_in(record.title[:_LONGEST].lower().replace("_", " "))
 
 
 def find_attacks(record: IncidentRecord) -> frozenset[AttackSign]:
-    """Return what kinds of attack an incident tells of: its title, its alerts, its techniques."""
+    """Return the signs in an incident's title, alerts and techniques."""
     titles = " ; ".join([record.title, *(alert.title for alert in record.alerts)])
     found = set(_signs_in(titles[:_LONGEST].lower().replace("_", " ")))
     tactics = {tactic for technique in record.techniques for tactic in find_tactics(technique)}
@@ -114,17 +114,17 @@ def find_attacks(record: IncidentRecord) -> frozenset[AttackSign]:
 
 
 def find_block_clause(text: str) -> str | None:
-    """Return the clause of a text that says what was done against it, such as `decided: ban`."""
+    """Return the clause of a text that reports a response, such as `decided: ban`."""
     return _clause(text, _STOPPED)
 
 
 def find_pass_clause(text: str) -> str | None:
-    """Return the clause of a text that says that it was let pass."""
+    """Return the clause of a text that reports that the activity was allowed."""
     return _clause(text, _LET_PASS)
 
 
 def describe_event(event: SiemEvent) -> str:
-    """Return what an event says in words, and what a field says was done."""
+    """Return the summary of an event with its action fields."""
     fields = _plain_fields(event.fields)
     done = (f"{name}: {value}" for name, value in fields if name.endswith(_ACTIONS))
     return "; ".join([event.summary[:_LONGEST], *done])
@@ -138,9 +138,9 @@ def _clause(text: str, pattern: re.Pattern[str]) -> str | None:
 def find_shown_tactics(
     signs: frozenset[AttackSign], techniques: tuple[str, ...] = ()
 ) -> frozenset[str]:
-    """Return the tactics that techniques serve; where they serve none, those that signs show.
+    """Return the tactics of techniques; without any, those that the signs suggest.
 
-    A technique that serves several counts for the first of them alone.
+    A technique with several tactics counts for the first one only.
     """
     named = {tactic for technique in techniques for tactic in find_tactics(technique)[:1]}
     return frozenset(named or {_TACTICS[sign] for sign in signs if sign in _TACTICS})

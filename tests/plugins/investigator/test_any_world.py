@@ -97,7 +97,7 @@ _opinions = st.builds(
 )
 _worlds = st.builds(
     World,
-    incidents=st.lists(_incidents, max_size=4, unique_by=lambda it: it.number),
+    incidents=st.lists(_incidents, max_size=4, unique_by=lambda record: record.number),
     events=st.fixed_dictionaries({"edge": st.lists(_events, max_size=5)}),
     opinions=st.fixed_dictionaries(
         {"lists": st.lists(_opinions, max_size=3), "online": st.lists(_opinions, max_size=3)}
@@ -135,10 +135,12 @@ async def test_any_world_gives_a_report_that_cites_what_there_is(world, messages
         report, desk = await investigate(world, *messages, persona=persona)
     except InvestigationFailed:
         return
-    cited = {it for statement in statements(report) for it in statement.evidence}
+    cited = {reference for statement in statements(report) for reference in statement.evidence}
     assert cited <= desk.references
     assert 0 <= report.risk_score <= 100
-    assert {it for _, evidence in desk.concluded for it in evidence} <= desk.references
+    assert {
+        reference for _, evidence in desk.concluded for reference in evidence
+    } <= desk.references
     again, _ = await investigate(world, *messages, persona=persona)
     assert again == report
 
@@ -153,7 +155,8 @@ async def test_the_order_in_which_sources_tell_it_changes_nothing(truth):
     other = replace(
         world,
         incidents=[
-            replace(it, entities=tuple(shuffled(it.entities))) for it in shuffled(world.incidents)
+            replace(record, entities=tuple(shuffled(record.entities)))
+            for record in shuffled(world.incidents)
         ],
         events={name: shuffled(world.events[name]) for name in shuffled(world.events)},
         opinions={name: shuffled(world.opinions[name]) for name in shuffled(world.opinions)},

@@ -11,5 +11,5 @@ async def test_a_case_of_known_truth_scores_within_its_band(truth):
     assert truth.least <= report.risk_score <= truth.most, report.contributions
     assert report.verdict is truth.verdict
     assert truth.finding is None or truth.finding in kinds(report)
-    cited = {it for statement in statements(report) for it in statement.evidence}
+    cited = {reference for statement in statements(report) for reference in statement.evidence}
     assert cited <= desk.references

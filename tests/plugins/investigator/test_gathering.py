@@ -132,7 +132,9 @@ async def test_who_answers_once_and_then_no_more_lowers_the_confidence_too():
 
 async def test_an_unclear_query_is_answered_honestly():
     report, desk = await investigate(World(incidents=[incident(1)]), "hello?")
-    assert [it.text for it in report.summary] == ["Nothing to hold on to was found in the query."]
+    assert [statement.text for statement in report.summary] == [
+        "The query names nothing to investigate."
+    ]
     assert report.findings == report.contributions == ()
     assert not desk.of_kind(ListIncidents)
 
@@ -160,7 +162,7 @@ async def test_a_time_alone_asks_for_all_incidents_in_it():
     assert report.incidents == (1,)
     report, _ = await investigate(world, "critical incidents in the last 30 days")
     assert report.incidents == ()
-    assert says(report.summary, "Nothing that fits")
+    assert says(report.summary, "Nothing in the stored data matches")
 
 
 async def test_a_named_provider_is_the_only_one_asked():
@@ -197,7 +199,7 @@ async def test_entities_are_followed_as_deep_as_the_persona_goes():
 
 async def test_what_lies_beyond_the_bounds_is_said():
     report, _ = await investigate(World(edges=CHAIN), "203.0.113.1")
-    assert says(report.gaps, "1 entity that came up was not examined")
+    assert says(report.gaps, "1 related entity was not examined")
 
 
 @pytest.mark.parametrize(
@@ -223,7 +225,7 @@ async def test_bounds_hold():
     report, desk = await investigate(world, "#1", settings=bounds)
     assert len(report.entities) == 30
     assert len(desk.of_kind(FindEvents)) == 7
-    assert says(report.gaps, "53 questions for events had to be left out: the bound is 7")
+    assert says(report.gaps, "53 event searches skipped: the limit is 7")
 
 
 async def test_when_time_is_up_no_more_is_asked():
@@ -231,14 +233,14 @@ async def test_when_time_is_up_no_more_is_asked():
     world = World(incidents=[incident(1, entities=entities)])
     report, desk = await investigate(world, "#1", seconds=10)
     assert desk.elapsed < timedelta(seconds=120 + 16 * 10)
-    assert says(report.gaps, "No more was asked after 120 seconds")
+    assert says(report.gaps, "No further questions were asked after 120 seconds")
 
 
 async def test_incidents_beyond_the_bound_are_said():
     world = World(incidents=[incident(number) for number in range(1, 80)])
     report, _ = await investigate(world, "all incidents in the last 7 days")
     assert len(report.incidents) == 50
-    assert says(report.gaps, "the bound is 50 incidents")
+    assert says(report.gaps, "the limit is 50 incidents")
 
 
 async def test_what_is_well_known_or_everywhere_is_not_followed():
@@ -318,7 +320,7 @@ async def test_answers_that_are_cut_are_gaps():
     many = [event("seen", NOW - timedelta(seconds=number + 1), A) for number in range(30)]
     world = World(events={"edge": many})
     report, _ = await investigate(world, "203.0.113.1", settings={"events_per_question": 10})
-    assert says(report.gaps, "The provider edge has more than was asked for")
+    assert says(report.gaps, "The provider edge has more results than the limit")
 
 
 async def test_a_silent_graph_or_enricher_is_a_gap():
@@ -363,14 +365,14 @@ async def test_what_a_provider_tells_goes_out_as_that_provider_is_marked():
     told = [event("a flow", ago(hours=2), A, B)]
     world = World(events={"edge": told}, markings={"edge": secret}, opinions={"online-one": []})
     _, desk = await investigate(world, "203.0.113.1")
-    of_b = [it.marking for it in desk.of_kind(GetEnrichments) if B in it.entities]
+    of_b = [question.marking for question in desk.of_kind(GetEnrichments) if B in question.entities]
     assert of_b == [secret]
 
 
 @pytest.mark.parametrize(("behind", "is_said"), [(timedelta(hours=2), True), (timedelta(), False)])
 async def test_what_is_not_synced_yet_is_a_gap(behind, is_said):
     report, _ = await investigate(World(read_until={"edge": NOW - behind}), "203.0.113.1")
-    assert any("read up to" in gap.text for gap in report.gaps) == is_said
+    assert any("been read only up to" in gap.text for gap in report.gaps) == is_said
 
 
 async def test_words_that_fit_nothing_are_not_replaced_by_other_incidents():
@@ -379,7 +381,8 @@ async def test_words_that_fit_nothing_are_not_replaced_by_other_incidents():
         report, desk = await investigate(world, query)
         assert report.incidents == ()
         assert not desk.of_kind(ListIncidents)
-        assert says(report.summary, "“fnord” is known here" if "blah" not in query else "“fnord”")
+        assert says(report.summary, "Nothing in the stored data matches the word")
+        assert says(report.summary, "“fnord”.")
 
 
 @pytest.mark.parametrize(
@@ -392,14 +395,14 @@ async def test_what_is_asked_in_general_is_still_looked_at(query):
 
 async def test_a_provider_that_was_understood_is_no_word():
     _, desk = await investigate(World(incidents=[incident(1)]), "strange logons from edge")
-    assert next(it.text for it in desk.of_kind(SearchHistory)) == "strange logons"
+    assert next(question.text for question in desk.of_kind(SearchHistory)) == "strange logons"
 
 
 async def test_a_range_is_examined_as_far_as_the_bound_goes_and_the_rest_is_said():
     world = World(incidents=[incident(number) for number in range(1, 70) if number != 3])
     report, _ = await investigate(world, "incidents 1-60")
     assert report.incidents == tuple(number for number in range(1, 51) if number != 3)
-    assert says(report.gaps, "10 incidents more that are named, from 51 to 60, were not examined")
+    assert says(report.gaps, "10 more named incidents (51 to 60) were not examined")
     assert says(report.gaps, "Incident 3 does not exist")
 
 
@@ -420,4 +423,4 @@ async def test_a_number_that_failed_is_dropped_by_the_next_message():
 async def test_a_name_that_is_unknown_is_given_the_spelling_that_is_known():
     record = incident(1, "logon of alice", entities=(user("CORP\\alice"),))
     report, _ = await investigate(World(incidents=[record]), "user alice")
-    assert says(report.gaps, "Nothing is known here of the user alice; known here is the user CORP")
+    assert says(report.gaps, "The user alice is unknown; similar names: the user CORP")

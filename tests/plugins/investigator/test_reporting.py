@@ -47,14 +47,16 @@ def case_of(name):
 
 async def test_a_summary_begins_with_what_happened():
     report, _ = await investigate(World(incidents=[BRUTE_FORCE]), "#1")
-    happened, techniques, judgement, *_ = [it.text for it in report.summary]
+    happened, techniques, judgement, *_ = [statement.text for statement in report.summary]
     assert happened == (
         "Incident 1, “crowdsecurity/ssh-bf” (Medium, New, 1 alert of the provider edge), shows a "
-        "brute force and began at 2026-11-08 10:59:00Z: the address 203.0.113.5 against the host "
-        "web-1 and the users admin and root."
+        "brute-force attack and began at 2026-11-08 10:59:00Z: the address 203.0.113.5 against the "
+        "host web-1 and the users admin and root."
     )
-    assert techniques == "Its techniques: Brute Force (T1110, credential-access)."
-    assert judgement.startswith("It is suspicious, with medium confidence; the risk score is 24 of")
+    assert techniques == "Techniques: Brute Force (T1110, credential-access)."
+    assert judgement.startswith(
+        "The verdict is suspicious with medium confidence; the risk score is 24"
+    )
     assert "Incident 1 is Medium, which counts 60% of the 35 points for severity (F1)" in judgement
 
 
@@ -63,12 +65,12 @@ async def test_of_many_incidents_the_worst_are_told_and_the_others_counted():
     worst = replace(records[4], severity=Severity.CRITICAL)
     report, _ = await investigate(World(incidents=[*records[:4], worst]), "last 7 days")
     assert report.summary[0].text.startswith("Incident 5, “alert 5” (Critical")
-    assert says(report.summary, "2 more incidents fit what was asked")
+    assert says(report.summary, "2 more incidents match the query")
 
 
 async def test_counts_of_nothing_are_left_out():
     report, _ = await investigate(World(incidents=[incident(1)]), "#1")
-    assert says(report.summary, "Looked at: 1 incident, from")
+    assert says(report.summary, "Examined: 1 incident, from")
 
 
 async def test_an_incident_is_a_finding_with_its_description_and_alerts():
@@ -79,8 +81,8 @@ async def test_an_incident_is_a_finding_with_its_description_and_alerts():
     report, _ = await investigate(World(incidents=[record]), "#1")
     [finding] = [finding for finding in report.findings if finding.kind == "incident"]
     assert (finding.severity, finding.techniques) == (Severity.MEDIUM, ("T1110",))
-    assert says(finding.statements, "Its description: “12 failures in 5 s”")
-    assert says(finding.statements, "Its alerts: “ssh guess”")
+    assert says(finding.statements, "Description: “12 failures in 5 s”")
+    assert says(finding.statements, "Alerts: “ssh guess”")
 
 
 async def test_incidents_that_came_up_on_the_way_are_no_findings_of_their_own():
@@ -97,8 +99,8 @@ async def test_an_event_that_is_the_incident_itself_is_told_once_and_not_counted
     report, _ = await investigate(world, "#1")
     [line] = report.timeline
     assert "“failed; decided: ban”" in line.statement.text
-    assert says(report.summary, "Looked at: 1 incident and 4 entities, from")
-    assert says(report.summary, "What the provider edge did against it: “decided: ban”")
+    assert says(report.summary, "Examined: 1 incident and 4 entities, from")
+    assert says(report.summary, "Response of the provider edge: “decided: ban”")
 
 
 async def test_an_event_of_another_provider_with_the_same_identifier_is_another():
@@ -110,7 +112,7 @@ async def test_an_event_of_another_provider_with_the_same_identifier_is_another(
 async def test_what_the_siem_let_pass_is_no_block():
     record = replace(BRUTE_FORCE, description="Suricata allowed this TCP traffic.")
     report, _ = await investigate(World(incidents=[record]), "#1")
-    assert says(report.summary, "The provider edge let it pass: “Suricata allowed this TCP")
+    assert says(report.summary, "The provider edge allowed it: “Suricata allowed this TCP")
     assert "Block the address 203.0.113.5." in advised(report)
 
 
@@ -118,7 +120,7 @@ async def test_what_the_siem_has_blocked_is_to_stay_so():
     banned = event("ban of 203.0.113.5 for 4h", ago(minutes=50), ATTACKER)
     world = World(incidents=[BRUTE_FORCE], events={"edge": [banned]})
     report, _ = await investigate(world, "#1")
-    assert "See that the address 203.0.113.5 stays blocked." in advised(report)
+    assert "Verify that the address 203.0.113.5 stays blocked." in advised(report)
     assert "Block the address 203.0.113.5." not in advised(report)
 
 
@@ -129,7 +131,7 @@ async def test_what_the_siem_has_blocked_is_to_stay_so():
 async def test_that_nobody_tells_whether_a_logon_succeeded_is_a_gap(events, is_said):
     world = World(incidents=[BRUTE_FORCE], events={"edge": events})
     report, _ = await investigate(world, "#1")
-    assert says(report.gaps, "Whether a logon succeeded in incident 1 is not known") is is_said
+    assert says(report.gaps, "It is unknown whether a logon succeeded in incident 1") is is_said
     checks = [text for text in advised(report) if text.startswith("Check whether a logon from")]
     assert bool(checks) is is_said
 
@@ -138,15 +140,18 @@ async def test_that_nobody_tells_whether_a_logon_succeeded_is_a_gap(events, is_s
 async def test_that_no_reputation_was_asked_is_a_gap(enricher, is_said):
     world = World(incidents=[BRUTE_FORCE], opinions={enricher: ()})
     report, _ = await investigate(world, "#1")
-    asked = "No source of reputation was asked about the address 203.0.113.5"
+    asked = "No reputation source was asked about the address 203.0.113.5"
     assert says(report.gaps, asked) is is_said
 
 
 async def test_a_provider_is_asked_only_for_the_kinds_it_has_and_others_are_a_gap():
     world = World(incidents=[BRUTE_FORCE], event_kinds={"edge": (EntityKind.IP, EntityKind.USER)})
     report, desk = await investigate(world, "#1")
-    assert {it.entity.kind for it in desk.of_kind(FindEvents)} == {EntityKind.IP, EntityKind.USER}
-    assert says(report.gaps, "The provider edge cannot be asked for events of the host web-1.")
+    assert {question.entity.kind for question in desk.of_kind(FindEvents)} == {
+        EntityKind.IP,
+        EntityKind.USER,
+    }
+    assert says(report.gaps, "The provider edge cannot search for events of the host web-1.")
 
 
 async def test_what_another_provider_can_be_asked_for_is_no_gap():
@@ -156,7 +161,7 @@ async def test_what_another_provider_can_be_asked_for_is_no_gap():
         event_kinds={"edge": (EntityKind.IP,)},
     )
     report, _ = await investigate(world, "#1")
-    assert not says(report.gaps, "cannot be asked for events")
+    assert not says(report.gaps, "cannot search for events")
 
 
 async def test_a_brute_force_is_followed_by_what_an_analyst_would_do():
@@ -165,7 +170,7 @@ async def test_a_brute_force_is_followed_by_what_an_analyst_would_do():
         "Check whether a logon from the address 203.0.113.5 succeeded on the host web-1 since "
         "2026-11-08 10:59:00Z.",
         "Block the address 203.0.113.5.",
-        "Watch the users admin and root, and reset the password where a logon succeeded.",
+        "Watch the users admin and root, and reset the password if a logon succeeded.",
     ]
     assert all("incident:1" in action.reason.evidence for action in report.actions)
 
@@ -184,8 +189,9 @@ async def test_an_exploit_is_followed_by_a_patch_and_a_look_at_the_host():
     world = World(incidents=[record], opinions={"cve": [known]})
     report, _ = await investigate(world, "#1")
     assert {
-        "Find and patch what the vulnerability CVE-2021-44228 concerns, first on the host web-1.",
-        "Check the host web-1 for traces of it, such as new processes and files.",
+        "Find and patch systems with the vulnerability CVE-2021-44228, starting with the host "
+        "web-1.",
+        "Check the host web-1 for traces of an exploit, such as new processes and files.",
         "Block the address 203.0.113.5.",
     } <= {*advised(report)}
 
@@ -208,7 +214,7 @@ async def test_an_incident_of_no_known_kind_is_to_be_explained_by_someone():
     record = incident(1, "something odd", severity=Severity.HIGH, entities=(host("pc-1"),))
     report, _ = await investigate(World(incidents=[record]), "#1")
     assert advised(report) == [
-        "Ask whoever answers for the host pc-1 whether what incident 1 tells is meant to be so."
+        "Ask the owner of the host pc-1 whether the activity in incident 1 is expected."
     ]
 
 
@@ -227,7 +233,7 @@ async def test_what_is_known_of_an_entity_is_one_sentence():
     report, _ = await investigate(world, "#1")
     [about] = [entity for entity in report.entities if entity.entity == ATTACKER]
     assert [statement.text for statement in about.statements] == [
-        "The address 203.0.113.5 is in incident 1 alone; events with it: 2."
+        "The address 203.0.113.5 is in incident 1 only; events: 2."
     ]
 
 
@@ -248,20 +254,20 @@ async def test_a_session_finds_neither_itself_nor_those_that_ask_the_same():
     titles = {"ses_1": "vpn of bob", "ses_2": "what of the vpn?", "ses_3": "vpn of alice"}
     sessions = [Match(kind="session", id=title, title=titles[title], score=1) for title in titles]
     report, _ = await investigate(World(sessions=sessions), "vpn")
-    told = [it.text for it in report.summary if "earlier session" in it.text]
-    assert told == ["An earlier session, ses_3, fits: “vpn of alice”."]
+    told = [statement.text for statement in report.summary if "earlier session" in statement.text]
+    assert told == ["An earlier session matches: ses_3, “vpn of alice”."]
 
 
 async def test_the_timeline_merges_only_what_has_the_same_entities():
     other = ip("198.51.100.20")
     records = [
-        event("Accepted password", ago(minutes=50 - it), whence, ROOT, where)
-        for it, (whence, where) in enumerate(
+        event("Accepted password", ago(minutes=50 - number), whence, ROOT, where)
+        for number, (whence, where) in enumerate(
             [(ATTACKER, SERVER), (other, host("a")), (other, host("b")), (other, host("b"))]
         )
     ]
     report, _ = await investigate(World(events={"edge": records}), "user root")
-    lines = [it.statement.text for it in report.timeline]
+    lines = [moment.statement.text for moment in report.timeline]
     assert len(lines) == 3
     assert "203.0.113.5" in lines[0]
     assert "2 times" in lines[2]
@@ -284,14 +290,14 @@ async def test_an_address_that_events_tell_an_attack_of_is_to_be_blocked(summary
 
 async def test_that_a_severity_is_assumed_is_said():
     report, _ = await investigate(World(incidents=[incident(1, severity_assumed=True)]), "#1")
-    assert says(report.summary, "(Medium, which is assumed, New")
+    assert says(report.summary, "(Medium, assumed, New")
 
 
 async def test_what_was_found_near_is_told_apart():
     truth = case_of("a scan by our own vendor of a host that is under attack")
     report, _ = await investigate(truth.world, truth.query)
-    assert says(report.summary, "Also found near it, and no part of what was asked")
-    assert says(report.summary, "1 was asked about, the others were found near it")
+    assert says(report.summary, "Related, but outside the query")
+    assert says(report.summary, "1 of the incidents matches the query, the others are related")
 
 
 async def test_a_source_is_called_by_its_name_in_words():

@@ -149,8 +149,8 @@ async def test_a_host_of_ours_connects_steps_only_where_it_was_taken_over():
     report, _ = await investigate(world, "host pc-1")
     assert not found(report, "attack-sequence")
     logons = [
-        event(words, ago(minutes=40 - it), ATTACKER, pc)
-        for it, words in enumerate(["Failed password"] * 5 + ["Accepted password"])
+        event(words, ago(minutes=40 - number), ATTACKER, pc)
+        for number, words in enumerate(["Failed password"] * 5 + ["Accepted password"])
     ]
     report, _ = await investigate(replace(world, events={"edge": logons}), "host pc-1")
     assert found(report, "attack-sequence")
@@ -158,7 +158,7 @@ async def test_a_host_of_ours_connects_steps_only_where_it_was_taken_over():
 
 async def test_incidents_that_have_a_resolver_in_common_are_no_attack():
     name = "a resolver of ours in many incidents that have nothing to do with one another"
-    [truth] = [it for it in CASES if it.name == name]
+    [truth] = [case for case in CASES if case.name == name]
     report, _ = await investigate(truth.world, truth.query)
     assert "attack-sequence" not in kinds(report)
 
@@ -329,4 +329,4 @@ async def test_many_findings_of_a_kind_are_cut_and_said():
     )
     report, _ = await investigate(world, "#1")
     assert len(found(report, "reputation")) == 10
-    assert any("of the kind reputation: 10 more findings" in gap.text for gap in report.gaps)
+    assert any("10 more findings of the kind reputation" in gap.text for gap in report.gaps)

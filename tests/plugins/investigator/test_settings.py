@@ -58,7 +58,7 @@ def test_what_makes_no_sense_is_refused(wrong):
 
 
 async def test_weights_change_the_score():
-    truth = next(it for it in CASES if it.name == "a brute force that succeeded")
+    truth = next(case for case in CASES if case.name == "a brute force that succeeded")
     usual, _ = await investigate(truth.world, truth.query)
     weights = {"weights": {"success_after_failures": 0}}
     other, _ = await investigate(truth.world, truth.query, settings=weights)

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 
 from tocsin import Contribution, Finding, Statement
 from tocsin_plugins.investigator.correlation import RULES, WeightedFinding
+from tocsin_plugins.investigator.evidence import list_evidence
 from tocsin_plugins.investigator.phrases import say
 from tocsin_plugins.investigator.settings import Settings
 
-_NAMES = {"incident": "severity"}  # what an incident counts by
+_NAMES = {"incident": "severity"}  # the weight of an incident
 _WORST = 100.0
 
 
 def score_findings(
     findings: Sequence[WeightedFinding], settings: Settings
 ) -> tuple[Contribution, ...]:
-    """Return the parts of the score, those that add most first.
+    """Return the parts of the score, the largest first.
 
-    Each kind of finding counts once, by its strongest; incidents that were asked about are one
-    kind, and count by their severity. What is not about what was asked counts in part, and for
-    nothing where all that was asked about is explained.
+    Each kind of finding counts once, by its strongest; incidents in focus are one kind, and count
+    by severity. Related findings count in part, and not at all if everything in focus is explained.
     """
     is_explained = any(_explains_all(weighed) for weighed in findings)
     share = 0.0 if is_explained else settings.found_near
@@ -32,9 +32,9 @@ def score_findings(
             if weighed.finding.kind == kind
         ]
         if counted:
-            strength, strongest = max(counted, key=lambda it: it[0])
+            strength, strongest = max(counted, key=lambda pair: pair[0])
             parts.append(_of_finding(strongest, strength, settings))
-    return tuple(sorted((part for part in parts if part.points), key=lambda it: -it.points))
+    return tuple(sorted((part for part in parts if part.points), key=lambda part: -part.points))
 
 
 def _explains_all(weighed: WeightedFinding) -> bool:
@@ -58,8 +58,8 @@ def _of_finding(weighed: WeightedFinding, strength: float, settings: Settings) -
     if finding.kind == "incident":
         statement = _of_severity(finding, f"{strength:.0%} of the {weight:g} points")
     else:
-        evidence = [it for statement in finding.statements for it in statement.evidence]
-        near = f"found near it, which counts {settings.found_near:.0%}: " if weighed.is_near else ""
+        evidence = list_evidence(finding.statements)
+        near = f"related, which counts {settings.found_near:.0%}: " if weighed.is_near else ""
         statement = say(f"{near}{finding.title} ({finding.id})", *evidence)
     return Contribution(name=name, points=points, statement=statement)
 

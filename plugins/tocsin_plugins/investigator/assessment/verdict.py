@@ -17,10 +17,9 @@ _LEVELS = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW)
 
 
 def judge_verdict(score: float, findings: Sequence[WeightedFinding]) -> Verdict:
-    """Return malicious from 70 on, suspicious from 20 on.
+    """Return the verdict: malicious from 70 on, suspicious from 20 on.
 
-    Below that it is benign where something explains it and no sources disagree, and inconclusive
-    otherwise.
+    Below, it is benign with an explanation and without disagreement, otherwise inconclusive.
     """
     if score >= _MALICIOUS:
         return Verdict.MALICIOUS
@@ -39,9 +38,10 @@ def judge_confidence(
     silent: AbstractSet[str],
     needed: AbstractSet[str],
 ) -> Confidence:
-    """Return high, less one level for each of: somebody silent, disagreement, a single source.
+    """Return the confidence: high, less one level for each weakness.
 
-    Low where several were silent, or one that is needed; an inconclusive verdict is low too.
+    Weaknesses are a silent source, a disagreement, and a single source of information.
+    Low if several sources or a required one were silent, and for an inconclusive verdict.
     """
     if verdict is Verdict.INCONCLUSIVE or len(silent) > 1 or silent & needed:
         return Confidence.LOW
@@ -53,7 +53,7 @@ def judge_confidence(
 
 
 def independent_sources(case: Case) -> frozenset[str]:
-    """Return who told of incidents or events, and who has an opinion."""
+    """Return the sources of incidents, events and opinions."""
     told = {f"provider:{record.provider}" for record in case.records}
     told |= {f"provider:{seen.provider}" for seen in case.events}
     opinions = (

@@ -23,7 +23,7 @@ from tocsin_plugins.investigator.interpretation import InvestigationScope
 from tocsin_plugins.investigator.phrases import at, say, shown
 from tocsin_plugins.investigator.settings import Settings
 
-_BEHIND = timedelta(minutes=15)  # reading is always a little behind
+_BEHIND = timedelta(minutes=15)  # ingestion is always a little behind
 __all__ = [
     "BoundedQueryClient",
     "EntityExaminer",
@@ -44,9 +44,9 @@ async def gather(
     settings: Settings,
     sources: QueryResult[Sources],
 ) -> EntityExaminer:
-    """Return the case with all that is known of what was asked about.
+    """Return an examiner with the case for a query.
 
-    Raises InvestigationFailed where an incident that is named does not exist.
+    Raises InvestigationFailed if a named incident does not exist.
     """
     named = await load_named_incidents(asking, scope)
     window = choose_window(named.scope, named.records, inquiry.asked_at, settings)
@@ -66,44 +66,51 @@ async def gather(
 
 
 def check_availability(examiner: EntityExaminer) -> None:
-    """Raise InvestigationFailed where all providers that are needed are away."""
-    asked = [it for it in examiner.meant if it.answers_events or it.reason]
+    """Raise InvestigationFailed if all required providers are unavailable."""
+    asked = [provider for provider in examiner.meant if provider.answers_events or provider.reason]
     silent = examiner.asking.away()
-    reasons = {it.name: it.reason or silent.get(f"provider:{it.name}") for it in asked}
+    reasons = {
+        provider.name: provider.reason or silent.get(f"provider:{provider.name}")
+        for provider in asked
+    }
     if reasons and all(reasons.values()):
         each = "; ".join(f"{name}: {shown(reason or '', 300)}" for name, reason in reasons.items())
-        raise InvestigationFailed(f"every provider that is needed is unavailable ({each})")
+        raise InvestigationFailed(f"all required providers are unavailable ({each})")
 
 
 def silent_sources(examiner: EntityExaminer) -> frozenset[str]:
-    """Return who did not answer, be it once, or is not there at all."""
-    absent = {f"provider:{it.name}" for it in examiner.meant if it.reason}
+    """Return the sources that left a question unanswered or are not running."""
+    absent = {f"provider:{provider.name}" for provider in examiner.meant if provider.reason}
     return frozenset(absent | examiner.asking.unavailable().keys())
 
 
 def needed_sources(examiner: EntityExaminer) -> frozenset[str]:
-    """Return the providers that cannot be done without.
+    """Return the required providers.
 
-    They are the one that is named, else those of the incidents asked about, else all.
+    They are the one that the query names, or those of the incidents in focus, or all.
     """
     told = {record.provider for record in examiner.case.in_focus}
-    names = {examiner.provider} if examiner.provider else told or {it.name for it in examiner.meant}
+    names = (
+        {examiner.provider}
+        if examiner.provider
+        else told or {provider.name for provider in examiner.meant}
+    )
     return frozenset(f"provider:{name}" for name in names)
 
 
 def _note_providers(examiner: EntityExaminer, step: str) -> None:
-    """Note as gaps which providers are not there, and which cannot be asked for events."""
+    """Note as gaps the providers that are not running or cannot search for events."""
     meant = examiner.meant
     gaps = examiner.case.gaps
     if not meant:
-        gaps.append(say("there is no provider that could be asked for events", step))
+        gaps.append(say("no provider is available to search for events", step))
     for provider in meant:
         if provider.reason:
-            text = f"the provider {provider.name} is not there: {shown(provider.reason, 300)}"
+            text = f"the provider {provider.name} is not running: {shown(provider.reason, 300)}"
             gaps.append(say(text, step))
         elif not provider.answers_events:
-            gaps.append(say(f"the provider {provider.name} cannot be asked for events", step))
+            gaps.append(say(f"the provider {provider.name} cannot search for events", step))
         if provider.read_until and examiner.case.window.end - provider.read_until > _BEHIND:
             until = at(provider.read_until)
-            text = f"the incidents of the provider {provider.name} were read up to {until} only"
+            text = f"incidents of the provider {provider.name} have been read only up to {until}"
             gaps.append(say(text, step))

@@ -37,10 +37,9 @@ _RANKS = {disposition: rank for rank, disposition in enumerate(Disposition)}
 
 
 def sort_by_priority(case: Case, entities: Iterable[Entity]) -> list[Entity]:
-    """Return entities, the most telling first.
+    """Return entities, the most significant first.
 
-    What sources call bad comes first, then what several incidents have in common, what is seldom
-    seen, and what is not ours.
+    Entities with a bad disposition come first, then shared, rare and external ones.
     """
     return sorted(entities, key=lambda entity: _priority(case, entity))
 
@@ -57,10 +56,9 @@ def _priority(case: Case, entity: Entity) -> tuple[object, ...]:
 
 
 def is_pivot(case: Case, entity: Entity) -> bool:
-    """Return whether what has to do with an entity is looked for.
+    """Return whether an entity leads to further questions.
 
-    What is well known is not followed, nor what is internal and in very many incidents, unless it
-    was asked for by name.
+    Well-known entities and infrastructure do not, unless the query names them.
     """
     return entity in case.scope.entities or case.connects(entity)
 
@@ -75,7 +73,7 @@ _KINDS = frozenset(kind.value for kind in EntityKind)
 
 @dataclass(slots=True)
 class EntityExaminer:
-    """Examines the entities of a case, one round after the other."""
+    """Examines the entities of a case, round by round."""
 
     asking: BoundedQueryClient
     case: Case
@@ -83,16 +81,16 @@ class EntityExaminer:
     settings: Settings
     provider: str | None
     sources_step: str
-    """The step that tells who may be asked."""
+    """The step that lists the available sources."""
 
     @property
     def meant(self) -> list[ProviderSource]:
-        """The providers that the investigation is about, by name."""
-        every = sorted(self.sources.providers, key=lambda it: it.name)
-        return [it for it in every if self._is_asked_for(it.name)]
+        """The providers that the investigation covers, by name."""
+        every = sorted(self.sources.providers, key=lambda provider: provider.name)
+        return [provider for provider in every if self._is_asked_for(provider.name)]
 
     async def sight(self, entities: Sequence[Entity]) -> None:
-        """Learn what is known here of entities."""
+        """Load the sightings of entities."""
         new = [entity for entity in entities if entity not in self.case.sightings]
         chunks = _chunks(new, _SIGHTINGS_AT_ONCE)
         questions = [GetSightings(entities=chunk) for chunk in chunks]
@@ -101,7 +99,7 @@ class EntityExaminer:
                 self.case.sightings[sighting.entity] = (sighting, answer.step)
 
     async def examine(self, entities: Sequence[Entity]) -> None:
-        """Ask everybody about entities that have been sighted."""
+        """Ask all sources about entities with loaded sightings."""
         followed = [entity for entity in entities if is_pivot(self.case, entity)]
         await self._incidents_about(followed)
         await self._enrich(entities)
@@ -110,10 +108,10 @@ class EntityExaminer:
         await self._events(followed)
 
     async def _incidents_about(self, entities: Sequence[Entity]) -> None:
-        """Add the incidents in the window; of all others at least how they are marked counts.
+        """Add the incidents in the window; of other incidents, only the markings are used.
 
-        Among the newest of everybody there may be none of the window or of the provider, so these
-        are asked for by themselves.
+        The newest incidents may all be outside the window or from other providers, so there is a
+        separate question for those inside.
         """
         limit, window = self.asking.bounds.incidents + 1, self.case.window
         questions = [
@@ -133,7 +131,7 @@ class EntityExaminer:
         add_bounded_incidents(self.asking, self.case, list(found.values()))
 
     def _is_wanted(self, record: IncidentRecord) -> bool:
-        """Return whether an incident that came up is to be examined."""
+        """Return whether to examine a related incident."""
         scope = self.case.scope
         is_own = not scope.narrowed or bool(set(scope.entities) & set(record.entities))
         is_within = record.occurred_at in self.case.window
@@ -142,7 +140,7 @@ class EntityExaminer:
     async def _enrich(self, entities: Sequence[Entity]) -> None:
         questions = [
             question
-            for enricher in sorted(self.sources.enrichers, key=lambda it: it.name)
+            for enricher in sorted(self.sources.enrichers, key=lambda enricher: enricher.name)
             for question in self._questions_to(enricher, entities)
         ]
         answers = await self.asking.ask_all(questions)
@@ -153,7 +151,7 @@ class EntityExaminer:
     def _questions_to(
         self, enricher: EnricherSource, entities: Sequence[Entity]
     ) -> Iterator[GetEnrichments]:
-        """Yield questions of which each is about entities that are marked alike."""
+        """Yield questions, each on entities with the same marking."""
         alike: defaultdict[Marking, list[Entity]] = defaultdict(list)
         for entity in entities:
             sighting = self.case.find_sighting(entity)
@@ -161,7 +159,7 @@ class EntityExaminer:
             may_go = not (enricher.online and self.case.is_ours(entity))
             if entity.kind in enricher.kinds and says_much and may_go:
                 alike[self.case.marking_of(entity)].append(entity)
-        for marking in sorted(alike, key=lambda it: (it.tlp.rank, it.pap.rank)):
+        for marking in sorted(alike, key=lambda marking: (marking.tlp.rank, marking.pap.rank)):
             for chunk in _chunks(alike[marking], _ENRICHMENTS_AT_ONCE):
                 yield GetEnrichments(enricher=enricher.name, entities=chunk, marking=marking)
 
@@ -177,7 +175,7 @@ class EntityExaminer:
                 self._incomplete("graph", question.entity, answer.step)
 
     async def _events(self, entities: Sequence[Entity]) -> None:
-        """Ask for events, a few at a time, so that slow providers cannot use up all of the time."""
+        """Search for events, a few at a time, so that slow providers do not use up the time."""
         if self.case.scope.narrowed:
             subjects = self.case.subjects
             entities = [entity for entity in entities if entity in subjects]
@@ -185,7 +183,9 @@ class EntityExaminer:
         room = max(self.asking.bounds.provider_calls - self.asking.provider_calls, 0)
         self._cut(len(questions) - room)
         for some in _chunks(questions[:room], _EVENTS_AT_ONCE * max(len(self.meant), 1)):
-            asked = [it for it in some if not self.asking.has_given_up_on(it.asked_of)]
+            asked = [
+                question for question in some if not self.asking.has_given_up_on(question.asked_of)
+            ]
             for question, answer in zip(asked, await self.asking.ask_all(asked), strict=False):
                 if answer.content is not None:
                     self._take_events(question, answer.content, answer.step)
@@ -200,7 +200,7 @@ class EntityExaminer:
         ]
 
     def _take_events(self, question: FindEvents, found: FoundEvents, step: str) -> None:
-        provider = next(it for it in self.meant if it.name == question.provider)
+        provider = next(provider for provider in self.meant if provider.name == question.provider)
         for event in found.events:
             self.case.add_event(provider, event, step, question.entity)
         if not found.complete:
@@ -211,8 +211,8 @@ class EntityExaminer:
 
     def _cut(self, left: int) -> None:
         if left > 0:
-            text = f"{counted(left, 'question')} for events had to be left out"
-            bound = f"the bound is {self.asking.bounds.provider_calls}"
+            text = f"{counted(left, 'event search', 'event searches')} skipped"
+            bound = f"the limit is {self.asking.bounds.provider_calls}"
             self.case.gaps.append(say(f"{text}: {bound}", self.asking.last_step))
 
     def _incomplete(self, asked_of: str, entity: Entity, step: str) -> None:
@@ -220,13 +220,13 @@ class EntityExaminer:
 
 
 def has_events_for(provider: ProviderSource, entity: Entity) -> bool:
-    """Return whether a provider can be asked for events of an entity."""
+    """Return whether a provider can search for events of an entity."""
     is_there = provider.answers_events and not provider.reason
     return is_there and entity.kind in provider.event_kinds
 
 
 def _relation(edge: Edge) -> Relation | None:
-    """Return what an edge says of two entities; None where it is about something else."""
+    """Return an edge between two entities as a relation; None for other edges."""
     if edge.source.kind not in _KINDS or edge.target.kind not in _KINDS:
         return None
     source, target = _entity(edge.source), _entity(edge.target)

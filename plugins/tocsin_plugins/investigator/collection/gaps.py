@@ -18,21 +18,25 @@ from tocsin_plugins.investigator.signs import AttackSign, find_attacks
 
 _GUESSING = frozenset({AttackSign.FAILED_LOGON, AttackSign.BRUTE_FORCE})
 _LOGGED = frozenset(EntityKind) - {EntityKind.CVE}
-"""What events name; of a vulnerability none is expected."""
+"""Entity kinds that events name; no events are expected for vulnerabilities."""
 
 
 def note_gaps(examiner: EntityExaminer) -> None:
-    """Note as gaps what the report would be surer with."""
+    """Note missing evidence as gaps."""
     case = examiner.case
     case.gaps[:0] = [*_outcomes(case), *_unrated(examiner), *_not_asked(examiner)]
 
 
 def find_unknown_logons(case: Case) -> list[IncidentRecord]:
-    """Return the incidents asked about that tell of failed logons, where no event tells of others.
+    """Return the incidents in focus with failed logons, if no event shows a successful one.
 
-    Events of failures alone say nothing of that: many a SIEM keeps no other.
+    A lack of successes proves nothing, since many SIEMs keep only events of failures.
     """
-    return [it for it in case.in_focus if find_attacks(it) & _GUESSING and not _succeeded(case, it)]
+    return [
+        record
+        for record in case.in_focus
+        if find_attacks(record) & _GUESSING and not _succeeded(case, record)
+    ]
 
 
 def _succeeded(case: Case, record: IncidentRecord) -> bool:
@@ -43,19 +47,23 @@ def _succeeded(case: Case, record: IncidentRecord) -> bool:
 def _outcomes(case: Case) -> Iterator[Statement]:
     if records := find_unknown_logons(case):
         which = listed([f"incident {record.number}" for record in records])
-        text = f"whether a logon succeeded in {which} is not known: no event tells of one"
+        text = f"it is unknown whether a logon succeeded in {which}: no event shows one"
         yield say(text, *cite_incidents(records))
 
 
 def _unrated(examiner: EntityExaminer) -> Iterator[Statement]:
-    """Yield of which entities from outside no source of reputation could be asked."""
+    """Yield a gap for external entities that no reputation source could be asked about."""
     case = examiner.case
     online = [enricher for enricher in examiner.sources.enrichers if enricher.online]
     rated = {kind for enricher in online for kind in enricher.kinds}
-    outside = [it for it in _list_asked(case) if case.is_outside(it) and it.kind not in rated]
+    outside = [
+        entity
+        for entity in _list_asked(case)
+        if case.is_outside(entity) and entity.kind not in rated
+    ]
     if outside:
-        why = "no enabled online enricher knows their kinds" if online else _NONE_ENABLED
-        text = f"no source of reputation was asked about {together(outside)}: {why}"
+        why = "no enabled online enricher supports these kinds" if online else _NONE_ENABLED
+        text = f"no reputation source was asked about {together(outside)}: {why}"
         yield say(text, examiner.sources_step)
 
 
@@ -63,13 +71,15 @@ _NONE_ENABLED = "no online enricher is enabled"
 
 
 def _not_asked(examiner: EntityExaminer) -> Iterator[Statement]:
-    """Yield of which entities none of the providers that answer can be asked for events."""
-    asked = [it for it in examiner.meant if it.answers_events and not it.reason]
-    followed = [it for it in _list_asked(examiner.case) if is_pivot(examiner.case, it)]
+    """Yield a gap for entities that no available provider can search events for."""
+    asked = [
+        provider for provider in examiner.meant if provider.answers_events and not provider.reason
+    ]
+    followed = [entity for entity in _list_asked(examiner.case) if is_pivot(examiner.case, entity)]
     left = _without_events(examiner, followed)
     if asked and left:
-        who = listed([asked_called(f"provider:{it.name}") for it in asked])
-        text = f"{who} cannot be asked for events of {together(left)}"
+        who = listed([asked_called(f"provider:{provider.name}") for provider in asked])
+        text = f"{who} cannot search for events of {together(left)}"
         yield say(text, examiner.sources_step)
 
 
@@ -92,7 +102,7 @@ _MOST = 10
 
 
 async def suggest_spellings(examiner: EntityExaminer) -> None:
-    """Note as a gap each user or host that is named and unknown, and who is called alike."""
+    """Note as a gap each named user or host that is unknown, with similar names."""
     for entity in examiner.case.scope.entities:
         if entity.kind in _NAMES and _is_unknown(examiner.case, entity):
             await _suggest(examiner, entity)
@@ -105,22 +115,23 @@ def _is_unknown(case: Case, entity: Entity) -> bool:
 
 async def _suggest(examiner: EntityExaminer, entity: Entity) -> None:
     matching = await examiner.asking.ask(SearchHistory(text=entity.value))
-    numbers = [int(it.id) for it in matching.content or () if it.kind == "incident"]
+    numbers = [int(match.id) for match in matching.content or () if match.kind == "incident"]
     if not numbers:
         return
     answer = await examiner.asking.ask(GetIncidents(numbers=tuple(numbers[:_MOST])))
-    records = [it for it in answer.content or () if _alike(entity, it.entities)]
+    records = [record for record in answer.content or () if _alike(entity, record.entities)]
     if alike := sorted(
-        {it for record in records for it in _alike(entity, record.entities)}, key=entity_sort_key
+        {other for record in records for other in _alike(entity, record.entities)},
+        key=entity_sort_key,
     ):
-        text = f"nothing is known here of {named(entity)}; known here is {together(alike)}"
+        text = f"{named(entity)} is unknown; similar names: {together(alike)}"
         examiner.case.gaps.insert(
             0, say(text, matching.step, answer.step, *cite_incidents(records))
         )
 
 
 def _alike(entity: Entity, others: tuple[Entity, ...]) -> set[Entity]:
-    """Return which others are names too, and have what is asked for as a part."""
+    """Return the other names that contain the entity's value as a part."""
     wanted = entity.value.lower()
     return {
         other

@@ -11,11 +11,11 @@ from tocsin_plugins.investigator.evidence import entity_sort_key
 from tocsin_plugins.investigator.phrases import counted, say
 
 _SIGHTED_PER_EXAMINED = 4
-"""How many candidates are held against one another for each that can still be examined."""
+"""Number of candidates compared for each one that can still be examined."""
 
 
 async def examine_named(examiner: EntityExaminer) -> None:
-    """Examine what was asked about: what the messages name, and what the incidents involve."""
+    """Examine the named entities and those of the incidents."""
     case = examiner.case
     involved = {entity for record in case.incidents.values() for entity in record.entities}
     involved -= case.scope.ignored_entities
@@ -24,7 +24,7 @@ async def examine_named(examiner: EntityExaminer) -> None:
 
 
 async def follow_pivots(examiner: EntityExaminer) -> None:
-    """Go on from what was found, one step deeper each time; not where only that is wanted."""
+    """Pivot to related entities, one step deeper each round, unless the query excludes that."""
     if examiner.case.scope.narrowed:
         return
     for depth in range(1, examiner.asking.bounds.depth + 1):
@@ -36,7 +36,7 @@ async def follow_pivots(examiner: EntityExaminer) -> None:
 
 
 async def _examine(examiner: EntityExaminer, candidates: Sequence[Entity], depth: int) -> None:
-    """Examine the most telling of the candidates, as many as the bound leaves room for."""
+    """Examine the most significant candidates, as many as the bound allows."""
     case, bounds = examiner.case, examiner.asking.bounds
     room = max(bounds.entities - len(case.depths), 0)
     considered = sort_by_priority(case, candidates) if depth else list(candidates)
@@ -61,11 +61,11 @@ def _note_unexamined(examiner: EntityExaminer) -> None:
     case, asking = examiner.case, examiner.asking
     if asking.is_out_of_time:
         bound = counted(asking.bounds.seconds, "second")
-        case.gaps.append(say(f"no more was asked after {bound}", asking.last_step))
+        case.gaps.append(say(f"no further questions were asked after {bound}", asking.last_step))
     left = len(_candidates(case))
     if not left:
         return
-    what = f"{counted(left, 'entity', 'entities')} that came up {'was' if left == 1 else 'were'}"
-    depth = f"the bounds are {counted(asking.bounds.depth, 'step')} from what was asked about"
+    what = f"{counted(left, 'related entity', 'related entities')} {'was' if left == 1 else 'were'}"
+    depth = f"the limits are {counted(asking.bounds.depth, 'step')} from the subject"
     most = counted(asking.bounds.entities, "entity", "entities")
     case.gaps.append(say(f"{what} not examined: {depth} and {most}", asking.last_step))

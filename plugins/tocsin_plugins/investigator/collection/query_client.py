@@ -16,7 +16,7 @@ _PATIENCE = 3
 
 
 class BoundedQueryClient:
-    """The desk, with an account of what was asked there."""
+    """A query client that respects bounds and records unanswered questions."""
 
     def __init__(self, desk: QueryClient, bounds: Bounds) -> None:
         self._desk = desk
@@ -24,22 +24,22 @@ class BoundedQueryClient:
         self.provider_calls = 0
         self.last_step = ""
         self.answered_by: set[str] = set()
-        """Who answered at least once."""
+        """The sources that answered at least once."""
         self._unanswered: dict[tuple[str, QueryOutcome, str], list[str]] = {}
 
     @property
     def is_out_of_time(self) -> bool:
-        """Whether no more may be asked."""
+        """Whether the time bound is reached."""
         return self._desk.elapsed >= timedelta(seconds=self.bounds.seconds)
 
     async def ask(self, question: Question[T]) -> QueryResult[T]:
-        """Return what came of a question."""
+        """Return the outcome of a question."""
         answer = await self._desk.ask(question)
         self._note(question, answer)
         return answer
 
     async def ask_all(self, questions: Sequence[Question[T]]) -> list[QueryResult[T]]:
-        """Return what came of the questions, in order, of the first of them when time is up."""
+        """Return the outcomes of questions, in order; only the first ones when time is up."""
         answers: list[QueryResult[T]] = []
         while len(answers) < len(questions) and not self.is_out_of_time:
             some = questions[len(answers) : len(answers) + _AT_ONCE]
@@ -49,7 +49,7 @@ class BoundedQueryClient:
         return answers
 
     def has_given_up_on(self, asked_of: str) -> bool:
-        """Return whether someone was away at every one of several questions."""
+        """Return whether a source was unavailable for each of several questions."""
         silent = sum(
             len(steps)
             for (who, outcome, _), steps in self._unanswered.items()
@@ -58,7 +58,7 @@ class BoundedQueryClient:
         return silent >= _PATIENCE and asked_of not in self.answered_by
 
     def unavailable(self) -> dict[str, str]:
-        """Return who could not be asked at least once, and why, whatever else they answered."""
+        """Return the sources that were unavailable at least once, with the reason."""
         return {
             asked_of: reason
             for (asked_of, outcome, reason) in sorted(self._unanswered)
@@ -66,12 +66,12 @@ class BoundedQueryClient:
         }
 
     def away(self) -> dict[str, str]:
-        """Return who could not be asked at all, and why."""
+        """Return the sources that never answered, with the reason."""
         silent = self.unavailable()
         return {who: why for who, why in silent.items() if who not in self.answered_by}
 
     def gaps(self) -> list[Statement]:
-        """Return what was not answered, or not in full."""
+        """Return the questions that were not answered in full, as gaps."""
         return [
             say(
                 f"{asked_called(asked_of)} {_WORDS[outcome]}{_often(steps)}: {shown(reason, 300)}",
@@ -86,12 +86,12 @@ class BoundedQueryClient:
         if answer.outcome is QueryOutcome.ANSWERED and answer.content is not None:
             self.answered_by.add(question.asked_of)
         if answer.outcome is not QueryOutcome.ANSWERED or answer.reason:
-            key = (question.asked_of, answer.outcome, answer.reason or "no reason was given")
+            key = (question.asked_of, answer.outcome, answer.reason or "no reason given")
             self._unanswered.setdefault(key, []).append(answer.step)
 
 
 _WORDS = {
-    QueryOutcome.ANSWERED: "answered in part",
+    QueryOutcome.ANSWERED: "answered partially",
     QueryOutcome.UNAVAILABLE: "was unavailable",
     QueryOutcome.REFUSED: "could not be asked",
 }

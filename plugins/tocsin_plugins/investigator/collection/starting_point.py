@@ -30,7 +30,7 @@ _EARLIEST = datetime(1970, 1, 2, tzinfo=UTC)
 def choose_window(
     scope: InvestigationScope, named: Sequence[IncidentRecord], now: datetime, settings: Settings
 ) -> Window:
-    """Return the time that the messages give; else that around the incidents; else the latest."""
+    """Return the time range of the messages, or around the incidents, or the latest one."""
     if scope.window:
         return scope.window
     if not named:
@@ -54,19 +54,19 @@ class NamedIncidents:
     """The incidents that the messages name."""
 
     scope: InvestigationScope
-    """The scope without those that are not to be had."""
+    """The scope without incidents that do not exist."""
     records: tuple[IncidentRecord, ...] = ()
     gaps: tuple[Statement, ...] = ()
-    """Which those are."""
+    """Notes on the missing incidents."""
 
 
 async def load_named_incidents(
     asking: BoundedQueryClient, scope: InvestigationScope
 ) -> NamedIncidents:
-    """Return the incidents that the messages name, as many as may be examined.
+    """Return the incidents that the messages name, up to the bound.
 
-    One that only an earlier message or a range names may be missing. Raises InvestigationFailed
-    where another does not exist, or none can be read.
+    Incidents named only in an earlier message or a range may be missing. Raises InvestigationFailed
+    if another one does not exist, or none can be read.
     """
     if not scope.incidents or scope.nothing_left:
         return NamedIncidents(scope)
@@ -80,9 +80,9 @@ async def load_named_incidents(
     _refuse(scope, missing, records)
     gaps = [say(f"{_name_missing(missing)} not exist", answer.step)] if missing else []
     if beyond:
-        text = f"{counted(len(beyond), 'incident')} more that {_ARE[len(beyond) == 1]} named"
-        text = f"{text}, from {beyond[0]} to {beyond[-1]}, {_WERE[len(beyond) == 1]} not examined"
-        gaps.append(say(f"{text}: the bound is {counted(most, 'incident')}", answer.step))
+        number = counted(len(beyond), "more named incident")
+        text = f"{number} ({beyond[0]} to {beyond[-1]}) {_WERE[len(beyond) == 1]} not examined"
+        gaps.append(say(f"{text}: the limit is {counted(most, 'incident')}", answer.step))
     kept = scope.without_incidents({*missing, *beyond})
     return NamedIncidents(kept, tuple(records), tuple(gaps))
 
@@ -90,9 +90,9 @@ async def load_named_incidents(
 def _refuse(
     scope: InvestigationScope, missing: Sequence[int], records: Sequence[IncidentRecord]
 ) -> None:
-    """Raise InvestigationFailed where the last message names what does not exist."""
-    wanted = [it for it in missing if it in scope.latest]
-    if refused := [it for it in wanted if it not in scope.within or not records]:
+    """Raise InvestigationFailed if the last message names missing incidents."""
+    wanted = [number for number in missing if number in scope.latest]
+    if refused := [number for number in wanted if number not in scope.within or not records]:
         raise InvestigationFailed(f"{_name_missing(refused)} not exist")
 
 
@@ -104,15 +104,17 @@ def _name_missing(numbers: Sequence[int]) -> str:
 async def add_matching_incidents(
     asking: BoundedQueryClient, case: Case, provider: str | None, session_id: str
 ) -> None:
-    """Add the incidents that fit the words of the messages; without words, those within the time.
+    """Add the incidents that match the words of the messages, or without words, the time window.
 
-    Where words fit nothing, nothing takes their place. The session that asks fits its own words,
-    and is left out.
+    If words match nothing, no incidents are added. The current session matches its own words, and
+    is left out.
     """
     scope = case.scope
     if scope.words or scope.techniques:
         await _add_matching(asking, case, provider)
-    case.matches = [it for it in case.matches if (it[0].kind, it[0].id) != ("session", session_id)]
+    case.matches = [
+        pair for pair in case.matches if (pair[0].kind, pair[0].id) != ("session", session_id)
+    ]
     if scope.words or scope.techniques:
         return
     question = ListIncidents(
@@ -126,8 +128,8 @@ async def add_matching_incidents(
 
 
 def add_bounded_incidents(asking: BoundedQueryClient, case: Case, found: Sequence[_Told]) -> None:
-    """Add incidents, the newest first, as many as may be examined; say what was left out."""
-    newest = sorted(found, key=lambda it: (it[0].occurred_at, it[0].number), reverse=True)
+    """Add incidents, the newest first, up to the bound; note the rest as a gap."""
+    newest = sorted(found, key=lambda pair: (pair[0].occurred_at, pair[0].number), reverse=True)
     fresh = {
         record.number: (record, step)
         for record, step in newest
@@ -137,25 +139,26 @@ def add_bounded_incidents(asking: BoundedQueryClient, case: Case, found: Sequenc
     for record, _ in list(fresh.values())[:room]:
         case.add_incident(record)
     if left := list(fresh.values())[room:]:
-        text = f"at least {counted(len(left), 'incident')} of those found {_WERE[len(left) == 1]}"
+        number = counted(len(left), "more matching incident")
+        text = f"at least {number} {_WERE[len(left) == 1]}"
         bound = counted(asking.bounds.incidents, "incident")
         evidence = {step for _, step in left}
-        case.gaps.append(say(f"{text} not examined: the bound is {bound}", *evidence))
+        case.gaps.append(say(f"{text} not examined: the limit is {bound}", *evidence))
 
 
-_ARE = {True: "is", False: "are"}
 _WERE = {True: "was", False: "were"}
 
 
 async def _add_matching(asking: BoundedQueryClient, case: Case, provider: str | None) -> None:
-    """Add what fits all words; where nothing does, what fits most of them."""
+    """Add the incidents that match all words, or else those that match most of them."""
     scope = case.scope
     texts = [*([" ".join(scope.words)] if scope.words else []), *scope.techniques]
     found = await _matches(asking, case, texts)
     if not found and len(scope.words) > 1:
         found = await _matches(asking, case, scope.words)
         if found:
-            text = f"nothing fits all of the words {listed(scope.words, 10)}, only some of them"
+            words = listed(scope.words, 10)
+            text = f"no incident matches all of the words {words}, only some of them"
             case.gaps.append(say(text, asking.last_step))
     numbers = [int(id_) for id_ in found if id_.isdecimal()][: asking.bounds.incidents]
     if not numbers:
@@ -170,14 +173,14 @@ async def _add_matching(asking: BoundedQueryClient, case: Case, provider: str | 
 
 
 async def _matches(asking: BoundedQueryClient, case: Case, texts: Sequence[str]) -> list[str]:
-    """Return the ids of the incidents that fit, those that fit most texts first."""
+    """Return the IDs of the matching incidents, those that match most texts first."""
     times: dict[str, int] = {}
     for answer in await asking.ask_all([SearchHistory(text=text) for text in texts]):
         for match in answer.content or ():
             _remember(case, match, answer.step)
             if match.kind == "incident":
                 times[match.id] = times.get(match.id, 0) + 1
-    return sorted(times, key=lambda it: -times[it])
+    return sorted(times, key=lambda number: -times[number])
 
 
 def _remember(case: Case, match: Match, step: str) -> None:

@@ -60,38 +60,45 @@ RULES: Mapping[str, Callable[[Case], Iterable[FindingDraft]]] = MappingProxyType
         "internal-only": find_internal_only,
     }
 )
-"""Every rule by the kind of finding that it makes, the most telling first."""
+"""Every rule by the kind of its findings, the most significant first."""
 _MOST_OF_A_KIND = 10
 
 
 @dataclass(frozen=True, slots=True)
 class WeightedFinding:
-    """A finding, and how much of its rule's weight it counts for."""
+    """A finding with the share of its rule's weight that it counts for."""
 
     finding: Finding
     strength: float
     is_near: bool
-    """Whether it is not about what was asked, but about what was found near it."""
+    """Whether it is outside the query, but related to it."""
 
 
 def correlate(case: Case) -> list[WeightedFinding]:
-    """Return what the rules find, what was asked about and the worst first.
+    """Return the findings of all rules, those on the query and the worst first.
 
-    What is too much of a kind is noted as a gap. Where only what was named is wanted, what was
-    found near it is left out.
+    Findings beyond the maximum of a kind are noted as a gap. Related findings are left out if the
+    query asks only for what it names.
     """
     focus = CaseFocus.of(case)
     drafts = []
     for place, (kind, rule) in enumerate(RULES.items()):
-        wanted = (it for it in rule(case) if not (case.scope.narrowed and focus.is_near(it)))
-        found = sorted(wanted, key=lambda it: (focus.is_near(it), *_draft_sort_key(it)))
+        wanted = (
+            draft for draft in rule(case) if not (case.scope.narrowed and focus.is_near(draft))
+        )
+        found = sorted(wanted, key=lambda draft: (focus.is_near(draft), *_draft_sort_key(draft)))
         drafts += [(place, kind, draft) for draft in found[:_MOST_OF_A_KIND]]
         if left := found[_MOST_OF_A_KIND:]:
             number = counted(len(left), "more finding")
-            text = f"not listed of the kind {kind}: {number}"
+            text = f"not listed: {number} of the kind {kind}"
             case.gaps.append(say(text, *left[0].statements[0].evidence))
     drafts.sort(
-        key=lambda it: (focus.is_near(it[2]), -it[2].severity.rank, it[0], _draft_sort_key(it[2]))
+        key=lambda entry: (
+            focus.is_near(entry[2]),
+            -entry[2].severity.rank,
+            entry[0],
+            _draft_sort_key(entry[2]),
+        )
     )
     return [
         WeightedFinding(

@@ -25,7 +25,7 @@ _CALLBACK_STRENGTHS = {1: 0.8, 2: 1.0}
 
 
 def find_callbacks(case: Case) -> Iterator[FindingDraft]:
-    """Yield each malicious entity that hosts or addresses of ours went to."""
+    """Yield each malicious entity that internal hosts or addresses contacted."""
     for target in case.entities:
         if case.find_disposition(target) is not Disposition.MALICIOUS or case.is_ours(target):
             continue
@@ -46,7 +46,7 @@ def find_callbacks(case: Case) -> Iterator[FindingDraft]:
 
 
 def _contacts(case: Case, target: Entity) -> dict[Entity, list[str]]:
-    """Return what of ours went to the target, and the steps that tell it."""
+    """Return the internal entities that contacted the target, with their evidence."""
     contacts: defaultdict[Entity, list[str]] = defaultdict(list)
     for seen in case.relations_to(target):
         if _is_contact(case, seen):
@@ -68,13 +68,13 @@ _REACHED = frozenset({EntityKind.IP, EntityKind.HOST})
 _HOST_STRENGTHS = {3: 0.6, 5: 1.0}
 _BY_LOGON = frozenset({RelationType.LOGGED_ON_TO, RelationType.EXECUTED_ON})
 _CONNECTED = 0.5
-"""What merely connected counts for half of what logged on or ran something."""
+"""Plain connections count half as much as logons and executions."""
 
 
 def find_lateral_movement(case: Case) -> Iterator[FindingDraft]:
-    """Yield each address, user or host that logged on to, or ran something on, 3 hosts of ours.
+    """Yield each address, user or host that logged on to, or ran something on, 3 internal hosts.
 
-    One from outside that merely connected to as many counts for half.
+    An external origin that only connected to as many counts half.
     """
     for origin in case.entities:
         if origin.kind not in _ORIGINS or case.find_sighting(origin).well_known:
@@ -107,7 +107,7 @@ def _draft_movement(
     names = listed([named(host) for host in hosts])
     steps = cite_steps(reached.values())
     return FindingDraft(
-        title=f"{named(origin)} reached {counted(len(hosts), 'host')} of ours",
+        title=f"{named(origin)} reached {counted(len(hosts), 'internal host')}",
         severity=Severity.HIGH if strength > _CONNECTED else Severity.MEDIUM,
         strength=strength,
         statements=(say(f"{named(origin)} reached {names}", *steps),),

@@ -11,7 +11,7 @@ from tocsin_plugins.investigator.case import Case
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingDraft:
-    """Something that a rule found; `strength`, from 0 to 1, is how much of its weight counts."""
+    """A finding of a rule; `strength`, from 0 to 1, is the share of its weight that counts."""
 
     title: str
     severity: Severity
@@ -23,13 +23,13 @@ class FindingDraft:
 
 
 def grade_strength(value: int, steps: Mapping[int, float]) -> float:
-    """Return the strength of the highest step that `value` reaches, 0 below the first."""
+    """Return the strength of the highest level that `value` reaches, 0 below the first."""
     return max((strength for least, strength in steps.items() if value >= least), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class CaseFocus:
-    """What was asked about; all there is, where nothing was named."""
+    """The focus of a query; everything if it names nothing."""
 
     is_everything: bool
     incidents: frozenset[int]
@@ -37,16 +37,15 @@ class CaseFocus:
 
     @classmethod
     def of(cls, case: Case) -> CaseFocus:
-        """Return what a case is about."""
+        """Return the focus of a case."""
         numbers = frozenset(record.number for record in case.in_focus)
         return cls(not case.scope.is_specific, numbers, case.subjects)
 
     def is_near(self, found: FindingDraft) -> bool:
-        """Return whether a finding is not about what was asked, but about what was found near it.
+        """Return whether a finding is outside the focus.
 
-        It is about what was asked where it involves an incident asked about, an entity that is
-        named, or the origin of an incident asked about. A host that two from outside have in
-        common makes what one of them did no part of a question about the other.
+        A finding is inside if it has an incident in focus, a named entity, or the origin of an
+        incident in focus. A host that two external origins share does not relate them.
         """
         if self.is_everything or self.incidents & set(found.incidents):
             return False

@@ -16,9 +16,9 @@ _NOISE = frozenset({"noise", "scanner", "mass-scanner", "internet-scanner", "bac
 
 
 def find_benign_explanations(case: Case) -> Iterator[FindingDraft]:
-    """Yield each entity that sources call benign, where none calls it bad.
+    """Yield each entity that sources rate as benign, and none as bad.
 
-    It counts by as much of the incidents asked about as it is part of.
+    Its strength is the share of the incidents in focus that it is part of.
     """
     for entity in _asked(case):
         opinions = case.find_opinions(entity)
@@ -27,7 +27,7 @@ def find_benign_explanations(case: Case) -> Iterator[FindingDraft]:
         ]
         if benign and case.find_disposition(entity) not in BAD_DISPOSITIONS:
             yield FindingDraft(
-                title=f"{named(entity)} is explained",
+                title=f"{named(entity)} has a benign explanation",
                 severity=Severity.INFORMATIONAL,
                 strength=_share(case, entity),
                 statements=tuple(map(state_opinion, benign)),
@@ -37,21 +37,21 @@ def find_benign_explanations(case: Case) -> Iterator[FindingDraft]:
 
 
 def find_background_noise(case: Case) -> Iterator[FindingDraft]:
-    """Yield each address that a source knows to knock at every door of the Internet."""
+    """Yield each address that a source knows to scan the whole internet."""
     for entity in _asked(case):
         noisy = [opinion for opinion in case.find_opinions(entity) if _NOISE & _tags(opinion)]
         if noisy:
             yield FindingDraft(
-                title=f"{named(entity)} is noise of the Internet",
+                title=f"{named(entity)} is background noise of the internet",
                 severity=Severity.INFORMATIONAL,
                 strength=_share(case, entity),
                 statements=tuple(
                     say(
-                        f"according to {it.called}, {named(entity)} scans everybody: "
-                        f"{shown(it.enrichment.summary, 300)}",
-                        it.step,
+                        f"according to {opinion.called}, {named(entity)} scans the whole internet: "
+                        f"{shown(opinion.enrichment.summary, 300)}",
+                        opinion.step,
                     )
-                    for it in noisy
+                    for opinion in noisy
                 ),
                 entities=(entity,),
                 incidents=tuple(record.number for record in case.incidents_with(entity)),
@@ -59,21 +59,21 @@ def find_background_noise(case: Case) -> Iterator[FindingDraft]:
 
 
 def find_internal_only(case: Case) -> Iterator[FindingDraft]:
-    """Yield that nothing from outside has a part in the incidents, where nothing is called bad.
+    """Yield a finding if no external entity is involved and none is rated as bad.
 
-    Every incident must name an address, and every address must be ours: what names none says
-    nothing of where it came from.
+    Every incident must name an address, and every address must be internal: an incident without an
+    address has an unknown origin.
     """
     ignored = case.scope.ignored_entities
     involved = [set(record.entities) - ignored for record in case.records]
     every = sorted(set[Entity]().union(*involved), key=entity_sort_key)
-    if not involved or not all(any(it.kind in _PLACES for it in some) for some in involved):
+    if not involved or not all(any(entity.kind in _PLACES for entity in some) for some in involved):
         return
     if any(_is_foreign(case, entity) for entity in every):
         return
     names = together(every)
     yield FindingDraft(
-        title="nothing from outside has a part in it",
+        title="no external entity is involved",
         severity=Severity.INFORMATIONAL,
         strength=1.0,
         statements=(say(f"the incidents involve only {names}", *cite_incidents(case.records)),),
@@ -82,7 +82,7 @@ def find_internal_only(case: Case) -> Iterator[FindingDraft]:
 
 
 def _is_foreign(case: Case, entity: Entity) -> bool:
-    """Return whether an entity is bad, or not ours though it comes from somewhere."""
+    """Return whether an entity is bad, or external."""
     is_elsewhere = entity.kind in _PLACES and not case.is_ours(entity)
     return (
         is_elsewhere or case.is_outside(entity) or case.find_disposition(entity) in BAD_DISPOSITIONS
@@ -98,7 +98,7 @@ def _tags(opinion: Opinion) -> set[str]:
 
 
 def _share(case: Case, entity: Entity) -> float:
-    """Return the part that an entity explains of the incidents asked about, or of the entities."""
+    """Return the share of the incidents in focus, or of the entities, that an entity explains."""
     if records := case.in_focus:
         return sum(entity in record.entities for record in records) / len(records)
     return 1 / max(len(case.scope.entities), 1)

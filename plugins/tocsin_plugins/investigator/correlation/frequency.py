@@ -14,9 +14,9 @@ _STRENGTHS = {2: 0.5, 3: 0.75, 4: 1.0}
 
 
 def find_shared_entities(case: Case) -> Iterator[FindingDraft]:
-    """Yield what two or more of the incidents involve; entities of the same ones together.
+    """Yield the entities that two or more incidents share, grouped by incidents.
 
-    What is well known, or internal and in very many incidents, connects nothing.
+    Well-known entities and infrastructure are left out.
     """
     groups: dict[tuple[int, ...], list[Entity]] = {}
     for entity in case.entities:
@@ -32,7 +32,7 @@ def _draft_sharing(case: Case, numbers: tuple[int, ...], entities: list[Entity])
     which = listed([f"incident {number}" for number in sorted(numbers)])
     what = listed([named(entity) for entity in entities])
     providers = sorted({record.provider for record in incidents})
-    told = f", told of by {listed(providers)}" if len(providers) > 1 else ""
+    told = f", reported by {listed(providers)}" if len(providers) > 1 else ""
     return FindingDraft(
         title=f"{counted(len(numbers), 'incident')} have {what} in common",
         severity=Severity.MEDIUM if len(providers) > 1 else Severity.LOW,
@@ -49,28 +49,28 @@ _TELLING = frozenset(EntityKind) - {EntityKind.CVE, EntityKind.USER}
 
 
 def find_first_seen(case: Case) -> Iterator[FindingDraft]:
-    """Yield each entity from outside that was first seen within the time looked at.
+    """Yield each external entity that was first seen in the time window.
 
-    In how many incidents it has been since makes no difference.
+    The number of its incidents since then does not matter.
     """
     for entity, sighting, step in _met(case):
         if sighting.first_seen and sighting.first_seen in case.window and case.is_outside(entity):
             text = f"{named(entity)} was first seen at {at(sighting.first_seen)}"
-            yield _draft_novelty(case, entity, f"{named(entity)} was never seen before", text, step)
+            yield _draft_novelty(case, entity, f"{named(entity)} was not seen before", text, step)
 
 
 def find_rare_entities(case: Case) -> Iterator[FindingDraft]:
-    """Yield each entity that was known before, and is in no more than two incidents of all."""
+    """Yield each entity that was known before, and is in at most two incidents in total."""
     for entity, sighting, step in _met(case):
         known_before = sighting.first_seen and sighting.first_seen < case.window.start
         if known_before and sighting.first_seen and sighting.incident_count <= _SELDOM:
             number = counted(sighting.incident_count, "incident")
-            text = f"{named(entity)} is in {number} since {at(sighting.first_seen)}"
-            yield _draft_novelty(case, entity, f"{named(entity)} is seldom seen", text, step)
+            text = f"{named(entity)} has been in {number} since {at(sighting.first_seen)}"
+            yield _draft_novelty(case, entity, f"{named(entity)} is rare", text, step)
 
 
 def _met(case: Case) -> Iterator[tuple[Entity, Sighting, str]]:
-    """Yield what is near to what was asked, and was in an incident at least once."""
+    """Yield the entities near the subject that are in at least one incident."""
     for entity in case.entities:
         sighting, step = case.sightings.get(entity, (None, ""))
         is_telling = entity.kind in _TELLING and case.depths[entity] <= _NEAREST
@@ -97,7 +97,7 @@ _Moment = tuple[datetime, str]
 
 
 def find_bursts(case: Case) -> Iterator[FindingDraft]:
-    """Yield each stretch of five minutes with 10 events and incidents or more, and whose it is."""
+    """Yield each period of five minutes with 10 or more events and incidents, with its entities."""
     stretches: dict[tuple[_Moment, ...], list[Entity]] = {}
     for entity in case.entities:
         densest = tuple(_densest(_moments(case, entity)))
@@ -108,7 +108,7 @@ def find_bursts(case: Case) -> Iterator[FindingDraft]:
             counted(len(moments), "record"),
             listed([named(entity) for entity in entities]),
         )
-        text = f"from {at(moments[0][0])} to {at(moments[-1][0])} there are {number} of {whose}"
+        text = f"from {at(moments[0][0])} to {at(moments[-1][0])} there were {number} of {whose}"
         yield FindingDraft(
             title=f"{number} of {whose} within five minutes",
             severity=Severity.LOW,
@@ -119,7 +119,7 @@ def find_bursts(case: Case) -> Iterator[FindingDraft]:
 
 
 def find_recurrences(case: Case) -> Iterator[FindingDraft]:
-    """Yield each entity from outside that is in incidents of 3 days or more."""
+    """Yield each external entity that is in incidents on 3 or more days."""
     for entity in case.entities:
         records = case.incidents_with(entity)
         days = sorted({record.occurred_at.astimezone(UTC).date() for record in records})
@@ -128,7 +128,7 @@ def find_recurrences(case: Case) -> Iterator[FindingDraft]:
             number, span = counted(len(days), "day"), f"from {days[0]} to {days[-1]}"
             text = f"{named(entity)} is in {counted(len(records), 'incident')} on {number}, {span}"
             yield FindingDraft(
-                title=f"{named(entity)} came back on {number}",
+                title=f"{named(entity)} recurred on {number}",
                 severity=Severity.LOW,
                 strength=strength,
                 statements=(say(text, *cite_incidents(records)),),
@@ -146,7 +146,7 @@ def _moments(case: Case, entity: Entity) -> list[_Moment]:
 
 
 def _densest(moments: Sequence[_Moment]) -> Sequence[_Moment]:
-    """Return the first stretch of five minutes that holds the most."""
+    """Return the first period of five minutes with the most moments."""
     begin, best = 0, moments[:0]
     for end, (moment, _) in enumerate(moments, 1):
         while moment - moments[begin][0] > _AT_ONCE:

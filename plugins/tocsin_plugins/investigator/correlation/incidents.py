@@ -26,17 +26,17 @@ _STRENGTHS = {
     Severity.CRITICAL: 1.0,
 }
 _ASSUMED = 0.5
-"""What a severity counts that is all there is, and that its SIEM did not give."""
+"""The factor of an assumed severity without other signs of an attack."""
 
 
 def describe_incidents(case: Case) -> Iterator[FindingDraft]:
-    """Yield each incident that was asked about, as strong as it is severe.
+    """Yield each incident in focus, as strong as it is severe.
 
-    A severity that is assumed counts for half where nothing else tells of an attack.
+    An assumed severity counts half without other signs of an attack.
     """
     for record in case.in_focus:
         yield FindingDraft(
-            title=f"incident {record.number}: {shown(record.title) or 'it has no title'}",
+            title=f"incident {record.number}: {shown(record.title) or 'untitled'}",
             severity=record.severity,
             strength=_STRENGTHS[record.severity] * _certainty(record),
             statements=tuple(_statements(case, record)),
@@ -56,6 +56,6 @@ def _statements(case: Case, record: IncidentRecord) -> Iterator[Statement]:
     yield from describe_techniques(record)
     yield from describe_alerts(record)
     if words := shown(record.description, 300):
-        yield say(f"its description: “{words}”", f"incident:{record.number}")
+        yield say(f"description: “{words}”", f"incident:{record.number}")
     yield from describe_pass(case, record)
     yield from describe_reactions(case, record)

@@ -33,8 +33,10 @@ _Run = tuple[tuple[_LogonAttempt, ...], _LogonAttempt]
 
 
 def find_success_after_failures(case: Case) -> Iterator[FindingDraft]:
-    """Yield each run of 3 failed logons or more, or an incident of such, with a success within the
-    hour, by the addresses and users whose logons they were.
+    """Yield each series of failed logons with a success within the hour.
+
+    A series has 3 or more failed logons, or an incident about them. It is listed with its addresses
+    and users.
     """
     runs: dict[_Run, list[Entity]] = {}
     for entity in case.entities:
@@ -57,22 +59,22 @@ def _attempts(case: Case, entity: Entity) -> list[_LogonAttempt]:
             reference = f"incident:{record.number}"
             attempt = (record.occurred_at, AttackSign.LOGON in signs, reference, record.entities)
             found.append(_LogonAttempt(*attempt, record.number))
-    return sorted(found, key=lambda it: (it.at, it.succeeded, it.reference))
+    return sorted(found, key=lambda attempt: (attempt.at, attempt.succeeded, attempt.reference))
 
 
 def _find_run(attempts: Sequence[_LogonAttempt]) -> _Run | None:
-    """Return the first success with enough failures in the hour before it, and those."""
+    """Return the first success with enough failures in the hour before it, with those failures."""
     for position, success in enumerate(attempts):
         if success.succeeded:
             earlier = (attempt for attempt in attempts[:position] if not attempt.succeeded)
-            before = tuple(it for it in earlier if success.at - it.at <= _WITHIN)
+            before = tuple(attempt for attempt in earlier if success.at - attempt.at <= _WITHIN)
             if _strength(before):
                 return before, success
     return None
 
 
 def _strength(before: Sequence[_LogonAttempt]) -> float:
-    events = sum(it.incident is None for it in before)
+    events = sum(attempt.incident is None for attempt in before)
     by_incident = _OF_INCIDENT if events < len(before) else 0.0
     return max(grade_strength(events, _STRENGTHS), by_incident)
 
@@ -81,17 +83,19 @@ def _build_draft(
     entities: Sequence[Entity], before: Sequence[_LogonAttempt], success: _LogonAttempt
 ) -> FindingDraft:
     whose = listed([named(entity) for entity in entities])
-    incidents = sorted({it.incident for it in (*before, success) if it.incident is not None})
+    incidents = sorted(
+        {attempt.incident for attempt in (*before, success) if attempt.incident is not None}
+    )
     return FindingDraft(
         title=f"a logon of {whose} succeeded after {_failures(before)}",
         severity=Severity.HIGH,
         strength=_strength(before),
         statements=(
             say(
-                f"from {at(before[0].at)} on there {_were(before)} {_failures(before)} of {whose}",
-                *(it.reference for it in before),
+                f"from {at(before[0].at)} on, there {_were(before)} {_failures(before)} of {whose}",
+                *(attempt.reference for attempt in before),
             ),
-            say(f"at {at(success.at)} a logon succeeded", success.reference),
+            say(f"a logon succeeded at {at(success.at)}", success.reference),
         ),
         entities=tuple(dict.fromkeys((*entities, *sorted(success.involved, key=entity_sort_key)))),
         incidents=tuple(incidents),
@@ -99,14 +103,14 @@ def _build_draft(
 
 
 def _failures(before: Sequence[_LogonAttempt]) -> str:
-    """Return what failed, in words: what an incident says is not counted."""
-    events = sum(it.incident is None for it in before)
-    numbers = sorted({it.incident for it in before if it.incident is not None})
+    """Return the failures in words; those in an incident are not counted."""
+    events = sum(attempt.incident is None for attempt in before)
+    numbers = sorted({attempt.incident for attempt in before if attempt.incident is not None})
     words = [f"incident {number}" for number in numbers]
     return listed([*([counted(events, "failed logon")] if events else []), *words])
 
 
 def _were(before: Sequence[_LogonAttempt]) -> str:
-    events = sum(it.incident is None for it in before)
-    incidents = {it.incident for it in before if it.incident is not None}
+    events = sum(attempt.incident is None for attempt in before)
+    incidents = {attempt.incident for attempt in before if attempt.incident is not None}
     return "was" if events + len(incidents) == 1 else "were"

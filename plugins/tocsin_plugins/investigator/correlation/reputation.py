@@ -17,10 +17,10 @@ _SECOND = 0.2
 
 
 def find_bad_reputation(case: Case) -> Iterator[FindingDraft]:
-    """Yield each entity that a source calls malicious or suspicious.
+    """Yield each entity that a source rates as malicious or suspicious.
 
-    One source that says malicious counts for 0.8, suspicious for 0.4, each scaled by the source's
-    own score where it gives one; a second source adds 0.2, and one that says benign takes a part.
+    A source counts 0.8 for malicious and 0.4 for suspicious, scaled by its own score if it gives
+    one. A second source adds 0.2, and a benign opinion lowers the strength.
     """
     for entity in case.entities:
         opinions = case.find_opinions(entity)
@@ -42,7 +42,7 @@ def find_bad_reputation(case: Case) -> Iterator[FindingDraft]:
 
 
 def state_opinion(opinion: Opinion) -> Statement:
-    """Return what an enricher says, as a statement."""
+    """Return the opinion of an enricher as a statement."""
     enrichment = opinion.enrichment
     about = f"{named(enrichment.entity)} is {enrichment.disposition.value}"
     text = f"according to {opinion.called}, {about}: {shown(enrichment.summary, 300)}"
@@ -59,19 +59,20 @@ def _reputation_strength(opinions: list[Opinion], bad: list[Opinion]) -> float:
 
 
 def _weight(opinion: Opinion) -> float:
-    """Return how much one opinion counts; a low score of its own takes up to half of it."""
+    """Return the weight of one opinion; a low score of its own lowers it by up to half."""
     score = opinion.enrichment.score
     share = 1.0 if score is None else 0.5 + min(max(score, 0), 100) / 200
     return _CERTAIN[opinion.enrichment.disposition] * share
 
 
 def find_agreements(case: Case) -> Iterator[FindingDraft]:
-    """Yield each entity that two or more sources call bad, and none benign."""
+    """Yield each entity that two or more sources rate as bad, and none as benign."""
     for entity in case.entities:
         bad, benign = _sides(case.find_opinions(entity))
         if len(_sources(bad)) > 1 and not benign:
+            sources = listed(_sources(bad))
             yield FindingDraft(
-                title=f"{listed(_sources(bad))} agree that {named(entity)} is bad",
+                title=f"{sources} agree that {named(entity)} is malicious or suspicious",
                 severity=Severity.MEDIUM,
                 strength=min(len(_sources(bad)) / 3, 1.0),
                 statements=tuple(map(state_opinion, bad)),
@@ -80,7 +81,7 @@ def find_agreements(case: Case) -> Iterator[FindingDraft]:
 
 
 def find_disagreements(case: Case) -> Iterator[FindingDraft]:
-    """Yield each entity that one source calls bad and another benign."""
+    """Yield each entity that one source rates as bad and another as benign."""
     for entity in case.entities:
         bad, benign = _sides(case.find_opinions(entity))
         if bad and benign:
@@ -108,7 +109,7 @@ _TAGS = frozenset({"known-exploited", "exploited", "kev"})
 
 
 def find_exploited_cves(case: Case) -> Iterator[FindingDraft]:
-    """Yield each CVE of which a source says that it is exploited."""
+    """Yield each CVE that a source reports as exploited."""
     for entity in case.entities:
         if entity.kind is not EntityKind.CVE:
             continue
@@ -124,10 +125,10 @@ def find_exploited_cves(case: Case) -> Iterator[FindingDraft]:
                 strength=1.0,
                 statements=tuple(
                     say(
-                        f"according to {it.called}: {shown(it.enrichment.summary, 300)}",
-                        it.step,
+                        f"according to {opinion.called}: {shown(opinion.enrichment.summary, 300)}",
+                        opinion.step,
                     )
-                    for it in telling
+                    for opinion in telling
                 ),
                 entities=(entity,),
                 incidents=tuple(record.number for record in case.incidents_with(entity)),

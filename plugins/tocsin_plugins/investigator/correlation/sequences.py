@@ -51,11 +51,11 @@ _Chain = tuple[tuple[int, _AttackStage], ...]
 
 
 def find_attack_sequences(case: Case) -> Iterator[FindingDraft]:
-    """Yield the longest run of tactics in order, each soon after the one before, of each entity.
+    """Yield the longest sequence of tactics of each entity, each soon after the previous one.
 
-    What connects them is somebody from outside, or a host or user of ours that was taken over:
-    what merely belongs to us is in many incidents without any attack. Entities that share one run
-    are told of together.
+    A sequence needs an external entity, or an internal one that was compromised: other internal
+    entities are in many incidents without an attack. Entities with the same sequence share a
+    finding.
     """
     taken = _taken_over(case)
     runs: dict[_Chain, list[Entity]] = {}
@@ -70,15 +70,17 @@ def find_attack_sequences(case: Case) -> Iterator[FindingDraft]:
 
 
 def _taken_over(case: Case) -> Mapping[Entity, frozenset[Entity]]:
-    """Return what of ours is likely in the hands of somebody else, and of whom where that is known.
+    """Return the internal entities that are probably compromised, with their attackers if known.
 
-    A logon succeeded there after failures, it contacted what is malicious, logged on to many hosts,
-    or an incident from High on finds malware on it.
+    Signs are a logon that succeeded after failures, a callback, lateral movement, and malware in
+    an incident of severity High or above.
     """
     intrusions = [*find_success_after_failures(case), *find_callbacks(case)]
     involved = [intrusion.entities for intrusion in intrusions]
     involved += [
-        it.entities[:1] for it in find_lateral_movement(case) if it.severity is Severity.HIGH
+        draft.entities[:1]
+        for draft in find_lateral_movement(case)
+        if draft.severity is Severity.HIGH
     ]
     for record in case.records:
         if (
@@ -96,7 +98,7 @@ def _taken_over(case: Case) -> Mapping[Entity, frozenset[Entity]]:
 
 
 def _stages(case: Case, entity: Entity, by: AbstractSet[Entity]) -> list[_AttackStage]:
-    """Return what happened with an entity; without what others did than those who have it."""
+    """Return the stages with an entity, without those of other attackers."""
     records = (incident for incident in case.incidents_with(entity) if _counts(case, incident))
     records = (record for record in records if _is_theirs(case, record.entities, by))
     stages = [
@@ -117,7 +119,7 @@ def _stages(case: Case, entity: Entity, by: AbstractSet[Entity]) -> list[_Attack
             stage = (seen.event.occurred_at, places, teller, seen.event.summary, seen.step)
             stages.append(_AttackStage(*stage))
     with_places = (stage for stage in stages if stage.places)
-    return sorted(with_places, key=lambda it: (it.at, it.reference, it.words))
+    return sorted(with_places, key=lambda stage: (stage.at, stage.reference, stage.words))
 
 
 def _is_theirs(case: Case, entities: Iterable[Entity], by: AbstractSet[Entity]) -> bool:
@@ -126,13 +128,14 @@ def _is_theirs(case: Case, entities: Iterable[Entity], by: AbstractSet[Entity]) 
 
 
 def _counts(case: Case, record: IncidentRecord) -> bool:
-    """Return whether an incident may be a step: not where it was closed and nobody asked about it,
-    nor where all that it came from is called benign.
+    """Return whether an incident may be a stage.
+
+    Closed incidents outside the query do not count, nor incidents with only benign origins.
     """
     if record.status is IncidentStatus.CLOSED and record.number not in case.scope.incidents:
         return False
     by = find_origins(case, record)
-    return not by or any(case.find_disposition(it) is not Disposition.BENIGN for it in by)
+    return not by or any(case.find_disposition(origin) is not Disposition.BENIGN for origin in by)
 
 
 def _places(signs: frozenset[AttackSign], techniques: tuple[str, ...] = ()) -> tuple[int, ...]:
@@ -144,14 +147,14 @@ def _places(signs: frozenset[AttackSign], techniques: tuple[str, ...] = ()) -> t
 
 
 def _longest(stages: Sequence[_AttackStage], within: timedelta) -> _Chain:
-    """Return the longest chain of stages with ever later tactics at ever later times.
+    """Return the longest chain of stages with increasing tactics at increasing times.
 
-    Of each length, the chain that ends latest in each tactic is enough to extend; of equally long
-    ones the first is returned.
+    For each length and final tactic, only the chain that ends latest is extended. The first of
+    equally long chains is returned.
     """
     ends: dict[tuple[int, int], _Chain] = {}
     longest: _Chain = ()
-    for moment, at_once in groupby(stages, key=lambda it: it.at):
+    for moment, at_once in groupby(stages, key=lambda stage: stage.at):
         grown = [
             (*_before(ends, place, moment - within), (place, stage))
             for stage in at_once
@@ -164,7 +167,7 @@ def _longest(stages: Sequence[_AttackStage], within: timedelta) -> _Chain:
 
 
 def _before(ends: Mapping[tuple[int, int], _Chain], place: int, since: datetime) -> _Chain:
-    """Return the longest chain to extend by a tactic, of those that ended late enough."""
+    """Return the longest chain that a tactic can extend, of those that ended late enough."""
     fitting = (
         chain
         for (last, _), chain in sorted(ends.items())
@@ -180,7 +183,7 @@ def _build_draft(chain: _Chain, entities: Sequence[Entity]) -> FindingDraft:
     incidents = {stage.incident for stage in stages if stage.incident is not None}
     whose = listed([named(entity) for entity in entities], 3)
     return FindingDraft(
-        title=f"{counted(len(chain), 'step')} of an attack follow one another with {whose}: "
+        title=f"attack sequence of {counted(len(chain), 'step')} with {whose}: "
         + ", ".join(tactics),
         severity=Severity.HIGH if len(chain) >= _SERIOUS else Severity.MEDIUM,
         strength=grade_strength(len(chain), _STRENGTHS),
@@ -193,4 +196,4 @@ def _build_draft(chain: _Chain, entities: Sequence[Entity]) -> FindingDraft:
 
 def _statement(place: int, stage: _AttackStage) -> Statement:
     told = f"{stage.teller} ({shown(stage.words)})"
-    return say(f"at {at(stage.at)} {told} shows {TACTICS[place]}", stage.reference)
+    return say(f"at {at(stage.at)}, {told} shows {TACTICS[place]}", stage.reference)

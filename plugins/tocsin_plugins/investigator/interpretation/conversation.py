@@ -20,9 +20,9 @@ from tocsin_plugins.investigator.phrases import at, listed, named, shown
 def interpret_messages(
     messages: Sequence[str], now: datetime, providers: Sequence[str] = ()
 ) -> InvestigationScope:
-    """Return what the messages come to; each adds to those before, or changes what they said.
+    """Return the scope of all messages; each extends or changes the previous scope.
 
-    A provider is understood only by a name that there is.
+    Only names of existing providers are recognized.
     """
     scope = first = InvestigationScope()
     for position, text in enumerate(messages):
@@ -57,7 +57,7 @@ def _joined(
 
 
 def _acts(scope: InvestigationScope, message: ParsedMessage) -> bool:
-    """Return whether a message was understood as something."""
+    """Return whether a message was understood."""
     asks = set(message.intents) - {QueryIntent.WHO_IS} or FollowUp.LOOK_AGAIN in message.wishes
     return bool(scope.taken or asks or message.browses or message.range)
 
@@ -77,20 +77,20 @@ _TRY = (
 
 
 def _with_filters(scope: InvestigationScope, message: ParsedMessage) -> InvestigationScope:
-    """Return the scope with how far, how bad, and of whom."""
+    """Return the scope with depth, severity and provider."""
     if QueryIntent.HUNT in message.intents:
-        text = "since this is a hunt, the investigation goes one step further"
+        text = "the query is a hunt, so the investigation goes one step deeper"
         scope = replace(_noted(scope, text), deeper=scope.deeper + 1)
     if message.severity:
-        scope = _noted(scope, f"severities from {message.severity.value} on are meant")
-        scope = _taken(scope, f"incidents from {message.severity.value} on")
+        scope = _noted(scope, f"the minimum severity is {message.severity.value}")
+        scope = _taken(scope, f"incidents of severity {message.severity.value} or higher")
         scope = replace(scope, severity=message.severity)
     if message.provider:
-        scope = _noted(scope, f"only the provider {shown(message.provider)} is meant")
+        scope = _noted(scope, f"only the provider {shown(message.provider)} is searched")
         scope = _taken(scope, f"only the provider {shown(message.provider)}")
         scope = replace(scope, provider=message.provider)
     if message.cut:
-        text = f"of {message.cut} only the first {MAX_RANGE:,} numbers were read"
+        text = f"only the first {MAX_RANGE:,} numbers of {message.cut} were read"
         scope = replace(scope, doubts=(*scope.doubts, text))
     return replace(scope, browses=scope.browses or message.browses)
 
@@ -101,8 +101,8 @@ def _with_clause(
     if FollowUp.IGNORE in clause.wishes:
         return _without(scope, clause)
     if FollowUp.DEEPER in clause.wishes and not is_first:
-        scope = _taken(scope, "go one step further")
-        scope = _noted(scope, "the investigation goes one step further")
+        scope = _taken(scope, "go one step deeper")
+        scope = _noted(scope, "the investigation goes one step deeper")
         scope = replace(scope, deeper=scope.deeper + 1, narrowed=False)
     if FollowUp.ONLY in clause.wishes and (clause.incidents or clause.entities):
         return _only(scope, clause)
@@ -110,7 +110,7 @@ def _with_clause(
 
 
 def _only(scope: InvestigationScope, clause: MessageClause) -> InvestigationScope:
-    """Return the scope with nothing but what a clause names."""
+    """Return the scope with only what a clause names."""
     scope = _noted(_taken(scope, f"only {listed(_names(clause))}"), _keeping(clause))
     scope = replace(scope, incidents=(), entities=(), techniques=(), words=(), browses=False)
     return _with_named(replace(scope, deeper=0, narrowed=True), clause)
@@ -118,11 +118,11 @@ def _only(scope: InvestigationScope, clause: MessageClause) -> InvestigationScop
 
 def _taken_also(scope: InvestigationScope, clause: MessageClause) -> InvestigationScope:
     names = _names(clause)
-    return _taken(scope, f"also look at {listed(names)}") if names else scope
+    return _taken(scope, f"also investigate {listed(names)}") if names else scope
 
 
 def _with_named(scope: InvestigationScope, clause: MessageClause) -> InvestigationScope:
-    """Return the scope with what a clause names; what was left out before is in again."""
+    """Return the scope with what a clause names, including what was excluded before."""
     for text in _names(clause):
         scope = _noted(scope, f"the messages name {text}")
     return replace(
@@ -139,8 +139,8 @@ def _with_named(scope: InvestigationScope, clause: MessageClause) -> Investigati
 
 def _without(scope: InvestigationScope, clause: MessageClause) -> InvestigationScope:
     for text in _names(clause):
-        scope = _noted(scope, f"{text} is to be left out")
-        scope = _taken(scope, f"leave out {text}")
+        scope = _noted(scope, f"{text} is excluded")
+        scope = _taken(scope, f"exclude {text}")
     left = replace(
         scope,
         incidents=tuple(
@@ -155,7 +155,7 @@ def _without(scope: InvestigationScope, clause: MessageClause) -> InvestigationS
     return left
 
 
-_NOTHING_LEFT = "nothing is left to look at: all that was named was left out"
+_NOTHING_LEFT = "nothing is left to investigate: everything that was named is excluded"
 
 
 def _with_range(scope: InvestigationScope, message: ParsedMessage) -> InvestigationScope:
@@ -163,22 +163,22 @@ def _with_range(scope: InvestigationScope, message: ParsedMessage) -> Investigat
         return scope
     text, window = shown(message.range.text), message.range.window
     if window is None:
-        return replace(scope, doubts=(*scope.doubts, f"“{text}” is no time that has been"))
+        return replace(scope, doubts=(*scope.doubts, f"“{text}” is not a time in the past"))
     span = f"the time from {at(window.start)} to {at(window.end)}"
-    scope = _taken(_noted(scope, f"“{text}” is {span}"), f"look at {span}")
+    scope = _taken(_noted(scope, f"“{text}” means {span}"), f"search {span}")
     return replace(scope, window=window)
 
 
 def _with_words(scope: InvestigationScope, message: ParsedMessage) -> InvestigationScope:
-    """Return the scope with words to search for, which count where nothing is named."""
+    """Return the scope with search words, which count if nothing is named."""
     acts = message.wishes - {FollowUp.ONLY, FollowUp.IGNORE, FollowUp.LOOK_AGAIN}
     is_bound = message.names_something or scope.is_specific or scope.nothing_left
     if is_bound or acts or not message.words:
         return scope
     words = tuple(dict.fromkeys((*scope.words, *message.words)))
     names = listed(list(words), 10)
-    scope = _taken(scope, f"look for the words {names}")
-    return replace(_noted(scope, f"the words to look for are {names}"), words=words)
+    scope = _taken(scope, f"search for the words {names}")
+    return replace(_noted(scope, f"the search words are {names}"), words=words)
 
 
 def _taken(scope: InvestigationScope, text: str) -> InvestigationScope:
@@ -190,11 +190,11 @@ def _noted(scope: InvestigationScope, note: str) -> InvestigationScope:
 
 
 def _keeping(clause: MessageClause) -> str:
-    return f"only {listed(_names(clause))} is to be looked at"
+    return f"only {listed(_names(clause))} is investigated"
 
 
 def _ranges(clause: MessageClause) -> list[str]:
-    """Return the stretches of numbers that a clause names as ranges."""
+    """Return the ranges of numbers that a clause names."""
     numbers = sorted(clause.within)
     starts = [number for number in numbers if number - 1 not in clause.within]
     ends = [number for number in numbers if number + 1 not in clause.within]

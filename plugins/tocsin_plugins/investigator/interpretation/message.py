@@ -31,7 +31,7 @@ _MOST = 500
 
 @dataclass(frozen=True, slots=True)
 class MessageClause:
-    """What a part of a message names, and what is to be done with that."""
+    """The names in a part of a message, and the follow-up actions on them."""
 
     incidents: tuple[int, ...]
     within: frozenset[int]
@@ -43,7 +43,7 @@ class MessageClause:
 
 @dataclass(frozen=True, slots=True)
 class ParsedMessage:
-    """What a message says, as far as it was understood."""
+    """A message, as far as it was understood."""
 
     clauses: tuple[MessageClause, ...]
     range: TimeRange | None
@@ -53,14 +53,14 @@ class ParsedMessage:
     words: tuple[str, ...]
     provider: str | None
     score: float | None
-    """The score that it speaks of."""
+    """The score that it mentions."""
     cut: str | None
-    """A range of incidents that is too long to be read to its end."""
+    """A range of incidents that is too long to be read in full."""
     text: str
 
     @property
     def wishes(self) -> frozenset[FollowUp]:
-        """What is to be done."""
+        """The follow-up actions of the message."""
         return frozenset[FollowUp]().union(*(clause.wishes for clause in self.clauses))
 
     @property
@@ -80,7 +80,7 @@ class ParsedMessage:
 
 
 def read_message(text: str, now: datetime, providers: Sequence[str] = ()) -> ParsedMessage:
-    """Return what a message says; of a very long one, what its beginning says."""
+    """Return a parsed message; only the beginning of a very long one."""
     text = " ".join(text[:_LONGEST].split())
     span = find_range(text, now)
     rest = text.replace(span.text, " ") if span else text
@@ -125,7 +125,7 @@ def _clause(text: str) -> MessageClause:
 
 
 def _find_asked_user(text: str) -> Iterator[Entity]:
-    """Yield who it is asked of who that is."""
+    """Yield the user of a "who is" question."""
     if (value := find_asked_name(text)) and not value.isdecimal():
         yield Entity(EntityKind.USER, value)
 

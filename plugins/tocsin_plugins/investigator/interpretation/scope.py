@@ -11,7 +11,7 @@ from tocsin_plugins.investigator.interpretation.vocabulary import FollowUp, Quer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvestigationScope:
-    """What is to be looked at."""
+    """The scope of an investigation."""
 
     incidents: tuple[int, ...] = ()
     entities: tuple[Entity, ...] = ()
@@ -19,36 +19,36 @@ class InvestigationScope:
     ignored_incidents: frozenset[int] = frozenset()
     ignored_entities: frozenset[Entity] = frozenset()
     window: Window | None = None
-    """None where the messages give none."""
+    """None if the messages give none."""
     severity: Severity | None = None
     words: tuple[str, ...] = ()
     browses: bool = False
-    """Whether incidents in general are asked for."""
+    """Whether the query asks for incidents in general."""
     deeper: int = 0
     intents: tuple[QueryIntent, ...] = ()
     wishes: frozenset[FollowUp] = frozenset()
-    """What the last message wants done."""
+    """The follow-up actions of the last message."""
     nothing_left: bool = False
-    """Whether all that was named was left out again."""
+    """Whether everything that was named is excluded."""
     notes: tuple[str, ...] = ()
-    """How the messages were understood, in sentences."""
+    """Sentences about how the messages were understood."""
     doubts: tuple[str, ...] = ()
-    """What of them made no sense."""
+    """Sentences about what was not understood."""
 
     provider: str | None = None
     """The provider that the messages name."""
     narrowed: bool = False
-    """Whether nothing is to be looked at beyond what is named."""
+    """Whether to investigate only what is named."""
     latest: frozenset[int | Entity] = frozenset()
-    """What the last message names, which must exist."""
+    """The names in the last message, which must exist."""
     within: frozenset[int] = frozenset()
     """The incidents that only a range names."""
     score: float | None = None
-    """The score that the last message speaks of."""
+    """The score that the last message mentions."""
     taken: tuple[str, ...] = ()
-    """What the last message was taken for."""
+    """The interpretation of the last message."""
     misunderstood: str | None = None
-    """What is said where the last message was not understood."""
+    """The reply if the last message was not understood."""
 
     @property
     def is_specific(self) -> bool:
@@ -57,7 +57,7 @@ class InvestigationScope:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to hold on to."""
+        """Whether there is nothing to investigate."""
         narrows = self.window or self.severity or self.browses or self.provider
         finds = self.is_specific or self.techniques or self.words
         return self.nothing_left or not (finds or narrows)

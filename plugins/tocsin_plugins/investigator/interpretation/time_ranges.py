@@ -48,14 +48,14 @@ _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """A time range that was found: `window` is None where it makes no sense."""
+    """A time range in a text; `window` is None if it is invalid."""
 
     window: Window | None
     text: str
 
 
 def find_range(text: str, now: datetime) -> TimeRange | None:
-    """Return the first time range in the text by the most exact pattern; None where none is."""
+    """Return the first time range of the most exact pattern in a text; None if there is none."""
     for pattern, read in _PATTERNS:
         if match := pattern.search(text):
             window = None
@@ -105,7 +105,7 @@ def _amount(number: str | None, unit: str) -> timedelta:
 
 
 def _moment(text: str, now: datetime) -> tuple[datetime, datetime]:
-    """Return where a moment begins and ends: a day has both, a time of day is one instant."""
+    """Return the start and end of a moment; for a time of day, both are the same."""
     text = " ".join(text.lower().split())
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     if text == "now":

@@ -10,7 +10,7 @@ from tocsin import Severity
 
 
 class QueryIntent(StrEnum):
-    """What someone wants to know."""
+    """A question that a query asks."""
 
     WHAT_HAPPENED = "what happened"
     IS_MALICIOUS = "whether it is malicious"
@@ -22,7 +22,7 @@ class QueryIntent(StrEnum):
 
 
 class FollowUp(StrEnum):
-    """What a follow-up wants done."""
+    """An action that a follow-up message requests."""
 
     DEEPER = "go deeper"
     ONLY = "keep to"
@@ -112,7 +112,7 @@ _NUMBERS = (
 )
 _RANGE = re.compile(rf"({_NUMBER})\s*(?:-|\u2013|to|through|until)\s*({_NUMBER})", re.IGNORECASE)
 MAX_RANGE = 1_000
-"""More incidents than that no investigation examines."""
+"""Maximum number of incidents read from a range."""
 _NAMED = _pattern(
     r"\b(?P<kind>user(?:name)?|account|host(?:name)?|machine|server|workstation)\s+"
     r"(?:named\s+|called\s+)?[\"'“]?(?P<value>[\w][\w.@$\\-]{1,253})"
@@ -147,17 +147,17 @@ _MOST_WORDS = 8
 
 
 def find_intents(text: str) -> tuple[QueryIntent, ...]:
-    """Return what is wanted to be known, in their own order."""
+    """Return the questions in a text, in a fixed order."""
     return tuple(intent for intent, pattern in _INTENTS.items() if pattern.search(text))
 
 
 def find_wishes(text: str) -> frozenset[FollowUp]:
-    """Return what is wanted to be done."""
+    """Return the follow-up actions in a text."""
     return frozenset(wish for wish, pattern in _WISHES.items() if pattern.search(text))
 
 
 def find_severity(text: str) -> Severity | None:
-    """Return the least severity that is meant, None where none is."""
+    """Return the minimum severity in a text, None if there is none."""
     for pattern in _SEVERITIES:
         if match := pattern.search(text):
             return Severity.parse(match["word"])
@@ -165,7 +165,7 @@ def find_severity(text: str) -> Severity | None:
 
 
 def browses(text: str) -> bool:
-    """Return whether incidents in general are asked for."""
+    """Return whether a text asks for incidents in general."""
     return _BROWSING.search(text) is not None
 
 
@@ -174,17 +174,17 @@ class IncidentNumbers:
     """The incident numbers in a text."""
 
     named: tuple[int, ...]
-    """All of them, in order, those within ranges as well."""
+    """All numbers in order, including those in ranges."""
     within: frozenset[int]
     """Those that only a range names."""
     cut: str | None
-    """A range that is too long to be read to its end; None where none is."""
+    """A range that is too long to be read in full; None if there is none."""
     rest: str
     """The text without them."""
 
 
 def find_numbers(text: str) -> IncidentNumbers:
-    """Return the incident numbers in a text; of a long range the first."""
+    """Return the incident numbers in a text, and the first ones of a long range."""
     single: set[int] = set()
     within: set[int] = set()
     cut = None
@@ -195,26 +195,26 @@ def find_numbers(text: str) -> IncidentNumbers:
                 first, last = sorted(int(end.lstrip("#")) for end in span.groups())
                 cut = span[0] if last - first >= MAX_RANGE else cut
                 within |= set(range(first, min(last + 1, first + MAX_RANGE)))
-            single |= {int(it) for it in re.findall("[0-9]+", _RANGE.sub(" ", listed))}
+            single |= {int(number) for number in re.findall("[0-9]+", _RANGE.sub(" ", listed))}
         text = pattern.sub(" ", text)
     return IncidentNumbers(tuple(sorted(single | within)), frozenset(within - single), cut, text)
 
 
 def find_score(text: str) -> float | None:
-    """Return the score that a text speaks of, None where it gives none."""
+    """Return the score that a text mentions, None if there is none."""
     match = _SCORE.search(text)
     return float(match["number"]) if match else None
 
 
 def find_asked_name(text: str) -> str | None:
-    """Return of whom it is asked who that is; None where nobody is named."""
+    """Return the name in a "who is" question; None if there is none."""
     match = _WHO_IS.search(text)
     value = match["value"].rstrip(".-") if match else ""
     return value if value and not set(find_words(value)) <= _GENERAL else None
 
 
 def find_named_values(text: str) -> tuple[tuple[str, str], ...]:
-    """Return what is called a user or a host in plain words: (`user`, `alice`)."""
+    """Return the users and hosts that a text names as such: (`user`, `alice`)."""
     return tuple(
         ("user" if match["kind"].lower().startswith(("user", "acc")) else "host", value)
         for match in _NAMED.finditer(text)
@@ -223,7 +223,7 @@ def find_named_values(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def find_words(text: str) -> tuple[str, ...]:
-    """Return the words that can be searched for, each once, in order."""
+    """Return the search words in a text, each once, in order."""
     found = dict.fromkeys(
         word.lower() for word in _WORD.findall(text) if not word.isdecimal() and len(word) > 1
     )

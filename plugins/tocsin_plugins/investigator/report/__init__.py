@@ -20,11 +20,11 @@ __all__ = ["build_report"]
 
 
 def build_report(conclusion: Conclusion) -> Report:
-    """Return the report of what an investigation came to."""
+    """Return the report of an investigation."""
     case, inquiry = conclusion.case, conclusion.inquiry
     lines, left = build_timeline(case, conclusion.bounds.timeline)
     if left:
-        gap = say(f"the timeline leaves out {counted(left, 'line')}", conclusion.scored)
+        gap = say(f"the timeline omits {counted(left, 'line')}", conclusion.scored)
         conclusion = replace(conclusion, gaps=(*conclusion.gaps, gap))
     report = Report(
         title=build_title(conclusion),
@@ -51,10 +51,10 @@ def build_report(conclusion: Conclusion) -> Report:
 
 
 def _techniques(case: Case) -> tuple[str, ...]:
-    """Return the techniques of the incidents and enrichments, in the order of their tactics."""
+    """Return the techniques of the incidents and opinions, in the order of their tactics."""
     found = {technique for record in case.records for technique in record.techniques}
     found |= {technique for opinion in case.opinions for technique in opinion.enrichment.techniques}
-    return tuple(sorted(found, key=lambda it: (_place(it), it)))
+    return tuple(sorted(found, key=lambda technique: (_place(technique), technique)))
 
 
 def _place(technique: str) -> int:

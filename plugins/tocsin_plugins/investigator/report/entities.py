@@ -12,19 +12,19 @@ from tocsin_plugins.investigator.phrases import at, counted, named, say, shown
 _MOST_RELATIONS = 300
 _LATEST = 3
 _BY_ASSOCIATION = "known-by-association"
-_OF_OUR_OWN = (  # the facts of the enrichers of the history and of the graph
+_OF_OUR_OWN = (  # the facts of the history and graph enrichers
     {"incident_count", "first_seen", "last_seen", "recent"},
     {"incidents", "incidents_of_related", "related", "complete"},
 )
 
 
 def build_assessments(case: Case) -> tuple[EntityAssessment, ...]:
-    """Return what each entity is taken for, the nearest first."""
+    """Return the assessment of each entity, the nearest first."""
     return tuple(_assessment(case, entity) for entity in case.entities)
 
 
 def build_relations(case: Case) -> tuple[Relation, ...]:
-    """Return how the examined entities hang together: each kind of tie once, at its earliest."""
+    """Return the relations between the examined entities, each type once, at its earliest."""
     ties: dict[tuple[Entity, str, Entity], Relation] = {}
     for seen in case.relations:
         relation = seen.relation
@@ -56,7 +56,7 @@ def _assessment(case: Case, entity: Entity) -> EntityAssessment:
 
 
 def _statements(case: Case, entity: Entity) -> Iterator[Statement]:
-    yield from describe_sighting(case, entity, with_times=False)  # they stand beside it
+    yield from describe_sighting(case, entity, with_times=False)  # the assessment has the times
     for opinion in case.find_opinions(entity):
         if not _is_said_already(opinion):
             text = f"{opinion.called}: {shown(opinion.enrichment.summary, 300)}"
@@ -64,7 +64,7 @@ def _statements(case: Case, entity: Entity) -> Iterator[Statement]:
 
 
 def _is_said_already(opinion: Opinion) -> bool:
-    """Return whether an opinion says no more than sightings and relations do."""
+    """Return whether an opinion adds nothing to sightings and relations."""
     enrichment = opinion.enrichment
     judges = enrichment.disposition is not Disposition.UNKNOWN or _BY_ASSOCIATION in enrichment.tags
     facts = enrichment.facts.keys()
@@ -74,25 +74,25 @@ def _is_said_already(opinion: Opinion) -> bool:
 def describe_sighting(
     case: Case, entity: Entity, *, with_times: bool = True
 ) -> Iterator[Statement]:
-    """Yield in a sentence where an entity was seen here, where that is known."""
+    """Yield a sentence about the sightings of an entity, if there are any."""
     sighting, step = case.sightings.get(entity, (None, ""))
     if sighting is None:
         return
     events = case.events_with(entity)
     told = _since(sighting) if with_times else ""
-    told += f"; events with it: {len(events):,}" if events else ""
-    latest = [it for it in sighting.recent[:_LATEST] if it in case.incidents]
+    told += f"; events: {len(events):,}" if events else ""
+    latest = [number for number in sighting.recent[:_LATEST] if number in case.incidents]
     evidence = [step, *(f"incident:{number}" for number in latest), *cite_steps(events)]
     yield say(f"{named(entity)} is in {_incidents(sighting)}{told}", *evidence)
 
 
 def _incidents(sighting: Sighting) -> str:
-    """Return in how many incidents an entity is, and in which of late."""
+    """Return the number of incidents with an entity, and the latest of them."""
     if not sighting.incident_count:
         return "no incident"
     numbers = [str(number) for number in sighting.recent[:_LATEST]]
     if sighting.incident_count == len(numbers) == 1:
-        return f"incident {numbers[0]} alone"
+        return f"incident {numbers[0]} only"
     latest = f" (latest: {', '.join(numbers)})" if numbers else ""
     return f"{counted(sighting.incident_count, 'incident')}{latest}"
 

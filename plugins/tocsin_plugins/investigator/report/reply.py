@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tocsin import Report, Statement
 from tocsin_plugins.investigator.conclusion import Conclusion
+from tocsin_plugins.investigator.evidence import list_evidence
 from tocsin_plugins.investigator.interpretation import FollowUp
 from tocsin_plugins.investigator.phrases import at, counted, listed, named, say
 from tocsin_plugins.investigator.report.summary import answer_intents, state_verdict
@@ -16,7 +17,7 @@ _MOST_FINDINGS = 10
 
 
 def build_reply(conclusion: Conclusion, report: Report) -> tuple[Statement, ...]:
-    """Return what was wished for, and what is different; nothing where nothing was continued."""
+    """Return the answer to a follow-up and the changes; nothing for the first message."""
     if len(conclusion.inquiry.messages) <= 1:
         return ()
     wishes = conclusion.case.scope.wishes
@@ -30,7 +31,7 @@ def build_reply(conclusion: Conclusion, report: Report) -> tuple[Statement, ...]
 
 
 def describe_changes(conclusion: Conclusion, report: Report) -> Iterator[Statement]:
-    """Yield what is different from the report before; that nothing is, where nothing is."""
+    """Yield the changes since the previous report, or that there are none."""
     previous = conclusion.inquiry.previous
     if previous is None:
         yield state_verdict(conclusion)
@@ -41,20 +42,20 @@ def describe_changes(conclusion: Conclusion, report: Report) -> Iterator[Stateme
         *_entity_changes(conclusion, report, previous),
         *_finding_changes(conclusion, previous),
     ]
-    yield from found or [say("nothing is different from the report before", conclusion.scored)]
+    yield from found or [say("nothing has changed since the previous report", conclusion.scored)]
 
 
 def _understood(conclusion: Conclusion) -> Iterator[Statement]:
-    """Yield what the last message was taken for, and what of it is not to be had."""
+    """Yield how the last message was interpreted, and which names in it are unknown."""
     scope = conclusion.case.scope
     if scope.misunderstood:
         yield say(scope.misunderstood, *conclusion.understood)
     if scope.taken:
-        yield say(f"I took this as: {listed(scope.taken)}", *conclusion.understood)
+        yield say(f"understood as: {listed(scope.taken)}", *conclusion.understood)
     if scope.nothing_left:
-        yield say("nothing is left of what was asked about", *conclusion.understood)
+        yield say("nothing is left to investigate", *conclusion.understood)
     for gap in conclusion.gaps:
-        if gap.text.startswith("Nothing is known here of"):
+        if " is unknown; similar names: " in gap.text:
             yield gap
 
 
@@ -62,8 +63,8 @@ def _explained(conclusion: Conclusion) -> Iterator[Statement]:
     parts = conclusion.contributions
     number = counted(len(parts), "part")
     asked = conclusion.case.scope.score
-    other = f", not {asked:g}" if asked is not None and asked != conclusion.score else ""
-    text = f"the score is {conclusion.score:g}{other}, the sum of {number} kept within 0 and 100"
+    other = f" (not {asked:g})" if asked is not None and asked != conclusion.score else ""
+    text = f"the score is {conclusion.score:g}{other}: the sum of {number}, between 0 and 100"
     yield say(text, conclusion.scored)
     for part in parts:
         text = f"{part.name} counts {part.points:+g}: {part.statement.text}"
@@ -73,7 +74,7 @@ def _explained(conclusion: Conclusion) -> Iterator[Statement]:
 def _timeline_lines(conclusion: Conclusion, report: Report) -> Iterator[Statement]:
     lines = report.timeline[:_TIMELINE_LINES]
     if not lines:
-        yield say("there is nothing to put on a timeline", conclusion.scored)
+        yield say("the timeline is empty", conclusion.scored)
     for line in lines:
         yield say(f"{at(line.at)}: {line.statement.text}", *line.statement.evidence)
     if left := len(report.timeline) - len(lines):
@@ -86,22 +87,22 @@ def _judgement_changes(conclusion: Conclusion, previous: Report) -> Iterator[Sta
         text = f"the risk score {way} from {previous.risk_score:g} to {conclusion.score:g}"
         yield say(text, conclusion.scored)
     if conclusion.verdict is not previous.verdict:
-        text = f"the verdict was {previous.verdict.value} and is {conclusion.verdict.value}"
+        text = f"the verdict changed from {previous.verdict.value} to {conclusion.verdict.value}"
         yield say(text, conclusion.scored)
     if conclusion.confidence is not previous.confidence:
         was, now = previous.confidence.value, conclusion.confidence.value
-        yield say(f"the confidence was {was} and is {now}", conclusion.scored)
+        yield say(f"the confidence changed from {was} to {now}", conclusion.scored)
 
 
 def _incident_changes(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
     now = set(conclusion.case.incidents)
     if new := sorted(now - set(previous.incidents)):
         names = listed([f"incident {number}" for number in new])
-        joined = f"{names} came in"
+        joined = f"{names} {_WAS[len(new) == 1]} added"
         yield say(joined, *(f"incident:{number}" for number in new))
     if gone := sorted(set(previous.incidents) - now):
         names = listed([f"incident {number}" for number in gone])
-        yield say(f"{names} {_IS[len(gone) == 1]} no longer looked at", conclusion.scored)
+        yield say(f"{names} {_IS[len(gone) == 1]} no longer examined", conclusion.scored)
 
 
 def _entity_changes(
@@ -110,14 +111,14 @@ def _entity_changes(
     before = {assessment.entity for assessment in previous.entities}
     new = [entity for entity in report.entities if entity.entity not in before]
     if new:
-        names = listed([named(it.entity) for it in new], _MOST)
-        evidence = [ref for it in new for said in it.statements for ref in said.evidence]
-        number = counted(len(new), "entity", "entities")
-        yield say(f"{number} more: {names}", *evidence, conclusion.scored)
+        names = listed([named(assessment.entity) for assessment in new], _MOST)
+        evidence = list_evidence(said for each in new for said in each.statements)
+        number = counted(len(new), "new entity", "new entities")
+        yield say(f"{number}: {names}", *evidence, conclusion.scored)
     now = {assessment.entity for assessment in report.entities}
     if gone := [entity.entity for entity in previous.entities if entity.entity not in now]:
         names = listed([named(entity) for entity in gone], _MOST)
-        yield say(f"{names} {_IS[len(gone) == 1]} no longer looked at", conclusion.scored)
+        yield say(f"{names} {_IS[len(gone) == 1]} no longer examined", conclusion.scored)
 
 
 def _finding_changes(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
@@ -126,8 +127,8 @@ def _finding_changes(conclusion: Conclusion, previous: Report) -> Iterator[State
         finding for finding in conclusion.findings if (finding.kind, finding.title) not in before
     ]
     for finding in new[:_MOST_FINDINGS]:
-        evidence = [it for statement in finding.statements for it in statement.evidence]
-        yield say(f"new: {finding.title} ({finding.id})", *evidence)
+        evidence = list_evidence(finding.statements)
+        yield say(f"new finding: {finding.title} ({finding.id})", *evidence)
     if left := len(new[_MOST_FINDINGS:]):
         yield say(f"{counted(left, 'more finding')} {_IS[left == 1]} new", conclusion.scored)
     now = {(finding.kind, finding.title) for finding in conclusion.findings}
@@ -140,3 +141,4 @@ def _finding_changes(conclusion: Conclusion, previous: Report) -> Iterator[State
 
 
 _IS = {True: "is", False: "are"}
+_WAS = {True: "was", False: "were"}

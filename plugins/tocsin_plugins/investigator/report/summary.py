@@ -8,6 +8,7 @@ from tocsin import Contribution, Entity, EntityKind, Severity, Statement, Verdic
 from tocsin_plugins.investigator.case import Case, cite_incidents
 from tocsin_plugins.investigator.conclusion import Conclusion
 from tocsin_plugins.investigator.correlation.reputation import state_opinion
+from tocsin_plugins.investigator.evidence import list_evidence
 from tocsin_plugins.investigator.interpretation import QueryIntent, find_words
 from tocsin_plugins.investigator.narrative import (
     describe_incident,
@@ -24,11 +25,11 @@ _MOST = 5
 
 
 def build_summary(conclusion: Conclusion) -> tuple[Statement, ...]:
-    """Return the sentences that say it all, each with its evidence."""
+    """Return the sentences of the summary, each with its evidence."""
     case = conclusion.case
     if case.scope.is_empty:
-        left = "nothing is left of what was asked about"
-        text = left if case.scope.nothing_left else "nothing to hold on to was found in the query"
+        left = "nothing is left to investigate"
+        text = left if case.scope.nothing_left else "the query names nothing to investigate"
         return (say(text, *conclusion.understood),)
     return (
         *_what_happened(case),
@@ -44,7 +45,7 @@ def build_summary(conclusion: Conclusion) -> tuple[Statement, ...]:
 
 
 def build_title(conclusion: Conclusion) -> str:
-    """Return what the report is called."""
+    """Return the title of the report."""
     case = conclusion.case
     if case.scope.incidents and case.in_focus:
         records = [
@@ -64,7 +65,8 @@ def build_title(conclusion: Conclusion) -> str:
 def state_verdict(conclusion: Conclusion) -> Statement:
     """Return the verdict, its confidence and the score in a sentence."""
     verdict, confidence = conclusion.verdict.value, conclusion.confidence.value
-    text = f"it is {verdict}, with {confidence} confidence; the risk score is {conclusion.score:g}"
+    score = f"the risk score is {conclusion.score:g}"
+    text = f"the verdict is {verdict} with {confidence} confidence; {score}"
     if not (main := _main_part(conclusion)):
         return say(f"{text} of 100", conclusion.scored)
     why = f"its main part ({main.points:+g}): {main.statement.text}"
@@ -72,7 +74,7 @@ def state_verdict(conclusion: Conclusion) -> Statement:
 
 
 def answer_intents(conclusion: Conclusion) -> Iterator[Statement]:
-    """Yield what answers the intents of the last message."""
+    """Yield the answers to the intents of the last message."""
     intents, case = conclusion.case.scope.intents, conclusion.case
     latest = tuple(entity for entity in case.scope.entities if entity in case.scope.latest)
     asked = latest or case.scope.entities or tuple(case.entities)
@@ -87,8 +89,10 @@ def answer_intents(conclusion: Conclusion) -> Iterator[Statement]:
 
 
 def _what_happened(case: Case) -> Iterator[Statement]:
-    """Yield what the worst of the incidents asked about are, and how many there are besides."""
-    records = sorted(case.in_focus, key=lambda it: (-it.severity.rank, it.occurred_at, it.number))
+    """Yield the worst incidents in focus, and the number of others."""
+    records = sorted(
+        case.in_focus, key=lambda record: (-record.severity.rank, record.occurred_at, record.number)
+    )
     for record in records[:_TOP]:
         yield describe_incident(case, record)
         if len(records) == 1:
@@ -96,28 +100,29 @@ def _what_happened(case: Case) -> Iterator[Statement]:
         yield from describe_pass(case, record)
         yield from describe_reactions(case, record)
     if left := records[_TOP:]:
-        yield say(
-            f"{counted(len(left), 'more incident')} fit what was asked", *cite_incidents(left)
-        )
+        match = "matches" if len(left) == 1 else "match"
+        text = f"{counted(len(left), 'more incident')} {match} the query"
+        yield say(text, *cite_incidents(left))
 
 
 def _to_be_done(conclusion: Conclusion) -> Iterator[Statement]:
     every = build_actions(conclusion)
     for action in every[:_MOST]:
-        yield say(f"to do: {action.text} {action.reason.text}", *action.reason.evidence)
+        text = f"recommended action: {action.text} {action.reason.text}"
+        yield say(text, *action.reason.evidence)
     if not every:
-        yield say("nothing that was found calls for anything to be done", conclusion.scored)
+        yield say("no finding calls for an action", conclusion.scored)
 
 
 def _main_part(conclusion: Conclusion) -> Contribution | None:
-    """Return the part of the score that says most for the verdict; None where none does."""
+    """Return the part of the score that supports the verdict most; None if none does."""
     takes_away = conclusion.verdict is Verdict.BENIGN
     parts = [
         contribution
         for contribution in conclusion.contributions
         if (contribution.points < 0) == takes_away
     ]
-    return max(parts, key=lambda it: abs(it.points), default=None)
+    return max(parts, key=lambda part: abs(part.points), default=None)
 
 
 def _looked_at(conclusion: Conclusion) -> Statement:
@@ -131,9 +136,9 @@ def _looked_at(conclusion: Conclusion) -> Statement:
     span = f"from {at(case.window.start)} to {at(case.window.end)}"
     evidence = [conclusion.scored, *conclusion.understood]
     focus = len(case.in_focus)
-    met = f"; of the incidents, {focus} {'was' if focus == 1 else 'were'} asked about"
-    met = f"{met}, the others were found near it" if focus < len(case.incidents) else ""
-    return say(f"looked at: {listed(parts) or 'nothing'}, {span}{met}", *evidence)
+    met = f"; {focus} of the incidents {'matches' if focus == 1 else 'match'} the query"
+    met = f"{met}, the others are related" if focus < len(case.incidents) else ""
+    return say(f"examined: {listed(parts) or 'nothing'}, {span}{met}", *evidence)
 
 
 def _nothing_found(conclusion: Conclusion) -> Iterator[Statement]:
@@ -143,11 +148,11 @@ def _nothing_found(conclusion: Conclusion) -> Iterator[Statement]:
     words = listed([f"“{shown(word)}”" for word in case.scope.words], 10)
     called = "word" if len(case.scope.words) == 1 else "words"
     fits = f"the {called} {words}" if words else "the query"
-    yield say(f"nothing that fits {fits} is known here", *conclusion.understood)
+    yield say(f"nothing in the stored data matches {fits}", *conclusion.understood)
 
 
 def _main_findings(conclusion: Conclusion) -> Iterator[Statement]:
-    """Yield the findings that count: those that explain, where it is benign; else the worst."""
+    """Yield the main findings: explanations for a benign verdict, or else the worst."""
     main = _main_part(conclusion)
     told = main.statement.text if main else ""
     findings = [
@@ -159,24 +164,24 @@ def _main_findings(conclusion: Conclusion) -> Iterator[Statement]:
     ]
     telling = [finding for finding in findings if finding.severity is not Severity.INFORMATIONAL]
     for finding in (telling or findings)[:_TOP]:
-        evidence = [it for statement in finding.statements for it in statement.evidence]
+        evidence = list_evidence(finding.statements)
         yield say(f"{finding.title} ({finding.id})", *evidence)
 
 
 def _found_near(conclusion: Conclusion) -> Iterator[Statement]:
-    """Yield the worst of what was found near what was asked about, and is no part of it."""
+    """Yield the worst related findings, which are outside the query."""
     near = [finding for finding in conclusion.findings if finding.id in conclusion.near]
-    telling = [it for it in near if it.severity is not Severity.INFORMATIONAL]
+    telling = [finding for finding in near if finding.severity is not Severity.INFORMATIONAL]
     for finding in telling[:_TOP]:
-        evidence = [it for statement in finding.statements for it in statement.evidence]
+        evidence = list_evidence(finding.statements)
         yield say(
-            f"also found near it, and no part of what was asked: {finding.title} ({finding.id})",
+            f"related, but outside the query: {finding.title} ({finding.id})",
             *evidence,
         )
 
 
 def _others(conclusion: Conclusion) -> Iterator[Statement]:
-    """Yield the hosts and users that came up with what was asked about."""
+    """Yield the other hosts and users that were found."""
     case = conclusion.case
     named_ones = set(case.scope.entities)
     others = [
@@ -185,11 +190,11 @@ def _others(conclusion: Conclusion) -> Iterator[Statement]:
         if entity not in named_ones and (entity.kind is EntityKind.USER or case.is_ours(entity))
     ]
     if not others:
-        yield say("no other host or user came up", *conclusion.understood)
+        yield say("no other host or user was found", *conclusion.understood)
         return
     evidence = [step for other in others for step in _known_from(case, other)]
     names = listed([named(other) for other in others], 10)
-    yield say(f"{names} came up as well", *evidence, *conclusion.understood[:1])
+    yield say(f"also involved: {names}", *evidence, *conclusion.understood[:1])
 
 
 def _known_from(case: Case, entity: Entity) -> list[str]:
@@ -198,7 +203,7 @@ def _known_from(case: Case, entity: Entity) -> list[str]:
 
 
 def _sessions(conclusion: Conclusion) -> Iterator[Statement]:
-    """Yield the earlier sessions that fit, without those that ask no more than this one does."""
+    """Yield earlier sessions that match, except those whose query adds nothing to this one."""
     case = conclusion.case
     asked = {word for message in conclusion.inquiry.messages for word in find_words(message)}
     sessions = [
@@ -207,14 +212,14 @@ def _sessions(conclusion: Conclusion) -> Iterator[Statement]:
         if match.kind == "session" and not set(find_words(match.title)) <= asked | {"investigation"}
     ]
     for match, step in sessions[:_TOP]:
-        yield say(f"an earlier session, {shown(match.id)}, fits: “{shown(match.title)}”", step)
+        yield say(f"an earlier session matches: {shown(match.id)}, “{shown(match.title)}”", step)
 
 
 def _incomplete(conclusion: Conclusion) -> Iterator[Statement]:
     if conclusion.gaps:
-        evidence = [it for gap in conclusion.gaps for it in gap.evidence]
+        evidence = list_evidence(conclusion.gaps)
         first = conclusion.gaps[0].text
         first = f"{first[:1].lower()}{first[1:]}"
         number = len(conclusion.gaps)
-        text = "1 gap remains" if number == 1 else f"{number} gaps remain, of which the first is"
+        text = "1 gap remains" if number == 1 else f"{number} gaps remain, the first"
         yield say(f"{text}: {first}", *evidence)

@@ -12,17 +12,18 @@ from tocsin_plugins.investigator.narrative import describe_severity
 from tocsin_plugins.investigator.phrases import at, cited, say, shown, together
 
 _ACCOUNTS = 3
-"""So many of the events that are an incident itself are told in its line."""
+"""Maximum number of an incident's own events quoted in its line."""
 _Ranked = tuple[int, TimelineEntry]
 
 
 def build_timeline(case: Case, most: int) -> tuple[tuple[TimelineEntry, ...], int]:
-    """Return the lines, the earliest first, and how many were left out.
+    """Return the lines, the earliest first, and the number of omitted ones.
 
-    Incidents stay before alerts, those before events that show something, and those before others.
+    Incidents take precedence over alerts, alerts over events with signs, and those over the rest.
     """
     ranked = sorted(
-        [*_incidents(case), *_alerts(case), *_events(case)], key=lambda it: (it[0], _order(it[1]))
+        [*_incidents(case), *_alerts(case), *_events(case)],
+        key=lambda ranked: (ranked[0], _order(ranked[1])),
     )
     kept = sorted((moment for _, moment in ranked[:most]), key=_order)
     return tuple(kept), max(len(ranked) - most, 0)
@@ -55,7 +56,7 @@ def _alerts(case: Case) -> Iterator[_Ranked]:
     for record in case.records:
         for alert in record.alerts:
             if (alert.title, alert.occurred_at) == (record.title, record.occurred_at):
-                continue  # the line of the incident says it
+                continue  # the line of the incident covers it
             text = f"alert of incident {record.number}: {shown(alert.title)}"
             yield (
                 1,
@@ -69,10 +70,10 @@ def _alerts(case: Case) -> Iterator[_Ranked]:
 
 
 def _events(case: Case) -> Iterator[_Ranked]:
-    """Yield a line for each run of events that say the same of the same, one after the other."""
+    """Yield a line for each series of consecutive events with the same text and entities."""
     for (provider, summary, entities), run in groupby(case.events, key=_sameness):
         same = list(run)
-        text = shown(summary, 200) or "an event without words"
+        text = shown(summary, 200) or "an event without a summary"
         untold = [
             entity
             for entity in sorted(entities, key=entity_sort_key)
@@ -83,7 +84,7 @@ def _events(case: Case) -> Iterator[_Ranked]:
             text = f"{text} ({len(same)} times, until {at(same[-1].event.occurred_at)})"
         line = TimelineEntry(
             at=same[0].event.occurred_at,
-            statement=Statement(text, tuple(cited(it.step for it in same))),
+            statement=Statement(text, tuple(cited(seen.step for seen in same))),
             source=f"provider:{provider}",
         )
         yield (2 if same[0].signs else 3, line)

@@ -44,21 +44,23 @@ _ADVICE: tuple[Callable[[Conclusion], Iterator[Action]], ...] = (
 
 
 def build_actions(conclusion: Conclusion) -> tuple[Action, ...]:
-    """Return what should be done, the urgent first, each thing once.
+    """Return the recommended actions, the urgent ones first, each once.
 
-    Where nothing is to be done by what was found, open incidents are still to be made clear.
+    Open incidents without an action get one to clarify them.
     """
     chosen: dict[str, Action] = {}
     for advise in _ADVICE:
         for action in advise(conclusion):
             chosen.setdefault(action.text, action)
-    unclear = clarify(conclusion, {number for it in chosen.values() for number in _about(it)})
+    unclear = clarify(
+        conclusion, {number for action in chosen.values() for number in _about(action)}
+    )
     every = [*chosen.values(), *unclear]
-    return tuple(sorted(every, key=lambda it: not it.urgent)[:_MOST])
+    return tuple(sorted(every, key=lambda action: not action.urgent)[:_MOST])
 
 
 def _about(action: Action) -> Iterator[int]:
-    """Yield the incidents that an action rests on."""
+    """Yield the incidents that an action is based on."""
     for reference in action.reason.evidence:
         kind, _, number = reference.partition(":")
         if kind == "incident":

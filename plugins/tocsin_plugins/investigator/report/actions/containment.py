@@ -17,35 +17,35 @@ from tocsin import (
 )
 from tocsin_plugins.investigator.case import cite_incidents
 from tocsin_plugins.investigator.conclusion import Conclusion
-from tocsin_plugins.investigator.evidence import entity_sort_key
+from tocsin_plugins.investigator.evidence import entity_sort_key, list_evidence
 from tocsin_plugins.investigator.narrative import describe_reactions, find_origins
 from tocsin_plugins.investigator.phrases import counted, listed, named, say, sentence, together
 from tocsin_plugins.investigator.signs import AttackSign, find_attacks
 
 
 def build_action(conclusion: Conclusion, text: str, reason: Statement) -> Action:
-    """Return something to do, urgent where it is taken for an attack."""
+    """Return an action, urgent if the verdict is malicious."""
     urgent = conclusion.verdict is Verdict.MALICIOUS
     return Action(text=sentence(text), reason=reason, urgent=urgent)
 
 
 def cite_finding(finding: Finding) -> Statement:
     """Return a finding as a reason."""
-    evidence = [it for statement in finding.statements for it in statement.evidence]
+    evidence = list_evidence(finding.statements)
     return say(f"{finding.title} ({finding.id})", *evidence)
 
 
 def cite_records(word: str, records: list[IncidentRecord]) -> Statement:
-    """Return as a reason that incidents show or name something."""
+    """Return a statement about incidents as a reason."""
     which = listed([f"incident {record.number}" for record in records])
     return say(f"{which} {word}", *cite_incidents(records))
 
 
 def find_showing(conclusion: Conclusion, *signs: AttackSign) -> list[IncidentRecord]:
-    """Return the incidents asked about that show one of these; none where it is all benign."""
+    """Return the incidents in focus with one of these signs; none if the verdict is benign."""
     if conclusion.verdict is Verdict.BENIGN:
         return []
-    return [it for it in conclusion.case.in_focus if find_attacks(it) & set(signs)]
+    return [record for record in conclusion.case.in_focus if find_attacks(record) & set(signs)]
 
 
 _INTRUSIONS = ("success-after-failures", "callback", "lateral-movement")
@@ -54,19 +54,19 @@ _MACHINES = frozenset({EntityKind.HOST, EntityKind.IP})
 _ATTACKS = (AttackSign.BRUTE_FORCE, AttackSign.FAILED_LOGON, AttackSign.EXPLOIT, AttackSign.SCAN)
 _TOLD_ATTACKS = frozenset({AttackSign.BRUTE_FORCE, AttackSign.EXPLOIT, AttackSign.SCAN})
 _MANY = 3
-"""So many failed logons are no slip of the keyboard."""
+"""Number of failed logons from which on they are not typing errors."""
 _WORTH_WORK = 40
 
 
 def isolate(conclusion: Conclusion) -> Iterator[Action]:
-    """Advise to take from the network what an intruder has, or malware runs on."""
+    """Recommend to isolate compromised machines."""
     for machine, reason in find_compromised(conclusion).items():
         too = ", and collect its memory and logs" if machine.kind is EntityKind.HOST else ""
         yield build_action(conclusion, f"isolate {named(machine)}{too}", reason)
 
 
 def collect(conclusion: Conclusion) -> Iterator[Action]:
-    """Advise to keep what would be gone soon, where an intrusion is likely."""
+    """Recommend to collect volatile evidence if an intrusion is likely."""
     if conclusion.score < _WORTH_WORK:
         return
     isolated = find_compromised(conclusion)
@@ -82,7 +82,7 @@ def collect(conclusion: Conclusion) -> Iterator[Action]:
 
 
 def reset(conclusion: Conclusion) -> Iterator[Action]:
-    """Advise to take an account from whoever logged on with it."""
+    """Recommend to reset compromised accounts."""
     for finding in conclusion.select_findings("success-after-failures"):
         for entity in finding.entities:
             if entity.kind in (EntityKind.USER, EntityKind.EMAIL, EntityKind.MAILBOX):
@@ -91,12 +91,12 @@ def reset(conclusion: Conclusion) -> Iterator[Action]:
 
 
 def block(conclusion: Conclusion) -> Iterator[Action]:
-    """Advise to block what sources call malicious, and where attacks came from."""
+    """Recommend to block malicious entities and the origins of attacks."""
     yield from _blocked(conclusion).values()
 
 
 def _blocked(conclusion: Conclusion) -> dict[Entity, Action]:
-    """Return what is to be blocked, each for its first reason."""
+    """Return the entities to block, each for its first reason."""
     chosen: dict[Entity, Action] = {}
     for entity, action in _to_block(conclusion):
         if _can_be_blocked(conclusion, entity):
@@ -118,7 +118,7 @@ def _to_block(conclusion: Conclusion) -> Iterator[tuple[Entity, Action]]:
 
 
 def _attackers(conclusion: Conclusion) -> Iterator[tuple[Entity, Statement]]:
-    """Yield the addresses from outside that got in, or that events tell an attack of."""
+    """Yield the external addresses that got in or that events show attacks of."""
     case = conclusion.case
     for finding in conclusion.select_findings("success-after-failures", "attack-sequence"):
         if finding.severity is Severity.HIGH:
@@ -134,14 +134,14 @@ def _attackers(conclusion: Conclusion) -> Iterator[tuple[Entity, Statement]]:
             told += failed if len(failed) >= _MANY else []
             if told:
                 text = f"{counted(len(told), 'event')} with it {_SHOW[len(told) == 1]} an attack"
-                yield entity, say(text, *(it.step for it in told))
+                yield entity, say(text, *(seen.step for seen in told))
 
 
 _SHOW = {True: "shows", False: "show"}
 
 
 def watch(conclusion: Conclusion) -> Iterator[Action]:
-    """Advise to watch what is not bad enough to be blocked."""
+    """Recommend to watch suspicious entities that are not blocked."""
     blocked = _blocked(conclusion)
     for finding in conclusion.select_findings("reputation", "recurrence", "disagreement"):
         entity = finding.entities[0]
@@ -150,7 +150,7 @@ def watch(conclusion: Conclusion) -> Iterator[Action]:
 
 
 def find_compromised(conclusion: Conclusion) -> dict[Entity, Statement]:
-    """Return the machines of ours that somebody else may have, and why; each for one reason."""
+    """Return the internal machines that may be compromised, each with one reason."""
     found: dict[Entity, Statement] = {}
     if conclusion.score < _WORTH_WORK:
         return found
@@ -160,7 +160,7 @@ def find_compromised(conclusion: Conclusion) -> dict[Entity, Statement]:
             if case.is_ours(entity) and entity.kind in _MACHINES:
                 found.setdefault(entity, cite_finding(finding))
     for record in find_showing(conclusion, AttackSign.MALWARE, AttackSign.CALLBACK):
-        reason = cite_records("tells of malware, or of what it calls", [record])
+        reason = cite_records("shows malware or a callback", [record])
         for entity in record.entities:
             if case.is_ours(entity) and entity.kind is EntityKind.HOST:
                 found.setdefault(entity, reason)
@@ -168,14 +168,14 @@ def find_compromised(conclusion: Conclusion) -> dict[Entity, Statement]:
 
 
 def _against(conclusion: Conclusion, origin: Entity, record: IncidentRecord) -> Action:
-    """Return that an origin is to be blocked; that it is to stay so, where the SIEM did it."""
+    """Return the action to block an origin, or to keep it blocked if the SIEM has done so."""
     done = next(describe_reactions(conclusion.case, record), None)
     if done is None:
-        reason = cite_records(f"({record.severity.value}) came from it", [record])
+        reason = cite_records(f"({record.severity.value}) originated from it", [record])
         return build_action(conclusion, f"block {named(origin)}", reason)
-    text = f"see that {named(origin)} stays blocked"
+    text = f"verify that {named(origin)} stays blocked"
     reason = say(
-        f"incident {record.number} came from it; {_plain(done.text)}",
+        f"incident {record.number} originated from it; {_plain(done.text)}",
         *done.evidence,
         f"incident:{record.number}",
     )
@@ -193,7 +193,7 @@ def _called_malicious(conclusion: Conclusion, entity: Entity) -> Statement:
         if opinion.enrichment.disposition is Disposition.MALICIOUS
     ]
     sources = listed(sorted({opinion.called for opinion in opinions}))
-    return say(f"according to {sources} it is malicious", *(opinion.step for opinion in opinions))
+    return say(f"according to {sources}, it is malicious", *(opinion.step for opinion in opinions))
 
 
 def _can_be_blocked(conclusion: Conclusion, entity: Entity) -> bool:

@@ -26,12 +26,12 @@ from tocsin_plugins.investigator.report.actions.containment import (
 )
 from tocsin_plugins.investigator.signs import AttackSign
 
-_SILENT = re.compile(r"(.+?) (?:was unavailable|is not there)\b")
+_SILENT = re.compile(r"(.+?) (?:was unavailable|is not running)\b")
 _GUESSING = (AttackSign.BRUTE_FORCE, AttackSign.FAILED_LOGON)
 
 
 def check_logons(conclusion: Conclusion) -> Iterator[Action]:
-    """Advise to look whether a guessed password was right, where no event tells."""
+    """Recommend to check for successful logons if no event shows the outcome."""
     case = conclusion.case
     guessed = find_showing(conclusion, *_GUESSING)
     for record in (logon for logon in find_unknown_logons(case) if logon in guessed):
@@ -43,12 +43,12 @@ def check_logons(conclusion: Conclusion) -> Iterator[Action]:
         yield build_action(
             conclusion,
             text,
-            cite_records("tells of failed logons, no event of others", [record]),
+            cite_records("shows failed logons, and no event shows a successful one", [record]),
         )
 
 
 def watch_accounts(conclusion: Conclusion) -> Iterator[Action]:
-    """Advise to watch the accounts that somebody tried to get."""
+    """Recommend to watch the accounts under attack."""
     case = conclusion.case
     reset = {
         entity
@@ -57,46 +57,47 @@ def watch_accounts(conclusion: Conclusion) -> Iterator[Action]:
     }
     for record in find_showing(conclusion, *_GUESSING):
         if users := [account for account in find_accounts(case, record) if account not in reset]:
-            text = f"watch {together(users)}, and reset the password where a logon succeeded"
-            yield build_action(conclusion, text, cite_records("tried to log on as these", [record]))
+            text = f"watch {together(users)}, and reset the password if a logon succeeded"
+            reason = cite_records("shows attempts to log on to them", [record])
+            yield build_action(conclusion, text, reason)
 
 
 def patch(conclusion: Conclusion) -> Iterator[Action]:
-    """Advise to mend what is exploited, on the hosts that were tried first."""
+    """Recommend to patch exploited vulnerabilities, starting with the attacked hosts."""
     case = conclusion.case
     for finding in conclusion.select_findings("exploited-cve"):
         records = [case.incidents[number] for number in finding.incidents]
         hosts = list(
             dict.fromkeys(chain.from_iterable(find_machines(case, record) for record in records))
         )
-        first = f", first on {together(hosts)}" if hosts else ""
-        text = f"find and patch what {together(finding.entities)} concerns{first}"
+        first = f", starting with {together(hosts)}" if hosts else ""
+        text = f"find and patch systems with {together(finding.entities)}{first}"
         yield build_action(conclusion, text, cite_finding(finding))
 
 
 def check_hosts(conclusion: Conclusion) -> Iterator[Action]:
-    """Advise to look whether an exploit worked, where nothing more is advised for the host."""
+    """Recommend to check hosts for a successful exploit, unless they are to be isolated."""
     isolated = find_compromised(conclusion)
     for record in find_showing(conclusion, AttackSign.EXPLOIT):
         if hosts := [
             machine for machine in find_machines(conclusion.case, record) if machine not in isolated
         ]:
-            text = f"check {together(hosts)} for traces of it, such as new processes and files"
-            yield build_action(
-                conclusion, text, cite_records("tells of an attempt to exploit", [record])
-            )
+            traces = "traces of an exploit, such as new processes and files"
+            text = f"check {together(hosts)} for {traces}"
+            reason = cite_records("shows an exploit attempt", [record])
+            yield build_action(conclusion, text, reason)
 
 
 def ask_again(conclusion: Conclusion) -> Iterator[Action]:
-    """Advise to ask again when somebody who did not answer does."""
+    """Recommend to repeat the query when an unavailable source is available."""
     for gap in conclusion.gaps:
         if silent := _SILENT.match(gap.text):
             who = f"{silent[1][:1].lower()}{silent[1][1:]}"
-            yield Action(text=f"Ask again when {who} answers.", reason=gap)
+            yield Action(text=f"Ask again when {who} is available.", reason=gap)
 
 
 def clarify(conclusion: Conclusion, treated: set[int]) -> Iterator[Action]:
-    """Advise to ask about a bad incident that is open, and that nothing else is advised for."""
+    """Recommend to clarify severe open incidents without another action."""
     if conclusion.verdict is Verdict.BENIGN:
         return
     isolated = find_compromised(conclusion)
@@ -111,14 +112,14 @@ def clarify(conclusion: Conclusion, treated: set[int]) -> Iterator[Action]:
 def _clarify_record(conclusion: Conclusion, record: IncidentRecord) -> Action:
     case = conclusion.case
     whom = find_targets(case, record) or find_accounts(case, record)
-    who = f"whoever answers for {together(whom)}" if whom else f"{record.provider} for more"
-    what = f"whether what incident {record.number} tells is meant to be so"
-    reason = say("nothing that was found explains it", *cite_incidents([record]))
-    return build_action(conclusion, f"ask {who} {what}", reason)
+    who = f"ask the owner of {together(whom)}" if whom else f"check at {record.provider}"
+    what = f"whether the activity in incident {record.number} is expected"
+    reason = say("no finding explains it", *cite_incidents([record]))
+    return build_action(conclusion, f"{who} {what}", reason)
 
 
 def tune(conclusion: Conclusion) -> Iterator[Action]:
-    """Advise to keep a rule from telling of what is explained."""
+    """Recommend to tune the rules of benign incidents."""
     if conclusion.verdict is not Verdict.BENIGN:
         return
     explanations = conclusion.select_findings(
@@ -130,11 +131,11 @@ def tune(conclusion: Conclusion) -> Iterator[Action]:
 
 
 def close(conclusion: Conclusion) -> Iterator[Action]:
-    """Advise to close what is benign and still open."""
+    """Recommend to close benign incidents that are open."""
     if conclusion.verdict is not Verdict.BENIGN:
         return
     for record in conclusion.case.in_focus:
         if record.status is not IncidentStatus.CLOSED:
-            text = f"it is taken for benign, and is {record.status.value}"
+            text = f"the verdict is benign, and its status is {record.status.value}"
             reason = say(text, conclusion.scored, f"incident:{record.number}")
             yield Action(text=f"Close incident {record.number}.", reason=reason)
