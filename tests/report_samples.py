@@ -27,7 +27,7 @@ from tocsin.model import (
     Verdict,
     Window,
 )
-from tocsin.reports.text_format import plain
+from tocsin.reports.text_format import clean_line
 
 BEGIN = datetime(2026, 11, 21, 5, 33, 1, 123_000, tzinfo=UTC)
 ATTACKER = Entity(EntityKind.IP, "203.0.113.9")
@@ -83,7 +83,7 @@ texts = st.one_of(
     st.sampled_from(HOSTILE),
     st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=5)), max_size=4).map("".join),
     st.text(alphabet="\\`*_{}[]<>()#+-.!|&~$^=:/@wh \n1a", min_size=1, max_size=30),
-).filter(lambda text: plain(text) != "")
+).filter(lambda text: clean_line(text) != "")
 
 
 def said(text: str, *evidence: str) -> Statement:

@@ -1,35 +1,48 @@
-"""Investigations: sessions, the ledger of what was asked in them, and running them to their end."""
+"""Investigations: sessions with their ledgers, the runs that work on them, and write-back."""
 
-from tocsin.investigations.answers.history import HistoryAnswers
-from tocsin.investigations.answers.providers import ProviderEventSearch
-from tocsin.investigations.answers.reply import SourceReply
-from tocsin.investigations.answers.router import QuestionRouter
-from tocsin.investigations.metrics import InvestigationMetrics
-from tocsin.investigations.replay.comparison import ReplayResult, replay_session
-from tocsin.investigations.runs.completion import FailureCause, FinishedRun, Finisher, RunFailure
-from tocsin.investigations.runs.finishers import build_write_back_finisher
-from tocsin.investigations.runs.worker import InvestigationWorker
-from tocsin.investigations.sessions.ledger import StepPage, list_steps, load_step
-from tocsin.investigations.sessions.queries import (
-    LoadedSession,
-    SessionPage,
-    describe_steps,
-    find_session,
-    list_sessions,
-    load_session,
-    render_session,
+from tocsin.investigations.answers import (
+    HistoryAnswers,
+    ProviderEventSearch,
+    QuestionRouter,
+    SourceReply,
 )
-from tocsin.investigations.sessions.repository import (
+from tocsin.investigations.evidence import (
+    collect_citable,
+    collect_citations,
+    find_cited_incidents,
+)
+from tocsin.investigations.metrics import InvestigationMetrics
+from tocsin.investigations.replay import ReplayResult, replay_session
+from tocsin.investigations.runs import (
+    FailureCause,
+    FinishedRun,
+    Finisher,
+    InvestigationWorker,
+    RunFailure,
+    build_write_back_finisher,
+)
+from tocsin.investigations.sessions import (
     INVESTIGATIONS,
+    LoadedSession,
     NewSession,
+    SessionPage,
+    StepPage,
     add_message,
     cancel_session,
     cancel_waiting,
     count_waiting,
     create_session,
     create_sessions,
+    describe_steps,
+    find_session,
+    list_sessions,
+    list_steps,
     load_report,
+    load_session,
+    load_step,
+    render_session,
 )
+from tocsin.investigations.write_backs import WriteBackMetrics, WriteBackState, WriteBackWorker
 
 __all__ = [
     "INVESTIGATIONS",
@@ -48,14 +61,20 @@ __all__ = [
     "SessionPage",
     "SourceReply",
     "StepPage",
+    "WriteBackMetrics",
+    "WriteBackState",
+    "WriteBackWorker",
     "add_message",
     "build_write_back_finisher",
     "cancel_session",
     "cancel_waiting",
+    "collect_citable",
+    "collect_citations",
     "count_waiting",
     "create_session",
     "create_sessions",
     "describe_steps",
+    "find_cited_incidents",
     "find_session",
     "list_sessions",
     "list_steps",

@@ -24,9 +24,10 @@ from tocsin.investigations import (
     InvestigationWorker,
     ProviderEventSearch,
     QuestionRouter,
+    WriteBackMetrics,
+    WriteBackWorker,
     build_write_back_finisher,
 )
-from tocsin.investigations.write_backs import WriteBackMetrics, WriteBackWorker
 from tocsin.knowledge import SearchIndexer, count_unindexed
 from tocsin.limits import BucketSynchronizer
 from tocsin.metrics import Metrics

@@ -16,26 +16,26 @@ from tocsin.reports.outline import (
     TableColumn,
     Values,
 )
-from tocsin.reports.text_format import clock_time
+from tocsin.reports.text_format import format_time
 
-SHOWN = 250  # rows of one table; the report's JSON has them all
+MAX_ROWS = 250  # rows of one table; the report's JSON has them all
 _NAMED = 30  # of a list inside a line
 
 
-def sentences(statements: Sequence[Statement]) -> Phrase:
+def cite_statements(statements: Sequence[Statement]) -> Phrase:
     """Return sentences, each with its evidence."""
-    shown = statements[:SHOWN]
+    shown = statements[:MAX_ROWS]
     return tuple(inline for each in shown for inline in (each.text, Cited(each.evidence)))
 
 
-def values(entities: Sequence[Entity]) -> Phrase:
+def list_values(entities: Sequence[Entity]) -> Phrase:
     """Return the values of entities."""
     shown = Values(tuple(entity.value for entity in entities[:_NAMED]))
     rest = len(entities) - _NAMED
     return (shown, f"and {rest:,} more") if rest > 0 else (shown,)
 
 
-def several(words: Iterable[str]) -> str:
+def join_words(words: Iterable[str]) -> str:
     """Return words as an inline list; `none` if there are none."""
     every = list(words)
     rest = len(every) - _NAMED
@@ -43,30 +43,30 @@ def several(words: Iterable[str]) -> str:
     return f"{shown} and {rest:,} more" if rest > 0 else shown
 
 
-def when(moment: datetime | None) -> Phrase:
+def split_time(moment: datetime | None) -> Phrase:
     """Return a time that may wrap between day and hour; nothing for None."""
-    return tuple(clock_time(moment).split()) if moment else ()
+    return tuple(format_time(moment).split()) if moment else ()
 
 
-def bullets(phrases: Sequence[Phrase]) -> tuple[Block, ...]:
+def build_bullets(phrases: Sequence[Phrase]) -> tuple[Block, ...]:
     """Return a bulleted list; nothing if it is empty."""
     if not phrases:
         return ()
-    return with_rest((Items(tuple(phrases[:SHOWN])),), len(phrases))
+    return note_omitted((Items(tuple(phrases[:MAX_ROWS])),), len(phrases))
 
 
-def table(
+def build_table(
     caption: str,
     columns: tuple[TableColumn, ...],
     rows: tuple[tuple[Phrase, ...], ...],
     total: int,
 ) -> tuple[Block, ...]:
     """Return a table of the first of `total` rows; nothing if there are none."""
-    return with_rest((Table(caption, columns, rows),), total) if rows else ()
+    return note_omitted((Table(caption, columns, rows),), total) if rows else ()
 
 
-def with_rest(blocks: tuple[Block, ...], total: int) -> tuple[Block, ...]:
+def note_omitted(blocks: tuple[Block, ...], total: int) -> tuple[Block, ...]:
     """Return the blocks, with a note on the number of rows left out."""
-    if total <= SHOWN:
+    if total <= MAX_ROWS:
         return blocks
-    return (*blocks, Paragraph((f"{total - SHOWN:,} more in the JSON report.",)))
+    return (*blocks, Paragraph((f"{total - MAX_ROWS:,} more in the JSON report.",)))

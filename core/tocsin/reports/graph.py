@@ -10,7 +10,7 @@ from statistics import fmean
 from unicodedata import combining, east_asian_width
 
 from tocsin.model import Disposition, Entity, EntityAssessment, Relation, Report
-from tocsin.reports.text_format import counted, exact, plain
+from tocsin.reports.text_format import clean_line, clean_value, format_count
 
 NODES = 60
 _LABELLED = 24  # edges; the labels of more would overlap
@@ -142,7 +142,7 @@ def _findings(report: Report) -> Mapping[Entity, list[str]]:
     members = defaultdict(list)
     for finding in report.findings:
         for entity in finding.entities:
-            members[entity].append(plain(finding.id))
+            members[entity].append(clean_line(finding.id))
     return members
 
 
@@ -156,8 +156,8 @@ def _box(
         disposition=each.disposition.value,
         internal=each.internal,
         findings=_shortened(" ".join(named), 10),
-        value=_shortened(exact(each.entity.value), _CHARACTERS),
-        label=f"{exact(each.entity.value)}: {each.disposition}",
+        value=_shortened(clean_value(each.entity.value), _CHARACTERS),
+        label=f"{clean_value(each.entity.value)}: {each.disposition}",
     )
 
 
@@ -179,7 +179,9 @@ def _arrow(relation: Relation, count: int, places: Places) -> GraphArrow:
     start_y, end_y = from_y + _BOX_HEIGHT / 2, to_y + _BOX_HEIGHT / 2
     out = -_BEND if backwards else _BEND
     back = out if beside else -out
-    words = f"{exact(relation.source.value)} {relation.type} {exact(relation.target.value)}"
+    words = (
+        f"{clean_value(relation.source.value)} {relation.type} {clean_value(relation.target.value)}"
+    )
     return GraphArrow(
         path=f"M{start_x:g},{start_y:g} C{start_x + out:g},{start_y:g}"
         f" {end_x + back:g},{end_y:g} {end_x:g},{end_y:g}",
@@ -221,9 +223,9 @@ def _width(letter: str) -> int:
 
 
 def _description(drawn: int, total: int, arrows: int) -> str:
-    rest = counted(total - drawn, "more entity is", "more entities are")
+    rest = format_count(total - drawn, "more entity is", "more entities are")
     return (
-        f"{counted(drawn, 'entity', 'entities')}, from left to right by their distance from the"
-        f" subject, and {counted(arrows, 'relation')} between them."
+        f"{format_count(drawn, 'entity', 'entities')}, from left to right by their distance from"
+        f" the subject, and {format_count(arrows, 'relation')} between them."
         f"{f' {rest} not drawn.' if total > drawn else ''} See the tables below for details."
     )

@@ -29,7 +29,7 @@ from tocsin.reports.outline import (
     Values,
 )
 from tocsin.reports.parts import build_facts, build_parts, describe_verdict
-from tocsin.reports.text_format import exact, label, number, plain
+from tocsin.reports.text_format import clean_line, clean_value, format_number, format_reference
 from tocsin.reports.timeline import draw_timeline
 
 _STYLE = (files(__package__) / "templates" / "page.css").read_text(encoding="utf-8")
@@ -55,7 +55,7 @@ def to_html(report: Report, meanings: Mapping[str, str] = MappingProxyType({})) 
             policy=CONTENT_SECURITY_POLICY,
             style=Markup(_STYLE),  # noqa: S704 - a file of ours
             standing=describe_verdict(report),
-            score=number(report.risk_score),
+            score=format_number(report.risk_score),
             share=min(max(report.risk_score, 0), 100),
             facts=build_facts(report),
             parts=every,
@@ -83,7 +83,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"plain": plain, "exact": exact, "label": label}
+    environment.filters |= {"plain": clean_line, "exact": clean_value, "label": format_reference}
     kinds = (Paragraph, Items, Facts, Table, Card, Values, Mark, Strong, Cited, Reference)
     tests: dict[str, Any] = {kind.__name__.lower(): partial(_is, kind) for kind in kinds}
     environment.tests |= tests

@@ -25,7 +25,13 @@ from tocsin.reports.outline import (
     Values,
 )
 from tocsin.reports.parts import build_facts, build_parts, describe_verdict
-from tocsin.reports.text_format import defanged, exact, label, number, plain
+from tocsin.reports.text_format import (
+    clean_line,
+    clean_value,
+    defang_links,
+    format_number,
+    format_reference,
+)
 
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>&#~$^=]|:(?=[a-z+-][\w+-]*:)")  # the last begins an emoji
 _FIRST = re.compile(r"(?=[/:])|(?=[-+](?:[-+ ]|$))|\d+(?=[.)](?: |$))")  # what begins a block
@@ -37,19 +43,19 @@ def to_markdown(report: Report, meanings: Mapping[str, str] = MappingProxyType({
 
     `meanings` describes references such as `step:12`, as far as they are known.
     """
-    verdict = f"**Verdict:** {escaped(describe_verdict(report))}"
-    score = f"**Risk score:** {number(report.risk_score)} of 100"
+    verdict = f"**Verdict:** {escape_markdown(describe_verdict(report))}"
+    score = f"**Risk score:** {format_number(report.risk_score)} of 100"
     head = [
-        f"# {escaped(report.title)}".rstrip(),
+        f"# {escape_markdown(report.title)}".rstrip(),
         f"{verdict}\\\n{score}",
         _block(build_facts(report)),
     ]
     return "\n\n".join([*head, *map(_part, build_parts(report, meanings))]) + "\n"
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return `text` escaped for Markdown, also at the start of a line."""
-    line = _SPECIAL.sub(r"\\\g<0>", defanged(plain(text))).replace("|", "&#124;")
+    line = _SPECIAL.sub(r"\\\g<0>", defang_links(clean_line(text))).replace("|", "&#124;")
     return _FIRST.sub(r"\g<0>\\", line, count=1) if _FIRST.match(line) else line
 
 
@@ -64,11 +70,13 @@ def _block(block: Block) -> str:
         case Items(phrases):
             return "\n".join(f"* {_phrase(phrase)}" for phrase in phrases)
         case Facts(rows):
-            return "\n".join(f"- **{escaped(name)}:** {_phrase(phrase)}" for name, phrase in rows)
+            return "\n".join(
+                f"- **{escape_markdown(name)}:** {_phrase(phrase)}" for name, phrase in rows
+            )
         case Table(caption, columns, rows):
             return f"{caption}:\n\n{_table(columns, rows)}"
         case Card(name, title, blocks):
-            return "\n\n".join([f"### {escaped(f'{name}: {title}')}", *map(_block, blocks)])
+            return "\n\n".join([f"### {escape_markdown(f'{name}: {title}')}", *map(_block, blocks)])
 
 
 def _table(columns: Sequence[TableColumn], rows: Iterable[tuple[Phrase, ...]]) -> str:
@@ -90,16 +98,16 @@ def _inline(inline: Inline) -> str:
         case Values(texts):
             return ", ".join(map(_span, texts))
         case Strong(text):
-            return f"**{words}**" if (words := escaped(text)) else ""
+            return f"**{words}**" if (words := escape_markdown(text)) else ""
         case Mark(word):
-            return escaped(word)
+            return escape_markdown(word)
         case Cited(references):
-            return f"[{', '.join(escaped(label(each)) for each in references)}]"
+            return f"[{', '.join(escape_markdown(format_reference(each)) for each in references)}]"
         case Reference(name):
-            return escaped(label(name))
-    return escaped(inline)
+            return escape_markdown(format_reference(name))
+    return escape_markdown(inline)
 
 
 def _span(text: str) -> str:
-    value = exact(text)
-    return f"`{value}`" if _SPAN.fullmatch(value) else escaped(value)
+    value = clean_value(text)
+    return f"`{value}`" if _SPAN.fullmatch(value) else escape_markdown(value)

@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from tocsin.model import Action, EntityAssessment, Finding, Relation, Report, Section, TimelineEntry
-from tocsin.reports.blocks import SHOWN, bullets, sentences, several, table, values, when, with_rest
+from tocsin.reports.blocks import (
+    MAX_ROWS,
+    build_bullets,
+    build_table,
+    cite_statements,
+    join_words,
+    list_values,
+    note_omitted,
+    split_time,
+)
 from tocsin.reports.outline import (
     Block,
     Card,
@@ -22,7 +31,7 @@ from tocsin.reports.outline import (
     Values,
     list_citations,
 )
-from tocsin.reports.text_format import clock_time, number, signed
+from tocsin.reports.text_format import format_number, format_signed, format_time
 
 
 def build_parts(report: Report, meanings: Mapping[str, str]) -> list[ReportPart]:
@@ -30,9 +39,9 @@ def build_parts(report: Report, meanings: Mapping[str, str]) -> list[ReportPart]
 
     `meanings` describes references such as `step:12`, as far as the caller knows them.
     """
-    opening = [ReportPart("Summary", (Paragraph(sentences(report.summary)),))]
+    opening = [ReportPart("Summary", (Paragraph(cite_statements(report.summary)),))]
     if report.reply:
-        opening.insert(0, ReportPart("Reply", (Paragraph(sentences(report.reply)),)))
+        opening.insert(0, ReportPart("Reply", (Paragraph(cite_statements(report.reply)),)))
     shown = [_part(report, section) for section in dict.fromkeys(report.sections)]
     cited = [*opening, *(part for part in shown if part.section is not Section.EVIDENCE)]
     explained = build_evidence(cited, meanings)
@@ -46,19 +55,19 @@ def describe_verdict(report: Report) -> str:
 
 def build_facts(report: Report) -> Facts:
     """Return the facts about a report: query, time range, incidents, techniques, persona."""
-    window = f"{clock_time(report.window.start)} to {clock_time(report.window.end)}"
+    window = f"{format_time(report.window.start)} to {format_time(report.window.end)}"
     rows: list[tuple[str, Phrase]] = [
         ("Query", (report.query,)),
         ("Time range", (window,)),
         ("Incidents examined", (_numbers(report.incidents),)),
-        ("ATT&CK techniques", (several(report.techniques),)),
+        ("ATT&CK techniques", (join_words(report.techniques),)),
         ("Persona", (report.persona.value,)),
     ]
     return Facts(tuple(rows))
 
 
 def _numbers(incidents: Sequence[int]) -> str:
-    return several(f"#{number}" for number in incidents)
+    return join_words(f"#{number}" for number in incidents)
 
 
 def _part(report: Report, section: Section) -> ReportPart:
@@ -73,11 +82,11 @@ def _score(report: Report) -> tuple[Block, ...]:
         TableColumn("Reason"),
     )
     rows = tuple(
-        ((each.name,), (signed(each.points),), sentences([each.statement]))
-        for each in report.contributions[:SHOWN]
+        ((each.name,), (format_signed(each.points),), cite_statements([each.statement]))
+        for each in report.contributions[:MAX_ROWS]
     )
-    total = f"{number(report.risk_score)} of 100: the sum of the points, between 0 and 100."
-    parts = table("Contributions to the risk score", columns, rows, len(report.contributions))
+    total = f"{format_number(report.risk_score)} of 100: the sum of the points, between 0 and 100."
+    parts = build_table("Contributions to the risk score", columns, rows, len(report.contributions))
     return (*parts, Paragraph((total,)))
 
 
@@ -88,22 +97,22 @@ def _timeline(report: Report) -> tuple[Block, ...]:
         TableColumn("Event"),
         TableColumn("Source"),
     )
-    rows = tuple(map(_moment, report.timeline[:SHOWN]))
-    return table("Timeline", columns, rows, len(report.timeline))
+    rows = tuple(map(_moment, report.timeline[:MAX_ROWS]))
+    return build_table("Timeline", columns, rows, len(report.timeline))
 
 
 def _moment(moment: TimelineEntry) -> tuple[Phrase, ...]:
     severity: Phrase = (Mark(moment.severity),) if moment.severity else ()
-    what = sentences([moment.statement])
-    return (clock_time(moment.at),), severity, what, (moment.source,)
+    what = cite_statements([moment.statement])
+    return (format_time(moment.at),), severity, what, (moment.source,)
 
 
 def _findings(report: Report) -> tuple[Block, ...]:
-    return with_rest(tuple(map(_finding, report.findings[:SHOWN])), len(report.findings))
+    return note_omitted(tuple(map(_finding, report.findings[:MAX_ROWS])), len(report.findings))
 
 
 def _finding(finding: Finding) -> Card:
-    told = Items(tuple(sentences([each]) for each in finding.statements))
+    told = Items(tuple(cite_statements([each]) for each in finding.statements))
     rows: list[tuple[str, Phrase]] = [
         ("Severity", (Mark(finding.severity),)),
         ("Rule", (finding.kind,)),
@@ -111,9 +120,9 @@ def _finding(finding: Finding) -> Card:
     if finding.incidents:
         rows.append(("Incidents", (_numbers(finding.incidents),)))
     if finding.techniques:
-        rows.append(("ATT&CK techniques", (several(finding.techniques),)))
+        rows.append(("ATT&CK techniques", (join_words(finding.techniques),)))
     if finding.entities:
-        rows.append(("Entities", values(finding.entities)))
+        rows.append(("Entities", list_values(finding.entities)))
     return Card(finding.id, finding.title, (told, Facts(tuple(rows))))
 
 
@@ -128,8 +137,8 @@ def _entities(report: Report) -> tuple[Block, ...]:
         TableColumn("Last seen", narrow=True),
         TableColumn("Details"),
     )
-    rows = tuple(map(_entity, report.entities[:SHOWN]))
-    met = table("Entities", columns, rows, len(report.entities))
+    rows = tuple(map(_entity, report.entities[:MAX_ROWS]))
+    met = build_table("Entities", columns, rows, len(report.entities))
     return met + _relations(report.relations)
 
 
@@ -140,9 +149,9 @@ def _entity(each: EntityAssessment) -> tuple[Phrase, ...]:
         _assessment(each),
         (str(each.depth),),
         (f"{each.incident_count:,}",),
-        when(each.first_seen),
-        when(each.last_seen),
-        sentences(each.statements),
+        split_time(each.first_seen),
+        split_time(each.last_seen),
+        cite_statements(each.statements),
     )
 
 
@@ -164,24 +173,24 @@ def _relations(relations: Sequence[Relation]) -> tuple[Block, ...]:
             (Values((each.source.value,)),),
             (each.type.value,),
             (Values((each.target.value,)),),
-            when(each.at),
+            split_time(each.at),
         )
-        for each in relations[:SHOWN]
+        for each in relations[:MAX_ROWS]
     )
-    return table("Relations", columns, rows, len(relations))
+    return build_table("Relations", columns, rows, len(relations))
 
 
 def _gaps(report: Report) -> tuple[Block, ...]:
-    return bullets([sentences([gap]) for gap in report.gaps])
+    return build_bullets([cite_statements([gap]) for gap in report.gaps])
 
 
 def _actions(report: Report) -> tuple[Block, ...]:
-    return bullets([_action(action) for action in report.actions])
+    return build_bullets([_action(action) for action in report.actions])
 
 
 def _action(action: Action) -> Phrase:
     urgent: Phrase = (Mark("Urgent"),) if action.urgent else ()
-    return (*urgent, Strong(action.text), *sentences([action.reason]))
+    return (*urgent, Strong(action.text), *cite_statements([action.reason]))
 
 
 def build_evidence(cited: Iterable[ReportPart], meanings: Mapping[str, str]) -> ReportPart:
@@ -199,11 +208,11 @@ def build_evidence(cited: Iterable[ReportPart], meanings: Mapping[str, str]) -> 
         (
             (Reference(reference),),
             (_describe_reference(reference, meanings),),
-            (several(places[reference]),),
+            (join_words(places[reference]),),
         )
-        for reference in list(places)[:SHOWN]
+        for reference in list(places)[:MAX_ROWS]
     )
-    blocks = table("References", columns, rows, len(places))
+    blocks = build_table("References", columns, rows, len(places))
     return ReportPart("Evidence", blocks or (Paragraph(("None.",)),), Section.EVIDENCE)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tocsin.model import Finding, Report, Statement
 from tocsin.reports.parts import describe_verdict
-from tocsin.reports.text_format import clipped, defanged, number, plain
+from tocsin.reports.text_format import clean_line, defang_links, format_number, truncate
 
 MAX_LENGTH = 2_000  # characters in total, which fit in a comment or message everywhere
 _SUMMARY = 700
@@ -22,12 +22,12 @@ def to_text(report: Report) -> str:
     """
     lines = [
         _line(report.title, 2 * _LINE),
-        f"Verdict: {describe_verdict(report)}. Risk score: {number(report.risk_score)} of 100.",
+        _verdict(report),
         _line(" ".join(statement.text for statement in report.summary), _SUMMARY),
         *_list("Findings", [f"{each.severity}: {each.title}" for each in _worst(report.findings)]),
         *_list("Recommended actions", [_urgency(a.urgent) + a.text for a in report.actions]),
     ]
-    return clipped("\n".join(filter(None, lines)), MAX_LENGTH)
+    return truncate("\n".join(filter(None, lines)), MAX_LENGTH)
 
 
 def to_short_text(report: Report, url: str) -> str:
@@ -35,10 +35,12 @@ def to_short_text(report: Report, url: str) -> str:
 
     It quotes nothing of the examined data, not even the title.
     """
-    verdict = (
-        f"Verdict: {describe_verdict(report)}. Risk score: {number(report.risk_score)} of 100."
-    )
-    return f"Investigated by Tocsin.\n{verdict}\nReport: {url}"
+    return f"Investigated by Tocsin.\n{_verdict(report)}\nReport: {url}"
+
+
+def _verdict(report: Report) -> str:
+    score = format_number(report.risk_score)
+    return f"Verdict: {describe_verdict(report)}. Risk score: {score} of 100."
 
 
 def session_document_text(report: Report) -> str:
@@ -84,4 +86,4 @@ def _list(title: str, lines: Sequence[str]) -> Iterator[str]:
 
 
 def _line(text: str, most: int) -> str:
-    return clipped(defanged(plain(text)), most)
+    return truncate(defang_links(clean_line(text)), most)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-LONGEST = 2_000  # characters of one text; the JSON report has the full text
+MAX_TEXT = 2_000  # characters of one text; the JSON report has the full text
 
 # Control characters, lone surrogates, noncharacters, and overrides of the writing direction:
 # Unicode Technical Report 36, section 3.2
@@ -17,23 +17,23 @@ _AT = re.compile(r"@(?!\])")
 _DOT = re.compile(r"(?<=[\w-])\.(?=[^\W\d_]{2}|xn--)|(?<=www)\.(?!\])", re.IGNORECASE)
 
 
-def plain(text: str) -> str:
+def clean_line(text: str) -> str:
     """Return `text` on one line, without invisible characters, and shortened if it is long."""
-    return clipped(" ".join(_HIDDEN.sub("\N{REPLACEMENT CHARACTER}", text).split()), LONGEST)
+    return truncate(" ".join(_HIDDEN.sub("\N{REPLACEMENT CHARACTER}", text).split()), MAX_TEXT)
 
 
-def exact(value: str) -> str:
+def clean_value(value: str) -> str:
     """Return a value without invisible characters, but with all of its spaces."""
     seen = _HIDDEN.sub("\N{REPLACEMENT CHARACTER}", value)
-    return clipped(re.sub(r"\s", " ", seen).strip(), LONGEST)
+    return truncate(re.sub(r"\s", " ", seen).strip(), MAX_TEXT)
 
 
-def clipped(text: str, most: int) -> str:
+def truncate(text: str, most: int) -> str:
     """Return `text`, shortened with an ellipsis to `most` characters."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def defanged(text: str) -> str:
+def defang_links(text: str) -> str:
     """Return `text` with links and mentions defanged.
 
     The result has the form `https[://]example[.]org/x` and `mail[@]example[.]org`.
@@ -41,27 +41,27 @@ def defanged(text: str) -> str:
     return _DOT.sub("[.]", _AT.sub("[@]", _SLASHES.sub(r"[\g<0>]", text)))
 
 
-def clock_time(moment: datetime) -> str:
+def format_time(moment: datetime) -> str:
     """Return a time to the second: `2026-11-21 05:33:01Z`."""
     return moment.astimezone(UTC).isoformat(" ", "seconds").replace("+00:00", "Z")
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """Return a number with at most one decimal: `72`, `-4.5`."""
     return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0")  # + 0.0: there is no -0
 
 
-def signed(value: float) -> str:
+def format_signed(value: float) -> str:
     """Return a number with its sign: `+30`, `-4.5`."""
     return f"{round(value, 1) + 0.0:+.1f}".removesuffix(".0")
 
 
-def counted(count: int, one: str, several: str | None = None) -> str:
+def format_count(count: int, one: str, several: str | None = None) -> str:
     """Return a number with its noun: `1 entity`, `5,000 entities`."""
     return f"{count:,} {one if count == 1 else several or one + 's'}"
 
 
-def label(reference: str) -> str:
+def format_reference(reference: str) -> str:
     """Return a reference for display: `step 12` for `step:12`."""
     kind, _, name = reference.partition(":")
     return f"{kind} {name}" if kind and name else reference

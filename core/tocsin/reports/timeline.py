@@ -10,7 +10,7 @@ from itertools import pairwise
 from math import ceil, floor, log2
 
 from tocsin.model import Severity, TimelineEntry
-from tocsin.reports.text_format import clipped, clock_time, counted, plain
+from tocsin.reports.text_format import clean_line, format_count, format_time, truncate
 
 WIDTH = 960
 _LEFT, _RIGHT = 150, 30
@@ -98,7 +98,7 @@ def draw_timeline(moments: Sequence[TimelineEntry]) -> TimelineDrawing | None:
             TimelineLabel(_LEFT + 90 * n, 14, word) for n, word in enumerate(_WORST_FIRST)
         ),
         lanes=tuple(
-            TimelineLabel(0, _y(n), clipped(plain(name), 21)) for n, name in enumerate(lanes)
+            TimelineLabel(0, _y(n), truncate(clean_line(name), 21)) for n, name in enumerate(lanes)
         ),
         stretches=tuple((stretch.left, stretch.right) for stretch in stretches),
         ticks=tuple(
@@ -179,8 +179,8 @@ def _gaps(stretches: Sequence[_TimelineSegment], y: float) -> Iterator[TimelineL
 def _duration(length: timedelta) -> str:
     for unit, seconds in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if length.total_seconds() >= 2 * seconds:
-            return counted(round(length.total_seconds() / seconds), unit)
-    return counted(round(length.total_seconds()), "second")
+            return format_count(round(length.total_seconds() / seconds), unit)
+    return format_count(round(length.total_seconds()), "second")
 
 
 def _lanes(moments: Sequence[TimelineEntry]) -> list[str]:
@@ -212,13 +212,13 @@ def _worst(moments: Sequence[TimelineEntry]) -> str:
 
 
 def _label(moments: Sequence[TimelineEntry]) -> str:
-    first = f"{clock_time(moments[0].at)} {clipped(plain(moments[0].statement.text), 200)}"
+    first = f"{format_time(moments[0].at)} {truncate(clean_line(moments[0].statement.text), 200)}"
     rest = len(moments) - 1
-    return f"{first} And {rest:,} more until {clock_time(moments[-1].at)}." if rest else first
+    return f"{first} And {rest:,} more until {format_time(moments[-1].at)}." if rest else first
 
 
 def _description(moments: Sequence[TimelineEntry], stretches: Sequence[_TimelineSegment]) -> str:
     return (
-        f"{counted(len(moments), 'moment')} from {clock_time(stretches[0].start)}"
-        f" to {clock_time(stretches[-1].end)}. See the table below for details."
+        f"{format_count(len(moments), 'moment')} from {format_time(stretches[0].start)}"
+        f" to {format_time(stretches[-1].end)}. See the table below for details."
     )

@@ -6,7 +6,7 @@ from dataclasses import fields
 from datetime import UTC, datetime
 
 from tocsin.hookspecs import Investigator
-from tocsin.investigations.evidence import collect_citable, collect_citations
+from tocsin.investigations import collect_citable, collect_citations
 from tocsin.model import Inquiry, Persona, Report
 from tocsin.testing.query_client import ScriptedQueryClient
 

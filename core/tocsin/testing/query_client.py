@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar, cast
 
-from tocsin.investigations.evidence import find_cited_incidents
+from tocsin.investigations import find_cited_incidents
 from tocsin.model import Phase, QueryOutcome, QueryResult, Question
 from tocsin.testing.query_script import NotThereError, QueryScript, answer_question
 

@@ -15,6 +15,7 @@ from tocsin import (
     Statement,
 )
 from tocsin_plugins.investigator.assessment import (
+    Conclusion,
     judge_confidence,
     judge_verdict,
     score_findings,
@@ -31,11 +32,16 @@ from tocsin_plugins.investigator.collection import (
     note_gaps,
     silent_sources,
 )
-from tocsin_plugins.investigator.conclusion import Conclusion
 from tocsin_plugins.investigator.correlation import WeightedFinding, correlate
 from tocsin_plugins.investigator.evidence import list_evidence
 from tocsin_plugins.investigator.interpretation import InvestigationScope, interpret_messages
-from tocsin_plugins.investigator.phrases import asked_called, cited, say, sentence, together
+from tocsin_plugins.investigator.phrases import (
+    join_entities,
+    name_source,
+    sort_references,
+    state,
+    to_sentence,
+)
 from tocsin_plugins.investigator.report import build_report
 from tocsin_plugins.investigator.settings import Settings as InvestigatorSettings
 
@@ -65,7 +71,7 @@ class DefaultInvestigator(Investigator):
             [provider.name for provider in sources.content.providers] if sources.content else []
         )
         scope = interpret_messages(inquiry.messages, inquiry.asked_at, providers)
-        understood = [await desk.conclude(sentence(note), ()) for note in _notes(scope)]
+        understood = [await desk.conclude(to_sentence(note), ()) for note in _notes(scope)]
         desk.enter(Phase.GATHER)
         asking.bounds = bounds.deepened(scope.deeper)
         examiner = await gather(asking, inquiry, scope, self.settings, sources)
@@ -77,7 +83,7 @@ class DefaultInvestigator(Investigator):
         desk.enter(Phase.CORRELATE)
         findings = correlate(examiner.case)
         for weighed in findings:
-            await desk.conclude(sentence(weighed.finding.title), _finding_evidence(weighed))
+            await desk.conclude(to_sentence(weighed.finding.title), _finding_evidence(weighed))
         conclusion = await self._judge(inquiry, desk, examiner, findings, understood)
         desk.enter(Phase.REPORT)
         return build_report(conclusion)
@@ -122,22 +128,22 @@ def _notes(scope: InvestigationScope) -> tuple[str, ...]:
 
 
 def _finding_evidence(weighed: WeightedFinding) -> list[str]:
-    return cited(list_evidence(weighed.finding.statements))
+    return sort_references(list_evidence(weighed.finding.statements))
 
 
 def _score_evidence(parts: Sequence[Contribution]) -> list[str]:
-    return cited(list_evidence(part.statement for part in parts))
+    return sort_references(list_evidence(part.statement for part in parts))
 
 
 def _gaps(
     case: Case, asking: BoundedQueryClient, understood: Sequence[str]
 ) -> tuple[Statement, ...]:
     """Return everything that was not understood, asked, answered or reported in full."""
-    doubts = [say(doubt, *understood) for doubt in case.scope.doubts]
+    doubts = [state(doubt, *understood) for doubt in case.scope.doubts]
     truncated = [
-        say(
-            f"{asked_called(asked_of)} has more results than the limit for "
-            f"{together(entity for entity, _ in told)}",
+        state(
+            f"{name_source(asked_of)} has more results than the limit for "
+            f"{join_entities(entity for entity, _ in told)}",
             *(step for _, step in told),
         )
         for asked_of, told in sorted(case.truncated.items())

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tocsin import Enrichment, Entity, Relation, SiemEvent, Statement
-from tocsin_plugins.investigator.phrases import source_called
+from tocsin_plugins.investigator.phrases import name_enricher
 from tocsin_plugins.investigator.signs import AttackSign, find_event_signs
 
 
@@ -40,7 +40,7 @@ class Opinion:
     @property
     def called(self) -> str:
         """The name of the source in sentences."""
-        return source_called(self.source)
+        return name_enricher(self.source)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from tocsin_plugins.attack import find_tactics, find_technique_name
 from tocsin_plugins.investigator.case import ORIGINS, Case
 from tocsin_plugins.investigator.evidence import SeenEvent, entity_sort_key
 from tocsin_plugins.investigator.phrases import (
-    asked_called,
-    at,
-    counted,
-    listed,
-    say,
-    shown,
-    together,
+    count_noun,
+    format_time,
+    join_entities,
+    join_names,
+    name_source,
+    shorten,
+    state,
 )
 from tocsin_plugins.investigator.signs import (
     AttackSign,
@@ -69,15 +69,15 @@ def find_accounts(case: Case, record: IncidentRecord) -> list[Entity]:
 
 def describe_incident(case: Case, record: IncidentRecord) -> Statement:
     """Return a sentence about an incident: title, severity, start, attackers and targets."""
-    title = shown(record.title) or "untitled"
+    title = shorten(record.title) or "untitled"
     kind = next((sign for sign in _TOLD_FIRST if sign in find_attacks(record)), None)
     what = f"shows {kind.value} and began" if kind else "began"
-    alerts = counted(record.alert_count, "alert") if record.alert_count else ""
-    teller = f"{alerts} of {asked_called(f'provider:{record.provider}')}".lstrip()
+    alerts = count_noun(record.alert_count, "alert") if record.alert_count else ""
+    teller = f"{alerts} of {name_source(f'provider:{record.provider}')}".lstrip()
     standing = f"{describe_severity(record)}, {record.status.value}, {teller}"
     text = f"incident {record.number}, “{title}” ({standing})"
-    text = f"{text}, {what} at {at(record.occurred_at)}"
-    return say(f"{text}{_who(case, record)}", f"incident:{record.number}")
+    text = f"{text}, {what} at {format_time(record.occurred_at)}"
+    return state(f"{text}{_who(case, record)}", f"incident:{record.number}")
 
 
 def describe_severity(record: IncidentRecord) -> str:
@@ -88,16 +88,16 @@ def describe_severity(record: IncidentRecord) -> str:
 def describe_techniques(record: IncidentRecord) -> Iterator[Statement]:
     """Yield the techniques of an incident by name, each with its tactics."""
     if record.techniques:
-        names = listed([_technique(technique) for technique in record.techniques], _MOST)
-        yield say(f"techniques: {names}", f"incident:{record.number}")
+        names = join_names([_technique(technique) for technique in record.techniques], _MOST)
+        yield state(f"techniques: {names}", f"incident:{record.number}")
 
 
 def describe_alerts(record: IncidentRecord) -> Iterator[Statement]:
     """Yield the titles of an incident's alerts, if they differ from its own."""
-    titles = list(dict.fromkeys(shown(alert.title) for alert in record.alerts))
-    if [title for title in titles if title != shown(record.title)]:
-        names = listed([f"“{title}”" for title in titles], _MOST)
-        yield say(f"alerts: {names}", f"incident:{record.number}")
+    titles = list(dict.fromkeys(shorten(alert.title) for alert in record.alerts))
+    if [title for title in titles if title != shorten(record.title)]:
+        names = join_names([f"“{title}”" for title in titles], _MOST)
+        yield state(f"alerts: {names}", f"incident:{record.number}")
 
 
 def describe_reactions(case: Case, record: IncidentRecord) -> Iterator[Statement]:
@@ -111,19 +111,19 @@ def describe_reactions(case: Case, record: IncidentRecord) -> Iterator[Statement
             found.setdefault(told, seen.step)
     if not found and (told := find_block_clause(record.description)):
         found[told] = f"incident:{record.number}"
-    provider = asked_called(f"provider:{record.provider}")
+    provider = name_source(f"provider:{record.provider}")
     for told, reference in islice(found.items(), _MOST):
-        yield say(f"response of {provider}: “{shown(told, 160)}”", reference)
+        yield state(f"response of {provider}: “{shorten(told, 160)}”", reference)
 
 
 def describe_pass(case: Case, record: IncidentRecord) -> Iterator[Statement]:
     """Yield that the SIEM allowed the activity of an incident, if its records say so."""
     texts = {describe_event(seen.event): seen.step for seen in case.find_own_events(record)}
     texts.setdefault(record.description, f"incident:{record.number}")
-    provider = asked_called(f"provider:{record.provider}")
+    provider = name_source(f"provider:{record.provider}")
     for text, reference in texts.items():
         if words := find_pass_clause(text):
-            yield say(f"{provider} allowed it: “{shown(words, 160)}”", reference)
+            yield state(f"{provider} allowed it: “{shorten(words, 160)}”", reference)
             return
 
 
@@ -142,9 +142,9 @@ def _who(case: Case, record: IncidentRecord) -> str:
     by, to = find_origins(case, record), find_targets(case, record)
     users = find_accounts(case, record)
     others = [entity for entity in _involved(case, record) if entity not in {*by, *to, *users}]
-    sides = [together(side) for side in (by, [*to, *users]) if side]
+    sides = [join_entities(side) for side in (by, [*to, *users]) if side]
     told = [" against ".join(sides)] if sides else []
-    told += [f"involving {together(others)}"] if others else []
+    told += [f"involving {join_entities(others)}"] if others else []
     return f": {', '.join(told)}" if told else ""
 
 
@@ -156,6 +156,6 @@ def _involved(case: Case, record: IncidentRecord) -> list[Entity]:
 def _technique(technique: str) -> str:
     """Return a technique by name, such as `Brute Force (T1110, credential-access)`."""
     tactics = ", ".join(find_tactics(technique))
-    behind = f"{shown(technique)}, {tactics}" if tactics else shown(technique)
+    behind = f"{shorten(technique)}, {tactics}" if tactics else shorten(technique)
     name = find_technique_name(technique)
     return f"{name} ({behind})" if name else behind

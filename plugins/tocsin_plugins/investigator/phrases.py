@@ -41,7 +41,7 @@ _ENRICHERS = {
 }  # by plugin name; an enricher with another name in plugins.toml keeps that name
 
 
-def shown(text: str, longest: int = _LONGEST) -> str:
+def shorten(text: str, longest: int = _LONGEST) -> str:
     """Return text on one line, shortened and without unprintable characters."""
     line = " ".join(text[: 8 * longest].split())
     if not line.isprintable():
@@ -49,12 +49,12 @@ def shown(text: str, longest: int = _LONGEST) -> str:
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
-def named(entity: Entity) -> str:
+def name_entity(entity: Entity) -> str:
     """Return an entity for a sentence, such as `the user root`."""
-    return f"{_CALLED.get(entity.kind, f'the {entity.kind.value}')} {shown(entity.value)}"
+    return f"{_CALLED.get(entity.kind, f'the {entity.kind.value}')} {shorten(entity.value)}"
 
 
-def listed(values: Sequence[str], most: int = 5) -> str:
+def join_names(values: Sequence[str], most: int = 5) -> str:
     """Return `a, b and c`, or `a, b and 7 more`."""
     if len(values) > most:
         values = [*values[: most - 1], f"{len(values) - most + 1} more"]
@@ -63,58 +63,58 @@ def listed(values: Sequence[str], most: int = 5) -> str:
     return f"{', '.join(values[:-1])} and {values[-1]}"
 
 
-def counted(number: int, noun: str, plural: str | None = None) -> str:
+def count_noun(number: int, noun: str, plural: str | None = None) -> str:
     """Return `1 incident`, `3 incidents`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def at(moment: datetime) -> str:
+def format_time(moment: datetime) -> str:
     """Return a moment in UTC, to the second."""
     return moment.astimezone(UTC).isoformat(" ", "seconds").replace("+00:00", "Z")
 
 
-def together(entities: Iterable[Entity], most: int = 5) -> str:
+def join_entities(entities: Iterable[Entity], most: int = 5) -> str:
     """Return entities for a sentence, grouped by kind.
 
     For example: `the host web-1 and the users admin and root`.
     """
     alike: dict[EntityKind, list[str]] = {}
     for entity in entities:
-        alike.setdefault(entity.kind, []).append(shown(entity.value))
-    return listed([_of_kind(kind, values, most) for kind, values in alike.items()])
+        alike.setdefault(entity.kind, []).append(shorten(entity.value))
+    return join_names([_name_group(kind, values, most) for kind, values in alike.items()])
 
 
-def _of_kind(kind: EntityKind, values: Sequence[str], most: int) -> str:
+def _name_group(kind: EntityKind, values: Sequence[str], most: int) -> str:
     if len(values) == 1:
-        return named(Entity(kind, values[0]))
+        return name_entity(Entity(kind, values[0]))
     called = _CALLED.get(kind, f"the {kind.value}")
     several = _SEVERAL.get(kind, f"{called}s")
-    return f"{several} {listed(values, most)}"
+    return f"{several} {join_names(values, most)}"
 
 
-def asked_called(name: str) -> str:
+def name_source(name: str) -> str:
     """Return a source for a sentence: `the provider edge` for `provider:edge`."""
-    kind, _, of = shown(name).partition(":")
+    kind, _, of = shorten(name).partition(":")
     return f"the {kind} {of}".rstrip()
 
 
-def source_called(enricher: str) -> str:
+def name_enricher(enricher: str) -> str:
     """Return an enricher for a sentence."""
-    return _ENRICHERS.get(enricher) or f"the enricher {shown(enricher)}"
+    return _ENRICHERS.get(enricher) or f"the enricher {shorten(enricher)}"
 
 
-def sentence(text: str) -> str:
+def to_sentence(text: str) -> str:
     """Return text with a capital letter at the start and a period at the end."""
     text = f"{text[:1].upper()}{text[1:].rstrip('.')}"
     return text if text.endswith(("?", "!", "…")) else f"{text}."
 
 
-def say(text: str, *evidence: str) -> Statement:
+def state(text: str, *evidence: str) -> Statement:
     """Return a statement with its evidence in order, each once, up to the maximum."""
-    return Statement(sentence(text), tuple(cited(evidence)))
+    return Statement(to_sentence(text), tuple(sort_references(evidence)))
 
 
-def cited(evidence: Iterable[str]) -> list[str]:
+def sort_references(evidence: Iterable[str]) -> list[str]:
     """Return references, incidents first, by number, up to the maximum."""
     return sorted(set(evidence), key=_place)[:_MOST_REFERENCES]
 

@@ -22,7 +22,6 @@ from sqlalchemy import select
 
 from tocsin.errors import CallerError
 from tocsin.investigations import add_message, cancel_session, create_session
-from tocsin.investigations.recorder import LedgerChanges, store_changes
 from tocsin.investigations.runs.assignment import RunAssignment, load_assignment
 from tocsin.investigations.runs.completion import FailureCause, RunFailure, RunResult, finish_run
 from tocsin.investigations.runs.lease import (
@@ -32,6 +31,7 @@ from tocsin.investigations.runs.lease import (
     release_leases,
     renew_leases,
 )
+from tocsin.investigations.runs.recorder import LedgerChanges, store_changes
 from tocsin.investigations.sessions.ledger import LedgerStep
 from tocsin.model import Confidence, Persona, Phase, Report, Statement, Verdict, Window
 from tocsin.store import open_database

@@ -13,13 +13,13 @@ from tocsin import Entity, EntityKind, SiemEvent
 from tocsin.errors import InvestigationFailed
 from tocsin.investigations import InvestigationMetrics, SourceReply
 from tocsin.investigations.answers.reply import MAX_ANSWER_BYTES, shorten_content
-from tocsin.investigations.query_client import (
+from tocsin.investigations.runs.lease import claim_runs
+from tocsin.investigations.runs.query_client import (
     MAX_CONCURRENT,
     MAX_CONCURRENT_PER_PROVIDER,
     SessionQueryClient,
 )
-from tocsin.investigations.recorder import MAX_STEPS, LedgerRecorder
-from tocsin.investigations.runs.lease import claim_runs
+from tocsin.investigations.runs.recorder import MAX_STEPS, LedgerRecorder
 from tocsin.model import (
     Edge,
     FindEvents,

@@ -11,8 +11,8 @@ from sqlalchemy import update
 
 from tocsin.investigations import load_report
 from tocsin.investigations.codec import decode_question, encode_answer, encode_question
-from tocsin.investigations.recorder import LedgerChanges, store_changes
 from tocsin.investigations.runs.lease import RunLeaseLost, claim_runs
+from tocsin.investigations.runs.recorder import LedgerChanges, store_changes
 from tocsin.investigations.sessions.ledger import LedgerStep, append_steps, load_steps
 from tocsin.model import Match, Phase, QueryOutcome, SearchHistory
 from tocsin.store import Database

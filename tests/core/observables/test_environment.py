@@ -88,8 +88,8 @@ def test_anything_else_is_not_well_known(text):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"well_known": [""]}, "an empty text is no value"),
-        ({"well_known": [" "]}, "an empty text is no value"),
+        ({"well_known": [""]}, "the text is empty"),
+        ({"well_known": [" "]}, "the text is empty"),
         ({"internal_domains": [""]}, "give a domain such as"),
         ({"internal_domains": ["*."]}, "give a domain such as"),
         ({"internal_domains": ["two words"]}, "give a domain such as"),

@@ -148,7 +148,7 @@ def test_the_nearest_and_worst_of_many_are_drawn_and_the_rest_is_counted():
     drawing = draw_graph(replace(empty(), entities=(*many, bad, assessed("near"))))
     assert len(drawing.boxes) == NODES
     assert [box.value for box in drawing.boxes][:2] == ["near", "bad"]
-    assert "42 more are not drawn." in drawing.description
+    assert "42 more entities are not drawn." in drawing.description
 
 
 def test_a_relation_to_what_is_not_drawn_is_not_drawn():

@@ -15,7 +15,7 @@ from full_run import scale_examples
 from report_samples import HOSTILE, brute_force, empty, executive, hostile, huge, texts
 from tocsin.model import Statement
 from tocsin.reports import CONTENT_SECURITY_POLICY, to_html
-from tocsin.reports.text_format import exact, plain
+from tocsin.reports.text_format import clean_line, clean_value
 
 SAMPLES = {"analyst": brute_force(), "executive": executive(), "empty": empty(), "huge": huge(500)}
 VOID = {"meta"}
@@ -167,15 +167,15 @@ def test_whatever_the_text_a_page_has_the_same_elements_and_shows_it_as_it_is(te
     assert page.elements == HARMLESS
     assert page.others == []
     assert len(drawings(html)) == 3
-    assert page.all("h1") == page.all("strong") == page.all("title")[:1] == [plain(text)]
-    assert page.all("code")[0] == exact(text)
+    assert page.all("h1") == page.all("strong") == page.all("title")[:1] == [clean_line(text)]
+    assert page.all("code")[0] == clean_value(text)
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_known_tricks_stay_text(text):
     page = Page(to_html(hostile(text)))
     assert page.elements == HARMLESS
-    assert page.all("h1") == [plain(text)]
+    assert page.all("h1") == [clean_line(text)]
 
 
 def test_template_syntax_stays_as_it_is():

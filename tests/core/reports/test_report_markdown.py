@@ -13,8 +13,8 @@ from markdown_it import MarkdownIt
 from full_run import scale_examples
 from report_samples import HOSTILE, brute_force, empty, executive, hostile, huge, texts
 from tocsin.reports import to_markdown
-from tocsin.reports.markdown import escaped
-from tocsin.reports.text_format import defanged, exact, label, plain
+from tocsin.reports.markdown import escape_markdown
+from tocsin.reports.text_format import clean_line, clean_value, defang_links, format_reference
 
 PARSER = MarkdownIt("gfm-like", {"html": True, "linkify": True})
 LINKS = LinkifyIt()
@@ -112,32 +112,32 @@ def test_whatever_the_text_it_changes_nothing_but_itself(text):
     markdown = to_markdown(hostile(text))
     assert shape(markdown) == HARMLESS
     cells = shown(markdown)
-    words = defanged(plain(text))
+    words = defang_links(clean_line(text))
     assert cells[0] == words
-    assert f"{words} [{defanged(plain(label(text)))}, step 1]" in cells
-    value = exact(text)
-    assert (defanged(plain(value)) if re.search(r"[`|]", value) else value) in cells
+    assert f"{words} [{defang_links(clean_line(format_reference(text)))}, step 1]" in cells
+    value = clean_value(text)
+    assert (defang_links(clean_line(value)) if re.search(r"[`|]", value) else value) in cells
 
 
 @given(texts)
 def test_nothing_in_a_sentence_is_taken_for_an_address(text):
-    assert not LINKS.test(defanged(plain(text)))
+    assert not LINKS.test(defang_links(clean_line(text)))
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_known_tricks_stay_text(text):
     assert shape(to_markdown(hostile(text))) == HARMLESS
-    assert not LINKS.test(defanged(plain(text)))
+    assert not LINKS.test(defang_links(clean_line(text)))
 
 
 def test_defanging_twice_changes_nothing_more():
-    once = defanged("https://a@evil.example/x www.1")
+    once = defang_links("https://a@evil.example/x www.1")
     assert once == "https[://]a[@]evil[.]example/x www[.]1"
-    assert defanged(once) == once
+    assert defang_links(once) == once
 
 
 def test_plain_words_and_numbers_are_left_readable():
-    assert escaped("203.0.113.9 failed 48 times (05:33 to 05:36), -7.5 points.") == (
+    assert escape_markdown("203.0.113.9 failed 48 times (05:33 to 05:36), -7.5 points.") == (
         "203.0.113.9 failed 48 times (05:33 to 05:36), -7.5 points."
     )
 

@@ -12,10 +12,10 @@ import pytest
 from tocsin import model
 from tocsin.model import EntityKind, Persona, Report, Section, Severity, Verdict
 from tocsin.reports import from_json, to_json
-from tocsin.reports.blocks import SHOWN
+from tocsin.reports.blocks import MAX_ROWS
 from tocsin.reports.graph import NODES
 from tocsin.reports.text import MAX_LENGTH
-from tocsin.reports.text_format import LONGEST
+from tocsin.reports.text_format import MAX_TEXT
 
 PAGE = (Path(__file__).parents[3] / "docs/reference/report.md").read_text(encoding="utf-8")
 [EXAMPLE] = map(json.loads, re.findall(r"^```json\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
@@ -51,6 +51,6 @@ def test_every_word_is_told(words):
 
 
 def test_the_bounds_are_those_of_the_code():
-    assert f"{SHOWN} rows of each table, {LONGEST:,} characters of each text" in PAGE
+    assert f"{MAX_ROWS} rows of each table, {MAX_TEXT:,} characters of each text" in PAGE
     assert f"{MAX_LENGTH:,} characters in all" in PAGE
     assert f"at most {NODES} of them" in PAGE

@@ -28,7 +28,7 @@ from tocsin import (
 )
 from tocsin.delivery.destinations.samples import build_sample
 from tocsin.delivery.rendering import Renderer
-from tocsin.reports import escaped as escaped_markdown
+from tocsin.reports import escape_markdown as escaped_markdown
 from tocsin.reports import to_json
 from tocsin.testing import ManualClock
 from tocsin_plugins.ticketing.markup import (

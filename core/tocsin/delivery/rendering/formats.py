@@ -12,7 +12,8 @@ import orjson
 from jinja2 import Undefined
 
 from tocsin.observables import defang
-from tocsin.reports import escaped, from_json, to_markdown
+from tocsin.reports import escape_markdown as escaped
+from tocsin.reports import from_json, to_markdown
 from tocsin.sandbox import pause, spend, write_json
 
 

@@ -33,7 +33,7 @@ ReadUntil = Callable[[], Awaitable[Mapping[str, datetime]]]
 """Returns the time up to which each provider has been read."""
 
 
-class EnricherClient(Protocol):
+class EnricherQueries(Protocol):
     """Client for enrichers, implemented by `tocsin.enrichment.Enrichers`."""
 
     def sources(self) -> tuple[EnricherSource, ...]:
@@ -54,7 +54,7 @@ class QuestionRouter:
         self,
         history: QuestionHandler,
         providers: ProviderEventSearch,
-        enrichers: EnricherClient,
+        enrichers: EnricherQueries,
         read_until: ReadUntil,
     ) -> None:
         """Take the answers from the database, and the sources outside it."""

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from tocsin.errors import TocsinError
 from tocsin.investigations.codec import question_kind
-from tocsin.investigations.sessions.ledger import (
+from tocsin.investigations.sessions import (
     MAX_CONCLUSION,
     LedgerStep,
     is_same_conclusion,

@@ -10,8 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, select
 
 from tocsin.errors import CallerError
-from tocsin.investigations.sessions.ledger import LedgerStep, load_steps
-from tocsin.investigations.sessions.repository import ACTIVE_STATUSES
+from tocsin.investigations.sessions import ACTIVE_STATUSES, LedgerStep, load_steps
 from tocsin.model import Inquiry, Persona, Report
 from tocsin.store.tables import session_messages, sessions
 

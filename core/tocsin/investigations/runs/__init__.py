@@ -1,1 +1,14 @@
 """Runs of investigations: each by one node at a time, under a lease."""
+
+from tocsin.investigations.runs.completion import FailureCause, FinishedRun, Finisher, RunFailure
+from tocsin.investigations.runs.finishers import build_write_back_finisher
+from tocsin.investigations.runs.worker import InvestigationWorker
+
+__all__ = [
+    "FailureCause",
+    "FinishedRun",
+    "Finisher",
+    "InvestigationWorker",
+    "RunFailure",
+    "build_write_back_finisher",
+]

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, RowMapping, select
 
 from tocsin.investigations.codec import decode_report
 from tocsin.investigations.runs.lease import RunLease, RunLeaseLost, lease_conditions
-from tocsin.investigations.sessions.ledger import LedgerStep, find_last_number, load_steps
+from tocsin.investigations.sessions import LedgerStep, find_last_number, load_steps
 from tocsin.model import Inquiry, Persona
 from tocsin.store.tables import session_messages, sessions
 

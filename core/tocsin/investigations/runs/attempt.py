@@ -13,15 +13,15 @@ import structlog
 from tocsin.clock import Clock
 from tocsin.errors import InvestigationFailed
 from tocsin.hookspecs import Investigator
-from tocsin.investigations.answers.reply import QuestionHandler
+from tocsin.investigations.answers import QuestionHandler
 from tocsin.investigations.codec import normalize_report
 from tocsin.investigations.evidence import collect_citable, collect_citations
 from tocsin.investigations.metrics import InvestigationMetrics
-from tocsin.investigations.query_client import SessionQueryClient
-from tocsin.investigations.recorder import LedgerRecorder
 from tocsin.investigations.runs.assignment import RunAssignment
 from tocsin.investigations.runs.completion import FailureCause, RunFailure, RunResult
 from tocsin.investigations.runs.lease import RunLease, RunLeaseLost
+from tocsin.investigations.runs.query_client import SessionQueryClient
+from tocsin.investigations.runs.recorder import LedgerRecorder
 from tocsin.loops import PLUGIN_FAILURES, was_cancelled
 from tocsin.model import Report
 from tocsin.store import Database, is_unreachable

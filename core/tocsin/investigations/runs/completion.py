@@ -12,10 +12,10 @@ from sqlalchemy import Connection, update
 
 from tocsin.investigations.codec import encode_report
 from tocsin.investigations.evidence import RelationReport
-from tocsin.investigations.recorder import LedgerChanges, store_changes
 from tocsin.investigations.runs.assignment import RunAssignment
 from tocsin.investigations.runs.lease import RunLease, RunLeaseLost, lease_conditions
-from tocsin.investigations.sessions.repository import add_message_row, end_columns, index_session
+from tocsin.investigations.runs.recorder import LedgerChanges, store_changes
+from tocsin.investigations.sessions import add_message_row, end_columns, index_session
 from tocsin.model import Entity, Inquiry, Report, SessionStatus, Vocabulary
 from tocsin.store.tables import sessions
 from tocsin.store.text import clean_text

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, select
 from tocsin.hookspecs import Provider
 from tocsin.investigations.evidence import RelationReport
 from tocsin.investigations.runs.completion import FinishedRun, Finisher
-from tocsin.investigations.sessions.queries import session_url
-from tocsin.investigations.write_backs.repository import (
+from tocsin.investigations.sessions import session_url
+from tocsin.investigations.write_backs import (
     find_write_back_incidents,
     plan_write_backs,
     select_write_back_providers,

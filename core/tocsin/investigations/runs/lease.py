@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, Select, case, func, literal, select, upd
 
 from tocsin.errors import TocsinError
 from tocsin.events import new_id
-from tocsin.investigations.sessions.repository import ACTIVE_STATUSES, INVESTIGATIONS
+from tocsin.investigations.sessions import ACTIVE_STATUSES, INVESTIGATIONS
 from tocsin.model import SessionStatus
 from tocsin.store import announce, find_absent_nodes
 from tocsin.store.tables import sessions

@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tocsin.clock import Clock
 from tocsin.events import Notifiers
 from tocsin.hookspecs import Investigator
-from tocsin.investigations.answers.reply import QuestionHandler
+from tocsin.investigations.answers import QuestionHandler
 from tocsin.investigations.metrics import InvestigationMetrics
 from tocsin.investigations.runs.assignment import load_assignment
 from tocsin.investigations.runs.attempt import RunAttempt, is_transient
@@ -35,7 +35,7 @@ from tocsin.investigations.runs.lease import (
     release_leases,
     renew_leases,
 )
-from tocsin.investigations.sessions.repository import INVESTIGATIONS
+from tocsin.investigations.sessions import INVESTIGATIONS
 from tocsin.loops import run_forever, was_cancelled
 from tocsin.model import Marking
 from tocsin.store import Database

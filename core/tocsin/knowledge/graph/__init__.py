@@ -6,7 +6,7 @@ What incidents say by themselves is read from their own tables; the rest is reco
 from tocsin.knowledge.graph.nodes import is_known_node, normalize_node
 from tocsin.knowledge.graph.paths import FoundPath, find_path
 from tocsin.knowledge.graph.relations import ObservedRelation, record_relations
-from tocsin.knowledge.graph.statistics import BoundedCount, GraphStatistics, count_graph
+from tocsin.knowledge.graph.statistics import BoundedCount, GraphCounts, count_graph
 from tocsin.knowledge.graph.stix import export_stix
 from tocsin.knowledge.graph.traversal import MAX_DEPTH, find_latest_incidents, find_neighborhood
 
@@ -14,7 +14,7 @@ __all__ = [
     "MAX_DEPTH",
     "BoundedCount",
     "FoundPath",
-    "GraphStatistics",
+    "GraphCounts",
     "ObservedRelation",
     "count_graph",
     "export_stix",

@@ -44,14 +44,14 @@ class BoundedCount:
 
 
 @dataclass(frozen=True, slots=True)
-class GraphStatistics:
+class GraphCounts:
     """Number of nodes of each kind and edges of each type, without those that are 0."""
 
     nodes: Mapping[str, BoundedCount]
     edges: Mapping[str, BoundedCount]
 
 
-def count_graph(connection: Connection) -> GraphStatistics:
+def count_graph(connection: Connection) -> GraphCounts:
     """Return the size of the graph, with large counts cut at `MAX_COUNT`.
 
     Incidents are numbered without gaps, so their count is exact. Only indexed entities count, those
@@ -66,7 +66,7 @@ def count_graph(connection: Connection) -> GraphStatistics:
     for what, name, counted in connection.execute(_counts()):
         count = BoundedCount(min(counted, MAX_COUNT), exact=counted <= MAX_COUNT)
         (nodes if what == "node" else edges)[name] = count
-    return GraphStatistics(nodes=_present(nodes), edges=_present(edges))
+    return GraphCounts(nodes=_present(nodes), edges=_present(edges))
 
 
 def _present(counts: Mapping[str, BoundedCount]) -> dict[str, BoundedCount]:

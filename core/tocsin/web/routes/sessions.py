@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from tocsin import investigations
 from tocsin.errors import CallerError
 from tocsin.fields import QueryText, any_case
-from tocsin.investigations.write_backs import WriteBackState
+from tocsin.investigations import WriteBackState
 from tocsin.model import Confidence, Persona, Phase, SessionStatus, Verdict
 from tocsin.validation import suggest_nearest
 from tocsin.web.context import AuditedChange, RequestContext, Response

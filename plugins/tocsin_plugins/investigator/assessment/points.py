@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tocsin import Contribution, Finding, Statement
 from tocsin_plugins.investigator.correlation import RULES, WeightedFinding
 from tocsin_plugins.investigator.evidence import list_evidence
-from tocsin_plugins.investigator.phrases import say
+from tocsin_plugins.investigator.phrases import state
 from tocsin_plugins.investigator.settings import Settings
 
 _NAMES = {"incident": "severity"}  # the weight of an incident
@@ -60,11 +60,11 @@ def _of_finding(weighed: WeightedFinding, strength: float, settings: Settings) -
     else:
         evidence = list_evidence(finding.statements)
         near = f"related, which counts {settings.found_near:.0%}: " if weighed.is_near else ""
-        statement = say(f"{near}{finding.title} ({finding.id})", *evidence)
+        statement = state(f"{near}{finding.title} ({finding.id})", *evidence)
     return Contribution(name=name, points=points, statement=statement)
 
 
 def _of_severity(finding: Finding, share: str) -> Statement:
     [number] = finding.incidents
     text = f"incident {number} is {finding.severity.value}, which counts {share} for severity"
-    return say(f"{text} ({finding.id})", f"incident:{number}")
+    return state(f"{text} ({finding.id})", f"incident:{number}")

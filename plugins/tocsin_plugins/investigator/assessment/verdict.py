@@ -1,13 +1,15 @@
-"""Verdict and confidence from the score and the findings."""
+"""Verdict and confidence, and the conclusion that a report is written from."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
-from tocsin import Confidence, Disposition, Verdict
+from tocsin import Confidence, Contribution, Disposition, Finding, Inquiry, Statement, Verdict
 from tocsin_plugins.investigator.case import Case
 from tocsin_plugins.investigator.correlation import WeightedFinding
+from tocsin_plugins.investigator.settings import Bounds
 
 _MALICIOUS = 70
 _SUSPICIOUS = 20
@@ -62,3 +64,28 @@ def independent_sources(case: Case) -> frozenset[str]:
         if opinion.enrichment.disposition is not Disposition.UNKNOWN
     )
     return frozenset(told | {f"enricher:{opinion.source}" for opinion in opinions})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conclusion:
+    """The results from which a report is written."""
+
+    inquiry: Inquiry
+    case: Case
+    bounds: Bounds
+    findings: tuple[Finding, ...]
+    near: frozenset[str]
+    """The IDs of related findings, which are outside the query."""
+    contributions: tuple[Contribution, ...]
+    score: float
+    verdict: Verdict
+    confidence: Confidence
+    gaps: tuple[Statement, ...]
+    understood: tuple[str, ...]
+    """The steps that record how the messages were interpreted."""
+    scored: str
+    """The step that records the score."""
+
+    def select_findings(self, *kinds: str) -> list[Finding]:
+        """Return the findings of these kinds."""
+        return [finding for finding in self.findings if finding.kind in kinds]

@@ -20,7 +20,7 @@ from tocsin_plugins.investigator.collection.starting_point import (
     load_named_incidents,
 )
 from tocsin_plugins.investigator.interpretation import InvestigationScope
-from tocsin_plugins.investigator.phrases import at, say, shown
+from tocsin_plugins.investigator.phrases import format_time, shorten, state
 from tocsin_plugins.investigator.settings import Settings
 
 _BEHIND = timedelta(minutes=15)  # ingestion is always a little behind
@@ -74,7 +74,9 @@ def check_availability(examiner: EntityExaminer) -> None:
         for provider in asked
     }
     if reasons and all(reasons.values()):
-        each = "; ".join(f"{name}: {shown(reason or '', 300)}" for name, reason in reasons.items())
+        each = "; ".join(
+            f"{name}: {shorten(reason or '', 300)}" for name, reason in reasons.items()
+        )
         raise InvestigationFailed(f"all required providers are unavailable ({each})")
 
 
@@ -103,14 +105,14 @@ def _note_providers(examiner: EntityExaminer, step: str) -> None:
     meant = examiner.meant
     gaps = examiner.case.gaps
     if not meant:
-        gaps.append(say("no provider is available to search for events", step))
+        gaps.append(state("no provider is available to search for events", step))
     for provider in meant:
         if provider.reason:
-            text = f"the provider {provider.name} is not running: {shown(provider.reason, 300)}"
-            gaps.append(say(text, step))
+            text = f"the provider {provider.name} is not running: {shorten(provider.reason, 300)}"
+            gaps.append(state(text, step))
         elif not provider.answers_events:
-            gaps.append(say(f"the provider {provider.name} cannot search for events", step))
+            gaps.append(state(f"the provider {provider.name} cannot search for events", step))
         if provider.read_until and examiner.case.window.end - provider.read_until > _BEHIND:
-            until = at(provider.read_until)
+            until = format_time(provider.read_until)
             text = f"incidents of the provider {provider.name} have been read only up to {until}"
-            gaps.append(say(text, step))
+            gaps.append(state(text, step))

@@ -30,7 +30,7 @@ from tocsin_plugins.investigator.case import Case
 from tocsin_plugins.investigator.collection.query_client import BoundedQueryClient
 from tocsin_plugins.investigator.collection.starting_point import add_bounded_incidents
 from tocsin_plugins.investigator.evidence import entity_sort_key
-from tocsin_plugins.investigator.phrases import counted, say
+from tocsin_plugins.investigator.phrases import count_noun, state
 from tocsin_plugins.investigator.settings import Settings
 
 _RANKS = {disposition: rank for rank, disposition in enumerate(Disposition)}
@@ -211,9 +211,9 @@ class EntityExaminer:
 
     def _cut(self, left: int) -> None:
         if left > 0:
-            text = f"{counted(left, 'event search', 'event searches')} skipped"
+            text = f"{count_noun(left, 'event search', 'event searches')} skipped"
             bound = f"the limit is {self.asking.bounds.provider_calls}"
-            self.case.gaps.append(say(f"{text}: {bound}", self.asking.last_step))
+            self.case.gaps.append(state(f"{text}: {bound}", self.asking.last_step))
 
     def _incomplete(self, asked_of: str, entity: Entity, step: str) -> None:
         self.case.truncated.setdefault(asked_of, []).append((entity, step))

@@ -13,7 +13,13 @@ from tocsin_plugins.investigator.collection.examination import (
     is_pivot,
 )
 from tocsin_plugins.investigator.evidence import entity_sort_key
-from tocsin_plugins.investigator.phrases import asked_called, listed, named, say, together
+from tocsin_plugins.investigator.phrases import (
+    join_entities,
+    join_names,
+    name_entity,
+    name_source,
+    state,
+)
 from tocsin_plugins.investigator.signs import AttackSign, find_attacks
 
 _GUESSING = frozenset({AttackSign.FAILED_LOGON, AttackSign.BRUTE_FORCE})
@@ -46,9 +52,9 @@ def _succeeded(case: Case, record: IncidentRecord) -> bool:
 
 def _outcomes(case: Case) -> Iterator[Statement]:
     if records := find_unknown_logons(case):
-        which = listed([f"incident {record.number}" for record in records])
+        which = join_names([f"incident {record.number}" for record in records])
         text = f"it is unknown whether a logon succeeded in {which}: no event shows one"
-        yield say(text, *cite_incidents(records))
+        yield state(text, *cite_incidents(records))
 
 
 def _unrated(examiner: EntityExaminer) -> Iterator[Statement]:
@@ -63,8 +69,8 @@ def _unrated(examiner: EntityExaminer) -> Iterator[Statement]:
     ]
     if outside:
         why = "no enabled online enricher supports these kinds" if online else _NONE_ENABLED
-        text = f"no reputation source was asked about {together(outside)}: {why}"
-        yield say(text, examiner.sources_step)
+        text = f"no reputation source was asked about {join_entities(outside)}: {why}"
+        yield state(text, examiner.sources_step)
 
 
 _NONE_ENABLED = "no online enricher is enabled"
@@ -78,9 +84,9 @@ def _not_asked(examiner: EntityExaminer) -> Iterator[Statement]:
     followed = [entity for entity in _list_asked(examiner.case) if is_pivot(examiner.case, entity)]
     left = _without_events(examiner, followed)
     if asked and left:
-        who = listed([asked_called(f"provider:{provider.name}") for provider in asked])
-        text = f"{who} cannot search for events of {together(left)}"
-        yield say(text, examiner.sources_step)
+        who = join_names([name_source(f"provider:{provider.name}") for provider in asked])
+        text = f"{who} cannot search for events of {join_entities(left)}"
+        yield state(text, examiner.sources_step)
 
 
 def _without_events(examiner: EntityExaminer, entities: Iterable[Entity]) -> list[Entity]:
@@ -124,9 +130,9 @@ async def _suggest(examiner: EntityExaminer, entity: Entity) -> None:
         {other for record in records for other in _alike(entity, record.entities)},
         key=entity_sort_key,
     ):
-        text = f"{named(entity)} is unknown; similar names: {together(alike)}"
+        text = f"{name_entity(entity)} is unknown; similar names: {join_entities(alike)}"
         examiner.case.gaps.insert(
-            0, say(text, matching.step, answer.step, *cite_incidents(records))
+            0, state(text, matching.step, answer.step, *cite_incidents(records))
         )
 
 

@@ -8,7 +8,7 @@ from tocsin import Entity
 from tocsin_plugins.investigator.case import Case
 from tocsin_plugins.investigator.collection.examination import EntityExaminer, sort_by_priority
 from tocsin_plugins.investigator.evidence import entity_sort_key
-from tocsin_plugins.investigator.phrases import counted, say
+from tocsin_plugins.investigator.phrases import count_noun, state
 
 _SIGHTED_PER_EXAMINED = 4
 """Number of candidates compared for each one that can still be examined."""
@@ -60,12 +60,14 @@ def _candidates(case: Case) -> list[Entity]:
 def _note_unexamined(examiner: EntityExaminer) -> None:
     case, asking = examiner.case, examiner.asking
     if asking.is_out_of_time:
-        bound = counted(asking.bounds.seconds, "second")
-        case.gaps.append(say(f"no further questions were asked after {bound}", asking.last_step))
+        bound = count_noun(asking.bounds.seconds, "second")
+        case.gaps.append(state(f"no further questions were asked after {bound}", asking.last_step))
     left = len(_candidates(case))
     if not left:
         return
-    what = f"{counted(left, 'related entity', 'related entities')} {'was' if left == 1 else 'were'}"
-    depth = f"the limits are {counted(asking.bounds.depth, 'step')} from the subject"
-    most = counted(asking.bounds.entities, "entity", "entities")
-    case.gaps.append(say(f"{what} not examined: {depth} and {most}", asking.last_step))
+    what = (
+        f"{count_noun(left, 'related entity', 'related entities')} {'was' if left == 1 else 'were'}"
+    )
+    depth = f"the limits are {count_noun(asking.bounds.depth, 'step')} from the subject"
+    most = count_noun(asking.bounds.entities, "entity", "entities")
+    case.gaps.append(state(f"{what} not examined: {depth} and {most}", asking.last_step))

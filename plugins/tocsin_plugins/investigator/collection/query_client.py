@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from tocsin import FindEvents, QueryClient, QueryOutcome, QueryResult, Question, Statement
-from tocsin_plugins.investigator.phrases import asked_called, counted, say, shown
+from tocsin_plugins.investigator.phrases import count_noun, name_source, shorten, state
 from tocsin_plugins.investigator.settings import Bounds
 
 T = TypeVar("T")
@@ -73,8 +73,8 @@ class BoundedQueryClient:
     def gaps(self) -> list[Statement]:
         """Return the questions that were not answered in full, as gaps."""
         return [
-            say(
-                f"{asked_called(asked_of)} {_WORDS[outcome]}{_often(steps)}: {shown(reason, 300)}",
+            state(
+                f"{name_source(asked_of)} {_WORDS[outcome]}{_often(steps)}: {shorten(reason, 300)}",
                 *steps,
             )
             for (asked_of, outcome, reason), steps in sorted(self._unanswered.items())
@@ -98,4 +98,4 @@ _WORDS = {
 
 
 def _often(steps: Sequence[str]) -> str:
-    return f" for {counted(len(steps), 'question')}" if len(steps) > 1 else ""
+    return f" for {count_noun(len(steps), 'question')}" if len(steps) > 1 else ""

@@ -21,7 +21,7 @@ from tocsin import (
 from tocsin_plugins.investigator.case import Case
 from tocsin_plugins.investigator.collection.query_client import BoundedQueryClient
 from tocsin_plugins.investigator.interpretation import InvestigationScope
-from tocsin_plugins.investigator.phrases import counted, listed, say
+from tocsin_plugins.investigator.phrases import count_noun, join_names, state
 from tocsin_plugins.investigator.settings import Settings
 
 _EARLIEST = datetime(1970, 1, 2, tzinfo=UTC)
@@ -78,11 +78,11 @@ async def load_named_incidents(
     records = answer.content or ()
     missing = sorted({*numbers} - {record.number for record in records})
     _refuse(scope, missing, records)
-    gaps = [say(f"{_name_missing(missing)} not exist", answer.step)] if missing else []
+    gaps = [state(f"{_name_missing(missing)} not exist", answer.step)] if missing else []
     if beyond:
-        number = counted(len(beyond), "more named incident")
+        number = count_noun(len(beyond), "more named incident")
         text = f"{number} ({beyond[0]} to {beyond[-1]}) {_WERE[len(beyond) == 1]} not examined"
-        gaps.append(say(f"{text}: the limit is {counted(most, 'incident')}", answer.step))
+        gaps.append(state(f"{text}: the limit is {count_noun(most, 'incident')}", answer.step))
     kept = scope.without_incidents({*missing, *beyond})
     return NamedIncidents(kept, tuple(records), tuple(gaps))
 
@@ -97,7 +97,7 @@ def _refuse(
 
 
 def _name_missing(numbers: Sequence[int]) -> str:
-    names = listed([f"incident {number}" for number in numbers], 10)
+    names = join_names([f"incident {number}" for number in numbers], 10)
     return f"{names} {'does' if len(numbers) == 1 else 'do'}"
 
 
@@ -139,11 +139,11 @@ def add_bounded_incidents(asking: BoundedQueryClient, case: Case, found: Sequenc
     for record, _ in list(fresh.values())[:room]:
         case.add_incident(record)
     if left := list(fresh.values())[room:]:
-        number = counted(len(left), "more matching incident")
+        number = count_noun(len(left), "more matching incident")
         text = f"at least {number} {_WERE[len(left) == 1]}"
-        bound = counted(asking.bounds.incidents, "incident")
+        bound = count_noun(asking.bounds.incidents, "incident")
         evidence = {step for _, step in left}
-        case.gaps.append(say(f"{text} not examined: the limit is {bound}", *evidence))
+        case.gaps.append(state(f"{text} not examined: the limit is {bound}", *evidence))
 
 
 _WERE = {True: "was", False: "were"}
@@ -157,9 +157,9 @@ async def _add_matching(asking: BoundedQueryClient, case: Case, provider: str | 
     if not found and len(scope.words) > 1:
         found = await _matches(asking, case, scope.words)
         if found:
-            words = listed(scope.words, 10)
+            words = join_names(scope.words, 10)
             text = f"no incident matches all of the words {words}, only some of them"
-            case.gaps.append(say(text, asking.last_step))
+            case.gaps.append(state(text, asking.last_step))
     numbers = [int(id_) for id_ in found if id_.isdecimal()][: asking.bounds.incidents]
     if not numbers:
         return

@@ -32,12 +32,13 @@ from tocsin_plugins.investigator.correlation.reputation import (
     find_bad_reputation,
     find_disagreements,
     find_exploited_cves,
+    state_opinion,
 )
 from tocsin_plugins.investigator.correlation.sequences import find_attack_sequences
 from tocsin_plugins.investigator.evidence import entity_sort_key
-from tocsin_plugins.investigator.phrases import counted, say, sentence
+from tocsin_plugins.investigator.phrases import count_noun, state, to_sentence
 
-__all__ = ["RULES", "WeightedFinding", "correlate"]
+__all__ = ["RULES", "WeightedFinding", "correlate", "state_opinion"]
 
 RULES: Mapping[str, Callable[[Case], Iterable[FindingDraft]]] = MappingProxyType(
     {
@@ -89,9 +90,9 @@ def correlate(case: Case) -> list[WeightedFinding]:
         found = sorted(wanted, key=lambda draft: (focus.is_near(draft), *_draft_sort_key(draft)))
         drafts += [(place, kind, draft) for draft in found[:_MOST_OF_A_KIND]]
         if left := found[_MOST_OF_A_KIND:]:
-            number = counted(len(left), "more finding")
+            number = count_noun(len(left), "more finding")
             text = f"not listed: {number} of the kind {kind}"
-            case.gaps.append(say(text, *left[0].statements[0].evidence))
+            case.gaps.append(state(text, *left[0].statements[0].evidence))
     drafts.sort(
         key=lambda entry: (
             focus.is_near(entry[2]),
@@ -121,7 +122,7 @@ def _build_finding(identifier: str, kind: str, draft: FindingDraft) -> Finding:
     return Finding(
         id=identifier,
         kind=kind,
-        title=sentence(draft.title).rstrip("."),
+        title=to_sentence(draft.title).rstrip("."),
         severity=draft.severity,
         statements=draft.statements,
         entities=draft.entities,

@@ -9,7 +9,7 @@ from tocsin import Disposition, Entity, EntityKind, RelationType, Severity
 from tocsin_plugins.investigator.case import Case
 from tocsin_plugins.investigator.correlation.drafts import FindingDraft, grade_strength
 from tocsin_plugins.investigator.evidence import SeenRelation, cite_steps, entity_sort_key
-from tocsin_plugins.investigator.phrases import counted, listed, named, say
+from tocsin_plugins.investigator.phrases import count_noun, join_names, name_entity, state
 from tocsin_plugins.investigator.signs import AttackSign
 
 _CONTACTS = frozenset(
@@ -33,13 +33,13 @@ def find_callbacks(case: Case) -> Iterator[FindingDraft]:
         if strength := grade_strength(len(contacts), _CALLBACK_STRENGTHS):
             ours = sorted(contacts, key=entity_sort_key)
             evidence = sorted({step for steps in contacts.values() for step in steps})
-            who = listed([named(entity) for entity in ours])
+            who = join_names([name_entity(entity) for entity in ours])
             yield FindingDraft(
-                title=f"{counted(len(ours), 'entity', 'entities')} of ours contacted "
-                f"{named(target)}, which is called malicious",
+                title=f"{count_noun(len(ours), 'entity', 'entities')} of ours contacted "
+                f"{name_entity(target)}, which is called malicious",
                 severity=Severity.HIGH,
                 strength=strength,
-                statements=(say(f"{who} contacted {named(target)}", *evidence),),
+                statements=(state(f"{who} contacted {name_entity(target)}", *evidence),),
                 entities=(target, *ours),
                 incidents=tuple(record.number for record in case.incidents_with(target)),
             )
@@ -104,12 +104,12 @@ def _draft_movement(
     origin: Entity, reached: dict[Entity, SeenRelation], strength: float
 ) -> FindingDraft:
     hosts = sorted(reached, key=entity_sort_key)
-    names = listed([named(host) for host in hosts])
+    names = join_names([name_entity(host) for host in hosts])
     steps = cite_steps(reached.values())
     return FindingDraft(
-        title=f"{named(origin)} reached {counted(len(hosts), 'internal host')}",
+        title=f"{name_entity(origin)} reached {count_noun(len(hosts), 'internal host')}",
         severity=Severity.HIGH if strength > _CONNECTED else Severity.MEDIUM,
         strength=strength,
-        statements=(say(f"{named(origin)} reached {names}", *steps),),
+        statements=(state(f"{name_entity(origin)} reached {names}", *steps),),
         entities=(origin, *hosts),
     )

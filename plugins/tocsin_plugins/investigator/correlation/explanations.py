@@ -9,7 +9,7 @@ from tocsin_plugins.investigator.case import BAD_DISPOSITIONS, Case, cite_incide
 from tocsin_plugins.investigator.correlation.drafts import FindingDraft
 from tocsin_plugins.investigator.correlation.reputation import state_opinion
 from tocsin_plugins.investigator.evidence import Opinion, entity_sort_key
-from tocsin_plugins.investigator.phrases import named, say, shown, together
+from tocsin_plugins.investigator.phrases import join_entities, name_entity, shorten, state
 
 _PLACES = frozenset({EntityKind.IP, EntityKind.DOMAIN, EntityKind.URL})
 _NOISE = frozenset({"noise", "scanner", "mass-scanner", "internet-scanner", "background-noise"})
@@ -27,7 +27,7 @@ def find_benign_explanations(case: Case) -> Iterator[FindingDraft]:
         ]
         if benign and case.find_disposition(entity) not in BAD_DISPOSITIONS:
             yield FindingDraft(
-                title=f"{named(entity)} has a benign explanation",
+                title=f"{name_entity(entity)} has a benign explanation",
                 severity=Severity.INFORMATIONAL,
                 strength=_share(case, entity),
                 statements=tuple(map(state_opinion, benign)),
@@ -42,13 +42,13 @@ def find_background_noise(case: Case) -> Iterator[FindingDraft]:
         noisy = [opinion for opinion in case.find_opinions(entity) if _NOISE & _tags(opinion)]
         if noisy:
             yield FindingDraft(
-                title=f"{named(entity)} is background noise of the internet",
+                title=f"{name_entity(entity)} is background noise of the internet",
                 severity=Severity.INFORMATIONAL,
                 strength=_share(case, entity),
                 statements=tuple(
-                    say(
-                        f"according to {opinion.called}, {named(entity)} scans the whole internet: "
-                        f"{shown(opinion.enrichment.summary, 300)}",
+                    state(
+                        f"according to {opinion.called}, {name_entity(entity)} scans the whole "
+                        f"internet: {shorten(opinion.enrichment.summary, 300)}",
                         opinion.step,
                     )
                     for opinion in noisy
@@ -71,12 +71,12 @@ def find_internal_only(case: Case) -> Iterator[FindingDraft]:
         return
     if any(_is_foreign(case, entity) for entity in every):
         return
-    names = together(every)
+    names = join_entities(every)
     yield FindingDraft(
         title="no external entity is involved",
         severity=Severity.INFORMATIONAL,
         strength=1.0,
-        statements=(say(f"the incidents involve only {names}", *cite_incidents(case.records)),),
+        statements=(state(f"the incidents involve only {names}", *cite_incidents(case.records)),),
         incidents=tuple(sorted(case.incidents)),
     )
 

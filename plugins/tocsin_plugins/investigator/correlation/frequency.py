@@ -8,7 +8,13 @@ from datetime import UTC, datetime, timedelta
 from tocsin import Entity, EntityKind, Severity, Sighting
 from tocsin_plugins.investigator.case import Case, cite_incidents
 from tocsin_plugins.investigator.correlation.drafts import FindingDraft, grade_strength
-from tocsin_plugins.investigator.phrases import at, counted, listed, named, say
+from tocsin_plugins.investigator.phrases import (
+    count_noun,
+    format_time,
+    join_names,
+    name_entity,
+    state,
+)
 
 _STRENGTHS = {2: 0.5, 3: 0.75, 4: 1.0}
 
@@ -29,15 +35,15 @@ def find_shared_entities(case: Case) -> Iterator[FindingDraft]:
 
 def _draft_sharing(case: Case, numbers: tuple[int, ...], entities: list[Entity]) -> FindingDraft:
     incidents = [case.incidents[number] for number in numbers]
-    which = listed([f"incident {number}" for number in sorted(numbers)])
-    what = listed([named(entity) for entity in entities])
+    which = join_names([f"incident {number}" for number in sorted(numbers)])
+    what = join_names([name_entity(entity) for entity in entities])
     providers = sorted({record.provider for record in incidents})
-    told = f", reported by {listed(providers)}" if len(providers) > 1 else ""
+    told = f", reported by {join_names(providers)}" if len(providers) > 1 else ""
     return FindingDraft(
-        title=f"{counted(len(numbers), 'incident')} have {what} in common",
+        title=f"{count_noun(len(numbers), 'incident')} have {what} in common",
         severity=Severity.MEDIUM if len(providers) > 1 else Severity.LOW,
         strength=grade_strength(len(numbers), _STRENGTHS),
-        statements=(say(f"{which} involve {what}{told}", *cite_incidents(incidents)),),
+        statements=(state(f"{which} involve {what}{told}", *cite_incidents(incidents)),),
         entities=tuple(entities),
         incidents=tuple(sorted(numbers)),
     )
@@ -55,8 +61,10 @@ def find_first_seen(case: Case) -> Iterator[FindingDraft]:
     """
     for entity, sighting, step in _met(case):
         if sighting.first_seen and sighting.first_seen in case.window and case.is_outside(entity):
-            text = f"{named(entity)} was first seen at {at(sighting.first_seen)}"
-            yield _draft_novelty(case, entity, f"{named(entity)} was not seen before", text, step)
+            text = f"{name_entity(entity)} was first seen at {format_time(sighting.first_seen)}"
+            yield _draft_novelty(
+                case, entity, f"{name_entity(entity)} was not seen before", text, step
+            )
 
 
 def find_rare_entities(case: Case) -> Iterator[FindingDraft]:
@@ -64,9 +72,10 @@ def find_rare_entities(case: Case) -> Iterator[FindingDraft]:
     for entity, sighting, step in _met(case):
         known_before = sighting.first_seen and sighting.first_seen < case.window.start
         if known_before and sighting.first_seen and sighting.incident_count <= _SELDOM:
-            number = counted(sighting.incident_count, "incident")
-            text = f"{named(entity)} has been in {number} since {at(sighting.first_seen)}"
-            yield _draft_novelty(case, entity, f"{named(entity)} is rare", text, step)
+            number = count_noun(sighting.incident_count, "incident")
+            since = format_time(sighting.first_seen)
+            text = f"{name_entity(entity)} has been in {number} since {since}"
+            yield _draft_novelty(case, entity, f"{name_entity(entity)} is rare", text, step)
 
 
 def _met(case: Case) -> Iterator[tuple[Entity, Sighting, str]]:
@@ -83,7 +92,7 @@ def _draft_novelty(case: Case, entity: Entity, title: str, text: str, step: str)
         title=title,
         severity=Severity.INFORMATIONAL,
         strength=1.0,
-        statements=(say(text, step),),
+        statements=(state(text, step),),
         entities=(entity,),
         incidents=tuple(record.number for record in case.incidents_with(entity)),
     )
@@ -105,15 +114,16 @@ def find_bursts(case: Case) -> Iterator[FindingDraft]:
             stretches.setdefault(densest, []).append(entity)
     for moments, entities in stretches.items():
         number, whose = (
-            counted(len(moments), "record"),
-            listed([named(entity) for entity in entities]),
+            count_noun(len(moments), "record"),
+            join_names([name_entity(entity) for entity in entities]),
         )
-        text = f"from {at(moments[0][0])} to {at(moments[-1][0])} there were {number} of {whose}"
+        span = f"from {format_time(moments[0][0])} to {format_time(moments[-1][0])}"
+        text = f"{span} there were {number} of {whose}"
         yield FindingDraft(
             title=f"{number} of {whose} within five minutes",
             severity=Severity.LOW,
             strength=grade_strength(len(moments), _BURSTS),
-            statements=(say(text, *(reference for _, reference in moments)),),
+            statements=(state(text, *(reference for _, reference in moments)),),
             entities=tuple(entities),
         )
 
@@ -125,13 +135,14 @@ def find_recurrences(case: Case) -> Iterator[FindingDraft]:
         days = sorted({record.occurred_at.astimezone(UTC).date() for record in records})
         strength = grade_strength(len(days), _DAYS)
         if strength and case.is_outside(entity):
-            number, span = counted(len(days), "day"), f"from {days[0]} to {days[-1]}"
-            text = f"{named(entity)} is in {counted(len(records), 'incident')} on {number}, {span}"
+            number, span = count_noun(len(days), "day"), f"from {days[0]} to {days[-1]}"
+            incidents = count_noun(len(records), "incident")
+            text = f"{name_entity(entity)} is in {incidents} on {number}, {span}"
             yield FindingDraft(
-                title=f"{named(entity)} recurred on {number}",
+                title=f"{name_entity(entity)} recurred on {number}",
                 severity=Severity.LOW,
                 strength=strength,
-                statements=(say(text, *cite_incidents(records)),),
+                statements=(state(text, *cite_incidents(records)),),
                 entities=(entity,),
                 incidents=tuple(sorted(record.number for record in records)),
             )

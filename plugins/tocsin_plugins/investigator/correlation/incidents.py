@@ -15,7 +15,7 @@ from tocsin_plugins.investigator.narrative import (
     describe_reactions,
     describe_techniques,
 )
-from tocsin_plugins.investigator.phrases import say, shown
+from tocsin_plugins.investigator.phrases import shorten, state
 from tocsin_plugins.investigator.signs import find_attacks
 
 _STRENGTHS = {
@@ -36,7 +36,7 @@ def describe_incidents(case: Case) -> Iterator[FindingDraft]:
     """
     for record in case.in_focus:
         yield FindingDraft(
-            title=f"incident {record.number}: {shown(record.title) or 'untitled'}",
+            title=f"incident {record.number}: {shorten(record.title) or 'untitled'}",
             severity=record.severity,
             strength=_STRENGTHS[record.severity] * _certainty(record),
             statements=tuple(_statements(case, record)),
@@ -55,7 +55,7 @@ def _statements(case: Case, record: IncidentRecord) -> Iterator[Statement]:
     yield describe_incident(case, record)
     yield from describe_techniques(record)
     yield from describe_alerts(record)
-    if words := shown(record.description, 300):
-        yield say(f"description: “{words}”", f"incident:{record.number}")
+    if words := shorten(record.description, 300):
+        yield state(f"description: “{words}”", f"incident:{record.number}")
     yield from describe_pass(case, record)
     yield from describe_reactions(case, record)

@@ -10,7 +10,13 @@ from tocsin import Entity, EntityKind, Severity
 from tocsin_plugins.investigator.case import Case
 from tocsin_plugins.investigator.correlation.drafts import FindingDraft, grade_strength
 from tocsin_plugins.investigator.evidence import entity_sort_key
-from tocsin_plugins.investigator.phrases import at, counted, listed, named, say
+from tocsin_plugins.investigator.phrases import (
+    count_noun,
+    format_time,
+    join_names,
+    name_entity,
+    state,
+)
 from tocsin_plugins.investigator.signs import AttackSign, find_incident_signs
 
 _WITHIN = timedelta(hours=1)
@@ -82,7 +88,7 @@ def _strength(before: Sequence[_LogonAttempt]) -> float:
 def _build_draft(
     entities: Sequence[Entity], before: Sequence[_LogonAttempt], success: _LogonAttempt
 ) -> FindingDraft:
-    whose = listed([named(entity) for entity in entities])
+    whose = join_names([name_entity(entity) for entity in entities])
     incidents = sorted(
         {attempt.incident for attempt in (*before, success) if attempt.incident is not None}
     )
@@ -91,11 +97,12 @@ def _build_draft(
         severity=Severity.HIGH,
         strength=_strength(before),
         statements=(
-            say(
-                f"from {at(before[0].at)} on, there {_were(before)} {_failures(before)} of {whose}",
+            state(
+                f"from {format_time(before[0].at)} on, there {_were(before)} {_failures(before)} "
+                f"of {whose}",
                 *(attempt.reference for attempt in before),
             ),
-            say(f"a logon succeeded at {at(success.at)}", success.reference),
+            state(f"a logon succeeded at {format_time(success.at)}", success.reference),
         ),
         entities=tuple(dict.fromkeys((*entities, *sorted(success.involved, key=entity_sort_key)))),
         incidents=tuple(incidents),
@@ -107,7 +114,7 @@ def _failures(before: Sequence[_LogonAttempt]) -> str:
     events = sum(attempt.incident is None for attempt in before)
     numbers = sorted({attempt.incident for attempt in before if attempt.incident is not None})
     words = [f"incident {number}" for number in numbers]
-    return listed([*([counted(events, "failed logon")] if events else []), *words])
+    return join_names([*([count_noun(events, "failed logon")] if events else []), *words])
 
 
 def _were(before: Sequence[_LogonAttempt]) -> str:

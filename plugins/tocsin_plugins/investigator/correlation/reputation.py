@@ -8,7 +8,7 @@ from tocsin import Disposition, EntityKind, Severity, Statement
 from tocsin_plugins.investigator.case import BAD_DISPOSITIONS, Case
 from tocsin_plugins.investigator.correlation.drafts import FindingDraft
 from tocsin_plugins.investigator.evidence import Opinion
-from tocsin_plugins.investigator.phrases import listed, named, say, shown
+from tocsin_plugins.investigator.phrases import join_names, name_entity, shorten, state
 
 _CERTAIN = {Disposition.MALICIOUS: 0.8, Disposition.SUSPICIOUS: 0.4}
 _SEVERITIES = {Disposition.MALICIOUS: Severity.HIGH, Disposition.SUSPICIOUS: Severity.MEDIUM}
@@ -32,7 +32,7 @@ def find_bad_reputation(case: Case) -> Iterator[FindingDraft]:
             continue
         worst = case.find_disposition(entity)
         yield FindingDraft(
-            title=f"{named(entity)} has a bad reputation",
+            title=f"{name_entity(entity)} has a bad reputation",
             severity=_SEVERITIES[worst],
             strength=_reputation_strength(opinions, bad),
             statements=tuple(state_opinion(opinion) for opinion in bad),
@@ -44,9 +44,9 @@ def find_bad_reputation(case: Case) -> Iterator[FindingDraft]:
 def state_opinion(opinion: Opinion) -> Statement:
     """Return the opinion of an enricher as a statement."""
     enrichment = opinion.enrichment
-    about = f"{named(enrichment.entity)} is {enrichment.disposition.value}"
-    text = f"according to {opinion.called}, {about}: {shown(enrichment.summary, 300)}"
-    return say(text, opinion.step)
+    about = f"{name_entity(enrichment.entity)} is {enrichment.disposition.value}"
+    text = f"according to {opinion.called}, {about}: {shorten(enrichment.summary, 300)}"
+    return state(text, opinion.step)
 
 
 def _reputation_strength(opinions: list[Opinion], bad: list[Opinion]) -> float:
@@ -70,9 +70,9 @@ def find_agreements(case: Case) -> Iterator[FindingDraft]:
     for entity in case.entities:
         bad, benign = _sides(case.find_opinions(entity))
         if len(_sources(bad)) > 1 and not benign:
-            sources = listed(_sources(bad))
+            sources = join_names(_sources(bad))
             yield FindingDraft(
-                title=f"{sources} agree that {named(entity)} is malicious or suspicious",
+                title=f"{sources} agree that {name_entity(entity)} is malicious or suspicious",
                 severity=Severity.MEDIUM,
                 strength=min(len(_sources(bad)) / 3, 1.0),
                 statements=tuple(map(state_opinion, bad)),
@@ -86,7 +86,7 @@ def find_disagreements(case: Case) -> Iterator[FindingDraft]:
         bad, benign = _sides(case.find_opinions(entity))
         if bad and benign:
             yield FindingDraft(
-                title=f"sources disagree on {named(entity)}",
+                title=f"sources disagree on {name_entity(entity)}",
                 severity=Severity.LOW,
                 strength=1.0,
                 statements=tuple(map(state_opinion, (*bad, *benign))),
@@ -120,12 +120,13 @@ def find_exploited_cves(case: Case) -> Iterator[FindingDraft]:
         ]
         if telling:
             yield FindingDraft(
-                title=f"{shown(entity.value)} is known to be exploited",
+                title=f"{shorten(entity.value)} is known to be exploited",
                 severity=Severity.HIGH,
                 strength=1.0,
                 statements=tuple(
-                    say(
-                        f"according to {opinion.called}: {shown(opinion.enrichment.summary, 300)}",
+                    state(
+                        f"according to {opinion.called}: "
+                        f"{shorten(opinion.enrichment.summary, 300)}",
                         opinion.step,
                     )
                     for opinion in telling

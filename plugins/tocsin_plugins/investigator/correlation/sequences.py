@@ -26,7 +26,14 @@ from tocsin_plugins.investigator.correlation.connections import (
 from tocsin_plugins.investigator.correlation.drafts import FindingDraft, grade_strength
 from tocsin_plugins.investigator.correlation.logons import find_success_after_failures
 from tocsin_plugins.investigator.narrative import find_origins
-from tocsin_plugins.investigator.phrases import at, counted, listed, named, say, shown
+from tocsin_plugins.investigator.phrases import (
+    count_noun,
+    format_time,
+    join_names,
+    name_entity,
+    shorten,
+    state,
+)
 from tocsin_plugins.investigator.signs import AttackSign, find_incident_signs, find_shown_tactics
 
 _STRENGTHS = {2: 0.4, 3: 0.7, 4: 1.0}
@@ -181,9 +188,9 @@ def _build_draft(chain: _Chain, entities: Sequence[Entity]) -> FindingDraft:
     stages = [stage for _, stage in chain]
     techniques = {technique for stage in stages for technique in stage.techniques}
     incidents = {stage.incident for stage in stages if stage.incident is not None}
-    whose = listed([named(entity) for entity in entities], 3)
+    whose = join_names([name_entity(entity) for entity in entities], 3)
     return FindingDraft(
-        title=f"attack sequence of {counted(len(chain), 'step')} with {whose}: "
+        title=f"attack sequence of {count_noun(len(chain), 'step')} with {whose}: "
         + ", ".join(tactics),
         severity=Severity.HIGH if len(chain) >= _SERIOUS else Severity.MEDIUM,
         strength=grade_strength(len(chain), _STRENGTHS),
@@ -195,5 +202,5 @@ def _build_draft(chain: _Chain, entities: Sequence[Entity]) -> FindingDraft:
 
 
 def _statement(place: int, stage: _AttackStage) -> Statement:
-    told = f"{stage.teller} ({shown(stage.words)})"
-    return say(f"at {at(stage.at)}, {told} shows {TACTICS[place]}", stage.reference)
+    told = f"{stage.teller} ({shorten(stage.words)})"
+    return state(f"at {format_time(stage.at)}, {told} shows {TACTICS[place]}", stage.reference)

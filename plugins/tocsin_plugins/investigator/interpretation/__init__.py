@@ -4,4 +4,10 @@ from tocsin_plugins.investigator.interpretation.conversation import interpret_me
 from tocsin_plugins.investigator.interpretation.scope import InvestigationScope
 from tocsin_plugins.investigator.interpretation.vocabulary import FollowUp, QueryIntent, find_words
 
-__all__ = ["FollowUp", "InvestigationScope", "QueryIntent", "find_words", "interpret_messages"]
+__all__ = [
+    "FollowUp",
+    "InvestigationScope",
+    "QueryIntent",
+    "find_words",
+    "interpret_messages",
+]

@@ -14,7 +14,7 @@ from tocsin_plugins.investigator.interpretation.message import (
 )
 from tocsin_plugins.investigator.interpretation.scope import InvestigationScope
 from tocsin_plugins.investigator.interpretation.vocabulary import MAX_RANGE, FollowUp, QueryIntent
-from tocsin_plugins.investigator.phrases import at, listed, named, shown
+from tocsin_plugins.investigator.phrases import format_time, join_names, name_entity, shorten
 
 
 def interpret_messages(
@@ -66,7 +66,7 @@ _TAKEN = {FollowUp.EXPLAIN_SCORE, FollowUp.SHOW_TIMELINE, FollowUp.START_OVER}
 
 
 def _not_understood(scope: InvestigationScope, message: ParsedMessage) -> InvestigationScope:
-    words = f"the message was not understood: “{shown(message.text, 80)}”"
+    words = f"the message was not understood: “{shorten(message.text, 80)}”"
     return replace(scope, misunderstood=f"{words}; try {_TRY}")
 
 
@@ -86,8 +86,8 @@ def _with_filters(scope: InvestigationScope, message: ParsedMessage) -> Investig
         scope = _taken(scope, f"incidents of severity {message.severity.value} or higher")
         scope = replace(scope, severity=message.severity)
     if message.provider:
-        scope = _noted(scope, f"only the provider {shown(message.provider)} is searched")
-        scope = _taken(scope, f"only the provider {shown(message.provider)}")
+        scope = _noted(scope, f"only the provider {shorten(message.provider)} is searched")
+        scope = _taken(scope, f"only the provider {shorten(message.provider)}")
         scope = replace(scope, provider=message.provider)
     if message.cut:
         text = f"only the first {MAX_RANGE:,} numbers of {message.cut} were read"
@@ -111,14 +111,14 @@ def _with_clause(
 
 def _only(scope: InvestigationScope, clause: MessageClause) -> InvestigationScope:
     """Return the scope with only what a clause names."""
-    scope = _noted(_taken(scope, f"only {listed(_names(clause))}"), _keeping(clause))
+    scope = _noted(_taken(scope, f"only {join_names(_names(clause))}"), _keeping(clause))
     scope = replace(scope, incidents=(), entities=(), techniques=(), words=(), browses=False)
     return _with_named(replace(scope, deeper=0, narrowed=True), clause)
 
 
 def _taken_also(scope: InvestigationScope, clause: MessageClause) -> InvestigationScope:
     names = _names(clause)
-    return _taken(scope, f"also investigate {listed(names)}") if names else scope
+    return _taken(scope, f"also investigate {join_names(names)}") if names else scope
 
 
 def _with_named(scope: InvestigationScope, clause: MessageClause) -> InvestigationScope:
@@ -161,10 +161,10 @@ _NOTHING_LEFT = "nothing is left to investigate: everything that was named is ex
 def _with_range(scope: InvestigationScope, message: ParsedMessage) -> InvestigationScope:
     if message.range is None:
         return scope
-    text, window = shown(message.range.text), message.range.window
+    text, window = shorten(message.range.text), message.range.window
     if window is None:
         return replace(scope, doubts=(*scope.doubts, f"“{text}” is not a time in the past"))
-    span = f"the time from {at(window.start)} to {at(window.end)}"
+    span = f"the time from {format_time(window.start)} to {format_time(window.end)}"
     scope = _taken(_noted(scope, f"“{text}” means {span}"), f"search {span}")
     return replace(scope, window=window)
 
@@ -176,7 +176,7 @@ def _with_words(scope: InvestigationScope, message: ParsedMessage) -> Investigat
     if is_bound or acts or not message.words:
         return scope
     words = tuple(dict.fromkeys((*scope.words, *message.words)))
-    names = listed(list(words), 10)
+    names = join_names(list(words), 10)
     scope = _taken(scope, f"search for the words {names}")
     return replace(_noted(scope, f"the search words are {names}"), words=words)
 
@@ -190,7 +190,7 @@ def _noted(scope: InvestigationScope, note: str) -> InvestigationScope:
 
 
 def _keeping(clause: MessageClause) -> str:
-    return f"only {listed(_names(clause))} is investigated"
+    return f"only {join_names(_names(clause))} is investigated"
 
 
 def _ranges(clause: MessageClause) -> list[str]:
@@ -206,7 +206,7 @@ def _names(clause: MessageClause) -> list[str]:
     incidents = [f"incident {number}" for number in clause.incidents if number not in clause.within]
     incidents += _ranges(clause)
     techniques = [f"the technique {technique}" for technique in clause.techniques]
-    return incidents + [named(entity) for entity in clause.entities] + techniques
+    return incidents + [name_entity(entity) for entity in clause.entities] + techniques
 
 
 def _ordered(entities: set[Entity]) -> tuple[Entity, ...]:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from tocsin import Report
 from tocsin_plugins.attack import TACTICS, find_tactics
+from tocsin_plugins.investigator.assessment import Conclusion
 from tocsin_plugins.investigator.case import Case
-from tocsin_plugins.investigator.conclusion import Conclusion
-from tocsin_plugins.investigator.phrases import counted, say
+from tocsin_plugins.investigator.phrases import count_noun, state
 from tocsin_plugins.investigator.report.actions import build_actions
 from tocsin_plugins.investigator.report.entities import build_assessments, build_relations
 from tocsin_plugins.investigator.report.reply import build_reply
@@ -24,7 +24,7 @@ def build_report(conclusion: Conclusion) -> Report:
     case, inquiry = conclusion.case, conclusion.inquiry
     lines, left = build_timeline(case, conclusion.bounds.timeline)
     if left:
-        gap = say(f"the timeline omits {counted(left, 'line')}", conclusion.scored)
+        gap = state(f"the timeline omits {count_noun(left, 'line')}", conclusion.scored)
         conclusion = replace(conclusion, gaps=(*conclusion.gaps, gap))
     report = Report(
         title=build_title(conclusion),

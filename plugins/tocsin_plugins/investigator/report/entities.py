@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tocsin import Disposition, Entity, EntityAssessment, Relation, Sighting, Statement
 from tocsin_plugins.investigator.case import Case
 from tocsin_plugins.investigator.evidence import Opinion, cite_steps
-from tocsin_plugins.investigator.phrases import at, counted, named, say, shown
+from tocsin_plugins.investigator.phrases import count_noun, format_time, name_entity, shorten, state
 
 _MOST_RELATIONS = 300
 _LATEST = 3
@@ -59,8 +59,8 @@ def _statements(case: Case, entity: Entity) -> Iterator[Statement]:
     yield from describe_sighting(case, entity, with_times=False)  # the assessment has the times
     for opinion in case.find_opinions(entity):
         if not _is_said_already(opinion):
-            text = f"{opinion.called}: {shown(opinion.enrichment.summary, 300)}"
-            yield say(text, opinion.step)
+            text = f"{opinion.called}: {shorten(opinion.enrichment.summary, 300)}"
+            yield state(text, opinion.step)
 
 
 def _is_said_already(opinion: Opinion) -> bool:
@@ -83,7 +83,7 @@ def describe_sighting(
     told += f"; events: {len(events):,}" if events else ""
     latest = [number for number in sighting.recent[:_LATEST] if number in case.incidents]
     evidence = [step, *(f"incident:{number}" for number in latest), *cite_steps(events)]
-    yield say(f"{named(entity)} is in {_incidents(sighting)}{told}", *evidence)
+    yield state(f"{name_entity(entity)} is in {_incidents(sighting)}{told}", *evidence)
 
 
 def _incidents(sighting: Sighting) -> str:
@@ -94,11 +94,11 @@ def _incidents(sighting: Sighting) -> str:
     if sighting.incident_count == len(numbers) == 1:
         return f"incident {numbers[0]} only"
     latest = f" (latest: {', '.join(numbers)})" if numbers else ""
-    return f"{counted(sighting.incident_count, 'incident')}{latest}"
+    return f"{count_noun(sighting.incident_count, 'incident')}{latest}"
 
 
 def _since(sighting: Sighting) -> str:
     if not sighting.first_seen or not sighting.last_seen:
         return ""
-    first, last = at(sighting.first_seen), at(sighting.last_seen)
+    first, last = format_time(sighting.first_seen), format_time(sighting.last_seen)
     return f", at {first}" if first == last else f", first at {first}, last at {last}"

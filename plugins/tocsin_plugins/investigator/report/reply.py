@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tocsin import Report, Statement
-from tocsin_plugins.investigator.conclusion import Conclusion
+from tocsin_plugins.investigator.assessment import Conclusion
 from tocsin_plugins.investigator.evidence import list_evidence
 from tocsin_plugins.investigator.interpretation import FollowUp
-from tocsin_plugins.investigator.phrases import at, counted, listed, named, say
+from tocsin_plugins.investigator.phrases import (
+    count_noun,
+    format_time,
+    join_names,
+    name_entity,
+    state,
+)
 from tocsin_plugins.investigator.report.summary import answer_intents, state_verdict
 
 _TIMELINE_LINES = 20
@@ -42,18 +48,18 @@ def describe_changes(conclusion: Conclusion, report: Report) -> Iterator[Stateme
         *_entity_changes(conclusion, report, previous),
         *_finding_changes(conclusion, previous),
     ]
-    yield from found or [say("nothing has changed since the previous report", conclusion.scored)]
+    yield from found or [state("nothing has changed since the previous report", conclusion.scored)]
 
 
 def _understood(conclusion: Conclusion) -> Iterator[Statement]:
     """Yield how the last message was interpreted, and which names in it are unknown."""
     scope = conclusion.case.scope
     if scope.misunderstood:
-        yield say(scope.misunderstood, *conclusion.understood)
+        yield state(scope.misunderstood, *conclusion.understood)
     if scope.taken:
-        yield say(f"understood as: {listed(scope.taken)}", *conclusion.understood)
+        yield state(f"understood as: {join_names(scope.taken)}", *conclusion.understood)
     if scope.nothing_left:
-        yield say("nothing is left to investigate", *conclusion.understood)
+        yield state("nothing is left to investigate", *conclusion.understood)
     for gap in conclusion.gaps:
         if " is unknown; similar names: " in gap.text:
             yield gap
@@ -61,11 +67,11 @@ def _understood(conclusion: Conclusion) -> Iterator[Statement]:
 
 def _explained(conclusion: Conclusion) -> Iterator[Statement]:
     parts = conclusion.contributions
-    number = counted(len(parts), "part")
+    number = count_noun(len(parts), "part")
     asked = conclusion.case.scope.score
     other = f" (not {asked:g})" if asked is not None and asked != conclusion.score else ""
     text = f"the score is {conclusion.score:g}{other}: the sum of {number}, between 0 and 100"
-    yield say(text, conclusion.scored)
+    yield state(text, conclusion.scored)
     for part in parts:
         text = f"{part.name} counts {part.points:+g}: {part.statement.text}"
         yield Statement(text, part.statement.evidence)
@@ -74,35 +80,35 @@ def _explained(conclusion: Conclusion) -> Iterator[Statement]:
 def _timeline_lines(conclusion: Conclusion, report: Report) -> Iterator[Statement]:
     lines = report.timeline[:_TIMELINE_LINES]
     if not lines:
-        yield say("the timeline is empty", conclusion.scored)
+        yield state("the timeline is empty", conclusion.scored)
     for line in lines:
-        yield say(f"{at(line.at)}: {line.statement.text}", *line.statement.evidence)
+        yield state(f"{format_time(line.at)}: {line.statement.text}", *line.statement.evidence)
     if left := len(report.timeline) - len(lines):
-        yield say(f"the timeline has {counted(left, 'more line')}", conclusion.scored)
+        yield state(f"the timeline has {count_noun(left, 'more line')}", conclusion.scored)
 
 
 def _judgement_changes(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
     if conclusion.score != previous.risk_score:
         way = "rose" if conclusion.score > previous.risk_score else "fell"
         text = f"the risk score {way} from {previous.risk_score:g} to {conclusion.score:g}"
-        yield say(text, conclusion.scored)
+        yield state(text, conclusion.scored)
     if conclusion.verdict is not previous.verdict:
         text = f"the verdict changed from {previous.verdict.value} to {conclusion.verdict.value}"
-        yield say(text, conclusion.scored)
+        yield state(text, conclusion.scored)
     if conclusion.confidence is not previous.confidence:
         was, now = previous.confidence.value, conclusion.confidence.value
-        yield say(f"the confidence changed from {was} to {now}", conclusion.scored)
+        yield state(f"the confidence changed from {was} to {now}", conclusion.scored)
 
 
 def _incident_changes(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
     now = set(conclusion.case.incidents)
     if new := sorted(now - set(previous.incidents)):
-        names = listed([f"incident {number}" for number in new])
+        names = join_names([f"incident {number}" for number in new])
         joined = f"{names} {_WAS[len(new) == 1]} added"
-        yield say(joined, *(f"incident:{number}" for number in new))
+        yield state(joined, *(f"incident:{number}" for number in new))
     if gone := sorted(set(previous.incidents) - now):
-        names = listed([f"incident {number}" for number in gone])
-        yield say(f"{names} {_IS[len(gone) == 1]} no longer examined", conclusion.scored)
+        names = join_names([f"incident {number}" for number in gone])
+        yield state(f"{names} {_IS[len(gone) == 1]} no longer examined", conclusion.scored)
 
 
 def _entity_changes(
@@ -111,14 +117,14 @@ def _entity_changes(
     before = {assessment.entity for assessment in previous.entities}
     new = [entity for entity in report.entities if entity.entity not in before]
     if new:
-        names = listed([named(assessment.entity) for assessment in new], _MOST)
+        names = join_names([name_entity(assessment.entity) for assessment in new], _MOST)
         evidence = list_evidence(said for each in new for said in each.statements)
-        number = counted(len(new), "new entity", "new entities")
-        yield say(f"{number}: {names}", *evidence, conclusion.scored)
+        number = count_noun(len(new), "new entity", "new entities")
+        yield state(f"{number}: {names}", *evidence, conclusion.scored)
     now = {assessment.entity for assessment in report.entities}
     if gone := [entity.entity for entity in previous.entities if entity.entity not in now]:
-        names = listed([named(entity) for entity in gone], _MOST)
-        yield say(f"{names} {_IS[len(gone) == 1]} no longer examined", conclusion.scored)
+        names = join_names([name_entity(entity) for entity in gone], _MOST)
+        yield state(f"{names} {_IS[len(gone) == 1]} no longer examined", conclusion.scored)
 
 
 def _finding_changes(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
@@ -128,16 +134,16 @@ def _finding_changes(conclusion: Conclusion, previous: Report) -> Iterator[State
     ]
     for finding in new[:_MOST_FINDINGS]:
         evidence = list_evidence(finding.statements)
-        yield say(f"new finding: {finding.title} ({finding.id})", *evidence)
+        yield state(f"new finding: {finding.title} ({finding.id})", *evidence)
     if left := len(new[_MOST_FINDINGS:]):
-        yield say(f"{counted(left, 'more finding')} {_IS[left == 1]} new", conclusion.scored)
+        yield state(f"{count_noun(left, 'more finding')} {_IS[left == 1]} new", conclusion.scored)
     now = {(finding.kind, finding.title) for finding in conclusion.findings}
     gone = [finding for finding in previous.findings if (finding.kind, finding.title) not in now]
     for finding in gone[:_MOST_FINDINGS]:
-        yield say(f"no longer found: {finding.title}", conclusion.scored)
+        yield state(f"no longer found: {finding.title}", conclusion.scored)
     if left := len(gone[_MOST_FINDINGS:]):
-        text = f"{counted(left, 'more finding')} {_IS[left == 1]} no longer found"
-        yield say(text, conclusion.scored)
+        text = f"{count_noun(left, 'more finding')} {_IS[left == 1]} no longer found"
+        yield state(text, conclusion.scored)
 
 
 _IS = {True: "is", False: "are"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tocsin import Contribution, Entity, EntityKind, Severity, Statement, Verdict
+from tocsin_plugins.investigator.assessment import Conclusion
 from tocsin_plugins.investigator.case import Case, cite_incidents
-from tocsin_plugins.investigator.conclusion import Conclusion
-from tocsin_plugins.investigator.correlation.reputation import state_opinion
+from tocsin_plugins.investigator.correlation import state_opinion
 from tocsin_plugins.investigator.evidence import list_evidence
 from tocsin_plugins.investigator.interpretation import QueryIntent, find_words
 from tocsin_plugins.investigator.narrative import (
@@ -16,7 +16,14 @@ from tocsin_plugins.investigator.narrative import (
     describe_reactions,
     describe_techniques,
 )
-from tocsin_plugins.investigator.phrases import at, counted, listed, named, say, shown
+from tocsin_plugins.investigator.phrases import (
+    count_noun,
+    format_time,
+    join_names,
+    name_entity,
+    shorten,
+    state,
+)
 from tocsin_plugins.investigator.report.actions import build_actions
 from tocsin_plugins.investigator.report.entities import describe_sighting
 
@@ -30,7 +37,7 @@ def build_summary(conclusion: Conclusion) -> tuple[Statement, ...]:
     if case.scope.is_empty:
         left = "nothing is left to investigate"
         text = left if case.scope.nothing_left else "the query names nothing to investigate"
-        return (say(text, *conclusion.understood),)
+        return (state(text, *conclusion.understood),)
     return (
         *_what_happened(case),
         *_nothing_found(conclusion),
@@ -54,12 +61,12 @@ def build_title(conclusion: Conclusion) -> str:
             if incident in case.incidents
         ]
         names = [f"incident {record.number}" for record in records]
-        alone = f": {shown(records[0].title)}" if len(records) == 1 else ""
-        return f"Investigation of {listed(names, 3)}{alone}"
+        alone = f": {shorten(records[0].title)}" if len(records) == 1 else ""
+        return f"Investigation of {join_names(names, 3)}{alone}"
     if case.scope.entities:
-        values = [shown(entity.value, 60) for entity in case.scope.entities]
-        return f"Investigation of {listed(values, 3)}"
-    return f"Investigation: {shown(conclusion.inquiry.messages[0], 80)}"
+        values = [shorten(entity.value, 60) for entity in case.scope.entities]
+        return f"Investigation of {join_names(values, 3)}"
+    return f"Investigation: {shorten(conclusion.inquiry.messages[0], 80)}"
 
 
 def state_verdict(conclusion: Conclusion) -> Statement:
@@ -68,9 +75,9 @@ def state_verdict(conclusion: Conclusion) -> Statement:
     score = f"the risk score is {conclusion.score:g}"
     text = f"the verdict is {verdict} with {confidence} confidence; {score}"
     if not (main := _main_part(conclusion)):
-        return say(f"{text} of 100", conclusion.scored)
+        return state(f"{text} of 100", conclusion.scored)
     why = f"its main part ({main.points:+g}): {main.statement.text}"
-    return say(f"{text} of 100, {why}", conclusion.scored, *main.statement.evidence)
+    return state(f"{text} of 100, {why}", conclusion.scored, *main.statement.evidence)
 
 
 def answer_intents(conclusion: Conclusion) -> Iterator[Statement]:
@@ -101,17 +108,17 @@ def _what_happened(case: Case) -> Iterator[Statement]:
         yield from describe_reactions(case, record)
     if left := records[_TOP:]:
         match = "matches" if len(left) == 1 else "match"
-        text = f"{counted(len(left), 'more incident')} {match} the query"
-        yield say(text, *cite_incidents(left))
+        text = f"{count_noun(len(left), 'more incident')} {match} the query"
+        yield state(text, *cite_incidents(left))
 
 
 def _to_be_done(conclusion: Conclusion) -> Iterator[Statement]:
     every = build_actions(conclusion)
     for action in every[:_MOST]:
         text = f"recommended action: {action.text} {action.reason.text}"
-        yield say(text, *action.reason.evidence)
+        yield state(text, *action.reason.evidence)
     if not every:
-        yield say("no finding calls for an action", conclusion.scored)
+        yield state("no finding calls for an action", conclusion.scored)
 
 
 def _main_part(conclusion: Conclusion) -> Contribution | None:
@@ -132,23 +139,23 @@ def _looked_at(conclusion: Conclusion) -> Statement:
         (len(case.depths), "entity", "entities"),
         (len(case.events), "event", "events"),
     )
-    parts = [counted(number, one, several) for number, one, several in numbers if number]
-    span = f"from {at(case.window.start)} to {at(case.window.end)}"
+    parts = [count_noun(number, one, several) for number, one, several in numbers if number]
+    span = f"from {format_time(case.window.start)} to {format_time(case.window.end)}"
     evidence = [conclusion.scored, *conclusion.understood]
     focus = len(case.in_focus)
     met = f"; {focus} of the incidents {'matches' if focus == 1 else 'match'} the query"
     met = f"{met}, the others are related" if focus < len(case.incidents) else ""
-    return say(f"examined: {listed(parts) or 'nothing'}, {span}{met}", *evidence)
+    return state(f"examined: {join_names(parts) or 'nothing'}, {span}{met}", *evidence)
 
 
 def _nothing_found(conclusion: Conclusion) -> Iterator[Statement]:
     case = conclusion.case
     if case.incidents or case.events or case.scope.entities:
         return
-    words = listed([f"“{shown(word)}”" for word in case.scope.words], 10)
+    words = join_names([f"“{shorten(word)}”" for word in case.scope.words], 10)
     called = "word" if len(case.scope.words) == 1 else "words"
     fits = f"the {called} {words}" if words else "the query"
-    yield say(f"nothing in the stored data matches {fits}", *conclusion.understood)
+    yield state(f"nothing in the stored data matches {fits}", *conclusion.understood)
 
 
 def _main_findings(conclusion: Conclusion) -> Iterator[Statement]:
@@ -165,7 +172,7 @@ def _main_findings(conclusion: Conclusion) -> Iterator[Statement]:
     telling = [finding for finding in findings if finding.severity is not Severity.INFORMATIONAL]
     for finding in (telling or findings)[:_TOP]:
         evidence = list_evidence(finding.statements)
-        yield say(f"{finding.title} ({finding.id})", *evidence)
+        yield state(f"{finding.title} ({finding.id})", *evidence)
 
 
 def _found_near(conclusion: Conclusion) -> Iterator[Statement]:
@@ -174,7 +181,7 @@ def _found_near(conclusion: Conclusion) -> Iterator[Statement]:
     telling = [finding for finding in near if finding.severity is not Severity.INFORMATIONAL]
     for finding in telling[:_TOP]:
         evidence = list_evidence(finding.statements)
-        yield say(
+        yield state(
             f"related, but outside the query: {finding.title} ({finding.id})",
             *evidence,
         )
@@ -190,11 +197,11 @@ def _others(conclusion: Conclusion) -> Iterator[Statement]:
         if entity not in named_ones and (entity.kind is EntityKind.USER or case.is_ours(entity))
     ]
     if not others:
-        yield say("no other host or user was found", *conclusion.understood)
+        yield state("no other host or user was found", *conclusion.understood)
         return
     evidence = [step for other in others for step in _known_from(case, other)]
-    names = listed([named(other) for other in others], 10)
-    yield say(f"also involved: {names}", *evidence, *conclusion.understood[:1])
+    names = join_names([name_entity(other) for other in others], 10)
+    yield state(f"also involved: {names}", *evidence, *conclusion.understood[:1])
 
 
 def _known_from(case: Case, entity: Entity) -> list[str]:
@@ -212,7 +219,9 @@ def _sessions(conclusion: Conclusion) -> Iterator[Statement]:
         if match.kind == "session" and not set(find_words(match.title)) <= asked | {"investigation"}
     ]
     for match, step in sessions[:_TOP]:
-        yield say(f"an earlier session matches: {shown(match.id)}, “{shown(match.title)}”", step)
+        yield state(
+            f"an earlier session matches: {shorten(match.id)}, “{shorten(match.title)}”", step
+        )
 
 
 def _incomplete(conclusion: Conclusion) -> Iterator[Statement]:
@@ -222,4 +231,4 @@ def _incomplete(conclusion: Conclusion) -> Iterator[Statement]:
         first = f"{first[:1].lower()}{first[1:]}"
         number = len(conclusion.gaps)
         text = "1 gap remains" if number == 1 else f"{number} gaps remain, the first"
-        yield say(f"{text}: {first}", *evidence)
+        yield state(f"{text}: {first}", *evidence)

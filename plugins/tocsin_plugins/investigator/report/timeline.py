@@ -9,7 +9,13 @@ from tocsin import Entity, Statement, TimelineEntry
 from tocsin_plugins.investigator.case import Case
 from tocsin_plugins.investigator.evidence import SeenEvent, entity_sort_key
 from tocsin_plugins.investigator.narrative import describe_severity
-from tocsin_plugins.investigator.phrases import at, cited, say, shown, together
+from tocsin_plugins.investigator.phrases import (
+    format_time,
+    join_entities,
+    shorten,
+    sort_references,
+    state,
+)
 
 _ACCOUNTS = 3
 """Maximum number of an incident's own events quoted in its line."""
@@ -32,16 +38,16 @@ def build_timeline(case: Case, most: int) -> tuple[tuple[TimelineEntry, ...], in
 def _incidents(case: Case) -> Iterator[_Ranked]:
     for record in case.records:
         text = (
-            f"incident {record.number} ({describe_severity(record)}) began: {shown(record.title)}"
+            f"incident {record.number} ({describe_severity(record)}) began: {shorten(record.title)}"
         )
         accounts = case.find_own_events(record)
-        told = dict.fromkeys(shown(seen.event.summary, 200) for seen in accounts)
+        told = dict.fromkeys(shorten(seen.event.summary, 200) for seen in accounts)
         words = "".join(f"; “{words}”" for words in [*told][:_ACCOUNTS] if words)
         yield (
             0,
             TimelineEntry(
                 at=record.occurred_at,
-                statement=say(
+                statement=state(
                     f"{text}{words}",
                     f"incident:{record.number}",
                     *(account.step for account in accounts),
@@ -57,12 +63,12 @@ def _alerts(case: Case) -> Iterator[_Ranked]:
         for alert in record.alerts:
             if (alert.title, alert.occurred_at) == (record.title, record.occurred_at):
                 continue  # the line of the incident covers it
-            text = f"alert of incident {record.number}: {shown(alert.title)}"
+            text = f"alert of incident {record.number}: {shorten(alert.title)}"
             yield (
                 1,
                 TimelineEntry(
                     at=alert.occurred_at,
-                    statement=say(text, f"incident:{record.number}"),
+                    statement=state(text, f"incident:{record.number}"),
                     severity=alert.severity,
                     source=f"provider:{record.provider}",
                 ),
@@ -73,18 +79,18 @@ def _events(case: Case) -> Iterator[_Ranked]:
     """Yield a line for each series of consecutive events with the same text and entities."""
     for (provider, summary, entities), run in groupby(case.events, key=_sameness):
         same = list(run)
-        text = shown(summary, 200) or "an event without a summary"
+        text = shorten(summary, 200) or "an event without a summary"
         untold = [
             entity
             for entity in sorted(entities, key=entity_sort_key)
             if entity.value.lower() not in summary.lower()
         ]
-        text = f"{text} (with {together(untold)})" if untold else text
+        text = f"{text} (with {join_entities(untold)})" if untold else text
         if len(same) > 1:
-            text = f"{text} ({len(same)} times, until {at(same[-1].event.occurred_at)})"
+            text = f"{text} ({len(same)} times, until {format_time(same[-1].event.occurred_at)})"
         line = TimelineEntry(
             at=same[0].event.occurred_at,
-            statement=Statement(text, tuple(cited(seen.step for seen in same))),
+            statement=Statement(text, tuple(sort_references(seen.step for seen in same))),
             source=f"provider:{provider}",
         )
         yield (2 if same[0].signs else 3, line)

@@ -44,7 +44,7 @@ async def test_what_there_is_is_counted_by_kind_and_type(graph):
 
 
 async def test_what_is_large_is_said_to_be_at_least_so_large(graph, monkeypatch):
-    monkeypatch.setattr(statistics, "COUNTED", 2)
+    monkeypatch.setattr(statistics, "MAX_COUNT", 2)
     statistics._counts.cache_clear()
     await graph.add(IP, count=3)
     stats = await graph.read(count_graph)

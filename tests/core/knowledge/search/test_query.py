@@ -28,7 +28,7 @@ WRONG = {
     'a "': "q at character 3: the closing quotation mark is missing",
     "a -": "q at character 3: a term is missing after '-'",
     "ab color:red": "q at character 4: unknown field 'color'; valid fields: kind, severity",
-    "localhost:8080": "in quotation marks it is searched for as text",
+    "localhost:8080": "use quotation marks to search for it as text",
     "severity:worse": "severity is one of: Informational, Low, Medium, High, Critical",
     "severity:": "q at character 1: a term is missing after 'severity:'",
     'severity:""': "a value is missing after severity:",

@@ -8,7 +8,14 @@ from functools import partial
 from typing import Any
 
 from tocsin.model import Persona, Phase, SessionStatus
-from tocsin.reports import SHOWN, draw_graph, draw_timeline, from_json, number, signed
+from tocsin.reports import (
+    MAX_ROWS,
+    draw_graph,
+    draw_timeline,
+    format_number,
+    format_signed,
+    from_json,
+)
 from tocsin.web.console.citations import link_to_reference
 from tocsin.web.console.forms import Form
 from tocsin.web.console.page_request import PageRequest, select_query
@@ -34,12 +41,12 @@ def build_report_view(document: Mapping[str, Any]) -> Mapping[str, Any]:
     report = from_json(document)
     return {
         "report": report,
-        "score": number(report.risk_score),
+        "score": format_number(report.risk_score),
         "share": report.risk_score,
-        "signed": signed,
+        "signed": format_signed,
         "timeline": draw_timeline(report.timeline),
         "graph": draw_graph(report),
-        "most": SHOWN,
+        "most": MAX_ROWS,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tocsin import Action
-from tocsin_plugins.investigator.conclusion import Conclusion
+from tocsin_plugins.investigator.assessment import Conclusion
 from tocsin_plugins.investigator.report.actions.containment import (
     block,
     collect,

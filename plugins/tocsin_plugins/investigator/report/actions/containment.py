@@ -15,30 +15,37 @@ from tocsin import (
     Statement,
     Verdict,
 )
+from tocsin_plugins.investigator.assessment import Conclusion
 from tocsin_plugins.investigator.case import cite_incidents
-from tocsin_plugins.investigator.conclusion import Conclusion
 from tocsin_plugins.investigator.evidence import entity_sort_key, list_evidence
 from tocsin_plugins.investigator.narrative import describe_reactions, find_origins
-from tocsin_plugins.investigator.phrases import counted, listed, named, say, sentence, together
+from tocsin_plugins.investigator.phrases import (
+    count_noun,
+    join_entities,
+    join_names,
+    name_entity,
+    state,
+    to_sentence,
+)
 from tocsin_plugins.investigator.signs import AttackSign, find_attacks
 
 
 def build_action(conclusion: Conclusion, text: str, reason: Statement) -> Action:
     """Return an action, urgent if the verdict is malicious."""
     urgent = conclusion.verdict is Verdict.MALICIOUS
-    return Action(text=sentence(text), reason=reason, urgent=urgent)
+    return Action(text=to_sentence(text), reason=reason, urgent=urgent)
 
 
 def cite_finding(finding: Finding) -> Statement:
     """Return a finding as a reason."""
     evidence = list_evidence(finding.statements)
-    return say(f"{finding.title} ({finding.id})", *evidence)
+    return state(f"{finding.title} ({finding.id})", *evidence)
 
 
 def cite_records(word: str, records: list[IncidentRecord]) -> Statement:
     """Return a statement about incidents as a reason."""
-    which = listed([f"incident {record.number}" for record in records])
-    return say(f"{which} {word}", *cite_incidents(records))
+    which = join_names([f"incident {record.number}" for record in records])
+    return state(f"{which} {word}", *cite_incidents(records))
 
 
 def find_showing(conclusion: Conclusion, *signs: AttackSign) -> list[IncidentRecord]:
@@ -62,7 +69,7 @@ def isolate(conclusion: Conclusion) -> Iterator[Action]:
     """Recommend to isolate compromised machines."""
     for machine, reason in find_compromised(conclusion).items():
         too = ", and collect its memory and logs" if machine.kind is EntityKind.HOST else ""
-        yield build_action(conclusion, f"isolate {named(machine)}{too}", reason)
+        yield build_action(conclusion, f"isolate {name_entity(machine)}{too}", reason)
 
 
 def collect(conclusion: Conclusion) -> Iterator[Action]:
@@ -78,7 +85,9 @@ def collect(conclusion: Conclusion) -> Iterator[Action]:
         ]
         if hosts:
             reason = cite_finding(finding)
-            yield build_action(conclusion, f"collect memory and logs of {together(hosts)}", reason)
+            yield build_action(
+                conclusion, f"collect memory and logs of {join_entities(hosts)}", reason
+            )
 
 
 def reset(conclusion: Conclusion) -> Iterator[Action]:
@@ -86,7 +95,7 @@ def reset(conclusion: Conclusion) -> Iterator[Action]:
     for finding in conclusion.select_findings("success-after-failures"):
         for entity in finding.entities:
             if entity.kind in (EntityKind.USER, EntityKind.EMAIL, EntityKind.MAILBOX):
-                text = f"reset the password of {named(entity)} and end its sessions"
+                text = f"reset the password of {name_entity(entity)} and end its sessions"
                 yield build_action(conclusion, text, cite_finding(finding))
 
 
@@ -109,12 +118,12 @@ def _to_block(conclusion: Conclusion) -> Iterator[tuple[Entity, Action]]:
     for entity in case.entities:
         if case.find_disposition(entity) is Disposition.MALICIOUS:
             reason = _called_malicious(conclusion, entity)
-            yield entity, build_action(conclusion, f"block {named(entity)}", reason)
+            yield entity, build_action(conclusion, f"block {name_entity(entity)}", reason)
     for record in find_showing(conclusion, *_ATTACKS):
         for origin in find_origins(case, record):
             yield origin, _against(conclusion, origin, record)
     for entity, reason in _attackers(conclusion):
-        yield entity, build_action(conclusion, f"block {named(entity)}", reason)
+        yield entity, build_action(conclusion, f"block {name_entity(entity)}", reason)
 
 
 def _attackers(conclusion: Conclusion) -> Iterator[tuple[Entity, Statement]]:
@@ -133,8 +142,8 @@ def _attackers(conclusion: Conclusion) -> Iterator[tuple[Entity, Statement]]:
             ]
             told += failed if len(failed) >= _MANY else []
             if told:
-                text = f"{counted(len(told), 'event')} with it {_SHOW[len(told) == 1]} an attack"
-                yield entity, say(text, *(seen.step for seen in told))
+                text = f"{count_noun(len(told), 'event')} with it {_SHOW[len(told) == 1]} an attack"
+                yield entity, state(text, *(seen.step for seen in told))
 
 
 _SHOW = {True: "shows", False: "show"}
@@ -146,7 +155,7 @@ def watch(conclusion: Conclusion) -> Iterator[Action]:
     for finding in conclusion.select_findings("reputation", "recurrence", "disagreement"):
         entity = finding.entities[0]
         if conclusion.case.is_outside(entity) and entity not in blocked:
-            yield Action(text=f"Watch {named(entity)}.", reason=cite_finding(finding))
+            yield Action(text=f"Watch {name_entity(entity)}.", reason=cite_finding(finding))
 
 
 def find_compromised(conclusion: Conclusion) -> dict[Entity, Statement]:
@@ -172,9 +181,9 @@ def _against(conclusion: Conclusion, origin: Entity, record: IncidentRecord) -> 
     done = next(describe_reactions(conclusion.case, record), None)
     if done is None:
         reason = cite_records(f"({record.severity.value}) originated from it", [record])
-        return build_action(conclusion, f"block {named(origin)}", reason)
-    text = f"verify that {named(origin)} stays blocked"
-    reason = say(
+        return build_action(conclusion, f"block {name_entity(origin)}", reason)
+    text = f"verify that {name_entity(origin)} stays blocked"
+    reason = state(
         f"incident {record.number} originated from it; {_plain(done.text)}",
         *done.evidence,
         f"incident:{record.number}",
@@ -192,8 +201,10 @@ def _called_malicious(conclusion: Conclusion, entity: Entity) -> Statement:
         for opinion in conclusion.case.find_opinions(entity)
         if opinion.enrichment.disposition is Disposition.MALICIOUS
     ]
-    sources = listed(sorted({opinion.called for opinion in opinions}))
-    return say(f"according to {sources}, it is malicious", *(opinion.step for opinion in opinions))
+    sources = join_names(sorted({opinion.called for opinion in opinions}))
+    return state(
+        f"according to {sources}, it is malicious", *(opinion.step for opinion in opinions)
+    )
 
 
 def _can_be_blocked(conclusion: Conclusion, entity: Entity) -> bool:

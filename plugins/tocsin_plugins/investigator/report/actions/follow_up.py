@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from itertools import chain
 
 from tocsin import Action, IncidentRecord, IncidentStatus, Severity, Verdict
+from tocsin_plugins.investigator.assessment import Conclusion
 from tocsin_plugins.investigator.case import cite_incidents
 from tocsin_plugins.investigator.collection import find_unknown_logons
-from tocsin_plugins.investigator.conclusion import Conclusion
 from tocsin_plugins.investigator.narrative import (
     find_accounts,
     find_machines,
     find_origins,
     find_targets,
 )
-from tocsin_plugins.investigator.phrases import at, say, shown, together
+from tocsin_plugins.investigator.phrases import format_time, join_entities, shorten, state
 from tocsin_plugins.investigator.report.actions.containment import (
     build_action,
     cite_finding,
@@ -36,10 +36,10 @@ def check_logons(conclusion: Conclusion) -> Iterator[Action]:
     guessed = find_showing(conclusion, *_GUESSING)
     for record in (logon for logon in find_unknown_logons(case) if logon in guessed):
         by, to = find_origins(case, record), find_machines(case, record)
-        whose = together(by or find_accounts(case, record))
+        whose = join_entities(by or find_accounts(case, record))
         of = f" {'from' if by else 'of'} {whose}" if whose else ""
-        on = f" on {together(to)}" if to else ""
-        text = f"check whether a logon{of} succeeded{on} since {at(record.occurred_at)}"
+        on = f" on {join_entities(to)}" if to else ""
+        text = f"check whether a logon{of} succeeded{on} since {format_time(record.occurred_at)}"
         yield build_action(
             conclusion,
             text,
@@ -57,7 +57,7 @@ def watch_accounts(conclusion: Conclusion) -> Iterator[Action]:
     }
     for record in find_showing(conclusion, *_GUESSING):
         if users := [account for account in find_accounts(case, record) if account not in reset]:
-            text = f"watch {together(users)}, and reset the password if a logon succeeded"
+            text = f"watch {join_entities(users)}, and reset the password if a logon succeeded"
             reason = cite_records("shows attempts to log on to them", [record])
             yield build_action(conclusion, text, reason)
 
@@ -70,8 +70,8 @@ def patch(conclusion: Conclusion) -> Iterator[Action]:
         hosts = list(
             dict.fromkeys(chain.from_iterable(find_machines(case, record) for record in records))
         )
-        first = f", starting with {together(hosts)}" if hosts else ""
-        text = f"find and patch systems with {together(finding.entities)}{first}"
+        first = f", starting with {join_entities(hosts)}" if hosts else ""
+        text = f"find and patch systems with {join_entities(finding.entities)}{first}"
         yield build_action(conclusion, text, cite_finding(finding))
 
 
@@ -83,7 +83,7 @@ def check_hosts(conclusion: Conclusion) -> Iterator[Action]:
             machine for machine in find_machines(conclusion.case, record) if machine not in isolated
         ]:
             traces = "traces of an exploit, such as new processes and files"
-            text = f"check {together(hosts)} for {traces}"
+            text = f"check {join_entities(hosts)} for {traces}"
             reason = cite_records("shows an exploit attempt", [record])
             yield build_action(conclusion, text, reason)
 
@@ -112,9 +112,9 @@ def clarify(conclusion: Conclusion, treated: set[int]) -> Iterator[Action]:
 def _clarify_record(conclusion: Conclusion, record: IncidentRecord) -> Action:
     case = conclusion.case
     whom = find_targets(case, record) or find_accounts(case, record)
-    who = f"ask the owner of {together(whom)}" if whom else f"check at {record.provider}"
+    who = f"ask the owner of {join_entities(whom)}" if whom else f"check at {record.provider}"
     what = f"whether the activity in incident {record.number} is expected"
-    reason = say("no finding explains it", *cite_incidents([record]))
+    reason = state("no finding explains it", *cite_incidents([record]))
     return build_action(conclusion, f"{who} {what}", reason)
 
 
@@ -126,7 +126,7 @@ def tune(conclusion: Conclusion) -> Iterator[Action]:
         "benign-explanation", "background-noise", "internal-only"
     )
     for title in dict.fromkeys(record.title for record in conclusion.case.in_focus):
-        text = f"Tune the rule “{shown(title)}”."
+        text = f"Tune the rule “{shorten(title)}”."
         yield Action(text=text, reason=cite_finding(explanations[0]))
 
 
@@ -137,5 +137,5 @@ def close(conclusion: Conclusion) -> Iterator[Action]:
     for record in conclusion.case.in_focus:
         if record.status is not IncidentStatus.CLOSED:
             text = f"the verdict is benign, and its status is {record.status.value}"
-            reason = say(text, conclusion.scored, f"incident:{record.number}")
+            reason = state(text, conclusion.scored, f"incident:{record.number}")
             yield Action(text=f"Close incident {record.number}.", reason=reason)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import structlog
 
 from tocsin.clock import Clock
-from tocsin.investigations.answers.reply import QuestionHandler, SourceReply, encode_reply
+from tocsin.investigations.answers import QuestionHandler, SourceReply, encode_reply
 from tocsin.investigations.codec import encode_question, question_kind
 from tocsin.investigations.evidence import (
     RelationReport,
@@ -21,8 +21,8 @@ from tocsin.investigations.evidence import (
     find_reported_relations,
 )
 from tocsin.investigations.metrics import InvestigationMetrics
-from tocsin.investigations.recorder import LedgerRecorder
-from tocsin.investigations.sessions.ledger import (
+from tocsin.investigations.runs.recorder import LedgerRecorder
+from tocsin.investigations.sessions import (
     CONCLUSION,
     MAX_CONCLUSION,
     LedgerStep,

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from tocsin.errors import InvestigationFailed
 from tocsin.investigations.runs.lease import RunLease, RunLeaseLost, confirm_lease
-from tocsin.investigations.sessions.ledger import LedgerStep, append_steps, drop_steps
+from tocsin.investigations.sessions import LedgerStep, append_steps, drop_steps
 from tocsin.store import Database
 
 MAX_STEPS = 2_000
