@@ -82,7 +82,7 @@ NOT_UNDERSTOOD = {
     "color:red": "unknown field 'color'",
     "severity:bad": "Informational, Low, Medium, High, Critical",
     "a*": "at least 3 characters",
-    "OR": "between two terms",
+    "OR": "a term on both sides",
     "before:yesterday": "give a day such as",
     "...": "no word",
     " ": "enter a search",
