@@ -4,22 +4,31 @@ from tocsin.credentials.access_tokens import AccessToken, AccessTokens, open_tok
 from tocsin.credentials.admins import Admins
 from tocsin.credentials.api_clients import (
     ApiClient,
+    ClientSecret,
     ClientStatus,
     create_api_client,
     disable_api_client,
+    generate_client_id,
+    generate_client_secret,
     list_api_clients,
     load_api_client,
+    parse_client,
     regenerate_secret,
     revoke_tokens,
     to_api_client,
 )
 from tocsin.credentials.api_keys import (
+    DEFAULT_PREFIX,
     ApiKey,
     KeyStatus,
+    KeyValue,
     create_api_key,
     disable_api_key,
+    generate_key,
+    generate_value,
     list_api_keys,
     load_api_key,
+    parse_key,
     rotate_api_key,
     to_api_key,
 )
@@ -40,26 +49,13 @@ from tocsin.credentials.console_sessions import (
     form_token,
     is_form_token,
 )
-from tocsin.credentials.formats import (
-    DEFAULT_PREFIX,
-    ClientSecret,
-    KeyValue,
-    generate_client_id,
-    generate_client_secret,
-    generate_key,
-    generate_value,
-    parse_client,
-    parse_key,
-)
-from tocsin.credentials.hashing import BusyError, Hasher
+from tocsin.credentials.hashing import BusyError, Hasher, VerificationCache
 from tocsin.credentials.oidc_discovery import IssuerUnavailable
 from tocsin.credentials.oidc_sign_in import CALLBACK, Oidc, OidcSignIn, SignInResult, open_oidc
 from tocsin.credentials.oidc_tokens import OidcAdmin, OidcIssuer
-from tocsin.credentials.records import NoSuchRecordError, NotActiveError, RecordPage, Scope
+from tocsin.credentials.records import NoSuchRecordError, NotActiveError, RecordPage, Scope, Usage
 from tocsin.credentials.tokens import TokenError, read_expiry
-from tocsin.credentials.usage import Usage
 from tocsin.credentials.vault import Vault, open_proven_vault, open_vault
-from tocsin.credentials.verification_cache import VerificationCache
 
 __all__ = [
     "CALLBACK",

@@ -13,10 +13,10 @@ from sqlalchemy import Connection, bindparam, exists, select
 from ulid import ULID
 
 from tocsin.clock import Clock
+from tocsin.credentials.hashing import VerificationCache
 from tocsin.credentials.signing_keys import ALGORITHMS, PublicKey, Purpose, SigningKeys
 from tocsin.credentials.tokens import TokenError, read_header, verify_claims
 from tocsin.credentials.vault import Vault
-from tocsin.credentials.verification_cache import VerificationCache
 from tocsin.settings import Settings
 from tocsin.store.statements import build_insert
 from tocsin.store.tables import api_clients, revoked_tokens, signing_keys

@@ -1,8 +1,12 @@
-"""Stored API clients and their changes."""
+"""API clients: format of their secrets, stored records and their changes.
+
+A client secret is `cs_live_<secret><checksum>`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import re
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -10,13 +14,50 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from tocsin.credentials.records import (
+    CHECKED_SECRET,
+    IDENTIFIER,
+    IDENTIFIER_LENGTH,
+    SECRET_LENGTH,
     NoSuchRecordError,
     NotActiveError,
     RecordPage,
+    add_checksum,
+    has_checksum,
     list_records,
+    random_text,
     search_text,
 )
 from tocsin.store.tables import api_clients
+
+CLIENT_SECRET_PREFIX = "cs_live_"  # noqa: S105 - a prefix
+CLIENT_ID_PREFIX = "cl_"
+_CLIENT_ID = re.compile(CLIENT_ID_PREFIX + IDENTIFIER)
+_CLIENT_SECRET = re.compile(CLIENT_SECRET_PREFIX + CHECKED_SECRET)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSecret:
+    """ID and secret of an API client."""
+
+    identifier: str
+    secret: str = field(repr=False)
+
+
+def generate_client_id() -> str:
+    """Return the ID of a new client."""
+    return CLIENT_ID_PREFIX + random_text(IDENTIFIER_LENGTH)
+
+
+def generate_client_secret() -> str:
+    """Return a new client secret, which is shown once."""
+    return add_checksum(CLIENT_SECRET_PREFIX + random_text(SECRET_LENGTH))
+
+
+def parse_client(client_id: str, secret: str) -> ClientSecret | None:
+    """Return a client's credentials, None if they are malformed; does no I/O."""
+    if not _CLIENT_ID.fullmatch(client_id) or not _CLIENT_SECRET.fullmatch(secret):
+        return None
+    return ClientSecret(client_id, secret) if has_checksum(secret) else None
 
 
 class ClientStatus(StrEnum):

@@ -1,8 +1,12 @@
-"""Stored API keys and their changes."""
+"""API keys: format, stored records and their changes.
+
+An API key is `<prefix><key_id>_<secret><checksum>`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import re
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -10,13 +14,51 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from tocsin.credentials.records import (
+    CHECKED_SECRET,
+    IDENTIFIER,
+    IDENTIFIER_LENGTH,
+    SECRET_LENGTH,
     NoSuchRecordError,
     NotActiveError,
     RecordPage,
+    add_checksum,
+    has_checksum,
     list_records,
+    random_text,
     search_text,
 )
 from tocsin.store.tables import api_keys
+
+DEFAULT_PREFIX = "sk_live_"
+_KEY = re.compile(rf"([0-9A-Za-z_]{{0,32}})({IDENTIFIER})_{CHECKED_SECRET}")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValue:
+    """Parts of an API key; only the secret is confidential."""
+
+    prefix: str
+    identifier: str
+    secret: str = field(repr=False)
+
+
+def generate_key(prefix: str = DEFAULT_PREFIX) -> tuple[KeyValue, str]:
+    """Return the parts of a new key and its text, which is shown once."""
+    return generate_value(prefix, random_text(IDENTIFIER_LENGTH))
+
+
+def generate_value(prefix: str, key_id: str) -> tuple[KeyValue, str]:
+    """Return the parts and the text of a new value for the key `key_id`."""
+    value = KeyValue(prefix, key_id, random_text(SECRET_LENGTH))
+    return value, add_checksum(f"{prefix}{key_id}_{value.secret}")
+
+
+def parse_key(text: str) -> KeyValue | None:
+    """Return the parts of an API key, None if `text` is not one; does no I/O."""
+    match = _KEY.fullmatch(text)
+    if match is None or not has_checksum(text):
+        return None
+    return KeyValue(match[1], match[2], match[3])
 
 
 class KeyStatus(StrEnum):

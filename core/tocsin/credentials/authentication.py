@@ -16,14 +16,12 @@ from sqlalchemy import Connection
 from tocsin.clock import Clock, isoformat
 from tocsin.credentials.access_tokens import AccessTokens, is_access_token
 from tocsin.credentials.admins import Admins, is_admin_token
-from tocsin.credentials.api_clients import ClientStatus, load_api_client
-from tocsin.credentials.api_keys import KeyStatus, load_api_key
-from tocsin.credentials.formats import ClientSecret, KeyValue, parse_key
-from tocsin.credentials.hashing import Hasher
+from tocsin.credentials.api_clients import ClientSecret, ClientStatus, load_api_client
+from tocsin.credentials.api_keys import KeyStatus, KeyValue, load_api_key, parse_key
+from tocsin.credentials.hashing import Hasher, VerificationCache
 from tocsin.credentials.oidc_tokens import OidcAdmin, OidcIssuer
+from tocsin.credentials.records import Usage
 from tocsin.credentials.tokens import TokenError, read_header
-from tocsin.credentials.usage import Usage
-from tocsin.credentials.verification_cache import VerificationCache
 from tocsin.errors import TocsinError
 
 

@@ -1,16 +1,21 @@
-"""Argon2id hashing, run once for each secret and process."""
+"""Verification of secrets: Argon2id, and a cache of what was verified."""
 
 from __future__ import annotations
 
 import asyncio
+import hmac
 import os
+import secrets
+from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import Generic, TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerifyMismatchError
 
 from tocsin.clock import Clock
-from tocsin.credentials.verification_cache import VerificationCache
 from tocsin.errors import TocsinError
 
 WAITING = 128
@@ -91,3 +96,51 @@ def _matches(stored: str, secret: str) -> bool:
         return _argon2.verify(stored, secret)
     except (VerifyMismatchError, InvalidHashError):
         return False
+
+
+LIFETIME = timedelta(hours=1)
+"""Lifetime of an entry: longer than the time between two token requests of a client."""
+
+Fact = TypeVar("Fact")
+
+
+class VerificationCache(Generic[Fact]):
+    """Thread-safe cache of successful verifications.
+
+    Entries are keyed by an HMAC whose key never leaves the process, so the cache does not reveal
+    secrets. Callers compare the result with the stored record, so an entry never overrides a record
+    that was changed or deleted.
+    """
+
+    def __init__(self, clock: Clock, *, size: int = 10_000, lifetime: timedelta = LIFETIME) -> None:
+        self._clock = clock
+        self._size = size
+        self._lifetime = lifetime
+        self._key = secrets.token_bytes(32)
+        self._entries: OrderedDict[bytes, tuple[Fact, datetime]] = OrderedDict()
+        self._lock = Lock()
+
+    def digest(self, identifier: str, secret: str) -> bytes:
+        """Return the cache key of a secret."""
+        presented = f"{len(identifier)}:{identifier}{len(secret)}:{secret}"
+        return hmac.digest(self._key, presented.encode("utf-8", "surrogatepass"), "sha256")
+
+    def add(self, digest: bytes, fact: Fact) -> None:
+        """Add a success, and drop the least recently used entries above the limit."""
+        with self._lock:
+            self._entries[digest] = fact, self._clock.now() + self._lifetime
+            self._entries.move_to_end(digest)
+            while len(self._entries) > self._size:
+                self._entries.popitem(last=False)
+
+    def recall(self, digest: bytes) -> Fact | None:
+        """Return the result of a recent verification, None if there is none."""
+        with self._lock:
+            if digest not in self._entries:
+                return None
+            fact, expires_at = self._entries[digest]
+            if self._clock.now() >= expires_at:
+                del self._entries[digest]
+                return None
+            self._entries.move_to_end(digest)
+            return fact

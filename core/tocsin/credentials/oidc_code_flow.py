@@ -16,6 +16,7 @@ from cryptography.fernet import Fernet, InvalidToken
 from pydantic import BaseModel
 
 from tocsin.clock import Clock
+from tocsin.credentials.hashing import VerificationCache
 from tocsin.credentials.oidc_discovery import (
     LIMIT,
     TIMEOUT,
@@ -23,7 +24,6 @@ from tocsin.credentials.oidc_discovery import (
     IssuerUnavailable,
     parse_issuer_response,
 )
-from tocsin.credentials.verification_cache import VerificationCache
 from tocsin.errors import PluginFailure, TocsinError
 from tocsin.hookspecs import HttpClient, HttpResponse
 

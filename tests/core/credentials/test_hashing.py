@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 from tocsin.credentials import Hasher
-from tocsin.credentials.verification_cache import VerificationCache
+from tocsin.credentials.hashing import VerificationCache
 
 KEY, SECRET = "k" * 16, "s" * 43
 

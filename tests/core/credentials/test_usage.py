@@ -20,7 +20,7 @@ from tocsin.credentials import (
     load_api_client,
     load_api_key,
 )
-from tocsin.credentials.usage import EVERY
+from tocsin.credentials.records import USAGE_INTERVAL
 
 KEY, OTHER, CLIENT = "a" * 16, "b" * 16, "cl_" + "c" * 16
 
@@ -135,7 +135,7 @@ async def test_it_is_written_once_a_minute(database, clock, usage):
         slept = 0
 
         async def sleep(self, duration: timedelta) -> None:
-            assert duration == EVERY == timedelta(minutes=1)
+            assert duration == USAGE_INTERVAL == timedelta(minutes=1)
             self.slept += 1
             await minutes.acquire()
 

@@ -232,8 +232,8 @@ async def test_a_key_stays_valid_when_the_prefix_of_new_ones_is_changed(database
 
 
 async def test_the_prefix_is_a_part_of_the_key(api, admin):
-    from tocsin.credentials.formats import _checked
+    from tocsin.credentials.records import add_checksum
 
     created = await admin.create_key()
-    other = _checked(created["api_key"][:-6].replace("sk_live_", "sk_test_"))
+    other = add_checksum(created["api_key"][:-6].replace("sk_live_", "sk_test_"))
     assert not await admitted(api, other)

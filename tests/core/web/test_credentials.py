@@ -58,7 +58,7 @@ async def test_an_unknown_key_and_a_wrong_one_are_answered_alike_to_the_byte(api
 
 
 def _with_secret_of(known: str, other: str) -> str:
-    from tocsin.credentials.formats import _checksum
+    from tocsin.credentials.records import _checksum
 
     unchecked = known[:25] + other[25:68]
     return unchecked + _checksum(unchecked)
