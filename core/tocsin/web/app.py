@@ -11,7 +11,7 @@ from aiohttp.typedefs import Handler, Middleware
 from structlog.contextvars import bind_contextvars
 
 from tocsin.web.authentication import RATE_LIMIT_FIELDS, AccessControl
-from tocsin.web.console import add_console
+from tocsin.web.console import RenderMissing, add_console
 from tocsin.web.context import ApiServices
 from tocsin.web.dispatch import make_handler
 from tocsin.web.endpoints import ENDPOINTS, NODE_ENDPOINTS
@@ -33,8 +33,7 @@ def make_app(services: ApiServices, *, has_api: bool = True) -> web.Application:
     """
     https = services.public_url.startswith("https://")
     headers = ResponseHeaders(https=https, cors_origins=services.cors_origins)
-    middlewares = [_make_envelope(services, headers)]
-    app = web.Application(middlewares=middlewares, client_max_size=BODY_LIMIT)
+    app = web.Application(client_max_size=BODY_LIMIT)
     app[HEADERS] = headers
     gate = AccessControl(services)
     methods: dict[str, set[str]] = defaultdict(lambda: {"OPTIONS"})
@@ -45,8 +44,8 @@ def make_app(services: ApiServices, *, has_api: bool = True) -> web.Application:
         if endpoint.method == "GET":
             methods[endpoint.path].add("HEAD")
             app.router.add_route("HEAD", endpoint.path, handler)
-    if has_api:
-        add_console(app, services, gate)
+    render_missing = add_console(app, services, gate) if has_api else None
+    app.middlewares.append(_make_envelope(services, headers, render_missing))
     for path, taken in methods.items():
         app.router.add_route("OPTIONS", path, _make_options_handler(headers, taken))
     return app
@@ -65,7 +64,9 @@ def read_request_id(request: web.BaseRequest) -> str:
     return request_id if _WELL_FORMED.fullmatch(request_id) else secrets.token_hex(16)
 
 
-def _make_envelope(services: ApiServices, headers: ResponseHeaders) -> Middleware:
+def _make_envelope(
+    services: ApiServices, headers: ResponseHeaders, render_missing: RenderMissing | None
+) -> Middleware:
     @web.middleware
     async def envelope(request: web.Request, handler: Handler) -> web.StreamResponse:
         """Give every answer its request id, and every error the form of a problem document."""
@@ -74,7 +75,8 @@ def _make_envelope(services: ApiServices, headers: ResponseHeaders) -> Middlewar
         try:
             response = await handler(request)
         except Exception as error:  # noqa: BLE001 - whatever it is, the caller gets an answer
-            response = problem_response(request, error)
+            page = await render_missing(request, error) if render_missing else None
+            response = page or problem_response(request, error)
             if response.status in _REFUSED:
                 address = services.addresses.of(request)
                 services.refusals.count(address_key(address), _REFUSED[response.status])

@@ -4,6 +4,6 @@ Pages read from the API endpoints, and actions call API endpoints with the conte
 everything in the console is also available over the API, through the same functions.
 """
 
-from tocsin.web.console.routes import add_console
+from tocsin.web.console.routes import RenderMissing, add_console
 
-__all__ = ["add_console"]
+__all__ = ["RenderMissing", "add_console"]

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
-from aiohttp.typedefs import Handler, Middleware
+from aiohttp.typedefs import Handler
 from yarl import URL
 
 from tocsin.credentials import CALLBACK
@@ -41,7 +41,7 @@ from tocsin.web.console.views import (
 from tocsin.web.context import ApiServices
 from tocsin.web.problems import describe_error
 
-_ROOMS = (
+_VIEWS = (
     overview,
     incidents,
     investigations,
@@ -58,8 +58,8 @@ _ROOMS = (
     audit,
 )
 
-PAGES: tuple[ConsolePage, ...] = tuple(page for room in _ROOMS for page in room.PAGES)
-ACTIONS: tuple[ConsoleAction, ...] = tuple(action for room in _ROOMS for action in room.ACTIONS)
+PAGES: tuple[ConsolePage, ...] = tuple(page for view in _VIEWS for page in view.PAGES)
+ACTIONS: tuple[ConsoleAction, ...] = tuple(action for view in _VIEWS for action in view.ACTIONS)
 MESSAGES: dict[str | None, str] = {message_key(action): action.message for action in ACTIONS}
 """Success messages of the actions by their keys."""
 
@@ -67,9 +67,12 @@ MESSAGES: dict[str | None, str] = {message_key(action): action.message for actio
 _SIGNED_OUT = "Your session has ended. Nothing was changed. Sign in and try again."
 _BY_PATH = {page.path: page for page in PAGES}
 
+RenderMissing = Callable[[web.Request, Exception], Awaitable[web.Response | None]]
+"""Returns a page for an error, None to respond with a problem document."""
 
-def add_console(app: web.Application, services: ApiServices, gate: AccessControl) -> None:
-    """Add the console's routes to the application."""
+
+def add_console(app: web.Application, services: ApiServices, gate: AccessControl) -> RenderMissing:
+    """Add the console's routes; return the handler that renders pages for unknown addresses."""
     console = _Console(services)
     get, post = app.router.add_get, app.router.add_post
     get("/console/{name}", rendering.get_asset)
@@ -91,8 +94,8 @@ def add_console(app: web.Application, services: ApiServices, gate: AccessControl
         oidc = OidcSignInRoutes(services, sign_in, services.oidc_sign_in)
         get(OIDC_SIGN_IN, console.guarded(oidc.lead), allow_head=False)
         get(CALLBACK, console.guarded(oidc.arrive), allow_head=False)
-    app.middlewares.append(console.lost)
     app.on_shutdown.append(console.streams.close)
+    return console.show_missing
 
 
 class _Console:
@@ -118,21 +121,12 @@ class _Console:
 
         return guarded
 
-    @property
-    def lost(self) -> Middleware:
-        """Middleware that renders an HTML page for unknown addresses."""
-
-        @web.middleware
-        async def lost(request: web.Request, handler: Handler) -> web.StreamResponse:
-            try:
-                return await handler(request)
-            except web.HTTPNotFound as error:
-                is_page = "text/html" in request.headers.get("Accept", "")
-                if not is_page or request.path.startswith("/api/"):
-                    raise
-                return await self._show_error(request, error)
-
-        return lost
+    async def show_missing(self, request: web.Request, error: Exception) -> web.Response | None:
+        """Return a page for a browser at an unknown address, None for any other error."""
+        is_page = "text/html" in request.headers.get("Accept", "")
+        if not isinstance(error, web.HTTPNotFound) or not is_page:
+            return None
+        return None if request.path.startswith("/api/") else await self._show_error(request, error)
 
     async def show(self, page: ConsolePage, request: web.Request) -> web.Response:
         """Respond with a page."""
