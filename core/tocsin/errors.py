@@ -58,22 +58,24 @@ class ConfigurationError(OperatorError):
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
-class CallerError(OperatorError):
-    """A request that its caller can mend, with the HTTP status that says of what kind it is."""
+class RequestError(OperatorError):
+    """A request that cannot be carried out as it is; the text says why."""
 
-    def __init__(
-        self,
-        status: int,
-        detail: str,
-        *,
-        members: dict[str, object] | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
-        self.members = members or {}
-        self.headers = headers or {}
+
+class InvalidInputError(RequestError):
+    """The request holds a value that cannot be used."""
+
+
+class NotFoundError(RequestError):
+    """The record that the request names does not exist."""
+
+
+class ConflictError(RequestError):
+    """The state of a record does not allow the request."""
+
+
+class AccessDeniedError(RequestError):
+    """The caller is known, but may not do this."""
 
 
 class NameTakenError(TocsinError):

@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import ClientResponse, ClientSession, TraceConfig
 
 from running_api import PUSHED, Api, open_api
-from tocsin.errors import CallerError
+from tocsin.errors import RequestError
 from truth.entrant import Course
 
 
@@ -41,7 +41,7 @@ class Line:
 
     def flood(self) -> None:
         """Use up all that the API takes at this moment."""
-        with suppress(CallerError):
+        with suppress(RequestError):
             while True:
                 self.api.services.throttle.count_push(PUSHED)
 

@@ -28,7 +28,7 @@ from tocsin.credentials.oidc_discovery import Endpoints, IssuerKeys, read_endpoi
 from tocsin.credentials.oidc_tokens import IssuerTokens, OidcIssuer, check_times, find_roles
 from tocsin.credentials.tokens import TokenError
 from tocsin.credentials.vault import Vault
-from tocsin.errors import CallerError
+from tocsin.errors import AccessDeniedError
 from tocsin.hookspecs import HttpClient
 from tocsin.net import open_client
 from tocsin.settings import Settings
@@ -50,14 +50,13 @@ class OidcRoles:
     viewer: str
 
     def map_role(self, claims: Mapping[str, Any]) -> ConsoleRole:
-        """Return the console role for the claims; raises CallerError (403) if there is none."""
+        """Return the console role for the claims; raises AccessDeniedError if there is none."""
         roles = find_roles(claims, self.claim)
         if self.admin in roles:
             return ConsoleRole.ADMIN
         if self.viewer in roles:
             return ConsoleRole.VIEWER
-        raise CallerError(
-            403,
+        raise AccessDeniedError(
             f"The issuer signed you in as {read_display_name(claims)}, but you have no role in "
             f"Tocsin. The claim {self.claim} contains neither {self.admin} (admins) nor "
             f"{self.viewer} (read-only access).",
@@ -118,7 +117,7 @@ class OidcSignIn:
     async def finish(self, sealed: str, answer: Mapping[str, str]) -> SignInResult:
         """Return the session and the page for a response of the issuer.
 
-        Raises AuthenticationError with a text for the user, CallerError (403) if the user has no
+        Raises AuthenticationError with a text for the user, AccessDeniedError if the user has no
         role, and IssuerUnavailable. Nothing is fetched unless this browser has started to sign in.
         """
         attempt = self._attempts.take(sealed, answer.get("state", ""))

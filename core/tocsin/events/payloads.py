@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tocsin.model import EventType, IncidentStatus, Severity
+from tocsin.model import EventType, IncidentStatus, Json, Severity
 
 
 class _EventModel(BaseModel):
@@ -21,6 +21,14 @@ class _EventModel(BaseModel):
 
 class IncidentAlert(_EventModel):
     """What is told of a new incident."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "incident_number": 4711,
+        "title": "Many failed sign-ins, then one that succeeded",
+        "severity": "High",
+        "provider": "cloud",
+        "url": "https://tocsin.example.com/incidents/4711",
+    }
 
     incident_number: int = Field(description="Tocsin's own number of the incident.")
     title: str = Field(description="The incident's title, as the SIEM has it.")
@@ -32,6 +40,17 @@ class IncidentAlert(_EventModel):
 
 class InvestigationCompleted(_EventModel):
     """What is told of a scheduled investigation that finished."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "session_id": "ses_01KAJE0M5Y7R3S9T2V4W6X8Z1A",
+        "schedule_id": "sch_01KAH4Q7ZB2N8D5M3X9R6T1V0W",
+        "schedule_name": "nightly-hunt",
+        "title": "Sign-ins from new countries",
+        "risk_score": 72.5,
+        "entity_count": 9,
+        "finding_count": 3,
+        "url": "https://tocsin.example.com/investigations/ses_01KAJE0M5Y7R3S9T2V4W6X8Z1A",
+    }
 
     session_id: str
     schedule_id: str
@@ -46,6 +65,15 @@ class InvestigationCompleted(_EventModel):
 class InvestigationFailed(_EventModel):
     """What is told of a scheduled investigation that failed."""
 
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "session_id": "ses_01KAJE0M5Y7R3S9T2V4W6X8Z1A",
+        "schedule_id": "sch_01KAH4Q7ZB2N8D5M3X9R6T1V0W",
+        "schedule_name": "nightly-hunt",
+        "error": "The provider cloud did not answer within 120 s.",
+        "consecutive_failures": 2,
+        "url": "https://tocsin.example.com/schedules/sch_01KAH4Q7ZB2N8D5M3X9R6T1V0W",
+    }
+
     session_id: str
     schedule_id: str
     schedule_name: str
@@ -56,6 +84,15 @@ class InvestigationFailed(_EventModel):
 
 class ScheduleDisabled(_EventModel):
     """What is told of a schedule that was disabled."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "schedule_id": "sch_01KAH4Q7ZB2N8D5M3X9R6T1V0W",
+        "schedule_name": "nightly-hunt",
+        "reason": "consecutive_failures",
+        "consecutive_failures": 5,
+        "last_error": "The provider cloud did not answer within 120 s.",
+        "url": "https://tocsin.example.com/schedules/sch_01KAH4Q7ZB2N8D5M3X9R6T1V0W",
+    }
 
     schedule_id: str
     schedule_name: str

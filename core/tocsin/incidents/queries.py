@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 from tocsin.clock import isoformat
-from tocsin.errors import CallerError
+from tocsin.errors import InvalidInputError
 from tocsin.model import IncidentStatus, Severity
 from tocsin.store.sequences import INCIDENT_CHANGE, load_last_allotted
 from tocsin.store.statements import MAX_COUNTED, Total, build_bounded_count
@@ -122,13 +122,13 @@ def list_incidents(
 
     With `after`, those that changed after that `change`, in the order of their changes. `since`
     leaves out what has not changed from that time on; `before` continues an earlier page. Raises
-    CallerError (422) for an `after` that this database has not come to.
+    InvalidInputError for an `after` that this database has not come to.
     """
     # Every statement sees what was committed when it began. The sequence is therefore read first:
     # all changes up to it are visible to the statements below, whatever is committed meanwhile.
     newest = load_last_allotted(connection, INCIDENT_CHANGE)
     if (after or 0) > newest:
-        raise CallerError(422, "This cursor is of another database; begin without one.")
+        raise InvalidInputError("This cursor is of another database; begin without one.")
     oldest = max(after or 0, _find_first_change(connection, since, newest))
     values = {
         "after": oldest,

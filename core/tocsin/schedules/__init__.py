@@ -1,7 +1,12 @@
 """Schedules: what is investigated again and again, its runs, and what follows from them."""
 
 from tocsin.schedules.completion import RunCompletion
-from tocsin.schedules.due_schedules import FireResult, run_now
+from tocsin.schedules.due_schedules import (
+    FireResult,
+    ScheduleDeletedError,
+    ScheduleNotStartedError,
+    run_now,
+)
 from tocsin.schedules.file_schedules import apply_schedules, plan_schedules
 from tocsin.schedules.lifecycle import (
     change_schedule,
@@ -39,8 +44,10 @@ __all__ = [
     "RunPage",
     "RunState",
     "Schedule",
+    "ScheduleDeletedError",
     "ScheduleGauges",
     "ScheduleMetrics",
+    "ScheduleNotStartedError",
     "SchedulePage",
     "ScheduleStatus",
     "Scheduler",

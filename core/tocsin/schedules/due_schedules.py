@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 from sqlalchemy import Connection, RowMapping, Select, bindparam, select, update
 
-from tocsin.errors import CallerError
+from tocsin.errors import ConflictError
 from tocsin.recurrence import FireTime, PastFireTimes
 from tocsin.schedules.admission import (
     RunRequest,
@@ -149,17 +149,31 @@ def _store_next_fire_times(connection: Connection, looked_at: Sequence[DueSchedu
         connection.execute(_next, values)
 
 
+class ScheduleDeletedError(ConflictError):
+    """The schedule was deleted."""
+
+    def __init__(self) -> None:
+        super().__init__("The schedule was deleted; create a new one.")
+
+
+class ScheduleNotStartedError(ConflictError):
+    """The schedule cannot run now; the text says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The schedule was not started: {reason}.")
+
+
 def run_now(connection: Connection, schedule: Schedule, by: str, now: datetime) -> RowMapping:
     """Run a schedule once more, now, whether it is enabled or not, and return the run's row.
 
-    CallerError (409) where it is deleted, or its overlapping runs are skipped. It
-    must have been read in this transaction, locked.
+    Raises ScheduleDeletedError, and ScheduleNotStartedError where overlapping runs are skipped.
+    It must have been read in this transaction, locked.
     """
     if schedule.status is ScheduleStatus.DELETED:
-        raise CallerError(409, "The schedule was deleted; create it anew.")
+        raise ScheduleDeletedError
     _, reason = decide_admission(schedule, load_open_runs(connection, [schedule.id])[schedule.id])
     if reason is not None:
-        raise CallerError(409, f"It is not run now: {reason}.")
+        raise ScheduleNotStartedError(reason)
     wanted = RunRequest(schedule, FireTime(now, now), Trigger.MANUAL, by)
     [row] = start_runs(connection, [wanted], now)
     stored = select(schedule_runs).where(schedule_runs.c.id == row["id"])

@@ -22,11 +22,19 @@ from tocsin.credentials import (
     ProofRequired,
     parse_client,
 )
-from tocsin.errors import CallerError
 from tocsin.web.context import Access, AccessRole, ApiServices
 from tocsin.web.parsing import read_body
-from tocsin.web.problems import OAuthError, ProblemType, refusal
-from tocsin.web.rate_limits import too_many_requests
+from tocsin.web.problems import ProblemError
+from tocsin.web.request_problems import (
+    ADMIN_REQUIRED,
+    INVALID_FORM,
+    ISSUER_UNAVAILABLE,
+    MISSING_SCOPE,
+    TOO_MANY_VERIFICATIONS,
+    TWO_CREDENTIALS,
+    UNAUTHORIZED,
+    UNAUTHORIZED_ADMIN,
+)
 
 FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
 _MAX_FORM_FIELDS = 20
@@ -100,7 +108,7 @@ def _parse_secret(client_id: str, secret: str) -> ClientSecret:
 
 
 def _raise_invalid_request(description: str) -> NoReturn:
-    raise OAuthError("invalid_request", description)
+    raise INVALID_FORM.error(reason=description)
 
 
 API_KEY_HEADER = "X-API-Key"
@@ -125,7 +133,7 @@ class AccessControl:
     async def admit(
         self, request: web.Request, access: Access, work: Work[Result], *, is_brief: bool = True
     ) -> Result:
-        """Return what `work(connection, principal)` returns; CallerError (400, 401, 403, 429).
+        """Return what `work(connection, principal)` returns; ProblemError (400, 401, 403, 429).
 
         The record of the credential and the work are read in one go, since the way to the
         database costs more than either.
@@ -143,7 +151,7 @@ class AccessControl:
             raise _unauthorized(request, access, error) from None
 
     def confirm(self, connection: Connection, request: web.Request, access: Access) -> None:
-        """Return where whoever was admitted still may go on; CallerError (401, 403) elsewhere.
+        """Return where whoever was admitted still may go on; ProblemError (401, 403) elsewhere.
 
         To be called in the transaction of a change: between the two lie a body that came slowly, a
         hash, or a queue, and meanwhile the credential may have ended.
@@ -171,7 +179,7 @@ class AccessControl:
     ) -> Result:
         """Return what `work` returns for whoever holds this credential.
 
-        Raises AuthenticationError, which the caller counts, and CallerError (429, 503).
+        Raises AuthenticationError, which the caller counts, and ProblemError (429, 503).
         """
         address = self._addresses.of(request)
         if self._throttle.is_failing(address) and not self._authenticator.is_familiar(credential):
@@ -179,8 +187,7 @@ class AccessControl:
         try:
             credential = await self._authenticator.resolve(credential)
         except IssuerUnavailable:
-            words = "The keys of the OpenID Connect issuer cannot be had for now; try again."
-            raise CallerError(503, words, headers={"Retry-After": "10"}) from None
+            raise ISSUER_UNAVAILABLE.error({"Retry-After": "10"}) from None
 
         def enter(connection: Connection, proven: str | None) -> Result:
             principal = self._authenticator.identify(connection, credential, proven)
@@ -214,7 +221,7 @@ class AccessControl:
         except BusyError:
             if charged:
                 self._throttle.give_back_secret(secret.identifier, address)
-            raise too_many_requests("Too many secrets wait to be verified; try again.", 1) from None
+            raise TOO_MANY_VERIFICATIONS.error({"Retry-After": "1"}) from None
         if charged:
             self._throttle.give_back_secret(secret.identifier, address)
         return proven
@@ -237,7 +244,7 @@ class AccessControl:
                 return self._authenticator.present_key(text)
             case [text]:
                 return self._bearer(text)
-        raise CallerError(400, f"Send one credential: {API_KEY_HEADER} or Authorization, once.")
+        raise TWO_CREDENTIALS.error()
 
     def _bearer(self, authorization: str) -> Credential:
         scheme, _, token = authorization.partition(" ")
@@ -247,22 +254,18 @@ class AccessControl:
 
 
 def authorize(principal: Principal, access: Access) -> None:
-    """Return where the principal may do what the endpoint does; CallerError (403) elsewhere."""
+    """Return where the principal may do what the endpoint does; ProblemError (403) elsewhere."""
     if access is AccessRole.ADMIN:
         if not principal.is_admin:
-            raise CallerError(403, "This endpoint is for callers with the admin role.")
+            raise ADMIN_REQUIRED.error()
     elif access not in principal.scopes:
-        raise refusal(
-            ProblemType.MISSING_SCOPE,
-            403,
-            f"API key does not have the required scope: {access}",
-            required_scope=access,
-        )
+        raise MISSING_SCOPE.error(required_scope=access)
 
 
-def _unauthorized(request: web.Request, access: Access, error: AuthenticationError) -> CallerError:
+def _unauthorized(request: web.Request, access: Access, error: AuthenticationError) -> ProblemError:
     headers = {"WWW-Authenticate": _challenge(request, access)}
-    return CallerError(401, str(error), headers=headers)
+    problem = UNAUTHORIZED_ADMIN if access is AccessRole.ADMIN else UNAUTHORIZED
+    return problem.error(headers, error=error)
 
 
 def _challenge(request: web.Request, access: Access) -> str:

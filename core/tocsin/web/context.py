@@ -33,6 +33,7 @@ from tocsin.model import Json, Marking
 from tocsin.registry import AbsentPlugin, PluginInventory
 from tocsin.store import Database
 from tocsin.web.parsing import BodyModel, QueryModel
+from tocsin.web.problems import OAuthProblem, ProblemType
 from tocsin.web.rate_limits import ApiRateLimits, ClientAddresses, PushAuthentication
 
 
@@ -162,8 +163,8 @@ class Endpoint:
     access: Access
     summary: str
     handler: TransactionHandler | AsyncHandler
-    answer: type[BaseModel] | None = None
-    """None where the answer is not JSON."""
+    response: type[BaseModel] | None = None
+    """None where the response is not JSON."""
     media_type: str = "application/json"
     query: type[QueryModel] = QueryModel
     body: type[BodyModel] | None = None
@@ -179,7 +180,7 @@ class Endpoint:
     shows_secret: bool = False
     """Whether its answer holds what is shown once."""
     status: int = 200
-    errors: tuple[int, ...] = ()
+    problems: tuple[ProblemType | OAuthProblem, ...] = ()
     """Problems of its own, beside those that follow from its access, query and body."""
     other_statuses: tuple[int, ...] = ()
     """Statuses that carry the same answer."""

@@ -37,7 +37,7 @@ from tocsin.web.idempotency import (
     store_response,
 )
 from tocsin.web.parsing import parse_body, parse_query, require_acceptable
-from tocsin.web.problems import ErrorResponse, OAuthError, describe_error
+from tocsin.web.problems import OAuthError, describe_error, to_oauth_error
 from tocsin.web.responses import REQUEST_ID_KEY, apply_etag
 
 
@@ -248,7 +248,7 @@ class _OAuthEndpoint(_MutationEndpoint):
         except OAuthError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it is answered in one form
-            raise _to_oauth_error(describe_error(request, error)) from None
+            raise to_oauth_error(describe_error(request, error)) from None
 
     async def _admit(self, request: web.Request) -> web.Response:
         try:
@@ -272,20 +272,6 @@ class _OAuthEndpoint(_MutationEndpoint):
 
     def _confirm(self, connection: Connection, request: web.Request) -> None:
         self._gate.reidentify(connection, request)
-
-
-def _to_oauth_error(fault: ErrorResponse) -> OAuthError:
-    """Return an error in the form of RFC 6749 section 5.2, which knows few statuses."""
-    match fault.status:
-        case 429 | 503:
-            code = "temporarily_unavailable"
-        case 500:
-            code = "server_error"
-        case 413:
-            code = "invalid_request"
-        case _:
-            return OAuthError("invalid_request", fault.detail)
-    return OAuthError(code, fault.detail, status=fault.status, headers=dict(fault.headers))
 
 
 def _keep_principal(_connection: Connection, principal: Principal) -> Principal:

@@ -17,12 +17,17 @@ from aiohttp import web
 from pydantic import BaseModel
 from sqlalchemy import Connection, bindparam, delete, select
 
-from tocsin.errors import CallerError, TocsinError
+from tocsin.errors import TocsinError
 from tocsin.model import Json
 from tocsin.store.statements import build_insert
 from tocsin.store.tables import idempotency_keys
 from tocsin.web.context import Response
-from tocsin.web.problems import ProblemType, refusal
+from tocsin.web.request_problems import (
+    IDEMPOTENCY_KEY_IN_FLIGHT,
+    IDEMPOTENCY_KEY_REUSED,
+    INVALID_IDEMPOTENCY_KEY,
+    SECRET_SHOWN,
+)
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 IDEMPOTENCY_REPLAYED = "Idempotency-Replayed"
@@ -46,21 +51,11 @@ class StoredResponse:
     record: str | None
 
     def replay(self, fingerprint: str) -> Response:
-        """Return the answer again; CallerError (409, 422) where that cannot be."""
+        """Return the answer again; ProblemError (409, 422) where that cannot be."""
         if fingerprint != self.fingerprint:
-            raise refusal(
-                ProblemType.IDEMPOTENCY_KEY_REUSED,
-                422,
-                f"This {IDEMPOTENCY_KEY} came with another request before; take a new one.",
-            )
+            raise IDEMPOTENCY_KEY_REUSED.error()
         if self.content is None:
-            raise refusal(
-                ProblemType.SECRET_SHOWN,
-                409,
-                f"This request has taken effect before, for {self.record}; its answer held a "
-                "secret, which is shown once. Where that was lost, make a new one.",
-                record=self.record,
-            )
+            raise SECRET_SHOWN.error(record=self.record)
         return Response(self.content, {IDEMPOTENCY_REPLAYED: "true"}, self.status)
 
 
@@ -74,13 +69,13 @@ class IdempotentRequest:
 
 
 def read_idempotency_key(request: web.Request) -> str | None:
-    """Return the key that the request names, None without one; CallerError (400) if malformed."""
+    """Return the key that the request names, None without one; ProblemError (400) if malformed."""
     values = request.headers.getall(IDEMPOTENCY_KEY, [])
     if not values:
         return None
     match = _KEY.fullmatch(values[0].strip())
     if match is None or len(values) > 1:
-        raise CallerError(400, f"{IDEMPOTENCY_KEY} takes one key of 1 to 255 printable characters.")
+        raise INVALID_IDEMPOTENCY_KEY.error()
     return match[1] or match[2]
 
 
@@ -99,14 +94,10 @@ class InFlightRequests:
 
     @contextmanager
     def hold(self, attempt: IdempotentRequest) -> Iterator[None]:
-        """Hold the key while the request is under way; CallerError (409) where it is held."""
+        """Hold the key while the request is under way; ProblemError (409) where it is held."""
         name = attempt.caller, attempt.key
         if name in self._attempts:
-            raise refusal(
-                ProblemType.IDEMPOTENCY_KEY_IN_FLIGHT,
-                409,
-                f"The first request with this {IDEMPOTENCY_KEY} is still under way; try again.",
-            )
+            raise IDEMPOTENCY_KEY_IN_FLIGHT.error()
         self._attempts.add(name)
         try:
             yield

@@ -7,9 +7,12 @@ import re
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol
 
 import orjson
+
+from tocsin.model import Json
+from tocsin.web.context import RequestContext, Response
 
 _LONGEST = 160
 _NUMBER = rb"0|[1-9][0-9]{0,17}"
@@ -138,3 +141,30 @@ def _decode(text: str, longest: int = _LONGEST) -> bytes:
         return b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except binascii.Error:
         return b""
+
+
+class CountedPage(Protocol):
+    """A page of a list that is counted so far and no further."""
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+
+    @property
+    def exact(self) -> bool:
+        """False where there are more."""
+
+
+def total_fields(page: CountedPage) -> dict[str, Json]:
+    """Return what a page says of how many there are."""
+    return {"total": page.total, "total_relation": "eq" if page.exact else "gte"}
+
+
+def page_response(
+    call: RequestContext, content: dict[str, Any], following: PageCursor | CompositeCursor | None
+) -> Response:
+    """Return the page with the way to the next one: `next_cursor`, and `Link` (RFC 8288)."""
+    if following is None:
+        return Response(content | {"next_cursor": None})
+    cursor = following.encode()
+    return Response(content | {"next_cursor": cursor}, {"Link": call.next_link(cursor)})

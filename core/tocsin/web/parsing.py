@@ -11,9 +11,16 @@ from aiohttp import hdrs, web
 from pydantic import BaseModel, ConfigDict, ValidationError
 from yarl import URL
 
-from tocsin.errors import CallerError
 from tocsin.validation import explain_errors
-from tocsin.web.problems import ProblemType, refusal
+from tocsin.web.problems import BODY_TIMEOUT, ProblemError
+from tocsin.web.request_problems import (
+    BODY_TOO_SLOW,
+    INVALID_JSON,
+    INVALID_REQUEST,
+    LENGTH_REQUIRED,
+    NOT_ACCEPTABLE,
+    UNSUPPORTED_MEDIA_TYPE,
+)
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -46,7 +53,7 @@ def parse_number(text: str) -> int | None:
 
 
 def parse_query(url: URL, model: type[Model]) -> Model:
-    """Return the query parameters; CallerError (422) with every wrong one."""
+    """Return the query parameters; ProblemError (422) with every wrong one."""
     errors = [
         {"path": name, "detail": "given more than once; give it once"}
         for name, times in Counter(name for name, _ in url.query.items()).items()
@@ -64,7 +71,7 @@ def parse_query(url: URL, model: type[Model]) -> Model:
 async def parse_body(request: web.Request, model: type[Model], *, required: bool = True) -> Model:
     """Return the body, the model's defaults where there is none and none is required.
 
-    CallerError (400, 411, 415, 422) where it is not what the endpoint takes.
+    ProblemError (400, 411, 415, 422) where it is not what the endpoint takes.
     """
     if not required and not request.can_read_body:
         return model()
@@ -75,12 +82,12 @@ async def parse_body(request: web.Request, model: type[Model], *, required: bool
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         if first["type"] == "json_invalid":
-            raise CallerError(400, f"The body is not JSON: {first['ctx']['error']}.") from None
+            raise INVALID_JSON.error(reason=first["ctx"]["error"]) from None
         raise invalid_request("body", list_field_errors(error, model)) from None
 
 
 def validate(members: dict[str, Any], model: type[Model]) -> Model:
-    """Return what a body comes to together with what is known already; CallerError (422)."""
+    """Return what a body comes to together with what is known already; ProblemError (422)."""
     try:
         return model.model_validate(members)
     except ValidationError as error:
@@ -88,24 +95,24 @@ def validate(members: dict[str, Any], model: type[Model]) -> Model:
 
 
 def require_json(request: web.Request) -> None:
-    """Return where the request says that it has a JSON body; CallerError (411, 415) elsewhere."""
+    """Return where the request says that it has a JSON body; ProblemError (411, 415) elsewhere."""
     if not any(name in request.headers for name in _FRAMING):
-        raise CallerError(411, "Send a body, with Content-Length or in chunks.")
+        raise LENGTH_REQUIRED.error()
     if request.content_type != "application/json":
-        raise CallerError(415, "Send the body as application/json.", headers=dict(_ACCEPT))
+        raise UNSUPPORTED_MEDIA_TYPE.error(_ACCEPT)
 
 
 async def read_body(request: web.Request) -> bytes:
-    """Return the body; CallerError (408) where it does not come within half a minute."""
+    """Return the body; ProblemError (408) where it does not come within half a minute."""
     try:
-        async with asyncio.timeout(_BODY_TIMEOUT):
+        async with asyncio.timeout(BODY_TIMEOUT):
             return await request.read()
     except TimeoutError:
-        raise CallerError(408, f"The body did not come within {_BODY_TIMEOUT} seconds.") from None
+        raise BODY_TOO_SLOW.error() from None
 
 
 def require_acceptable(request: web.Request, media_type: str) -> None:
-    """Return where the caller takes this media type; CallerError (406) elsewhere.
+    """Return where the caller takes this media type; ProblemError (406) elsewhere.
 
     RFC 9110 section 12.5.1: the most specific range of `Accept` decides, and no `Accept` takes all.
     """
@@ -119,13 +126,12 @@ def require_acceptable(request: web.Request, media_type: str) -> None:
             if ranges[wanted] > 0:
                 return
             break
-    raise CallerError(406, f"What is here comes as {media_type} alone.")
+    raise NOT_ACCEPTABLE.error(media_type=media_type)
 
 
 _FRAMING = (hdrs.CONTENT_LENGTH, hdrs.TRANSFER_ENCODING)
 # RFC 9110 section 12.5.1: in an answer, Accept names what the next request may contain.
 _ACCEPT = {"Accept": "application/json"}
-_BODY_TIMEOUT = 30
 _QUALITY = re.compile(r";\s*q=([01](?:\.[0-9]{0,3})?)", re.IGNORECASE)
 
 
@@ -135,10 +141,10 @@ def _parse_media_range(text: str) -> tuple[str, float]:
     return text.partition(";")[0].strip().lower(), float(quality[1]) if quality else 1
 
 
-def invalid_request(where: str, errors: list[dict[str, str]]) -> CallerError:
+def invalid_request(where: str, errors: list[dict[str, str]]) -> ProblemError:
     """Return the error for these mistakes, each a `path` and a `detail`."""
     count = "1 mistake" if len(errors) == 1 else f"{len(errors)} mistakes"
-    return refusal(ProblemType.INVALID_REQUEST, 422, f"{count} in the {where}.", errors=errors)
+    return INVALID_REQUEST.error(count=count, where=where, errors=errors)
 
 
 def list_field_errors(error: ValidationError, model: type[BaseModel]) -> list[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""Errors as problem documents (RFC 9457)."""
+"""Problem types, the errors that report them, and their documents (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,30 @@ import structlog
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
-from tocsin.errors import CallerError, TocsinError
+from tocsin.errors import (
+    AccessDeniedError,
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    RequestError,
+)
 from tocsin.store import is_unreachable
 
 CONTENT_TYPE = "application/problem+json"
 BODY_LIMIT = 64 * 1024
+"""The longest body of a request, in bytes."""
+PUSH_BODY_LIMIT = 1024 * 1024
+"""The longest body of a push, in bytes."""
+BODY_TIMEOUT = 30
+"""How many seconds a body may take to arrive."""
+
+_STATUSES: Mapping[type[RequestError], int] = {
+    InvalidInputError: 422,
+    NotFoundError: 404,
+    ConflictError: 409,
+    AccessDeniedError: 403,
+}
+"""The status of each kind of error that the domain raises."""
 
 _log = structlog.get_logger()
 
@@ -24,12 +43,14 @@ _log = structlog.get_logger()
 class FieldError(BaseModel):
     """One wrong field of a request."""
 
-    path: str = Field(description="Where it is: a parameter, or keys of the body joined by dots.")
+    path: str = Field(
+        description="Location of the field: a parameter, or keys of the body joined by dots."
+    )
     detail: str
 
 
 class ProblemDocument(BaseModel):
-    """What went wrong (RFC 9457)."""
+    """Problem details (RFC 9457)."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -37,46 +58,63 @@ class ProblemDocument(BaseModel):
     title: str
     status: int
     detail: str
-    instance: str = Field(description="The path that was asked for.")
-    required_scope: str | None = Field(default=None, description="The scope that is missing.")
+    instance: str = Field(description="The path of the request.")
+    required_scope: str | None = Field(default=None, description="The missing scope.")
     errors: list[FieldError] | None = Field(default=None, description="Every wrong field.")
     record: str | None = Field(
-        default=None, description="What an earlier request with the same Idempotency-Key made."
+        default=None,
+        description="The record that an earlier request with the same Idempotency-Key created.",
     )
 
 
 class OAuthErrorDocument(BaseModel):
-    """What went wrong, as OAuth 2.0 has it (RFC 6749 section 5.2)."""
+    """OAuth 2.0 error (RFC 6749 section 5.2)."""
 
     model_config = ConfigDict(extra="forbid")
 
-    error: str = Field(description="The kind of error.")
+    error: str = Field(description="The error code.")
     error_description: str
 
 
-class ProblemType(Enum):
-    """The problems that a program may want to tell apart beyond their status."""
+class ProblemKind(Enum):
+    """Type and title of the problems that programs may want to tell apart beyond their status."""
 
+    GENERAL = "about:blank", ""
     MISSING_SCOPE = "/problems/missing-scope", "The credential lacks a scope"
     INVALID_REQUEST = "/problems/invalid-request", "The request is not valid"
     INVALID_SCOPE = "/problems/invalid-scope", "There is no such scope"
     TOO_MANY_REQUESTS = "/problems/too-many-requests", "Too many requests"
     NOT_ACTIVE = "/problems/not-active", "The credential is not active"
     IDEMPOTENCY_KEY_REUSED = "/problems/idempotency-key-reused", "The Idempotency-Key was used"
-    IDEMPOTENCY_KEY_IN_FLIGHT = "/problems/idempotency-key-in-flight", "The first is under way"
-    MANAGED_BY_FILE = "/problems/managed-by-file", "It is managed elsewhere than over HTTP"
+    IDEMPOTENCY_KEY_IN_FLIGHT = (
+        "/problems/idempotency-key-in-flight",
+        "The first request is still running",
+    )
+    MANAGED_BY_FILE = "/problems/managed-by-file", "The record cannot be changed over HTTP"
     NAME_TAKEN = "/problems/name-taken", "The name is taken"
-    SECRET_SHOWN = "/problems/secret-shown", "The answer held a secret, which is shown once"
+    SECRET_SHOWN = "/problems/secret-shown", "The response held a secret, which is shown once"
 
 
-def refusal(kind: ProblemType, status: int, detail: str, **members: object) -> CallerError:
-    """Return the error to raise for a problem of this kind."""
-    type_, title = kind.value
-    return CallerError(status, detail, members={"type": type_, "title": title, **members})
+class ProblemError(RequestError):
+    """A problem to report to the caller, with its status and its members."""
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        members: Mapping[str, object] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.members = dict(members or {})
+        self.headers = dict(headers or {})
 
 
-class OAuthError(TocsinError):
-    """An error of an OAuth 2.0 endpoint, answered in its own form (RFC 6749 section 5.2)."""
+class OAuthError(RequestError):
+    """An error of an OAuth 2.0 endpoint, reported in its own form (RFC 6749 section 5.2)."""
 
     def __init__(
         self,
@@ -84,84 +122,165 @@ class OAuthError(TocsinError):
         description: str,
         *,
         status: int = 400,
-        headers: dict[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(description)
         self.status = status
-        self.headers = headers or {}
+        self.headers = dict(headers or {})
         self.content = {"error": code, "error_description": description}
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorResponse:
-    """What an error means to whoever called."""
+class ProblemType:
+    """One kind of problem: `error` takes the values of its detail."""
 
+    name: str
+    """Names its example in the API's description."""
     status: int
     detail: str
-    headers: Mapping[str, str] = field(default_factory=dict)
-    members: Mapping[str, object] = field(default_factory=dict)
+    """A format string."""
+    kind: ProblemKind = ProblemKind.GENERAL
+    members: tuple[str, ...] = ()
+    """The values that are members of the document too."""
+    example: Mapping[str, object] = field(default_factory=dict, hash=False)
+    """The values that the API's description shows."""
+    path: str = "/api/v1/incidents/4711"
+    """The `instance` that the API's description shows."""
+
+    def error(self, headers: Mapping[str, str] | None = None, /, **values: object) -> ProblemError:
+        """Return the error to raise for these values."""
+        type_, title = self.kind.value
+        members: dict[str, object] = {
+            "type": type_,
+            "title": title or HTTPStatus(self.status).phrase,
+        }
+        members |= {name: values[name] for name in self.members}
+        detail = self.detail.format(**values)
+        return ProblemError(self.status, detail, members=members, headers=headers)
+
+    def build_example(self) -> dict[str, object]:
+        """Return the document that the API's description shows."""
+        error = self.error(**self.example)
+        return build_document(self.path, error.status, error.detail, error.members)
 
 
-def describe_error(request: web.BaseRequest, error: Exception) -> ErrorResponse:
-    """Return what to tell of any error; a bug is logged and told to nobody."""
+@dataclass(frozen=True, slots=True)
+class OAuthProblem:
+    """One kind of OAuth 2.0 error: `error` takes the values of its description."""
+
+    name: str
+    """The error code, which also names its example in the API's description."""
+    detail: str
+    status: int = 400
+    example: Mapping[str, object] = field(default_factory=dict, hash=False)
+
+    def error(self, headers: Mapping[str, str] | None = None, /, **values: object) -> OAuthError:
+        """Return the error to raise for these values."""
+        detail = self.detail.format(**values)
+        return OAuthError(self.name, detail, status=self.status, headers=headers)
+
+    def build_example(self) -> dict[str, str]:
+        """Return the document that the API's description shows."""
+        return self.error(**self.example).content
+
+
+def domain_problem(name: str, error: RequestError, path: str) -> ProblemType:
+    """Return the problem that an error of the domain is reported as."""
+    return ProblemType(name, find_status(error), str(error), path=path)
+
+
+def find_status(error: RequestError) -> int:
+    """Return the status of an error of the domain, 400 for a kind that has none of its own."""
+    return next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 400)
+
+
+INTERNAL_ERROR = ProblemType(
+    "internal-error",
+    500,
+    "Internal error; the service's log has the details under this X-Request-Id.",
+)
+DATABASE_UNAVAILABLE = ProblemType(
+    "database-unavailable", 503, "The database cannot be reached; try again."
+)
+BODY_TOO_LARGE = ProblemType("body-too-large", 413, f"The body exceeds {BODY_LIMIT} bytes.")
+INCOMPLETE_BODY = ProblemType(
+    "incomplete-body", 400, "The body does not arrive as its headers declare."
+)
+PATH_NOT_FOUND = ProblemType("path-not-found", 404, "There is nothing at this path.")
+METHOD_NOT_ALLOWED = ProblemType("method-not-allowed", 405, "This path only supports {methods}.")
+
+
+def describe_error(request: web.BaseRequest, error: Exception) -> ProblemError:
+    """Return the problem to report for any error; a bug is logged, and its details are kept."""
     match error:
-        case CallerError():
-            return ErrorResponse(error.status, error.detail, error.headers, error.members)
+        case ProblemError():
+            return error
+        case RequestError():
+            return ProblemError(find_status(error), str(error))
         case web.HTTPException():
-            return ErrorResponse(error.status, *_describe_http_exception(error))
+            return _describe_http_exception(error)
         case web.RequestPayloadError():
-            return ErrorResponse(400, "The body does not arrive as its headers say.")
+            return INCOMPLETE_BODY.error()
         case _ if is_unreachable(error):
             reason = str(getattr(error, "orig", None) or error)
-            _log.warning("the database cannot be reached", path=request.path, reason=reason)
-            words = "The database cannot be reached for now; try again."
-            return ErrorResponse(503, words, {"Retry-After": "5"})
+            _log.warning("database unreachable", path=request.path, reason=reason)
+            return DATABASE_UNAVAILABLE.error({"Retry-After": "5"})
         case _:
             _log.error("request failed", method=request.method, path=request.path, exc_info=error)
-            return ErrorResponse(
-                500, "This is a bug or a fault of ours; the log has it by X-Request-Id."
-            )
+            return INTERNAL_ERROR.error()
+
+
+def _describe_http_exception(error: web.HTTPException) -> ProblemError:
+    match error:
+        case web.HTTPMethodNotAllowed():
+            methods = ", ".join(sorted(error.allowed_methods))
+            return METHOD_NOT_ALLOWED.error({"Allow": methods}, methods=methods)
+        case web.HTTPRequestEntityTooLarge():
+            return BODY_TOO_LARGE.error()
+        case web.HTTPNotFound():
+            return PATH_NOT_FOUND.error()
+        case _:
+            return ProblemError(error.status, error.reason)
 
 
 def problem_response(request: web.BaseRequest, error: Exception) -> web.Response:
-    """Return the answer to what a handler raised."""
+    """Return the response to what a handler raised."""
     if isinstance(error, OAuthError):
         headers = {**error.headers, "Cache-Control": "no-store", "Pragma": "no-cache"}
         return _json(error.content, error.status, headers, "application/json")
-    fault = describe_error(request, error)
-    return problem_document(request, fault.status, fault.detail, fault.headers, fault.members)
+    problem = describe_error(request, error)
+    content = build_document(
+        request.rel_url.raw_path, problem.status, problem.detail, problem.members
+    )
+    return _json(content, problem.status, problem.headers, CONTENT_TYPE)
 
 
-def _describe_http_exception(error: web.HTTPException) -> tuple[str, Mapping[str, str]]:
-    match error:
-        case web.HTTPMethodNotAllowed():
-            allowed = ", ".join(sorted(error.allowed_methods))
-            return f"This path takes {allowed}.", {"Allow": allowed}
-        case web.HTTPRequestEntityTooLarge():
-            return f"A body holds {BODY_LIMIT} bytes at most.", {}
-        case web.HTTPNotFound():
-            return "There is nothing at this path.", {}
+def to_oauth_error(problem: ProblemError) -> OAuthError:
+    """Return a problem in the form of RFC 6749 section 5.2, which knows few statuses."""
+    match problem.status:
+        case 429 | 503:
+            code = "temporarily_unavailable"
+        case 500:
+            code = "server_error"
+        case 413:
+            code = "invalid_request"
         case _:
-            return error.reason, {}
+            return OAuthError("invalid_request", problem.detail)
+    return OAuthError(code, problem.detail, status=problem.status, headers=problem.headers)
 
 
-def problem_document(
-    request: web.BaseRequest,
-    status: int,
-    detail: str,
-    headers: Mapping[str, str] | None = None,
-    members: Mapping[str, object] | None = None,
-) -> web.Response:
+def build_document(
+    path: str, status: int, detail: str, members: Mapping[str, object]
+) -> dict[str, object]:
     """Return a problem document."""
-    document = {
+    return {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": detail,
-        "instance": request.rel_url.raw_path,
-        **(members or {}),
+        "instance": path,
+        **members,
     }
-    return _json(document, status, headers or {}, CONTENT_TYPE)
 
 
 def _json(

@@ -12,9 +12,10 @@ from aiohttp import hdrs, web
 
 from tocsin.clock import Clock
 from tocsin.credentials import VerificationCache
-from tocsin.errors import CallerError
 from tocsin.limits import Quota, QuotaStatus, TokenBuckets, build_rate_limit_headers
-from tocsin.web.problems import ProblemType, refusal
+from tocsin.web.problems import ProblemError, ProblemType
+from tocsin.web.record_problems import TOO_MANY_PUSHES, UNAUTHORIZED_PUSH
+from tocsin.web.request_problems import TOO_MANY_FAILURES, TOO_MANY_REQUESTS
 
 FORWARDED = "X-Forwarded-For"
 UNKNOWN_ADDRESS = "unknown"
@@ -75,10 +76,6 @@ SECRET_QUOTA = Quota(per_minute=20, burst=20)
 PUSH_QUOTA = Quota(per_minute=6_000, burst=1_000)
 """Requests to one provider. Many senders give up what is refused, so it only keeps floods away."""
 
-_TOO_MANY_REQUESTS = "Too many requests; try again in {seconds} s."
-_TOO_MANY_FAILURES = "Too many failed authentications from this address; try again in {seconds} s."
-_TOO_MANY_PUSHES = "Too much is pushed to this provider; try again in {seconds} s."
-
 
 class ApiRateLimits:
     """The limits of the API, each by token bucket."""
@@ -97,10 +94,10 @@ class ApiRateLimits:
         return self._requests, self._failures, self._secrets, self._pushes
 
     def count_request(self, principal_id: str) -> Mapping[str, str]:
-        """Return the header fields that say where the caller stands; CallerError (429)."""
+        """Return the header fields that say where the caller stands; ProblemError (429)."""
         standing = self._requests.take(principal_id)
         if not standing.allowed:
-            raise _limit_exceeded(self._requests, standing, _TOO_MANY_REQUESTS)
+            raise _limit_exceeded(self._requests, standing, TOO_MANY_REQUESTS)
         return build_rate_limit_headers(self._requests.name, self._requests.quota, standing)
 
     def is_failing(self, address: str) -> bool:
@@ -108,7 +105,7 @@ class ApiRateLimits:
         return not self._failures.look(address_key(address)).allowed
 
     async def count_failure(self, address: str) -> None:
-        """Count a failed authentication; CallerError (429), after a while, for one too many.
+        """Count a failed authentication; ProblemError (429), after a while, for one too many.
 
         Holding the answer back is what keeps one address from having the service do nothing but
         refuse it.
@@ -116,28 +113,27 @@ class ApiRateLimits:
         standing = self._failures.take(address_key(address))
         if not standing.allowed:
             await self._hold_back()
-            raise _limit_exceeded(self._failures, standing, _TOO_MANY_FAILURES)
+            raise _limit_exceeded(self._failures, standing, TOO_MANY_FAILURES)
 
     def try_secret(self, identifier: str, address: str) -> None:
-        """Take what a run of Argon2id costs; CallerError (429) where too many were run lately."""
+        """Take what a run of Argon2id costs; ProblemError (429) where too many were run lately."""
         standing = self._secrets.take(f"{identifier} {address_key(address)}")
         if not standing.allowed:
-            raise _limit_exceeded(self._secrets, standing, _TOO_MANY_FAILURES)
+            raise _limit_exceeded(self._secrets, standing, TOO_MANY_FAILURES)
 
     def give_back_secret(self, identifier: str, address: str) -> None:
         """Take nothing for a secret that was right."""
         self._secrets.give_back(f"{identifier} {address_key(address)}")
 
     def count_push(self, provider: str) -> Mapping[str, str]:
-        """Return the header fields that say how many more the provider takes; CallerError (503).
+        """Return the header fields that say how many more the provider takes; ProblemError (503).
 
         Not 429: Alertmanager and Datadog send again what was answered 5xx, and nothing else.
         """
         standing = self._pushes.take(provider)
         fields = build_rate_limit_headers(self._pushes.name, self._pushes.quota, standing)
         if not standing.allowed:
-            words = _TOO_MANY_PUSHES.format(seconds=standing.retry_after)
-            raise CallerError(503, words, headers=fields)
+            raise TOO_MANY_PUSHES.error(fields, seconds=standing.retry_after)
         return fields
 
     def give_back_push(self, provider: str) -> None:
@@ -154,22 +150,16 @@ class ApiRateLimits:
             self._parked -= 1
 
 
-def _limit_exceeded(buckets: TokenBuckets, standing: QuotaStatus, words: str) -> CallerError:
+def _limit_exceeded(
+    buckets: TokenBuckets, standing: QuotaStatus, problem: ProblemType
+) -> ProblemError:
+    """Return the error that tells a caller when to come back (RFC 6585 section 4)."""
     fields = build_rate_limit_headers(buckets.name, buckets.quota, standing)
-    return too_many_requests(words, standing.retry_after, fields)
-
-
-def too_many_requests(
-    words: str, seconds: int, fields: Mapping[str, str] | None = None
-) -> CallerError:
-    """Return the error that tells a caller to come back later (RFC 6585 section 4)."""
-    error = refusal(ProblemType.TOO_MANY_REQUESTS, 429, words.format(seconds=seconds))
-    error.headers |= {**(fields or {}), "Retry-After": str(seconds)}
-    return error
+    headers = {**fields, "Retry-After": str(standing.retry_after)}
+    return problem.error(headers, seconds=standing.retry_after)
 
 
 PUSH_CHALLENGE = 'Bearer realm="tocsin", Basic realm="tocsin"'
-PUSH_REFUSED = "The request does not prove that it may push here."
 
 
 class PushAuthentication:
@@ -185,7 +175,7 @@ class PushAuthentication:
         self._let_in: VerificationCache[bool] = VerificationCache(clock)
 
     async def judge(self, request: web.Request, provider: str) -> None:
-        """Return where the sender may try; CallerError (429) where its address failed too often."""
+        """Raise ProblemError (429) where the address of the sender failed too often."""
         address = self._addresses.of(request)
         if self._throttle.is_failing(address) and self._is_guess(request, provider):
             await self._throttle.count_failure(address)
@@ -195,13 +185,13 @@ class PushAuthentication:
         if hdrs.AUTHORIZATION in request.headers:
             self._let_in.add(self._digest(request, provider), fact=True)
 
-    async def refuse(self, request: web.Request) -> CallerError:
+    async def refuse(self, request: web.Request) -> ProblemError:
         """Return the error (401) for a sender that its provider does not know, and count it.
 
-        CallerError (429) where that is one failure too many.
+        ProblemError (429) where that is one failure too many.
         """
         await self._throttle.count_failure(self._addresses.of(request))
-        return CallerError(401, PUSH_REFUSED, headers={"WWW-Authenticate": PUSH_CHALLENGE})
+        return UNAUTHORIZED_PUSH.error({"WWW-Authenticate": PUSH_CHALLENGE})
 
     def _is_guess(self, request: web.Request, provider: str) -> bool:
         if hdrs.AUTHORIZATION not in request.headers:

@@ -37,7 +37,7 @@ from tocsin.settings import Settings
 from tocsin.store import Database
 from tocsin.web.context import ApiServices
 from tocsin.web.rate_limits import ApiRateLimits, ClientAddresses, PushAuthentication
-from tocsin.web.routes.metrics import read_token
+from tocsin.web.routes.service import read_token
 
 _log = structlog.get_logger()
 _HOUR = timedelta(hours=1)

@@ -10,7 +10,7 @@ from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from aiohttp.web_protocol import RequestHandler
 
 from tocsin.web.app import HEADERS, read_request_id
-from tocsin.web.problems import problem_document, problem_response
+from tocsin.web.problems import ProblemError, problem_response
 from tocsin.web.responses import ResponseHeaders
 
 # The parser tells which line was too long only by the limit that it names, so these two differ
@@ -94,18 +94,15 @@ class _Connection(RequestHandler):
 def _reject(request: web.BaseRequest, status: int, error: BaseException | None) -> web.Response:
     match error:
         case LineTooLong() if error.args[1] == _LONGEST_URL:
-            return problem_document(request, 414, f"A URL holds {_LONGEST_URL} bytes at most.")
+            problem = ProblemError(414, f"A URL holds {_LONGEST_URL} bytes at most.")
         case LineTooLong():
-            return problem_document(
-                request, 431, f"A header field holds {_LONGEST_FIELD} bytes at most."
-            )
+            problem = ProblemError(431, f"A header field holds {_LONGEST_FIELD} bytes at most.")
         case HttpProcessingError(message=message) if message == _TOO_MANY_FIELDS:
-            return problem_document(
-                request, 431, f"A request has {_MOST_FIELDS} header fields at most."
-            )
+            problem = ProblemError(431, f"A request has {_MOST_FIELDS} header fields at most.")
         case HttpProcessingError():
-            return problem_document(request, status, "This is not a well-formed HTTP request.")
+            problem = ProblemError(status, "This is not a well-formed HTTP request.")
         case Exception():
             return problem_response(request, error)
         case _:
-            return problem_document(request, status, HTTPStatus(status).phrase)
+            problem = ProblemError(status, HTTPStatus(status).phrase)
+    return problem_response(request, problem)

@@ -32,7 +32,7 @@ from tocsin.credentials import ApiKey, Scope, create_api_key, generate_key, load
 from tocsin.errors import OperatorError
 from tocsin.store.tables import idempotency_keys
 from tocsin.web import make_app
-from tocsin.web.routes.api_keys import CreatedApiKey
+from tocsin.web.schemas.api_keys import CreatedApiKey
 
 MOMENT = "2026-11-21T12:00:00.000Z"
 LATER = "2027-11-21T12:00:00.000Z"

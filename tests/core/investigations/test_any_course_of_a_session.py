@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import select
 
-from tocsin.errors import CallerError
+from tocsin.errors import RequestError
 from tocsin.investigations import add_message, cancel_session, create_session
 from tocsin.investigations.runs.assignment import RunAssignment, load_assignment
 from tocsin.investigations.runs.completion import FailureCause, RunFailure, RunResult, finish_run
@@ -187,7 +187,7 @@ class Course(RuleBasedStateMachine):
     @rule(session_id=ids)
     def send_a_message(self, session_id):
         model = self.models[session_id]
-        with suppress(CallerError):
+        with suppress(RequestError):
             self.write(add_message, session_id, "and?", "ana", NOW)
             assert model.status not in UNDER_WAY
             model.queue()

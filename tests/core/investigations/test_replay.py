@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from sqlalchemy import delete, update
 
-from tocsin.errors import CallerError
+from tocsin.errors import RequestError
 from tocsin.investigations import ReplayResult, replay_session
 from tocsin.store.tables import session_steps
 
@@ -106,7 +106,7 @@ async def test_a_failure_is_the_same_again(start, replay_it, finish):
 
 
 async def test_what_is_under_way_or_unknown_is_not_repeated(start, database, investigator):
-    with pytest.raises(CallerError, match="queued"):
+    with pytest.raises(RequestError, match="queued"):
         await replay_session(database, await start(), investigator)
-    with pytest.raises(CallerError, match="no session"):
+    with pytest.raises(RequestError, match="no session"):
         await replay_session(database, "ses_0", investigator)

@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 from structlog.testing import capture_logs
 
-from tocsin.errors import CallerError
+from tocsin.errors import NotFoundError
 from tocsin.investigations import (
     InvestigationMetrics,
+    SessionBusyError,
     add_message,
     cancel_session,
     load_report,
@@ -123,17 +124,15 @@ async def test_the_last_report_is_there_while_a_session_runs_again(start, finish
 
 async def test_a_session_under_way_takes_no_message(start, database, clock):
     session_id = await start()
-    with pytest.raises(CallerError, match="is queued") as refused:
+    with pytest.raises(SessionBusyError, match="is queued"):
         await database.write(add_message, session_id, "and?", "ana", clock.now())
-    assert refused.value.status == 409
 
 
 async def test_there_is_nothing_to_do_with_an_unknown_session(database, clock):
     for change in (add_message, cancel_session):
         arguments = ("ses_0", "and?", "ana") if change is add_message else ("ses_0",)
-        with pytest.raises(CallerError) as refused:
+        with pytest.raises(NotFoundError):
             await database.write(change, *arguments, clock.now())
-        assert refused.value.status == 404
     assert await database.read(load, "ses_0") is None
 
 

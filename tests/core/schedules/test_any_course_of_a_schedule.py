@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 from sqlalchemy import delete
 
 from schedule_office import FAILURE, REPORT, Office
-from tocsin.errors import CallerError
+from tocsin.errors import RequestError
 from tocsin.investigations import FailureCause, RunFailure, cancel_session
 from tocsin.investigations.runs.completion import RunResult
 from tocsin.investigations.runs.lease import RunLeaseLost
@@ -260,7 +260,7 @@ class Course(RuleBasedStateMachine):
             row = self.do(
                 lambda connection, held, now: run_now(connection, held, "ana", now), schedule_id
             )
-        except CallerError:
+        except RequestError:
             assert model.status == "deleted" or (model.running and not model.queues)
             return
         model.by_hand += 1

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import update
 
 from schedule_office import HOUR, MINUTE, NOW
-from tocsin.errors import CallerError
+from tocsin.errors import RequestError
 from tocsin.schedules import (
     change_schedule,
     delete_schedule,
@@ -277,7 +277,7 @@ async def test_a_disabled_schedule_is_run_by_hand(office):
 async def test_a_run_by_hand_is_refused_while_another_is_under_way(office):
     made = await office.make()
     await run_by_hand(office, made.id)
-    with pytest.raises(CallerError, match="under way"):
+    with pytest.raises(RequestError, match="under way"):
         await run_by_hand(office, made.id)
 
 

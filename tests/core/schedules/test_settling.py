@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import update
 
 from schedule_office import FAILURE, HOUR, LIMIT, NOW, REPORT, URL
-from tocsin.errors import CallerError
+from tocsin.errors import RequestError
 from tocsin.events.payloads import ENVELOPES
 from tocsin.investigations import FailureCause, RunFailure, add_message, cancel_session
 from tocsin.investigations.runs.completion import RunResult
@@ -279,5 +279,5 @@ async def test_a_session_that_is_nobodys_run_is_not_settled(office):
 async def test_a_deleted_schedule_is_not_run_by_hand(office):
     made = await office.make()
     await office.do(delete_schedule, made.id)
-    with pytest.raises(CallerError, match="deleted"):
+    with pytest.raises(RequestError, match="deleted"):
         await office.do(lambda connection, held, now: run_now(connection, held, "a", now), made.id)

@@ -9,7 +9,7 @@ import pytest
 from incident_rows import add_incidents
 from running_api import problem
 from tocsin.credentials import Scope
-from tocsin.web.routes.accounting import Proof, Trace
+from tocsin.web.schemas.accounting import Proof, Trace
 
 TRACE = "/api/admin/trace"
 PROOF = "/api/admin/proof"

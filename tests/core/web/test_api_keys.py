@@ -10,7 +10,7 @@ from administering import KEYS as PATH
 from running_api import open_api, problem
 from tocsin.credentials import load_api_key, parse_key
 from tocsin.store.tables import api_keys
-from tocsin.web.routes.api_keys import CreatedApiKey
+from tocsin.web.schemas.api_keys import CreatedApiKey
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from oauth_answers import GRANT, TOKEN
 from running_api import open_api, problem
 from tocsin.credentials import Scope, generate_client_id, generate_client_secret, generate_key
 from tocsin.store.tables import audit
-from tocsin.web.routes.audit import AuditList
+from tocsin.web.schemas.audit import AuditList
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 

@@ -6,7 +6,7 @@ import pytest
 
 from running_api import problem
 from tocsin.credentials import Scope
-from tocsin.web.routes.channels import ChannelList
+from tocsin.web.schemas.plugins import ChannelList
 
 CHANNELS = "/api/admin/channels"
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -10,7 +10,7 @@ from delivery_rows import NOW, add_delivery, add_destination, rows
 from running_api import problem
 from tocsin.credentials import Scope
 from tocsin.model import EventType
-from tocsin.web.routes.deliveries import DeliveryDetail, DeliveryList
+from tocsin.web.schemas.deliveries import DeliveryDetail, DeliveryList
 
 DELIVERIES = "/api/admin/deliveries"
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

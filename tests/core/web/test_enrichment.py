@@ -19,7 +19,7 @@ from tocsin.testing import loopback_client, make_tools
 from tocsin.web import make_app
 from tocsin.web.context import MAX_CONCURRENT_ENRICHMENTS
 from tocsin.web.routes import enrichment
-from tocsin.web.routes.enrichment import IncidentEnrichment
+from tocsin.web.schemas.enrichment import IncidentEnrichment
 
 OUTSIDE, INSIDE, DOMAIN = "198.51.100.7", "10.0.0.7", "evil.example"
 ENTITIES = [("ip", OUTSIDE), ("ip", INSIDE), ("domain", DOMAIN), ("user", "bob")]

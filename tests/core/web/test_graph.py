@@ -18,7 +18,7 @@ from tocsin.events import Notifiers
 from tocsin.knowledge import SearchIndexer
 from tocsin.model import Node, RelationType
 from tocsin.store.text import clean_text
-from tocsin.web.routes.graph import KINDS, GraphNeighborhood, GraphPath, GraphStatistics
+from tocsin.web.schemas.graph import KINDS, GraphNeighborhood, GraphPath, GraphStatistics
 
 GRAPH = "/api/v1/graph"
 PATH = f"{GRAPH}/path"

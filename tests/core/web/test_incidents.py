@@ -8,7 +8,7 @@ import pytest
 
 from incident_rows import NOW, add_incidents, change_incident
 from running_api import URL, problem
-from tocsin.web.routes.incidents import IncidentItem, IncidentList
+from tocsin.web.schemas.incidents import IncidentItem, IncidentList
 
 PATH = "/api/v1/incidents"
 

@@ -19,9 +19,9 @@ from tocsin.model import Persona, Phase
 from tocsin.reports import CONTENT_SECURITY_POLICY, to_html, to_json, to_markdown
 from tocsin.store.tables import sessions
 from tocsin.store.text import clean_text
-from tocsin.web.openapi.examples import SCHEDULE_ID
 from tocsin.web.pagination import PageCursor
-from tocsin.web.routes.investigations import (
+from tocsin.web.schemas.examples import SCHEDULE_ID
+from tocsin.web.schemas.investigations import (
     STEPS,
     InvestigationList,
     SessionStepDetail,

@@ -17,7 +17,7 @@ from tocsin.credentials import Scope, generate_key
 from tocsin.model import EventType
 from tocsin.web.context import AccessRole
 from tocsin.web.endpoints import ENDPOINTS
-from tocsin.web.openapi.examples import SCHEDULE_ID
+from tocsin.web.schemas.examples import SCHEDULE_ID
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 

@@ -21,7 +21,6 @@ from running_api import PUSH_TOKEN, PUSHED, Api
 from session_rows import add_session
 from tocsin.credentials import Scope
 from tocsin.web.endpoints import ENDPOINTS
-from tocsin.web.openapi.examples import SESSION_ID
 from tocsin.web.pagination import ChangeCursor, CompositeCursor, PageCursor
 from tocsin.web.routes import (
     api_clients,
@@ -32,6 +31,7 @@ from tocsin.web.routes import (
     schedules,
     search,
 )
+from tocsin.web.schemas.examples import SESSION_ID
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 

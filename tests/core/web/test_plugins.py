@@ -12,7 +12,7 @@ from tocsin.credentials import Scope
 from tocsin.registry import PluginInventory, PluginsFile, installed_plugins
 from tocsin.registry.entry_points import ON_BY_DEFAULT
 from tocsin.registry.loader import AbsentPlugin, PluginOffers
-from tocsin.web.routes.plugins import PluginDetail, PluginList
+from tocsin.web.schemas.plugins import PluginDetail, PluginList
 from tocsin_plugins.webhook import Webhook
 
 PLUGINS = "/api/admin/plugins"

@@ -8,8 +8,7 @@ from running_api import problem
 from tocsin.credentials import Scope
 from tocsin.hookspecs import Provider
 from tocsin.incidents.sync.lease import acquire_lease
-from tocsin.web.routes.backfills import BackfillItem, BackfillList
-from tocsin.web.routes.providers import ProviderList
+from tocsin.web.schemas.providers import BackfillItem, BackfillList, ProviderList
 
 PROVIDERS = "/api/admin/providers"
 BACKFILLS = "/api/admin/backfills"

@@ -29,11 +29,11 @@ from tocsin.credentials import (
     generate_value,
     parse_key,
 )
-from tocsin.errors import CallerError
 from tocsin.limits import Quota
 from tocsin.settings import Settings
 from tocsin.store import open_database
 from tocsin.web import make_app, open_api_runtime, rate_limits
+from tocsin.web.problems import ProblemError
 from tocsin.web.rate_limits import ApiRateLimits
 
 INCIDENTS = "/api/v1/incidents"
@@ -250,7 +250,7 @@ async def test_only_so_many_answers_are_held_back_at_once(clock):
     await limits.count_failure("192.0.2.1")
 
     async def fail() -> int:
-        with pytest.raises(CallerError) as caught:
+        with pytest.raises(ProblemError) as caught:
             await limits.count_failure("192.0.2.1")
         return caught.value.status
 

@@ -15,7 +15,7 @@ from running_api import CONFIGURATION, open_api, problem
 from tocsin.delivery import load_destination
 from tocsin.registry import ManagedBy
 from tocsin.store.tables import destinations
-from tocsin.web.routes.deliveries import DeliveryBody
+from tocsin.web.schemas.deliveries import DeliveryBody
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 SECRET = GOOD_DESTINATION["settings"]["secret"]

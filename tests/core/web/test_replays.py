@@ -8,7 +8,7 @@ from delivery_rows import add_delivery, add_destination
 from running_api import problem
 from tocsin.credentials import Scope
 from tocsin.delivery import replay_batch
-from tocsin.web.routes.replays import Replay, ReplayList
+from tocsin.web.schemas.replays import Replay, ReplayList
 
 REPLAYS = "/api/admin/replays"
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

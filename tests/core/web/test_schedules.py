@@ -15,7 +15,7 @@ from tocsin.recurrence import ScheduleDefinition
 from tocsin.schedules import apply_schedules
 from tocsin.web import make_app
 from tocsin.web.pagination import CompositeCursor, PageCursor
-from tocsin.web.routes.schedules import (
+from tocsin.web.schemas.schedules import (
     LIST,
     RUNS,
     RunList,

@@ -18,7 +18,7 @@ from tocsin.model import Persona
 from tocsin.store.text import clean_text
 from tocsin.web.pagination import CompositeCursor, PageCursor
 from tocsin.web.routes import investigations, search
-from tocsin.web.routes.search import EntitySearchResults, SearchResults
+from tocsin.web.schemas.search import EntitySearchResults, SearchResults
 
 SEARCH = "/api/v1/search"
 ENTITIES = "/api/v1/search/entities"

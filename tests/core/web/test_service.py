@@ -15,7 +15,7 @@ from incident_rows import add_incidents
 from running_api import problem
 from tocsin.web import make_app
 from tocsin.web.endpoints import ENDPOINTS
-from tocsin.web.routes.service import Liveness, Readiness
+from tocsin.web.schemas.service import Liveness, Readiness
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "api.md"
 

@@ -14,7 +14,8 @@ from running_api import URL, problem
 from session_rows import add_session
 from tocsin.store.tables import audit, sessions
 from tocsin.web import make_app
-from tocsin.web.routes.sessions import MAX_QUEUED_SESSIONS, Session, StartedSession
+from tocsin.web.routes.sessions import MAX_QUEUED_SESSIONS
+from tocsin.web.schemas.sessions import Session, StartedSession
 
 START = "/api/v1/investigations/start"
 QUERY = {"query": "Is 203.0.113.7 still at it?"}

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from tocsin.errors import CallerError
+from tocsin.errors import InvalidInputError
 from tocsin.investigations.answers.reply import SourceReply
 from tocsin.knowledge.graph import MAX_DEPTH, find_neighborhood
 from tocsin.knowledge.history import (
@@ -64,8 +64,8 @@ class HistoryAnswers:
         """Return the stored records that answer a question."""
         try:
             content = await self._database.read(self._kinds[type(question)], question)
-        except CallerError as error:  # invalid search query
-            return SourceReply(QueryOutcome.REFUSED, reason=error.detail)
+        except InvalidInputError as error:  # invalid search query
+            return SourceReply(QueryOutcome.REFUSED, reason=str(error))
         return SourceReply(QueryOutcome.ANSWERED, content)
 
     def _numbered(self, connection: Connection, q: GetIncidents) -> tuple[IncidentRecord, ...]:

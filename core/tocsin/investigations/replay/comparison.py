@@ -39,8 +39,8 @@ async def replay_session(
 ) -> ReplayResult:
     """Replay a session from its ledger, and return the first difference, if any.
 
-    A run that did not complete is compared as far as its ledger goes. Raises CallerError: 404 if
-    the session does not exist, 409 while it is active.
+    A run that did not complete is compared as far as its ledger goes. Raises NotFoundError
+    if the session does not exist, and ConflictError while it is active.
     """
     record = await database.read(load_session_record, session_id)
     report: Report | None = None

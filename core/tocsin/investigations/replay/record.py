@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select
 
-from tocsin.errors import CallerError
+from tocsin.errors import ConflictError, NotFoundError
 from tocsin.investigations.sessions import ACTIVE_STATUSES, LedgerStep, load_steps
 from tocsin.model import Inquiry, Persona, Report
 from tocsin.store.tables import session_messages, sessions
@@ -54,13 +54,13 @@ class SessionRecord:
 def load_session_record(connection: Connection, session_id: str) -> SessionRecord:
     """Return the recording of a session.
 
-    Raises CallerError: 404 if it does not exist, 409 while it is active.
+    Raises NotFoundError if it does not exist, and ConflictError while it is active.
     """
     row = connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().first()
     if row is None:
-        raise CallerError(404, "There is no session with this ID.")
+        raise NotFoundError("There is no session with this ID.")
     if row["status"] in ACTIVE_STATUSES:
-        raise CallerError(409, f"This session is {row['status']}; wait until it has ended.")
+        raise ConflictError(f"This session is {row['status']}; wait until it has ended.")
     m = session_messages.c
     said = select(session_messages).where(m.session_id == session_id).order_by(m.number)
     messages = connection.execute(said).mappings().all()

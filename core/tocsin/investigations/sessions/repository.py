@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
-from tocsin.errors import CallerError
+from tocsin.errors import ConflictError, NotFoundError
 from tocsin.events import new_id
 from tocsin.fields import LONGEST_QUERY
 from tocsin.investigations.codec import decode_report
@@ -99,18 +99,27 @@ def _first_message(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+class SessionBusyError(ConflictError):
+    """An active session takes no message."""
+
+    def __init__(self, status: SessionStatus) -> None:
+        super().__init__(
+            f"This session is {status}; wait until it has completed, or cancel it, before you send "
+            "another message."
+        )
+
+
 def add_message(connection: Connection, session_id: str, text: str, by: str, now: datetime) -> None:
     """Continue a session with another message; its last report stays readable meanwhile.
 
-    Raises CallerError: 404 if it does not exist, 409 while it is active or at its maximum.
+    Raises NotFoundError if it does not exist, and ConflictError while it is active or at its maximum.
     """
     row = _lock_session(connection, session_id)
     if row["status"] in ACTIVE_STATUSES:
-        words = "wait until it has completed, or cancel it, before you send another message"
-        raise CallerError(409, f"This session is {row['status']}; {words}.")
+        raise SessionBusyError(SessionStatus(row["status"]))
     if row["run"] > MAX_FOLLOW_UPS:
         words = f"has reached the maximum of {MAX_FOLLOW_UPS} follow-ups; start another session"
-        raise CallerError(409, f"This session {words}.")
+        raise ConflictError(f"This session {words}.")
     next_run = update(sessions).where(sessions.c.id == session_id)
     values = _queue_columns(now) | {"run": sessions.c.run + 1}
     run = connection.scalars(next_run.values(values).returning(sessions.c.run)).one()
@@ -135,7 +144,7 @@ def _queue_columns(now: datetime) -> dict[str, Any]:
 def cancel_session(connection: Connection, session_id: str, now: datetime) -> None:
     """Cancel an active session on any node; a finished session does not change.
 
-    Raises CallerError (404) if it does not exist.
+    Raises NotFoundError if it does not exist.
     """
     if _lock_session(connection, session_id)["status"] not in ACTIVE_STATUSES:
         return
@@ -170,7 +179,7 @@ def _lock_session(connection: Connection, session_id: str) -> RowMapping:
     row_of = select(sessions.c.status, sessions.c.run).where(sessions.c.id == session_id)
     row = connection.execute(row_of.with_for_update()).mappings().one_or_none()
     if row is None:
-        raise CallerError(404, "There is no session with this ID.")
+        raise NotFoundError("There is no session with this ID.")
     return row
 
 

@@ -18,7 +18,7 @@ from sqlalchemy import (
     tuple_,
 )
 
-from tocsin.errors import CallerError
+from tocsin.errors import InvalidInputError
 from tocsin.knowledge.search import tokens
 from tocsin.knowledge.search.candidates import MAX_COUNT
 from tocsin.model import Entity, EntityKind
@@ -86,7 +86,7 @@ def search_entities(
     """Return the entities with the name `text`, then prefix matches, then matches of their parts.
 
     Each group is ordered by the number of incidents and the last sighting, 200 names at a time in
-    alphabetical order. Raises CallerError (422) for an empty or too long text.
+    alphabetical order. Raises InvalidInputError for an empty or too long text.
     """
     beginning = _beginning(text)
     conditions = [_n.name >= beginning, _n.name < beginning + _LAST]
@@ -107,9 +107,9 @@ def search_entities(
 def _beginning(text: str) -> str:
     folded = tokens.fold_text(text).strip().replace("\0", "")
     if not folded:
-        raise CallerError(422, "q: enter a value to look up, such as 192.0.2.1 or evil.example.")
+        raise InvalidInputError("q: enter a value to look up, such as 192.0.2.1 or evil.example.")
     if len(text) > MAX_LOOKUP:
-        raise CallerError(422, f"q: enter at most {MAX_LOOKUP} characters.")
+        raise InvalidInputError(f"q: enter at most {MAX_LOOKUP} characters.")
     return folded[:_NAME]
 
 

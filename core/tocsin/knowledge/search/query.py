@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NoReturn, TypeVar
 
-from tocsin.errors import CallerError
+from tocsin.errors import InvalidInputError
 from tocsin.knowledge.search import tokens
 from tocsin.knowledge.search.fields import (
     CLOSED,
@@ -76,7 +76,7 @@ class _QueryPart:
 
 
 def parse_search_query(text: str) -> ParsedQuery:
-    """Return the parsed query. Raises CallerError (422) with the position of the error."""
+    """Return the parsed query. Raises InvalidInputError with the position of the error."""
     if len(text) > MAX_QUERY:
         _refuse(f"a query has at most {MAX_QUERY} characters, this one has {len(text)}")
     if "\0" in text:
@@ -213,4 +213,4 @@ def _parse_value(part: _QueryPart, make: Callable[[], T]) -> T:
 
 def _refuse(reason: str, place: int | None = None) -> NoReturn:
     where = "" if place is None else f" at character {place}"
-    raise CallerError(422, f"q{where}: {reason}.")
+    raise InvalidInputError(f"q{where}: {reason}.")

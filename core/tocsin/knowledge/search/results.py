@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, bindparam, select
 
-from tocsin.errors import CallerError
+from tocsin.errors import InvalidInputError
 from tocsin.knowledge.search import tokens
 from tocsin.knowledge.search.candidates import (
     MAX_COUNT,
@@ -78,7 +78,7 @@ def search_documents(
     """Return the documents that match the text, the best of the latest first.
 
     The latest 200 matches are ranked, then the 200 before them, and so on, so that the cost of a
-    search does not grow with the number of matches. Raises CallerError (422) for an invalid query,
+    search does not grow with the number of matches. Raises InvalidInputError for an invalid query,
     with the position of the error.
     """
     query = parse_search_query(text)
@@ -106,7 +106,7 @@ def _first_position(connection: Connection) -> SearchPosition:
 def _check_kinds(kinds: Sequence[str]) -> tuple[str, ...]:
     for kind in kinds:
         if kind not in KINDS:
-            raise CallerError(422, f"kind: found {kind!r}; give one of: {', '.join(KINDS)}")
+            raise InvalidInputError(f"kind: found {kind!r}; give one of: {', '.join(KINDS)}")
     return tuple(kinds)
 
 

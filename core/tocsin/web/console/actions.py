@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from yarl import URL
 
 from tocsin.credentials import ConsoleRole
-from tocsin.errors import CallerError
+from tocsin.errors import RequestError
 from tocsin.web.console.forms import Form, read_fields
 from tocsin.web.console.page_request import PageRequest, find_endpoint
 from tocsin.web.console.pages import ConsoleAction, message_key
@@ -22,7 +22,7 @@ from tocsin.web.context import ApiServices, AsyncHandler, RequestContext, Respon
 from tocsin.web.dispatch import MutationHandler
 from tocsin.web.idempotency import IdempotentRequest, compute_fingerprint
 from tocsin.web.parsing import invalid_request, list_field_errors
-from tocsin.web.problems import describe_error
+from tocsin.web.problems import ProblemError, describe_error
 
 
 class RenderPage(Protocol):
@@ -58,7 +58,7 @@ class ActionHandler:
         self._sessions.require_own_form(request, user, form)
         try:
             answer = await self._run(request, user, form)
-        except CallerError as error:
+        except RequestError as error:
             fault = describe_error(request, error)
             return await self._render(request, user, fault=fault, given=form)
         if self._action.keeps:
@@ -99,6 +99,6 @@ def _parse(model: type[BaseModel], members: Mapping[str, Any]) -> BaseModel:
     try:
         return model.model_validate_json(orjson.dumps(members))
     except orjson.JSONEncodeError:
-        raise CallerError(422, "A value in this form is nested too deeply.") from None
+        raise ProblemError(422, "A value in this form is nested too deeply.") from None
     except ValidationError as error:
         raise invalid_request("form", list_field_errors(error, model)) from None

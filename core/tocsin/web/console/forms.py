@@ -8,9 +8,9 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
-from tocsin.errors import CallerError
 from tocsin.web.authentication import FORM_MEDIA_TYPE
 from tocsin.web.parsing import read_body
+from tocsin.web.problems import ProblemError
 
 _MOST_FIELDS = 200
 
@@ -35,16 +35,16 @@ class Form(dict[str, str]):
 
 
 async def read_fields(request: web.Request) -> Form:
-    """Return the form of a request; raises CallerError (400, 415) if it has none."""
+    """Return the form of a request; raises ProblemError (400, 415) if it has none."""
     if request.content_type != FORM_MEDIA_TYPE:
-        raise CallerError(415, f"Send the form as {FORM_MEDIA_TYPE}.")
+        raise ProblemError(415, f"Send the form as {FORM_MEDIA_TYPE}.")
     try:
         text = (await read_body(request)).decode()
         pairs = parse_qsl(
             text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS
         )
     except ValueError:
-        raise CallerError(400, "The form is not valid UTF-8.") from None
+        raise ProblemError(400, "The form is not valid UTF-8.") from None
     several: dict[str, list[str]] = {}
     for name, value in pairs:
         several.setdefault(name, []).append(value.replace("\r\n", "\n"))

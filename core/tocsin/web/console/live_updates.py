@@ -11,9 +11,9 @@ import orjson
 from aiohttp import web
 
 from tocsin.clock import Clock
-from tocsin.errors import CallerError
+from tocsin.errors import RequestError
 from tocsin.web.console.sessions import NotSignedIn
-from tocsin.web.problems import describe_error
+from tocsin.web.problems import ProblemError, describe_error
 
 MAX_STREAMS = 64
 """Maximum number of live pages on a node; each costs a few reads every two seconds."""
@@ -47,10 +47,10 @@ class LiveStreams:
     ) -> web.StreamResponse:
         """Stream the result of `render`, at once and whenever it changes.
 
-        Raises CallerError (503) if too many streams are open.
+        Raises ProblemError (503) if too many streams are open.
         """
         if self._taken >= MAX_STREAMS:
-            raise CallerError(
+            raise ProblemError(
                 503,
                 "Too many live pages are open. Close some and try again.",
                 headers={"Retry-After": "30"},
@@ -93,7 +93,7 @@ class LiveStreams:
                 return
             try:
                 now_shown = await self._in_turn(render)
-            except (NotSignedIn, CallerError):  # the session has ended, or the record was deleted
+            except (NotSignedIn, RequestError):  # the session has ended, or the record was deleted
                 await _send(response, "gone", "")
                 return
             if now_shown != shown:

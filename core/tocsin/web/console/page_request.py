@@ -10,7 +10,6 @@ from typing import Any, cast
 from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
-from tocsin.errors import CallerError
 from tocsin.web.console.forms import to_field, to_utc
 from tocsin.web.console.sessions import SignedInUser
 from tocsin.web.context import (
@@ -22,6 +21,7 @@ from tocsin.web.context import (
 )
 from tocsin.web.endpoints import ENDPOINTS
 from tocsin.web.parsing import invalid_request, list_field_errors
+from tocsin.web.problems import ProblemError
 
 _BY_HANDLER = {endpoint.handler: endpoint for endpoint in ENDPOINTS}
 
@@ -51,7 +51,7 @@ class PageRequest:
         /,
         **query: str,
     ) -> Any:
-        """Return the response of the endpoint with this handler; raises CallerError.
+        """Return the response of the endpoint with this handler; raises ProblemError.
 
         `path` contains the path parameters of the endpoint (default: those of the page), `query`
         its query parameters.
@@ -71,9 +71,9 @@ class PageRequest:
         *,
         body: BaseModel | None = None,
     ) -> RequestContext:
-        """Return the context of an endpoint call by the user; raises CallerError (404, 422)."""
+        """Return the context of an endpoint call by the user; raises ProblemError (404, 422)."""
         if not all(part.isprintable() for part in path.values()):
-            raise CallerError(404, "No page at this address.")
+            raise ProblemError(404, "No page at this address.")
         try:
             parsed = endpoint.query.model_validate(query)
         except ValidationError as error:

@@ -13,7 +13,6 @@ from aiohttp.typedefs import Handler
 from yarl import URL
 
 from tocsin.credentials import CALLBACK
-from tocsin.errors import CallerError
 from tocsin.web.authentication import AccessControl
 from tocsin.web.console import rendering
 from tocsin.web.console.actions import ActionHandler
@@ -39,7 +38,7 @@ from tocsin.web.console.views import (
     search,
 )
 from tocsin.web.context import ApiServices
-from tocsin.web.problems import describe_error
+from tocsin.web.problems import ProblemError, describe_error
 
 _VIEWS = (
     overview,
@@ -115,7 +114,7 @@ class _Console:
             except NotSignedIn:
                 if request.method in {"GET", "HEAD"} and not request.path.startswith("/live/"):
                     return _lead_to_sign_in(request)
-                return await self._show_error(request, CallerError(401, _SIGNED_OUT))
+                return await self._show_error(request, ProblemError(401, _SIGNED_OUT))
             except Exception as error:  # noqa: BLE001 - every error becomes a page
                 return await self._show_error(request, error)
 

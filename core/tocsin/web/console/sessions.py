@@ -19,8 +19,9 @@ from tocsin.credentials import (
     form_token,
     is_form_token,
 )
-from tocsin.errors import CallerError, TocsinError
+from tocsin.errors import TocsinError
 from tocsin.web.context import ApiServices
+from tocsin.web.problems import ProblemError
 
 FORM_TOKEN = "form_token"  # noqa: S105 - its name
 """Form field that proves that a form comes from this console."""
@@ -70,12 +71,12 @@ class ConsoleSessions:
         self._cookie = "__Host-tocsin" if self._is_secure else "tocsin"
 
     async def admit(self, request: web.Request, role: ConsoleRole) -> SignedInUser:
-        """Return the signed-in user; raises NotSignedIn, and CallerError (403) without the role."""
+        """Return the signed-in user; raises NotSignedIn, and ProblemError (403) without the role."""
         user = await self._services.database.lookup(self.find, request)
         if user is None:
             raise NotSignedIn("not signed in")
         if not user.session.role.includes(role):
-            raise CallerError(403, f"The role {role} is required. You are signed in as a viewer.")
+            raise ProblemError(403, f"The role {role} is required. You are signed in as a viewer.")
         return user
 
     def find(self, connection: Connection, request: web.Request) -> SignedInUser | None:
@@ -87,18 +88,18 @@ class ConsoleSessions:
         return None if session is None else SignedInUser(session, secret)
 
     def confirm(self, connection: Connection, request: web.Request) -> None:
-        """Raise CallerError (401) unless an admin is still signed in."""
+        """Raise ProblemError (401) unless an admin is still signed in."""
         user = self.find(connection, request)
         if user is None or not user.is_admin:
-            raise CallerError(401, "Your session has ended. Nothing was changed.")
+            raise ProblemError(401, "Your session has ended. Nothing was changed.")
 
     def require_own_form(
         self, request: web.Request, user: SignedInUser, form: Mapping[str, str]
     ) -> None:
-        """Raise CallerError (403) unless the form comes from this console."""
+        """Raise ProblemError (403) unless the form comes from this console."""
         require_own_site(request)
         if not is_form_token(user.secret, form.get(FORM_TOKEN, "")):
-            raise CallerError(403, _STRANGE)
+            raise ProblemError(403, _STRANGE)
 
     def remember(self, response: web.StreamResponse, secret: str, expires_at: datetime) -> None:
         """Set the session cookie."""
@@ -122,6 +123,6 @@ class ConsoleSessions:
 
 
 def require_own_site(request: web.Request) -> None:
-    """Raise CallerError (403) if the browser reports a cross-site request."""
+    """Raise ProblemError (403) if the browser reports a cross-site request."""
     if request.headers.get("Sec-Fetch-Site", "") not in _OURS:
-        raise CallerError(403, _STRANGE)
+        raise ProblemError(403, _STRANGE)

@@ -21,14 +21,14 @@ from tocsin.credentials import (
     end_session,
     read_expiry,
 )
-from tocsin.errors import CallerError
+from tocsin.errors import RequestError
 from tocsin.web.authentication import AccessControl
 from tocsin.web.console import rendering
 from tocsin.web.console.forms import Form, read_fields
 from tocsin.web.console.sessions import ConsoleSessions, require_own_site
 from tocsin.web.context import ApiServices
 from tocsin.web.dispatch import build_audit_entry
-from tocsin.web.problems import ErrorResponse
+from tocsin.web.problems import ProblemError
 from tocsin.web.rate_limits import address_key
 
 SIGN_IN = "/sign-in"
@@ -56,7 +56,7 @@ class SignInRoutes:
             session = await self._authenticate(request, form.text("token"))
         except AuthenticationError as error:
             await self.count_failure(request)
-            return self.form(form.get("next", ""), ErrorResponse(401, str(error)))
+            return self.form(form.get("next", ""), ProblemError(401, str(error)))
         return await self.begin(request, session, form.get("next", ""))
 
     async def begin(
@@ -70,7 +70,7 @@ class SignInRoutes:
         return response
 
     async def count_failure(self, request: web.Request) -> None:
-        """Count a failed sign-in, also in the audit log; raises CallerError (429)."""
+        """Count a failed sign-in, also in the audit log; raises ProblemError (429)."""
         address = self._services.addresses.of(request)
         self._services.refusals.count(address_key(address), "credential refused")
         await self._services.throttle.count_failure(address)
@@ -110,7 +110,7 @@ class SignInRoutes:
             end_session(connection, before.secret)
         return begin_session(connection, session, now)
 
-    def form(self, place: str, fault: ErrorResponse | None = None) -> web.Response:
+    def form(self, place: str, fault: ProblemError | None = None) -> web.Response:
         """Return the sign-in page, which redirects to `place` afterwards."""
         context = {
             "user": None,
@@ -178,11 +178,11 @@ class OidcSignInRoutes:
             arrival = await self._finish(request)
         except AuthenticationError as error:
             await self._sign_in.count_failure(request)
-            return self._sign_in.form("", ErrorResponse(401, str(error)))
+            return self._sign_in.form("", ProblemError(401, str(error)))
         except IssuerUnavailable as error:
             return self._away(error, "")
-        except CallerError as error:
-            return self._sign_in.form("", ErrorResponse(error.status, error.detail, error.headers))
+        except RequestError as error:
+            return self._sign_in.form("", describe_error(request, error))
         return await self._sign_in.begin(request, arrival.session, arrival.place)
 
     async def _finish(self, request: web.Request) -> SignInResult:
@@ -195,7 +195,7 @@ class OidcSignInRoutes:
 
     def _away(self, error: IssuerUnavailable, place: str) -> web.Response:
         _log.warning("openid connect sign-in unavailable", reason=str(error))
-        return self._sign_in.form(place, ErrorResponse(503, _AWAY, {"Retry-After": "10"}))
+        return self._sign_in.form(place, ProblemError(503, _AWAY, headers={"Retry-After": "10"}))
 
     def _keep(self, response: web.Response, sealed: str) -> None:
         response.set_cookie(

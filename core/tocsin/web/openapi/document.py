@@ -9,6 +9,7 @@ from typing import Any
 from tocsin.web.context import Endpoint
 from tocsin.web.openapi.headers import HEADERS, PARAMETERS
 from tocsin.web.openapi.operations import describe
+from tocsin.web.openapi.responses import ErrorResponses
 from tocsin.web.openapi.schemas import component_schemas
 from tocsin.web.openapi.security import security_schemes
 from tocsin.web.openapi.tags import OAUTH, TAGS, find_tag
@@ -39,6 +40,7 @@ Every answer has an `X-Request-Id`, by which the service's log has it."""
 
 def build(endpoints: Sequence[Endpoint], *, public_url: str, issuer_url: str) -> dict[str, Any]:
     """Return the OpenAPI document."""
+    errors = ErrorResponses(endpoints)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -46,26 +48,31 @@ def build(endpoints: Sequence[Endpoint], *, public_url: str, issuer_url: str) ->
             "version": version("tocsin"),
             "summary": "Incidents of every SIEM, each accounted for",
             "description": _DESCRIPTION,
+            "contact": {"name": "Operator of this Tocsin service", "url": public_url},
             "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": public_url}],
         "tags": [{"name": tag.name, "description": tag.description} for tag in TAGS],
-        "paths": _paths(endpoints, public_url, issuer_url),
+        "paths": _paths(endpoints, errors, public_url, issuer_url),
         "webhooks": webhooks(),
         "components": {
             "schemas": component_schemas(endpoints),
             "securitySchemes": security_schemes(issuer_url),
             "parameters": PARAMETERS,
             "headers": HEADERS,
+            "responses": errors.describe(),
+            "examples": errors.describe_examples(),
         },
     }
 
 
-def _paths(endpoints: Sequence[Endpoint], public_url: str, issuer_url: str) -> dict[str, Any]:
+def _paths(
+    endpoints: Sequence[Endpoint], errors: ErrorResponses, public_url: str, issuer_url: str
+) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
         path = paths.setdefault(endpoint.path, {})
-        path[endpoint.method.lower()] = describe(endpoint)
+        path[endpoint.method.lower()] = describe(endpoint, errors)
         if find_tag(endpoint) is OAUTH and issuer_url != public_url:
             path["servers"] = [{"url": issuer_url}]
     return paths

@@ -82,21 +82,21 @@ def request_headers(endpoint: Endpoint) -> list[dict[str, str]]:
     return [{"$ref": f"#/components/parameters/{name}"} for name in names]
 
 
-def response_headers(endpoint: Endpoint, status: int, *, refused: bool) -> dict[str, Any]:
-    """Return the header fields that an answer of this status may have."""
+def response_headers(endpoint: Endpoint, status: int, *, is_error: bool) -> list[str]:
+    """Return the names of the header fields that a response with this status may have."""
     names = [REQUEST_ID]
-    if not refused:
-        names += _of_success(endpoint, status)
+    if not is_error:
+        names += _success_headers(endpoint, status)
     if status == HTTPStatus.UNAUTHORIZED:
         names.append("WWW-Authenticate")
     if endpoint.access is not AccessRole.PUBLIC and status not in _UNCOUNTED:
         names += ["RateLimit-Policy", "RateLimit"]
-    if refused and status in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}:
+    if is_error and status in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}:
         names.append("Retry-After")
-    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+    return names
 
 
-def _of_success(endpoint: Endpoint, status: int) -> list[str]:
+def _success_headers(endpoint: Endpoint, status: int) -> list[str]:
     names = []
     if endpoint.method == "GET" and status in {endpoint.status, HTTPStatus.NOT_MODIFIED}:
         names.append("ETag")

@@ -1,4 +1,4 @@
-"""What one endpoint takes and answers."""
+"""Operations of the description: what each endpoint takes and returns."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from tocsin.credentials import Scope
 from tocsin.web.authentication import FORM_MEDIA_TYPE
 from tocsin.web.context import AccessRole, Endpoint
-from tocsin.web.openapi.examples import (
+from tocsin.web.openapi.headers import request_headers, response_headers
+from tocsin.web.openapi.responses import ErrorResponses, describe_headers
+from tocsin.web.openapi.schemas import query_schema, reference
+from tocsin.web.openapi.security import security_requirements
+from tocsin.web.openapi.tags import find_tag
+from tocsin.web.schemas.examples import (
     BACKFILL_ID,
+    CLIENT_ID,
     DELIVERY_ID,
-    EXAMPLES,
+    KEY_ID,
     PROVIDER,
     REPLAY_ID,
     SCHEDULE_ID,
     SESSION_ID,
 )
-from tocsin.web.openapi.headers import request_headers, response_headers
-from tocsin.web.openapi.refusals import Refusal, list_refusals
-from tocsin.web.openapi.schemas import query_schema, reference
-from tocsin.web.openapi.security import security_requirements
-from tocsin.web.openapi.tags import find_tag
 
 JSON = "application/json"
 
@@ -88,19 +90,19 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "key_id": {
         "schema": {"type": "string", "pattern": "^[0-9A-Za-z]{16}$"},
         "description": "The key's public identifier.",
-        "example": "0a1B2c3D4e5F6g7H",
+        "example": KEY_ID,
     },
     "client_id": {
         "schema": {"type": "string", "pattern": "^cl_[0-9A-Za-z]{16}$"},
         "description": "The client's identifier.",
-        "example": "cl_0a1B2c3D4e5F6g7H",
+        "example": CLIENT_ID,
     },
 }
 
 
-def describe(endpoint: Endpoint) -> dict[str, Any]:
+def describe(endpoint: Endpoint, errors: ErrorResponses) -> dict[str, Any]:
     """Return the endpoint as an OpenAPI operation."""
-    operation = {
+    operation: dict[str, Any] = {
         "operationId": endpoint.handler.__name__,
         "tags": [find_tag(endpoint).name],
         "summary": endpoint.summary,
@@ -111,9 +113,12 @@ def describe(endpoint: Endpoint) -> dict[str, Any]:
             *_query_parameters(endpoint),
             *request_headers(endpoint),
         ],
-        "responses": _responses(endpoint),
     }
-    return operation | _request_body(endpoint)
+    if isinstance(endpoint.access, Scope):
+        operation["x-required-scope"] = endpoint.access.value
+    if endpoint.body is not None:
+        operation["requestBody"] = _request_body(endpoint.body, endpoint)
+    return operation | {"responses": _responses(endpoint, errors)}
 
 
 def _path_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
@@ -133,45 +138,23 @@ def _query_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
         }
 
 
-def _request_body(endpoint: Endpoint) -> dict[str, Any]:
-    if endpoint.body is None:
-        return {}
-    content_type = FORM_MEDIA_TYPE if endpoint.access is AccessRole.CLIENT else JSON
-    content = {content_type: _content(endpoint.body)}
-    return {"requestBody": {"required": endpoint.body_required, "content": content}}
+def _request_body(model: type[BaseModel], endpoint: Endpoint) -> dict[str, Any]:
+    media_type = FORM_MEDIA_TYPE if endpoint.access is AccessRole.CLIENT else JSON
+    content = {media_type: {"schema": reference(model)}}
+    return {"required": endpoint.body_required, "content": content}
 
 
-def _content(model: type[BaseModel]) -> dict[str, Any]:
-    return {"schema": reference(model), "example": EXAMPLES[model]}
-
-
-def _responses(endpoint: Endpoint) -> dict[str, Any]:
-    content = _content(endpoint.answer) if endpoint.answer else {"schema": {"type": "string"}}
-    responses = {
-        status: _response(endpoint, status, {endpoint.media_type: content})
-        for status in (endpoint.status, *endpoint.other_statuses)
-    }
+def _responses(endpoint: Endpoint, errors: ErrorResponses) -> dict[str, Any]:
+    schema = reference(endpoint.response) if endpoint.response else {"type": "string"}
+    responses: dict[int, Any] = errors.refer(endpoint)
     if endpoint.method == "GET":
-        responses[304] = _response(endpoint, 304, {})
-    for refusal in list_refusals(endpoint):
-        if refusal.status not in responses:
-            responses[refusal.status] = _response(endpoint, refusal.status, {}, refused=True)
-        _add_example(responses[refusal.status], refusal, endpoint)
+        responses[304] = _describe_response(endpoint, 304)
+    for status in (endpoint.status, *endpoint.other_statuses):
+        content = {endpoint.media_type: {"schema": schema}}
+        responses[status] = _describe_response(endpoint, status) | {"content": content}
     return {str(status): responses[status] for status in sorted(responses)}
 
 
-def _response(
-    endpoint: Endpoint, status: int, content: dict[str, Any], *, refused: bool = False
-) -> dict[str, Any]:
-    response = {
-        "description": HTTPStatus(status).phrase,
-        "headers": response_headers(endpoint, status, refused=refused),
-    }
-    return response | ({"content": content} if content or refused else {})
-
-
-def _add_example(response: dict[str, Any], refusal: Refusal, endpoint: Endpoint) -> None:
-    content = response["content"].setdefault(
-        refusal.content_type, {"schema": reference(refusal.model), "examples": {}}
-    )
-    content["examples"][refusal.name] = {"value": refusal.example(endpoint)}
+def _describe_response(endpoint: Endpoint, status: int) -> dict[str, Any]:
+    names = response_headers(endpoint, status, is_error=False)
+    return {"description": HTTPStatus(status).phrase, "headers": describe_headers(names)}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
 
 from tocsin.events.payloads import ENVELOPES
+from tocsin.model import Json
 from tocsin.web.context import AccessRole, Endpoint
+from tocsin.web.openapi.examples import build_example
 from tocsin.web.problems import OAuthErrorDocument, ProblemDocument
 
 _TEMPLATE = "#/components/schemas/{model}"
@@ -21,6 +24,11 @@ class OpenApiDocument(BaseModel):
     """An OpenAPI 3.1 document."""
 
     model_config = ConfigDict(extra="allow")
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "openapi": "3.1.0",
+        "info": {"title": "Tocsin", "version": "0.1.0"},
+    }
 
     openapi: str
     info: dict[str, Any]
@@ -52,6 +60,10 @@ def component_schemas(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     schemas: dict[str, Any] = document["$defs"]
     for endpoint in endpoints:
         schemas.pop(endpoint.query.__name__, None)
+    for name in _list_unused(schemas, endpoints):
+        del schemas[name]
+    for model in dict.fromkeys(_example_models(endpoints)):
+        schemas[model.__name__]["examples"] = [build_example(model)]
     forms = {e.body.__name__ for e in endpoints if e.body and e.access is AccessRole.CLIENT}
     bodies = {e.body.__name__ for e in endpoints if e.body} - forms
     shaped = {}
@@ -63,14 +75,32 @@ def component_schemas(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     return shaped
 
 
+def _example_models(endpoints: Sequence[Endpoint]) -> Iterator[Model]:
+    """Yield the models of what is sent as a whole."""
+    yield from ENVELOPES.values()
+    for endpoint in endpoints:
+        yield from filter(None, (endpoint.body, endpoint.response))
+
+
+def _list_unused(schemas: dict[str, Any], endpoints: Sequence[Endpoint]) -> list[str]:
+    """Return the names of the schemas of query parameters that only Python knows."""
+    queries = [query_schema(endpoint.query).get("properties", {}) for endpoint in endpoints]
+    used = set(re.findall(_REFERENCE, repr([schemas, queries])))
+    whole = {model.__name__ for model, _ in _models(endpoints)}
+    return [name for name in schemas if name not in used | whole]
+
+
+_REFERENCE = re.compile(r"#/components/schemas/(\w+)")
+
+
 def _models(endpoints: Sequence[Endpoint]) -> Iterator[tuple[Model, JsonSchemaMode]]:
     always: list[Model] = [ProblemDocument, OAuthErrorDocument, *ENVELOPES.values()]
     for answered in always:
         yield answered, "serialization"
     for endpoint in endpoints:
         yield endpoint.query, "validation"  # for the vocabularies that its parameters name
-        if endpoint.answer is not None:
-            yield endpoint.answer, "serialization"
+        if endpoint.response is not None:
+            yield endpoint.response, "serialization"
         if endpoint.body is not None:
             yield endpoint.body, "validation"
 

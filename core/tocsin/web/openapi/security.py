@@ -27,7 +27,9 @@ def security_schemes(issuer_url: str) -> dict[str, Any]:
             "type": "apiKey",
             "in": "header",
             "name": API_KEY_HEADER,
-            "description": "An API key. It has scopes as an API client has.",
+            "description": "An API key. It needs the scope that the operation names in "
+            "`x-required-scope`.",
+            "x-scopes": scopes,
         },
         "oauth2": {
             "type": "oauth2",
@@ -79,4 +81,4 @@ def security_requirements(access: Access) -> list[dict[str, list[str]]]:
         case AccessRole.SENDER:
             return [{"pushToken": []}, {"pushPassword": []}, {"pushSignature": []}]
         case scope:
-            return [{"apiKey": [scope.value]}, {"oauth2": [scope.value]}]
+            return [{"apiKey": []}, {"oauth2": [scope.value]}]

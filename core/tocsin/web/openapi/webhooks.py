@@ -6,7 +6,6 @@ from typing import Any
 
 from tocsin.events.payloads import ENVELOPES
 from tocsin.model import EventType
-from tocsin.web.openapi.examples import EXAMPLES
 from tocsin.web.openapi.schemas import reference
 
 _SUMMARIES = {
@@ -73,7 +72,7 @@ def webhooks() -> dict[str, Any]:
 
 def _webhook(kind: EventType) -> dict[str, Any]:
     model = ENVELOPES[kind]
-    content = {"schema": reference(model), "example": EXAMPLES[model]}
+    content = {"schema": reference(model)}
     return {
         "operationId": kind.value,
         "summary": _SUMMARIES[kind],

@@ -3,108 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from pydantic import Field
 from sqlalchemy import Connection, Row
 from ulid import ULID
 
+from tocsin import credentials
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.credentials import (
     ApiClient,
-    ClientStatus,
-    Scope,
-    disable_api_client,
     generate_client_id,
     generate_client_secret,
-    list_api_clients,
     load_api_client,
     regenerate_secret,
     revoke_tokens,
     to_api_client,
 )
-from tocsin.credentials import create_api_client as store_api_client
 from tocsin.model import Json
-from tocsin.web.context import AuditedChange, RequestContext, Response
-from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel
-from tocsin.web.routes.fields import (
+from tocsin.web.context import AccessRole, AuditedChange, Endpoint, RequestContext, Response
+from tocsin.web.record_problems import API_CLIENT_NOT_FOUND, CLIENT_NOT_ACTIVE
+from tocsin.web.routes.credential_records import (
     NO_STORE,
-    Limit,
-    Name,
-    Scopes,
-    Search,
-    Text,
-    cursor_field,
-    not_found,
     parse_scopes,
     record_page_response,
     translate_record_errors,
 )
 from tocsin.web.routes.oauth import TOKEN_PATH
-
-LIST = "c"
-_NOT_REGENERATED = "The API client is {status} for good; create a new one."
-
-
-class NewApiClient(BodyModel):
-    """What an API client is to be."""
-
-    name: Name
-    scopes: Scopes
-    description: Text = ""
-
-
-class CreatedApiClient(ResponseModel):
-    """A new API client, with its secret."""
-
-    id: str
-    client_id: str
-    client_secret: str = Field(description="Shown this once.")
-    name: str
-    scopes: list[Scope]
-    token_endpoint: str = Field(description="Where it obtains access tokens.")
-
-
-class ApiClientQuery(QueryModel):
-    """Which clients, and how many at once."""
-
-    search: Search = Field(
-        default="",
-        description="Only clients that hold this, in any case, in `name`, `description`, "
-        "`client_id`, `created_by` or `scopes`.",
-    )
-    limit: Limit = 50
-    cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
-
-
-class ApiClientItem(ResponseModel):
-    """An API client, without its secret."""
-
-    id: str
-    client_id: str
-    name: str
-    description: str
-    status: ClientStatus
-    scopes: list[Scope]
-    created_by: str
-    created_at: datetime
-    last_used_at: datetime | None = Field(description="To the minute or so.")
-
-
-class ApiClientList(ResponseModel):
-    """One page of API clients."""
-
-    clients: list[ApiClientItem]
-    total: int
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
-
-
-class RegeneratedSecret(ResponseModel):
-    """An API client's new secret."""
-
-    client_id: str
-    client_secret: str = Field(description="Shown this once; the one before is void.")
+from tocsin.web.schemas.api_clients import (
+    LIST,
+    ApiClientItem,
+    ApiClientList,
+    ApiClientQuery,
+    CreatedApiClient,
+    NewApiClient,
+    RegeneratedSecret,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +81,7 @@ def create_api_client(connection: Connection, call: RequestContext) -> Response:
         created_at=now,
         updated_at=now,
     )
-    store_api_client(connection, client)
+    credentials.create_api_client(connection, client)
     content: dict[str, Json] = {
         "id": client.id,
         "client_id": client.client_id,
@@ -161,10 +94,10 @@ def create_api_client(connection: Connection, call: RequestContext) -> Response:
     return Response(content, NO_STORE, change=_change(client, details))
 
 
-def list_clients(connection: Connection, call: RequestContext) -> Response:
+def list_api_clients(connection: Connection, call: RequestContext) -> Response:
     """Answer one page of the clients, the newest first."""
     query: ApiClientQuery = call.query
-    page = list_api_clients(
+    page = credentials.list_api_clients(
         connection,
         search=query.search,
         limit=query.limit,
@@ -185,7 +118,7 @@ def get_api_client(connection: Connection, call: RequestContext) -> Response:
 def regenerate_api_client_secret(connection: Connection, call: RequestContext) -> Response:
     """Give a client a new secret, and answer it; the old one is void at once."""
     minted: MintedSecret = call.prepared
-    with translate_record_errors("API client", not_active=_NOT_REGENERATED):
+    with translate_record_errors(API_CLIENT_NOT_FOUND, CLIENT_NOT_ACTIVE):
         client = regenerate_secret(
             connection, call.path["client_id"], minted.hash, call.services.clock.now()
         )
@@ -195,15 +128,15 @@ def regenerate_api_client_secret(connection: Connection, call: RequestContext) -
 
 def revoke_api_client_tokens(connection: Connection, call: RequestContext) -> Response:
     """Make every token that a client was issued void, and answer the client."""
-    with translate_record_errors("API client"):
+    with translate_record_errors(API_CLIENT_NOT_FOUND):
         client = revoke_tokens(connection, call.path["client_id"], call.services.clock.now())
     return Response(_represent(client), change=_change(client))
 
 
-def disable_client(connection: Connection, call: RequestContext) -> Response:
+def disable_api_client(connection: Connection, call: RequestContext) -> Response:
     """Disable a client for good, and answer it."""
-    with translate_record_errors("API client"):
-        client, changed = disable_api_client(
+    with translate_record_errors(API_CLIENT_NOT_FOUND):
+        client, changed = credentials.disable_api_client(
             connection, call.path["client_id"], call.services.clock.now()
         )
     change = _change(client, {"name": client.name}) if changed else None
@@ -217,7 +150,7 @@ def _change(client: ApiClient, details: dict[str, Json] | None = None) -> Audite
 def _find(connection: Connection, call: RequestContext) -> ApiClient:
     client = load_api_client(connection, call.path["client_id"])
     if client is None:
-        raise not_found("API client")
+        raise API_CLIENT_NOT_FOUND.error()
     return client
 
 
@@ -233,3 +166,76 @@ def _represent(client: ApiClient) -> dict[str, Json]:
         "created_at": isoformat(client.created_at),
         "last_used_at": isoformat_or_none(client.last_used_at),
     }
+
+
+_CLIENTS = "/api/admin/api-clients"
+_CLIENT = f"{_CLIENTS}/{{client_id}}"
+
+ENDPOINTS = (
+    Endpoint(
+        method="POST",
+        path=_CLIENTS,
+        access=AccessRole.ADMIN,
+        summary="Create an API client; its secret is shown this once",
+        handler=create_api_client,
+        prepare=mint_client,
+        body=NewApiClient,
+        response=CreatedApiClient,
+        action="api-client.create",
+        idempotent=True,
+        shows_secret=True,
+        status=201,
+    ),
+    Endpoint(
+        method="GET",
+        path=_CLIENTS,
+        access=AccessRole.ADMIN,
+        summary="List API clients, the newest first",
+        handler=list_api_clients,
+        query=ApiClientQuery,
+        response=ApiClientList,
+    ),
+    Endpoint(
+        method="GET",
+        path=_CLIENT,
+        access=AccessRole.ADMIN,
+        summary="Read one API client",
+        handler=get_api_client,
+        is_brief=True,
+        response=ApiClientItem,
+        problems=(API_CLIENT_NOT_FOUND,),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_CLIENT}/regenerate-secret",
+        access=AccessRole.ADMIN,
+        summary="Give an API client a new secret, which is shown this once; the old one ends",
+        handler=regenerate_api_client_secret,
+        prepare=mint_secret,
+        response=RegeneratedSecret,
+        action="api-client.regenerate-secret",
+        idempotent=True,
+        shows_secret=True,
+        problems=(API_CLIENT_NOT_FOUND, CLIENT_NOT_ACTIVE),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_CLIENT}/revoke-tokens",
+        access=AccessRole.ADMIN,
+        summary="End every token that an API client was issued",
+        handler=revoke_api_client_tokens,
+        response=ApiClientItem,
+        action="api-client.revoke-tokens",
+        problems=(API_CLIENT_NOT_FOUND,),
+    ),
+    Endpoint(
+        method="DELETE",
+        path=_CLIENT,
+        access=AccessRole.ADMIN,
+        summary="Disable an API client for good; its tokens live until they expire",
+        handler=disable_api_client,
+        response=ApiClientItem,
+        action="api-client.disable",
+        problems=(API_CLIENT_NOT_FOUND,),
+    ),
+)

@@ -3,136 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Annotated, Any
+from datetime import timedelta
+from typing import Any
 
-from pydantic import Field
 from sqlalchemy import Connection, Row
 from ulid import ULID
 
+from tocsin import credentials
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.credentials import (
     ApiKey,
-    KeyStatus,
     KeyValue,
-    Scope,
-    disable_api_key,
     generate_key,
     generate_value,
-    list_api_keys,
     load_api_key,
-    rotate_api_key,
     to_api_key,
 )
-from tocsin.credentials import create_api_key as store_api_key
-from tocsin.fields import WholeNumber
 from tocsin.model import Json
 from tocsin.web.authentication import API_KEY_HEADER
-from tocsin.web.context import AuditedChange, RequestContext, Response
-from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel
-from tocsin.web.routes.fields import (
+from tocsin.web.context import AccessRole, AuditedChange, Endpoint, RequestContext, Response
+from tocsin.web.record_problems import API_KEY_NOT_FOUND, KEY_NOT_ACTIVE
+from tocsin.web.routes.credential_records import (
     NO_STORE,
-    Limit,
-    Name,
-    Scopes,
-    Search,
-    Text,
-    cursor_field,
-    not_found,
     parse_scopes,
     record_page_response,
     translate_record_errors,
 )
-
-Days = Annotated[int, Field(ge=1, le=3650), WholeNumber]
-
-LIST = "k"
-_NOT_ROTATED = "The API key is {status}; only an active one can be rotated."
-
-
-class NewApiKey(BodyModel):
-    """What an API key is to be."""
-
-    name: Name
-    scopes: Scopes
-    description: Text = ""
-    expires_in_days: Days = 365
-
-
-class CreatedApiKey(ResponseModel):
-    """A new API key, with its value."""
-
-    id: str
-    key_id: str = Field(description="The key's public identifier.")
-    api_key: str = Field(description="The key itself, shown this once.")
-    name: str
-    scopes: list[Scope]
-    expires_at: datetime
-    header_name: str = Field(description="The header that carries the key.")
-
-
-class ApiKeyQuery(QueryModel):
-    """Which keys, and how many at once."""
-
-    search: Search = Field(
-        default="",
-        description="Only keys that hold this, in any case, in `name`, `description`, `key_id`, "
-        "`created_by` or `scopes`.",
-    )
-    limit: Limit = 50
-    cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
-
-
-class ApiKeyItem(ResponseModel):
-    """An API key, without its value."""
-
-    id: str
-    key_id: str
-    key_prefix: str = Field(description="What the key begins with.")
-    name: str
-    description: str
-    status: KeyStatus
-    scopes: list[Scope]
-    created_by: str
-    created_at: datetime
-    updated_at: datetime
-    expires_at: datetime
-    last_used_at: datetime | None = Field(description="To the minute or so.")
-    last_rotated_at: datetime | None
-    previous_key_expires_at: datetime | None = Field(
-        description="When the value before the last rotation ends; null where it has."
-    )
-
-
-class ApiKeyList(ResponseModel):
-    """One page of API keys."""
-
-    api_keys: list[ApiKeyItem]
-    total: int
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
-
-
-class Rotation(BodyModel):
-    """How an API key is to be rotated."""
-
-    grace_period_days: Annotated[int, Field(ge=0, le=365), WholeNumber] = Field(
-        default=7,
-        description="How long the value before is accepted; 0 ends it at once.",
-    )
-    expires_in_days: Days | None = Field(
-        default=None, description="By default the expiry stays as it is."
-    )
-
-
-class RotatedApiKey(ResponseModel):
-    """An API key's new value."""
-
-    key_id: str
-    api_key: str = Field(description="The key's new value, shown this once.")
-    expires_at: datetime
-    previous_key_expires_at: datetime | None = Field(
-        description="Until when the value before is accepted; null where it is not."
-    )
+from tocsin.web.schemas.api_keys import (
+    LIST,
+    ApiKeyItem,
+    ApiKeyList,
+    ApiKeyQuery,
+    CreatedApiKey,
+    NewApiKey,
+    RotatedApiKey,
+    Rotation,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +84,7 @@ def create_api_key(connection: Connection, call: RequestContext) -> Response:
         updated_at=now,
         expires_at=now + timedelta(days=body.expires_in_days),
     )
-    store_api_key(connection, key)
+    credentials.create_api_key(connection, key)
     content: dict[str, Json] = {
         "id": key.id,
         "key_id": key.key_id,
@@ -193,10 +99,10 @@ def create_api_key(connection: Connection, call: RequestContext) -> Response:
     return Response(content, NO_STORE, change=change)
 
 
-def list_keys(connection: Connection, call: RequestContext) -> Response:
+def list_api_keys(connection: Connection, call: RequestContext) -> Response:
     """Answer one page of the keys, the newest first."""
     query: ApiKeyQuery = call.query
-    page = list_api_keys(
+    page = credentials.list_api_keys(
         connection,
         search=query.search,
         limit=query.limit,
@@ -214,13 +120,13 @@ def get_api_key(connection: Connection, call: RequestContext) -> Response:
     return Response(_represent(_find(connection, call), call))
 
 
-def rotate_key(connection: Connection, call: RequestContext) -> Response:
+def rotate_api_key(connection: Connection, call: RequestContext) -> Response:
     """Give a key a new value, and answer it."""
     body: Rotation = call.body
     minted: MintedKey = call.prepared
     now = call.services.clock.now()
-    with translate_record_errors("API key", not_active=_NOT_ROTATED):
-        key = rotate_api_key(
+    with translate_record_errors(API_KEY_NOT_FOUND, KEY_NOT_ACTIVE):
+        key = credentials.rotate_api_key(
             connection,
             call.path["key_id"],
             minted.secret_hash,
@@ -238,10 +144,12 @@ def rotate_key(connection: Connection, call: RequestContext) -> Response:
     )
 
 
-def disable_key(connection: Connection, call: RequestContext) -> Response:
+def disable_api_key(connection: Connection, call: RequestContext) -> Response:
     """Disable a key for good, and answer it."""
-    with translate_record_errors("API key"):
-        key, changed = disable_api_key(connection, call.path["key_id"], call.services.clock.now())
+    with translate_record_errors(API_KEY_NOT_FOUND):
+        key, changed = credentials.disable_api_key(
+            connection, call.path["key_id"], call.services.clock.now()
+        )
     change = (
         AuditedChange(target=f"key:{key.key_id}", details={"name": key.name}) if changed else None
     )
@@ -251,7 +159,7 @@ def disable_key(connection: Connection, call: RequestContext) -> Response:
 def _find(connection: Connection, call: RequestContext) -> ApiKey:
     key = load_api_key(connection, call.path["key_id"])
     if key is None:
-        raise not_found("API key")
+        raise API_KEY_NOT_FOUND.error()
     return key
 
 
@@ -273,3 +181,68 @@ def _represent(key: ApiKey, call: RequestContext) -> dict[str, Json]:
         "last_rotated_at": isoformat_or_none(key.last_rotated_at),
         "previous_key_expires_at": isoformat_or_none(key.previous_end(now)),
     }
+
+
+_KEYS = "/api/admin/api-keys"
+_KEY = f"{_KEYS}/{{key_id}}"
+
+ENDPOINTS = (
+    Endpoint(
+        method="POST",
+        path=_KEYS,
+        access=AccessRole.ADMIN,
+        summary="Create an API key; its value is shown this once",
+        handler=create_api_key,
+        prepare=mint_key,
+        body=NewApiKey,
+        response=CreatedApiKey,
+        action="api-key.create",
+        idempotent=True,
+        shows_secret=True,
+        status=201,
+    ),
+    Endpoint(
+        method="GET",
+        path=_KEYS,
+        access=AccessRole.ADMIN,
+        summary="List API keys, the newest first",
+        handler=list_api_keys,
+        query=ApiKeyQuery,
+        response=ApiKeyList,
+    ),
+    Endpoint(
+        method="GET",
+        path=_KEY,
+        access=AccessRole.ADMIN,
+        summary="Read one API key",
+        handler=get_api_key,
+        is_brief=True,
+        response=ApiKeyItem,
+        problems=(API_KEY_NOT_FOUND,),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_KEY}/rotate",
+        access=AccessRole.ADMIN,
+        summary="Give an API key a new value, which is shown this once",
+        handler=rotate_api_key,
+        prepare=mint_value,
+        body=Rotation,
+        body_required=False,
+        response=RotatedApiKey,
+        action="api-key.rotate",
+        idempotent=True,
+        shows_secret=True,
+        problems=(API_KEY_NOT_FOUND, KEY_NOT_ACTIVE),
+    ),
+    Endpoint(
+        method="DELETE",
+        path=_KEY,
+        access=AccessRole.ADMIN,
+        summary="Disable an API key for good",
+        handler=disable_api_key,
+        response=ApiKeyItem,
+        action="api-key.disable",
+        problems=(API_KEY_NOT_FOUND,),
+    ),
+)

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
-from typing import Annotated, Any
+from datetime import timedelta
 
-import orjson
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    model_validator,
-)
 from sqlalchemy import Connection
 
 from tocsin import delivery
@@ -31,142 +20,31 @@ from tocsin.delivery import (
     StopReason,
     load_destination,
 )
-from tocsin.errors import CallerError, NameTakenError
-from tocsin.fields import any_case
-from tocsin.model import EventType, Json
-from tocsin.registry import NAME_PATTERN, ManagedBy
-from tocsin.web.context import AuditedChange, RequestContext, Response
-from tocsin.web.pagination import PageCursor
-from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel, invalid_request
-from tocsin.web.problems import ProblemType, refusal
-from tocsin.web.routes.fields import Limit, cursor_field, not_found, page_response
-
-LIST = "d"
-
-
-def _require_storable(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings; ValueError where they hold what neither database nor answer can."""
-    try:
-        orjson.dumps(settings)
-        text = json.dumps(settings, allow_nan=False)
-    except (TypeError, ValueError):
-        raise ValueError("a number in it is larger than can be kept") from None
-    if r"\u0000" in text.replace(r"\\", ""):
-        raise ValueError("it holds the character NUL, which cannot be kept")
-    return settings
-
-
-def _parse_state(text: str) -> DestinationState:
-    try:
-        return DestinationState(text.lower())
-    except ValueError:
-        raise ValueError(f"give one of: {', '.join(DestinationState)}") from None
-
-
-_Settings = Annotated[dict[str, Any], AfterValidator(_require_storable)]
-
-
-class NewDestination(BodyModel):
-    """What a destination is to be."""
-
-    name: Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
-    plugin: Annotated[str, StringConstraints(min_length=1, max_length=100)] = Field(
-        description="The kind of channel: the name of an enabled plugin."
-    )
-    settings: _Settings = Field(
-        default_factory=dict,
-        description="The plugin's settings, secrets among them as text; they are never answered.",
-    )
-
-
-class DestinationChange(BodyModel):
-    """What is to be different about a destination."""
-
-    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
-
-    settings: _Settings | None = Field(
-        default=None, description="Settings to replace; those that are null return to the default."
-    )
-    enabled: bool | None = Field(
-        default=None, description="Whether anything is sent there; what is not sent is kept."
-    )
-
-    @model_validator(mode="after")
-    def _not_nothing(self) -> DestinationChange:
-        if not self.model_fields_set:
-            raise ValueError("give settings, enabled or both")
-        return self
-
-
-class SampleRequest(BodyModel):
-    """What a test is to look like."""
-
-    event_type: Annotated[EventType, any_case(EventType)] = Field(
-        default=EventType.INCIDENT_ALERT, description="The kind of event to send."
-    )
-
-
-class DestinationQuery(QueryModel):
-    """Which destinations, and how many at once."""
-
-    state: Annotated[DestinationState, BeforeValidator(_parse_state)] | None = Field(
-        default=None,
-        description="Only those in this state, in any case; by default all that were not deleted.",
-    )
-    limit: Limit = 50
-    cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
-
-
-class DestinationItem(ResponseModel):
-    """A destination, without its secrets."""
-
-    name: str
-    plugin: str
-    managed_by: ManagedBy = Field(description="Where it can be changed.")
-    state: DestinationState
-    reason: StopReason | None = Field(description="Why it is not active.")
-    detail: str | None = Field(description="What its receiver said last before it was stopped.")
-    settings: dict[str, Any] = Field(description="As they were written, without the secrets.")
-    secrets: list[str] = Field(description="The names of the secrets that are set.")
-    failures: int = Field(description="How many attempts in a row have failed.")
-    failing_since: datetime | None
-    held_until: datetime | None = Field(description="Until when nothing is sent.")
-    created_by: str
-    created_at: datetime
-    updated_at: datetime
-    revision: int = Field(description="Counts up with every change that someone makes.")
-
-
-class DestinationDetail(DestinationItem):
-    """A destination, and how many deliveries to it rest."""
-
-    waiting: int = Field(
-        description="Deliveries that have not arrived yet, including those on hold."
-    )
-    dead: int = Field(description="Deliveries that will not be attempted again by themselves.")
-
-
-class DestinationList(ResponseModel):
-    """One page of destinations."""
-
-    destinations: list[DestinationItem]
-    total: int
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
-
-
-class SampleOutcome(ResponseModel):
-    """What became of a test."""
-
-    event_id: str
-    outcome: str = Field(
-        description="`delivered`, `later`, `refused`, `misconfigured` or `failed`."
-    )
-    status: int | None = Field(description="The status that was answered, if any was.")
-    duration_ms: int
-    reason: str | None = Field(description="Why it was not delivered.")
-    response: str = Field(description="The beginning of what was answered.")
-    remote_id: str | None = Field(description="What the receiver calls what it made of it.")
-    remote_url: str | None = Field(description="Where a person can look at that.")
+from tocsin.errors import NameTakenError
+from tocsin.model import Json
+from tocsin.registry import ManagedBy
+from tocsin.web.context import AccessRole, AuditedChange, Endpoint, RequestContext, Response
+from tocsin.web.pagination import PageCursor, page_response
+from tocsin.web.parsing import invalid_request
+from tocsin.web.record_problems import (
+    DESTINATION_CHANGED,
+    DESTINATION_DELETED,
+    DESTINATION_MANAGED,
+    DESTINATION_NAME_TAKEN,
+    DESTINATION_NOT_FOUND,
+    DESTINATION_NOT_RESUMABLE,
+)
+from tocsin.web.schemas.destinations import (
+    LIST,
+    DestinationChange,
+    DestinationDetail,
+    DestinationItem,
+    DestinationList,
+    DestinationQuery,
+    NewDestination,
+    SampleOutcome,
+    SampleRequest,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +56,14 @@ class ValidatedChange:
 
 
 async def validate_new(call: RequestContext) -> DestinationSpec:
-    """Return the destination as it can be stored; CallerError (422)."""
+    """Return the destination as it can be stored; ProblemError (422)."""
     body: NewDestination = call.body
     with _translate_setting_errors():
         return await call.services.registrar.judge(body.name, body.plugin, body.settings)
 
 
 async def validate_change(call: RequestContext) -> ValidatedChange | None:
-    """Return the settings as they can be stored, None where they stay; CallerError (422)."""
+    """Return the settings as they can be stored, None where they stay; ProblemError (422)."""
     destination = await call.services.database.read(_find_changeable, call)
     body: DestinationChange = call.body
     if not body.settings:
@@ -217,8 +95,7 @@ def create_destination(connection: Connection, call: RequestContext) -> Response
     try:
         made = delivery.create_destination(connection, written, call.principal.name, now)
     except NameTakenError:
-        detail = f"There is a destination {written.name!r} already."
-        raise refusal(ProblemType.NAME_TAKEN, 409, detail) from None
+        raise DESTINATION_NAME_TAKEN.error(name=written.name) from None
     return _respond(call, made, {"plugin": made.plugin, "settings": sorted(call.body.settings)})
 
 
@@ -252,7 +129,7 @@ def update_destination(connection: Connection, call: RequestContext) -> Response
     judged: ValidatedChange | None = call.prepared
     destination = _find_changeable(connection, call, lock=True)
     if judged is not None and judged.revision != destination.revision:
-        raise CallerError(409, "The destination was changed meanwhile; try again.")
+        raise DESTINATION_CHANGED.error()
     if judged is None and body.enabled is None:
         return Response(_represent(destination, call))
     written = None if judged is None else judged.written
@@ -285,7 +162,7 @@ def resume_destination(connection: Connection, call: RequestContext) -> Response
     if destination.state is DestinationState.ACTIVE:
         return Response(_represent(destination, call))
     if destination.reason in _NOT_RESUMED:
-        raise CallerError(409, _NOT_RESUMED[destination.reason])
+        raise DESTINATION_NOT_RESUMABLE.error(reason=_NOT_RESUMED[destination.reason])
     resumed = delivery.resume_destination(connection, destination, call.services.clock.now())
     return _respond(call, resumed, {"reason": destination.reason})
 
@@ -314,19 +191,22 @@ def send_test_event(_connection: Connection, call: RequestContext) -> Response:
 
 
 _NOT_RESUMED = {
-    StopReason.MANUAL: "The destination was disabled by someone; change it to `enabled`.",
-    StopReason.REMOVED: "plugins.toml does not name the destination any more; apply one that does.",
+    StopReason.MANUAL: "The destination was disabled manually; set `enabled` to resume it.",
+    StopReason.REMOVED: "The destination is no longer in plugins.toml; apply a file that "
+    "contains it.",
 }
+
 _MANAGED = {
-    ManagedBy.FILE: "plugins.toml says what this destination is; change it there and apply it.",
-    ManagedBy.PLUGIN: "The destination is there as long as its plugin is enabled in plugins.toml.",
+    ManagedBy.FILE: "This destination is defined in plugins.toml; change it there and apply the "
+    "file.",
+    ManagedBy.PLUGIN: "The destination exists while its plugin is enabled in plugins.toml.",
 }
 
 
 def _find(connection: Connection, call: RequestContext, *, lock: bool = False) -> Destination:
     destination = load_destination(connection, call.path["name"], lock=lock)
     if destination is None:
-        raise not_found("destination")
+        raise DESTINATION_NOT_FOUND.error()
     return destination
 
 
@@ -335,7 +215,7 @@ def _find_living(
 ) -> Destination:
     destination = _find(connection, call, lock=lock)
     if destination.state is DestinationState.DELETED:
-        raise CallerError(409, "The destination was deleted; create it anew.")
+        raise DESTINATION_DELETED.error()
     return destination
 
 
@@ -349,7 +229,7 @@ def _find_changeable(
 
 def _require_managed_here(destination: Destination) -> None:
     if destination.managed_by is not ManagedBy.API:
-        raise refusal(ProblemType.MANAGED_BY_FILE, 409, _MANAGED[destination.managed_by])
+        raise DESTINATION_MANAGED.error(reason=_MANAGED[destination.managed_by])
 
 
 def _respond(
@@ -386,3 +266,92 @@ def _represent(destination: Destination, call: RequestContext) -> dict[str, Json
         "updated_at": isoformat(destination.updated_at),
         "revision": destination.revision,
     }
+
+
+_DESTINATIONS = "/api/admin/destinations"
+_DESTINATION = f"{_DESTINATIONS}/{{name}}"
+
+ENDPOINTS = (
+    Endpoint(
+        method="POST",
+        path=_DESTINATIONS,
+        access=AccessRole.ADMIN,
+        summary="Create a destination",
+        handler=create_destination,
+        prepare=validate_new,
+        body=NewDestination,
+        response=DestinationItem,
+        action="destination.create",
+        idempotent=True,
+        status=201,
+        problems=(DESTINATION_NAME_TAKEN,),
+    ),
+    Endpoint(
+        method="GET",
+        path=_DESTINATIONS,
+        access=AccessRole.ADMIN,
+        summary="List destinations, by name",
+        handler=list_destinations,
+        query=DestinationQuery,
+        response=DestinationList,
+    ),
+    Endpoint(
+        method="GET",
+        path=_DESTINATION,
+        access=AccessRole.ADMIN,
+        summary="Read one destination, and how much waits for it",
+        handler=get_destination,
+        response=DestinationDetail,
+        problems=(DESTINATION_NOT_FOUND,),
+    ),
+    Endpoint(
+        method="PATCH",
+        path=_DESTINATION,
+        access=AccessRole.ADMIN,
+        summary="Change a destination, stop it or let it go on",
+        handler=update_destination,
+        prepare=validate_change,
+        body=DestinationChange,
+        response=DestinationItem,
+        action="destination.change",
+        problems=(
+            DESTINATION_NOT_FOUND,
+            DESTINATION_DELETED,
+            DESTINATION_MANAGED,
+            DESTINATION_CHANGED,
+        ),
+    ),
+    Endpoint(
+        method="DELETE",
+        path=_DESTINATION,
+        access=AccessRole.ADMIN,
+        summary="Delete a destination; what waits for it is not sent",
+        handler=delete_destination,
+        response=DestinationItem,
+        action="destination.delete",
+        problems=(DESTINATION_NOT_FOUND, DESTINATION_MANAGED),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_DESTINATION}/resume",
+        access=AccessRole.ADMIN,
+        summary="End an automatic stop, and send the deliveries on hold",
+        handler=resume_destination,
+        response=DestinationItem,
+        action="destination.resume",
+        problems=(DESTINATION_NOT_FOUND, DESTINATION_DELETED, DESTINATION_NOT_RESUMABLE),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_DESTINATION}/test",
+        access=AccessRole.ADMIN,
+        summary="Send a test event to a destination now, once",
+        handler=send_test_event,
+        prepare=send_sample,
+        body=SampleRequest,
+        body_required=False,
+        response=SampleOutcome,
+        action="destination.test",
+        problems=(DESTINATION_NOT_FOUND, DESTINATION_DELETED),
+    ),
+)

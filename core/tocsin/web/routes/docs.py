@@ -52,8 +52,8 @@ class DocumentedOperation:
                 return "client"
             case [{"pushToken": _}, *_]:
                 return "sender"
-            case [{"apiKey": [scope]}, *_]:
-                return str(scope)
+            case [{"apiKey": _}, *_]:
+                return str(self.content["x-required-scope"])
         raise LookupError(f"{self.anchor} is guarded by something that this page has no name for")
 
     @property
@@ -61,25 +61,6 @@ class DocumentedOperation:
         """The media type and the content of the body, None where there is none."""
         contents = self.content.get("requestBody", {}).get("content", {})
         return next(iter(contents.items()), None)
-
-    @property
-    def answers(self) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any] | None]]:
-        """The status, the response and the content of every answer that is no error."""
-        for status, response in self.content["responses"].items():
-            contents = [*response.get("content", {}).values(), None]
-            if contents[0] is None or "examples" not in contents[0]:
-                yield status, response, contents[0]
-
-    @property
-    def errors(self) -> Iterator[tuple[str, str, str, str]]:
-        """The status, its phrase, the kind and the words of every error."""
-        for status, response in self.content["responses"].items():
-            for content in response.get("content", {}).values():
-                for example in content.get("examples", {}).values():
-                    error = example["value"]
-                    kind = error.get("error") or error["type"]
-                    words = error.get("detail") or error["error_description"]
-                    yield status, response["description"], kind, words
 
 
 class ApiDocsPage:
@@ -98,7 +79,7 @@ class ApiDocsPage:
             if method != "servers"
         ]
 
-    def operations_of(self, tag: str) -> list[DocumentedOperation]:
+    def list_operations(self, tag: str) -> list[DocumentedOperation]:
         """Return the operations of a group."""
         return [operation for operation in self.operations if tag in operation.content["tags"]]
 
@@ -117,6 +98,31 @@ class ApiDocsPage:
             found = found[key]
         return dict(found)
 
+    def example(self, content: Mapping[str, Any]) -> Any:
+        """Return the example of what has this schema, nothing where it has none."""
+        return next(iter(self.resolve(content["schema"]).get("examples", ())), None)
+
+    def successes(
+        self, operation: DocumentedOperation
+    ) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any] | None]]:
+        """Yield the status, the response and the content of every response that is no error."""
+        for status, response in operation.content["responses"].items():
+            if "$ref" not in response:
+                yield status, response, next(iter(response.get("content", {}).values()), None)
+
+    def errors(self, operation: DocumentedOperation) -> Iterator[tuple[str, str, str, str]]:
+        """Yield the status, its phrase, the kind and the detail of every error."""
+        for status, reference in operation.content["responses"].items():
+            if "$ref" not in reference:
+                continue
+            response = self.resolve(reference)
+            for content in response["content"].values():
+                for example in content["examples"].values():
+                    error = self.resolve(example)["value"]
+                    kind = error.get("error") or error["type"]
+                    detail = error.get("detail") or error["error_description"]
+                    yield status, response["description"], kind, detail
+
     def curl(self, operation: DocumentedOperation) -> str:
         """Return the command that calls the operation."""
         parameters = [self.resolve(parameter) for parameter in operation.content["parameters"]]
@@ -126,26 +132,26 @@ class ApiDocsPage:
         usual = "GET" if operation.body is None else "POST"
         method = "" if operation.method == usual else f" -X {operation.method}"
         url = server["url"] + operation.path.format(**values)
-        lines = [f"curl -sS{method} '{url}'", *_credentials(operation), *_sent(operation)]
+        lines = [f"curl -sS{method} '{url}'", *_credentials(operation), *self._sent(operation)]
         return " \\\n  ".join(lines)
+
+    def _sent(self, operation: DocumentedOperation) -> Iterator[str]:
+        if operation.body is None:
+            return
+        media_type, content = operation.body
+        example = self.example(content)
+        if media_type == "application/json":
+            yield f"-H 'Content-Type: {media_type}'"
+            yield f"-d '{_compact(example)}'"
+            return
+        for name, value in example.items():
+            if name not in {"client_id", "client_secret"}:
+                yield f"-d '{name}={value}'"
 
 
 def _credentials(operation: DocumentedOperation) -> Iterator[str]:
     for scheme in operation.content["security"][:1]:
         yield from (_CREDENTIALS[name] for name in scheme)
-
-
-def _sent(operation: DocumentedOperation) -> Iterator[str]:
-    if operation.body is None:
-        return
-    media_type, content = operation.body
-    if media_type == "application/json":
-        yield f"-H 'Content-Type: {media_type}'"
-        yield f"-d '{_compact(content['example'])}'"
-        return
-    for name, value in content["example"].items():
-        if name not in {"client_id", "client_secret"}:
-            yield f"-d '{name}={value}'"
 
 
 def _compact(value: object) -> str:

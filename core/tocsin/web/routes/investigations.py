@@ -4,137 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from tocsin import investigations, reports
-from tocsin.errors import CallerError
-from tocsin.fields import any_case
-from tocsin.model import Persona, Phase, QueryOutcome, Report, SessionStatus
-from tocsin.web.context import RequestContext, Response
-from tocsin.web.pagination import PageCursor
-from tocsin.web.parsing import QueryModel, ResponseModel
-from tocsin.web.routes.fields import (
-    Limit,
-    TotalRelation,
-    cursor_field,
-    not_found,
-    page_response,
-    total_fields,
+from tocsin.credentials import Scope
+from tocsin.model import Report
+from tocsin.web.context import Endpoint, RequestContext, Response
+from tocsin.web.pagination import PageCursor, page_response, total_fields
+from tocsin.web.record_problems import REPORT_NOT_FOUND, SESSION_NOT_FOUND, STEP_NOT_FOUND
+from tocsin.web.schemas.investigations import (
+    LIST,
+    STEPS,
+    InvestigationEntities,
+    InvestigationFindings,
+    InvestigationList,
+    InvestigationQuery,
+    InvestigationReport,
+    InvestigationTimeline,
+    SessionStepDetail,
+    SessionSteps,
+    StepQuery,
 )
-from tocsin.web.routes.sessions import SessionSummary
+from tocsin.web.schemas.sessions import SessionSummary
 
-LIST = "s"
-STEPS = "t"
 _PREFIX = "ses_"
-
-
-_Text = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]+$")]
-
-
-class InvestigationQuery(QueryModel):
-    """Which investigations, and how many at once."""
-
-    status: Annotated[SessionStatus, any_case(SessionStatus)] | None = Field(
-        default=None, description="Only this status, in any case."
-    )
-    persona: Annotated[Persona, any_case(Persona)] | None = Field(
-        default=None, description="Only for this persona, in any case."
-    )
-    provider: _Text | None = Field(default=None, description="Only those of this provider alone.")
-    schedule: _Text | None = Field(
-        default=None, description="Only the runs of the schedule of this id."
-    )
-    limit: Limit = 50
-    cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
-
-
-class StepQuery(QueryModel):
-    """Which steps, and how many at once."""
-
-    run: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
-        default=None, description="Only those of this run."
-    )
-    limit: Limit = 50
-    cursor: cursor_field(STEPS) | None = None  # type: ignore[valid-type]
-
-
-class InvestigationList(ResponseModel):
-    """One page of investigations."""
-
-    investigations: list[SessionSummary]
-    total: int = Field(description="How many match, counted up to 10,000.")
-    total_relation: TotalRelation
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
-
-
-class InvestigationReport(BaseModel):
-    """A report as JSON; `docs/reference/report.md` has every member."""
-
-    model_config = ConfigDict(extra="allow")
-
-    title: str
-    verdict: str
-    confidence: str
-    risk_score: float
-    summary: list[Any]
-    findings: list[Any]
-    entities: list[Any]
-
-
-class InvestigationFindings(ResponseModel):
-    """What was found out."""
-
-    findings: list[dict[str, Any]] = Field(description="As in the report.")
-    total: int
-
-
-class InvestigationEntities(ResponseModel):
-    """The entities that it met, and what they are taken for."""
-
-    entities: list[dict[str, Any]] = Field(description="As in the report.")
-    total: int
-
-
-class InvestigationTimeline(ResponseModel):
-    """What happened when."""
-
-    timeline: list[dict[str, Any]] = Field(description="As in the report.")
-    total: int
-
-
-class SessionStep(ResponseModel):
-    """A step of the ledger: a question and what came of it, or a conclusion."""
-
-    number: int = Field(description="What evidence cites: `step:12`.")
-    run: int
-    phase: Phase
-    kind: str = Field(description="The kind of question, or `conclusion`.")
-    asked_of: str | None = Field(description="Who was asked, such as `provider:edge`.")
-    question: dict[str, Any] | None
-    outcome: QueryOutcome | None
-    reason: str | None = Field(description="Why it was not answered, or not in full.")
-    conclusion: str | None
-    evidence: list[str] | None = Field(description="What a conclusion rests on.")
-    started_at: datetime
-    duration_ms: int
-
-
-class SessionStepDetail(SessionStep):
-    """A step with what was answered."""
-
-    answer: Any = Field(description="Null where it was not answered.")
-
-
-class SessionSteps(ResponseModel):
-    """One page of the ledger."""
-
-    steps: list[SessionStep]
-    total: int
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
 def list_investigations(connection: Connection, call: RequestContext) -> Response:
@@ -168,7 +63,7 @@ def _find(connection: Connection, call: RequestContext) -> dict[str, Any]:
         connection, call.path["session_id"], public_url=call.services.public_url
     )
     if found is None:
-        raise not_found("session")
+        raise SESSION_NOT_FOUND.error()
     return found
 
 
@@ -222,11 +117,11 @@ async def _respond_part(call: RequestContext, name: str) -> Response:
 
 
 async def _load_report(call: RequestContext) -> Report:
-    """Return the last report; CallerError (404) where there is none."""
+    """Return the last report; raises ProblemError where there is none."""
     session_id = call.path["session_id"]
     report = await call.services.database.read(investigations.load_report, session_id)
     if report is None:
-        raise CallerError(404, "There is no report of this identifier, or none yet.")
+        raise REPORT_NOT_FOUND.error()
     return report
 
 
@@ -249,9 +144,108 @@ def get_investigation_step(connection: Connection, call: RequestContext) -> Resp
     if number.isascii() and number.isdigit() and len(number) < _LONGEST_NUMBER:
         found = investigations.load_step(connection, call.path["session_id"], int(number))
     if found is None:
-        raise not_found("step")
+        raise STEP_NOT_FOUND.error()
     return Response(found)
 
 
 _LONGEST_NUMBER = 10
+
 _HIGHEST = 2**31 - 1  # number that a step can have
+
+
+_INVESTIGATIONS = "/api/v1/investigations"
+_INVESTIGATION = f"{_INVESTIGATIONS}/{{session_id}}"
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path=_INVESTIGATIONS,
+        access=Scope.INVESTIGATIONS_READ,
+        summary="List investigations, the newest first",
+        handler=list_investigations,
+        query=InvestigationQuery,
+        response=InvestigationList,
+    ),
+    Endpoint(
+        method="GET",
+        path=_INVESTIGATION,
+        access=Scope.INVESTIGATIONS_READ,
+        summary="Read one investigation",
+        handler=get_investigation,
+        response=SessionSummary,
+        problems=(SESSION_NOT_FOUND,),
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_INVESTIGATION}/report.json",
+        access=Scope.INVESTIGATIONS_READ,
+        summary="Read the report as JSON",
+        handler=get_investigation_report,
+        response=InvestigationReport,
+        problems=(REPORT_NOT_FOUND,),
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_INVESTIGATION}/report.md",
+        access=Scope.INVESTIGATIONS_READ,
+        summary="Read the report as Markdown",
+        handler=get_investigation_report_markdown,
+        media_type="text/markdown",
+        problems=(REPORT_NOT_FOUND,),
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_INVESTIGATION}/report.html",
+        access=Scope.INVESTIGATIONS_READ,
+        summary="Read the report as a page that needs nothing else",
+        handler=get_investigation_report_html,
+        media_type="text/html",
+        problems=(REPORT_NOT_FOUND,),
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_INVESTIGATION}/findings",
+        access=Scope.INVESTIGATIONS_READ,
+        summary="Read what was found out",
+        handler=list_investigation_findings,
+        response=InvestigationFindings,
+        problems=(REPORT_NOT_FOUND,),
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_INVESTIGATION}/entities",
+        access=Scope.INVESTIGATIONS_READ,
+        summary="Read which entities were met, and what they are taken for",
+        handler=list_investigation_entities,
+        response=InvestigationEntities,
+        problems=(REPORT_NOT_FOUND,),
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_INVESTIGATION}/timeline",
+        access=Scope.INVESTIGATIONS_READ,
+        summary="Read what happened when",
+        handler=get_investigation_timeline,
+        response=InvestigationTimeline,
+        problems=(REPORT_NOT_FOUND,),
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_INVESTIGATION}/steps",
+        access=Scope.INVESTIGATIONS_READ,
+        summary="List the ledger: what was asked of whom, and what came of it",
+        handler=list_investigation_steps,
+        query=StepQuery,
+        response=SessionSteps,
+        problems=(SESSION_NOT_FOUND,),
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_INVESTIGATION}/steps/{{step}}",
+        access=Scope.INVESTIGATIONS_READ,
+        summary="Read one step of the ledger, with what was answered",
+        handler=get_investigation_step,
+        response=SessionStepDetail,
+        problems=(STEP_NOT_FOUND,),
+    ),
+)

@@ -1,87 +1,19 @@
-"""Reading which plugins there are, and what each offers and takes."""
+"""Endpoints for installed plugins and the kinds of channel that they offer."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
 from dataclasses import asdict
-from enum import StrEnum
 from typing import Any
 
-from pydantic import Field
+from sqlalchemy import Connection
 
+from tocsin.delivery import ChannelOffer
 from tocsin.registry import OfferedKind, PluginDescription
-from tocsin.web.context import RequestContext, Response
-from tocsin.web.parsing import ResponseModel
-from tocsin.web.routes.fields import not_found
-
-
-class PluginState(StrEnum):
-    """Whether a node has a plugin."""
-
-    LOADED = "loaded"
-    ABSENT = "absent"
-    """It is enabled, and cannot be used."""
-    NOT_ENABLED = "not-enabled"
-
-
-class PluginUse(ResponseModel):
-    """A table of `plugins.toml` that uses a plugin."""
-
-    table: str = Field(description="Such as `providers.edge`.")
-    absent: str | None = Field(description="Why this node does without it; null if it does not.")
-
-
-class PluginItem(ResponseModel):
-    """An installed plugin."""
-
-    name: str
-    distribution: str
-    version: str
-    state: PluginState
-    absent: str | None = Field(description="Why this node does not have it; null if it does.")
-    offers: list[str] = Field(
-        description="Which tables of `plugins.toml` may use it; none unless it is loaded."
-    )
-    used_by: list[PluginUse]
-
-
-class PluginList(ResponseModel):
-    """Every installed plugin."""
-
-    plugins: list[PluginItem]
-    total: int
-
-
-class PluginSetting(ResponseModel):
-    """What a table of `plugins.toml` can say; never what it says."""
-
-    name: str
-    type: str
-    required: bool
-    default: str | None = Field(description="As it would be written.")
-    secret: bool
-    common: bool = Field(description="Whether all of its section can be told it.")
-    description: str
-
-
-class PluginKind(ResponseModel):
-    """A kind of provider, channel, enricher or investigator."""
-
-    section: str = Field(description="Which tables of `plugins.toml` may use it.")
-    name: str
-    summary: str
-    capabilities: list[str]
-    streams: list[str] | None = Field(description="Null where they depend on the settings.")
-    permissions: list[str] = Field(description="What it needs at the far side.")
-    settings: list[PluginSetting]
-
-
-class PluginDetail(PluginItem):
-    """An installed plugin, and what it offers and takes."""
-
-    hooks: list[str]
-    kinds: list[PluginKind]
+from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
+from tocsin.web.record_problems import PLUGIN_NOT_FOUND
+from tocsin.web.schemas.plugins import ChannelList, PluginDetail, PluginList, PluginState
 
 
 async def list_plugins(call: RequestContext) -> Response:
@@ -96,7 +28,7 @@ async def get_plugin(call: RequestContext) -> Response:
     """Answer what one plugin offers and takes; of one that is not loaded, what is known."""
     found = (await _describe_plugins(call)).get(call.path["plugin"])
     if found is None:
-        raise not_found("plugin")
+        raise PLUGIN_NOT_FOUND.error()
     kinds = [_kind(kind) for kind in found.kinds]
     detail = {"hooks": list(found.hooks), "kinds": kinds}
     return Response(_represent(found, _list_absences(call)) | detail)
@@ -140,3 +72,59 @@ def _kind(kind: OfferedKind) -> dict[str, Any]:
         "permissions": list(kind.permissions),
         "settings": [asdict(setting) for setting in kind.settings],
     }
+
+
+def list_channels(_connection: Connection, call: RequestContext) -> Response:
+    """Answer the kinds of channel that this node has, by name, and what each can be told."""
+    offers = call.services.registrar.offered()
+    return Response(
+        {"channels": [_represent_channel(offer) for offer in offers], "total": len(offers)}
+    )
+
+
+def _represent_channel(offer: ChannelOffer) -> dict[str, Any]:
+    settings = [
+        {
+            "name": it.setting.name,
+            "type": it.setting.type,
+            "shape": it.shaped.shape,
+            "choices": list(it.shaped.choices),
+            "required": it.setting.required,
+            "default": it.setting.default,
+            "secret": it.setting.secret,
+            "local": it.local,
+            "common": it.setting.common,
+            "description": it.setting.description,
+        }
+        for it in offer.settings
+    ]
+    return {"plugin": offer.plugin, "summary": offer.summary, "settings": settings}
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/api/admin/plugins",
+        access=AccessRole.ADMIN,
+        summary="List the plugins, and what this node has of each",
+        handler=list_plugins,
+        response=PluginList,
+    ),
+    Endpoint(
+        method="GET",
+        path="/api/admin/plugins/{plugin}",
+        access=AccessRole.ADMIN,
+        summary="Read what one plugin offers and takes",
+        handler=get_plugin,
+        response=PluginDetail,
+        problems=(PLUGIN_NOT_FOUND,),
+    ),
+    Endpoint(
+        method="GET",
+        path="/api/admin/channels",
+        access=AccessRole.ADMIN,
+        summary="List what destinations can be made of",
+        handler=list_channels,
+        response=ChannelList,
+    ),
+)

@@ -1,60 +1,33 @@
-"""Providers: how the SIEMs are read."""
+"""Endpoints for providers and their backfills."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from typing import Any
 
-from pydantic import Field
 from sqlalchemy import Connection
 
 from tocsin import incidents
-from tocsin.web.context import RequestContext, Response
-from tocsin.web.parsing import ResponseModel
-
-
-class StreamProgress(ResponseModel):
-    """What a provider reads separately, and how far it has come."""
-
-    name: str
-    read_at: datetime = Field(description="When its position last moved.")
-    covered_until: datetime | None = Field(
-        description="Everything that changed before was read; null where it does not tell by time."
-    )
-
-
-class ProviderItem(ResponseModel):
-    """One provider, and how it does."""
-
-    name: str
-    plugin: str
-    state: str = Field(
-        description="`waiting`: no node reads it at present. `pushed`: it is sent to, not read. "
-        "`absent`: left out, with the reason. `removed`: this node's `plugins.toml` does not have "
-        "it any more.",
-        json_schema_extra={"enum": [*incidents.PROVIDER_STATES]},
-    )
-    outcome: str | None = Field(description="How the last read ended, in the ledger's words.")
-    reason: str | None = Field(description="The last error, while it lasts.")
-    failures: int = Field(description="How many rounds in a row have failed.")
-    read_at: datetime | None
-    succeeded_at: datetime | None
-    failing_since: datetime | None
-    next_read_at: datetime | None
-    clock_skew_seconds: float | None = Field(
-        description="How far the SIEM's clock is ahead of ours; null where that is not known."
-    )
-    node: str | None = Field(description="The number of the node that reads it.")
-    capabilities: list[str] = Field(
-        description="What it can do beside reading on: `reread`, `backfill`, `push`."
-    )
-    streams: list[StreamProgress]
-
-
-class ProviderList(ResponseModel):
-    """Every provider."""
-
-    providers: list[ProviderItem]
-    total: int
+from tocsin.clock import isoformat
+from tocsin.hookspecs import Capability
+from tocsin.incidents import BackfillOrigin, BackfillState
+from tocsin.model import Window
+from tocsin.validation import suggest_nearest
+from tocsin.web.context import AccessRole, AuditedChange, Endpoint, RequestContext, Response
+from tocsin.web.pagination import PageCursor, page_response
+from tocsin.web.record_problems import (
+    BACKFILL_NOT_FOUND,
+    FUTURE_BACKFILL,
+    NO_BACKFILLS,
+    UNKNOWN_PROVIDER,
+)
+from tocsin.web.schemas.providers import (
+    LIST,
+    BackfillItem,
+    BackfillList,
+    BackfillQuery,
+    NewBackfill,
+    ProviderList,
+)
 
 
 def list_providers(connection: Connection, call: RequestContext) -> Response:
@@ -62,3 +35,126 @@ def list_providers(connection: Connection, call: RequestContext) -> Response:
     services = call.services
     found = incidents.list_providers(connection, services.providers, services.clock.now())
     return Response({"providers": found, "total": len(found)})
+
+
+_PREFIX = "bkf_"
+
+
+def create_backfill(connection: Connection, call: RequestContext) -> Response:
+    """Have a stretch of the past read, and answer the backfill."""
+    body: NewBackfill = call.body
+    _require_able(call, body.provider)
+    now = call.services.clock.now()
+    if body.to > now:
+        raise FUTURE_BACKFILL.error(now=isoformat(now))
+    made = incidents.create_backfill(
+        connection,
+        body.provider,
+        Window(body.from_, body.to),
+        alert=body.alert,
+        origin=BackfillOrigin.OPERATOR,
+        by=call.principal.name,
+        now=now,
+    )
+    details = {name: made[name] for name in ("provider", "from", "to", "alert")}
+    return Response(made, change=AuditedChange(target=f"backfill:{made['id']}", details=details))
+
+
+def _require_able(call: RequestContext, name: str) -> None:
+    """Raise ProblemError (422) where there is no such provider, or it cannot read the past."""
+    known = {facts.name: facts for facts in call.services.providers}
+    if name not in known:
+        suggestion = suggest_nearest(name, sorted(known))
+        raise UNKNOWN_PROVIDER.error(provider=name, suggestion=suggestion)
+    if Capability.BACKFILL not in known[name].capabilities:
+        raise NO_BACKFILLS.error(plugin=known[name].plugin)
+
+
+def list_backfills(connection: Connection, call: RequestContext) -> Response:
+    """Answer one page of the backfills, the newest first."""
+    query: BackfillQuery = call.query
+    before = _PREFIX + query.cursor.before if query.cursor else None
+    page = incidents.list_backfills(
+        connection, limit=query.limit, provider=query.provider, before=before
+    )
+    content = {"backfills": page.backfills, "total": page.total}
+    following = PageCursor(LIST, page.next.removeprefix(_PREFIX)) if page.next else None
+    return page_response(call, content, following)
+
+
+def get_backfill(connection: Connection, call: RequestContext) -> Response:
+    """Answer one backfill, with how far it has come."""
+    return Response(_find(connection, call))
+
+
+def cancel_backfill(connection: Connection, call: RequestContext) -> Response:
+    """End a backfill where it is, and answer it; one that has ended stays as it is."""
+    id_, now = call.path["backfill_id"], call.services.clock.now()
+    cancelled = incidents.end_backfill(connection, id_, BackfillState.CANCELLED, now)
+    found = _find(connection, call)
+    change = AuditedChange(target=f"backfill:{id_}", details={"records": found["records"]})
+    return Response(found, change=change if cancelled else None)
+
+
+def _find(connection: Connection, call: RequestContext) -> dict[str, Any]:
+    found = incidents.load_backfill(connection, call.path["backfill_id"])
+    if found is None:
+        raise BACKFILL_NOT_FOUND.error()
+    return found
+
+
+_BACKFILLS = "/api/admin/backfills"
+_BACKFILL = f"{_BACKFILLS}/{{backfill_id}}"
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/api/admin/providers",
+        access=AccessRole.ADMIN,
+        summary="List the providers, and how each does",
+        handler=list_providers,
+        response=ProviderList,
+    ),
+    Endpoint(
+        method="POST",
+        path=_BACKFILLS,
+        access=AccessRole.ADMIN,
+        summary="Have a stretch of a provider's past read, in the background",
+        handler=create_backfill,
+        body=NewBackfill,
+        response=BackfillItem,
+        action="backfill.create",
+        idempotent=True,
+        status=202,
+        problems=(FUTURE_BACKFILL, UNKNOWN_PROVIDER, NO_BACKFILLS),
+    ),
+    Endpoint(
+        method="GET",
+        path=_BACKFILLS,
+        access=AccessRole.ADMIN,
+        summary="List backfills, the newest first",
+        handler=list_backfills,
+        query=BackfillQuery,
+        response=BackfillList,
+    ),
+    Endpoint(
+        method="GET",
+        path=_BACKFILL,
+        access=AccessRole.ADMIN,
+        summary="Read one backfill, with how far it has come",
+        handler=get_backfill,
+        is_brief=True,
+        response=BackfillItem,
+        problems=(BACKFILL_NOT_FOUND,),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_BACKFILL}/cancel",
+        access=AccessRole.ADMIN,
+        summary="End a backfill where it is",
+        handler=cancel_backfill,
+        response=BackfillItem,
+        action="backfill.cancel",
+        problems=(BACKFILL_NOT_FOUND,),
+    ),
+)

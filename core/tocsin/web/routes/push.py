@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 from aiohttp import web
-from pydantic import ConfigDict, Field
 
-from tocsin.errors import CallerError, CredentialsRefused, Refused
+from tocsin.errors import CredentialsRefused, Refused
 from tocsin.hookspecs import PushRequest
 from tocsin.incidents.coverage.ledger import ReadCounts
 from tocsin.web.authentication import RATE_LIMIT_FIELDS
-from tocsin.web.context import RequestContext, Response
-from tocsin.web.parsing import BodyModel, ResponseModel, read_body, require_json
-
-MAX_BODY = 1024 * 1024
-"""The longest body, in bytes."""
-TOO_LARGE = f"What is pushed holds {MAX_BODY} bytes at most."
-
-
-class PushBody(BodyModel):
-    """What is pushed, in the shape that the provider's settings name."""
-
-    model_config = ConfigDict(extra="allow", json_schema_extra={"type": ["object", "array"]})
-
-
-class PushResult(ResponseModel):
-    """What a push came to, once all of it is stored."""
-
-    provider: str
-    received: int = Field(description="How many incidents were sent.")
-    new: int = Field(description="How many of them were not known yet.")
-    changed: int = Field(description="How many differ from what was known of them.")
-    rejected: int = Field(
-        description="How many could not be understood, or are said to be missing; they are kept "
-        "aside with the reason."
-    )
+from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
+from tocsin.web.parsing import read_body, require_json
+from tocsin.web.problems import PUSH_BODY_LIMIT
+from tocsin.web.record_problems import (
+    PUSH_NOT_PARSED,
+    PUSH_PROVIDER_NOT_FOUND,
+    PUSH_TOO_LARGE,
+    TOO_MANY_PUSHES,
+)
+from tocsin.web.schemas.push import PushBody, PushResult
 
 
 async def push_incidents(call: RequestContext) -> Response:
@@ -65,9 +49,9 @@ async def push_incidents(call: RequestContext) -> Response:
 
 async def _read(request: web.Request) -> bytes:
     try:
-        return await read_body(request.clone(client_max_size=MAX_BODY))
+        return await read_body(request.clone(client_max_size=PUSH_BODY_LIMIT))
     except web.HTTPRequestEntityTooLarge:
-        raise CallerError(413, TOO_LARGE) from None
+        raise PUSH_TOO_LARGE.error() from None
 
 
 async def _take(call: RequestContext, name: str, request: PushRequest) -> ReadCounts:
@@ -79,4 +63,18 @@ async def _take(call: RequestContext, name: str, request: PushRequest) -> ReadCo
         raise await call.services.senders.refuse(call.request) from None
     except Refused as error:
         call.services.senders.let_in(call.request, name)
-        raise CallerError(422, f"Nothing of it could be understood: {error}") from None
+        raise PUSH_NOT_PARSED.error(reason=error) from None
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="POST",
+        path="/api/push/{provider}",
+        access=AccessRole.SENDER,
+        summary="Push incidents to a provider",
+        handler=push_incidents,
+        body=PushBody,
+        response=PushResult,
+        problems=(PUSH_PROVIDER_NOT_FOUND, PUSH_TOO_LARGE, PUSH_NOT_PARSED, TOO_MANY_PUSHES),
+    ),
+)

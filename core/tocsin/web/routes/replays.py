@@ -2,97 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from sqlalchemy import Connection
 
 from tocsin import delivery
-from tocsin.delivery import REPLAYABLE_STATES, DeliveryState, ReplayExtent, ReplayState
-from tocsin.fields import any_case
-from tocsin.model import EventType
-from tocsin.web.context import AuditedChange, RequestContext, Response
-from tocsin.web.pagination import PageCursor
-from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel, invalid_request
-from tocsin.web.routes.deliveries import DestinationName
-from tocsin.web.routes.fields import Limit, Timestamp, cursor_field, not_found, page_response
+from tocsin.delivery import ReplayExtent
+from tocsin.web.context import AccessRole, AuditedChange, Endpoint, RequestContext, Response
+from tocsin.web.pagination import PageCursor, page_response
+from tocsin.web.parsing import invalid_request
+from tocsin.web.record_problems import REPLAY_NOT_FOUND
+from tocsin.web.schemas.replays import LIST, NewReplay, Replay, ReplayList, ReplayQuery
 
-LIST = "r"
 _PREFIX = "rpl_"
-
-
-Replayable = Annotated[
-    DeliveryState,
-    BeforeValidator(
-        lambda value: DeliveryState.parse_replayable(value) if isinstance(value, str) else value
-    ),
-    WithJsonSchema({"type": "string", "enum": list(REPLAYABLE_STATES)}),
-]
-"""A state that bulk replays take, in any case."""
-
-
-class NewReplay(BodyModel):
-    """Which deliveries to send again."""
-
-    state: Replayable = Field(
-        default=DeliveryState.DEAD,
-        description="Only deliveries in this state. `on_hold` selects those that wait for a "
-        "configuration fix, not those whose destination is not active.",
-    )
-    destination: DestinationName | None = Field(
-        default=None, description="Only those to this destination."
-    )
-    event_type: Annotated[EventType, any_case(EventType)] | None = Field(
-        default=None, description="Only those of this kind of event."
-    )
-    since: Timestamp | None = Field(
-        default=None, description="Only those whose event happened then or later."
-    )
-    until: Timestamp | None = Field(
-        default=None, description="Only those whose event happened before."
-    )
-
-
-class ReplayFilter(BaseModel):
-    """Which deliveries a replay is of."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    state: Replayable
-    destination: str | None
-    event_type: EventType | None
-    since: datetime | None
-    until: datetime | None
-
-
-class Replay(ResponseModel):
-    """Many deliveries that are sent again, and how far that has come."""
-
-    id: str
-    state: ReplayState
-    filter: ReplayFilter
-    total: int = Field(description="How many matched when it was made.")
-    replayed: int = Field(description="How many were made due so far.")
-    created_by: str
-    created_at: datetime
-    updated_at: datetime
-    finished_at: datetime | None
-
-
-class ReplayQuery(QueryModel):
-    """How many at once."""
-
-    limit: Limit = 50
-    cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
-
-
-class ReplayList(ResponseModel):
-    """One page of replays."""
-
-    replays: list[Replay]
-    total: int
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
 
 
 async def measure_replay(call: RequestContext) -> ReplayExtent:
@@ -145,5 +67,54 @@ def cancel_replay(connection: Connection, call: RequestContext) -> Response:
 def _find(connection: Connection, call: RequestContext) -> dict[str, Any]:
     found = delivery.load_replay(connection, call.path["replay_id"])
     if found is None:
-        raise not_found("replay")
+        raise REPLAY_NOT_FOUND.error()
     return found
+
+
+_REPLAYS = "/api/admin/replays"
+_REPLAY = f"{_REPLAYS}/{{replay_id}}"
+
+ENDPOINTS = (
+    Endpoint(
+        method="POST",
+        path=_REPLAYS,
+        access=AccessRole.ADMIN,
+        summary="Send many deliveries again, in the background",
+        handler=create_replay,
+        prepare=measure_replay,
+        body=NewReplay,
+        response=Replay,
+        action="deliveries.replay",
+        idempotent=True,
+        status=202,
+    ),
+    Endpoint(
+        method="GET",
+        path=_REPLAYS,
+        access=AccessRole.ADMIN,
+        summary="List replays, the newest first",
+        handler=list_replays,
+        query=ReplayQuery,
+        response=ReplayList,
+    ),
+    Endpoint(
+        method="GET",
+        path=_REPLAY,
+        access=AccessRole.ADMIN,
+        summary="Read one replay, with how far it has come",
+        handler=get_replay,
+        is_brief=True,
+        response=Replay,
+        problems=(REPLAY_NOT_FOUND,),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_REPLAY}/cancel",
+        access=AccessRole.ADMIN,
+        summary="End a replay where it is",
+        handler=cancel_replay,
+        response=Replay,
+        action="replay.cancel",
+        problems=(REPLAY_NOT_FOUND,),
+    ),
+)

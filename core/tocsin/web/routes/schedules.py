@@ -2,226 +2,55 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Any
 
-from pydantic import (
-    AfterValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    create_model,
-    model_validator,
-)
 from sqlalchemy import Connection
 
 from tocsin import schedules
 from tocsin.clock import isoformat
-from tocsin.errors import CallerError, NameTakenError
-from tocsin.fields import Duration, any_case
-from tocsin.investigations import FailureCause
-from tocsin.model import Json, Persona
-from tocsin.recurrence import Overlap, ScheduleDefinition
-from tocsin.registry import NAME_PATTERN, ManagedBy
+from tocsin.errors import NameTakenError
+from tocsin.model import Json
+from tocsin.recurrence import ScheduleDefinition
+from tocsin.registry import ManagedBy
 from tocsin.schedules import (
     DisabledReason,
-    RunState,
     Schedule,
+    ScheduleDeletedError,
     ScheduleStatus,
-    Trigger,
     list_next_runs,
     load_schedule,
     represent_run,
     represent_schedule,
 )
-from tocsin.web.context import AuditedChange, RequestContext, Response
-from tocsin.web.pagination import CompositeCursor, PageCursor
-from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel, invalid_request, validate
-from tocsin.web.problems import ProblemType, refusal
-from tocsin.web.routes.fields import (
-    Limit,
-    TotalRelation,
-    composite_cursor_field,
-    cursor_field,
-    not_found,
-    page_response,
-    total_fields,
+from tocsin.web.context import AccessRole, AuditedChange, Endpoint, RequestContext, Response
+from tocsin.web.pagination import CompositeCursor, PageCursor, page_response, total_fields
+from tocsin.web.parsing import BodyModel, invalid_request, validate
+from tocsin.web.record_problems import (
+    NO_INVESTIGATOR,
+    SCHEDULE_DELETED,
+    SCHEDULE_MANAGED,
+    SCHEDULE_NAME_TAKEN,
+    SCHEDULE_NOT_FOUND,
+    SCHEDULE_NOT_STARTED,
+    SCHEDULE_REMOVED,
 )
 from tocsin.web.routes.sessions import require_investigator, require_provider
+from tocsin.web.schemas.schedules import (
+    LIST,
+    RUNS,
+    NewSchedule,
+    RunList,
+    RunQuery,
+    ScheduleChange,
+    ScheduleDetail,
+    ScheduleList,
+    ScheduleQuery,
+    ScheduleRun,
+    UpcomingList,
+    UpcomingQuery,
+)
 
-LIST = "h"
-RUNS = "n"
 _PREFIX = "run_"
-_FURTHEST = timedelta(days=366)
-
-
-def _require_near(value: timedelta) -> timedelta:
-    if value > _FURTHEST:
-        raise ValueError("give 366d at most")
-    return value
-
-
-class NewSchedule(BodyModel, ScheduleDefinition):
-    """What to investigate again and again, and when."""
-
-    name: Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
-
-
-def _optional_fields() -> dict[str, Any]:
-    """Return the members of a definition, each of which may be left out."""
-    fields = ScheduleDefinition.model_fields.items()
-    return {
-        name: (it.rebuild_annotation() | None, Field(default=None, description=it.description))
-        for name, it in fields
-    }
-
-
-class _ScheduleChangeBase(BodyModel):
-    """What is to be different; what is null returns to its default."""
-
-    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
-
-    @model_validator(mode="after")
-    def _not_nothing(self) -> Self:
-        if not self.model_fields_set:
-            raise ValueError("give at least one member")
-        return self
-
-
-if TYPE_CHECKING:
-    ScheduleChange = _ScheduleChangeBase
-else:
-    ScheduleChange = create_model(
-        "ScheduleChange",
-        __base__=_ScheduleChangeBase,
-        __doc__=_ScheduleChangeBase.__doc__,
-        **_optional_fields(),
-    )
-
-
-class ScheduleQuery(QueryModel):
-    """Which schedules, and how many at once."""
-
-    status: Annotated[ScheduleStatus, any_case(ScheduleStatus)] | None = Field(
-        default=None, description="Only this status, in any case; by default all but deleted ones."
-    )
-    tag: Annotated[str, Field(min_length=1, max_length=50, pattern=r"^[^\x00]+$")] | None = Field(
-        default=None, description="Only those that have this tag."
-    )
-    limit: Limit = 50
-    cursor: composite_cursor_field(LIST, str, str) | None = None  # type: ignore[valid-type]
-
-
-class RunQuery(QueryModel):
-    """Which runs, and how many at once."""
-
-    state: Annotated[RunState, any_case(RunState)] | None = Field(
-        default=None, description="Only this state, in any case."
-    )
-    limit: Limit = 50
-    cursor: cursor_field(RUNS) | None = None  # type: ignore[valid-type]
-
-
-class UpcomingQuery(QueryModel):
-    """How far ahead to look."""
-
-    within: Annotated[Duration, AfterValidator(_require_near)] = Field(
-        default=timedelta(days=1), description="How far ahead: an ISO 8601 duration, P366D at most."
-    )
-    limit: Limit = 50
-
-
-class ScheduleItem(ResponseModel):
-    """A schedule."""
-
-    id: str
-    name: str
-    managed_by: ManagedBy = Field(description="Where it can be changed.")
-    query: str
-    persona: Persona
-    provider: str | None
-    cron: str | None
-    interval: str | None = Field(description="An ISO 8601 duration.")
-    timezone: str
-    jitter: str | None = Field(description="An ISO 8601 duration.")
-    starts_at: datetime | None
-    ends_at: datetime | None
-    timeout: str = Field(description="An ISO 8601 duration.")
-    misfire_grace: str = Field(description="An ISO 8601 duration.")
-    overlap: Overlap
-    failure_limit: int | None
-    tags: list[str]
-    status: ScheduleStatus
-    disabled_reason: DisabledReason | None
-    consecutive_failures: int
-    last_status: RunState | None = Field(description="How its last run is, or ended.")
-    last_error: str | None = Field(description="Why the last run that ended has failed.")
-    last_run_at: datetime | None
-    next_run_at: datetime | None
-    revision: int = Field(description="Counts up with every change that someone makes.")
-    created_by: str
-    created_at: datetime
-    updated_at: datetime
-    url: str = Field(description="Its page in Tocsin's console.")
-
-
-class ScheduleDetail(ScheduleItem):
-    """A schedule, and when it runs next."""
-
-    upcoming: list[datetime] = Field(description="The next three times; none unless it is active.")
-
-
-class ScheduleList(ResponseModel):
-    """One page of schedules."""
-
-    schedules: list[ScheduleItem]
-    total: int
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
-
-
-class ScheduleRun(ResponseModel):
-    """What became of a fire time, or of several that were missed; or a run by hand."""
-
-    id: str
-    schedule_id: str
-    trigger: Trigger
-    state: RunState
-    count: int = Field(description="For how many fire times it stands; counted up to 101.")
-    session_id: str | None = Field(description="Where it was investigated.")
-    cause: FailureCause | None = Field(description="Why it has failed.")
-    reason: str | None = Field(description="The same in words, or why it was not run.")
-    fire_at: datetime = Field(description="The time that the schedule names.")
-    due_at: datetime = Field(description="The same with the schedule's jitter.")
-    until: datetime | None = Field(description="The last of several that were missed.")
-    started_at: datetime | None
-    ended_at: datetime | None
-    duration_ms: int | None
-    created_by: str
-
-
-class RunList(ResponseModel):
-    """One page of runs."""
-
-    runs: list[ScheduleRun]
-    total: int = Field(description="How many match, counted up to 10,000.")
-    total_relation: TotalRelation
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
-
-
-class UpcomingRun(ResponseModel):
-    """A run that is to come."""
-
-    due_at: datetime
-    schedule_id: str
-    schedule_name: str
-
-
-class UpcomingList(ResponseModel):
-    """What is due, the next first."""
-
-    upcoming: list[UpcomingRun]
-    until: datetime = Field(description="Up to when these are all.")
-    truncated: bool = Field(description="Whether there are more than `limit` within the time.")
 
 
 def create_schedule(connection: Connection, call: RequestContext) -> Response:
@@ -235,8 +64,7 @@ def create_schedule(connection: Connection, call: RequestContext) -> Response:
             connection, body.name, body, managed_by=ManagedBy.API, by=by, now=now
         )
     except NameTakenError:
-        detail = f"There is a schedule {body.name!r} already."
-        raise refusal(ProblemType.NAME_TAKEN, 409, detail) from None
+        raise SCHEDULE_NAME_TAKEN.error(name=body.name) from None
     return _respond(call, made, {"name": made.name, **_list_members(body)})
 
 
@@ -321,8 +149,7 @@ def enable_schedule(connection: Connection, call: RequestContext) -> Response:
     """Have a schedule run from now on, and answer it; its failures count from 0."""
     schedule = _find_living(connection, call)
     if schedule.is_removed:
-        words = "plugins.toml does not name the schedule any more; apply one that does."
-        raise CallerError(409, words)
+        raise SCHEDULE_REMOVED.error()
     enabled = schedules.enable_schedule(connection, schedule, call.services.clock.now())
     details: dict[str, Json] = {"reason": schedule.disabled_reason}
     return _respond(call, enabled, details, has_changed=enabled is not schedule)
@@ -360,14 +187,14 @@ def list_schedule_runs(connection: Connection, call: RequestContext) -> Response
 def _find(connection: Connection, call: RequestContext, *, lock: bool = False) -> Schedule:
     schedule = load_schedule(connection, call.path["schedule_id"], lock=lock)
     if schedule is None:
-        raise not_found("schedule")
+        raise SCHEDULE_NOT_FOUND.error()
     return schedule
 
 
 def _find_living(connection: Connection, call: RequestContext) -> Schedule:
     schedule = _find(connection, call, lock=True)
     if schedule.status is ScheduleStatus.DELETED:
-        raise CallerError(409, "The schedule was deleted; create it anew.")
+        raise ScheduleDeletedError
     return schedule
 
 
@@ -378,7 +205,7 @@ def _find_changeable(connection: Connection, call: RequestContext) -> Schedule:
 
 
 def _require_future(call: RequestContext, definition: ScheduleDefinition) -> None:
-    """Raise CallerError (422) for a schedule that would never run."""
+    """Raise ProblemError (422) for a schedule that would never run."""
     if definition.ends_at is not None and definition.ends_at <= call.services.clock.now():
         mistake = {"path": "ends_at", "detail": "it has passed; give a moment that is to come"}
         raise invalid_request("body", [mistake])
@@ -386,8 +213,7 @@ def _require_future(call: RequestContext, definition: ScheduleDefinition) -> Non
 
 def _require_managed_here(schedule: Schedule, what: str = "change") -> None:
     if schedule.managed_by is not ManagedBy.API:
-        words = f"plugins.toml says what this schedule is; {what} it there and apply it."
-        raise refusal(ProblemType.MANAGED_BY_FILE, 409, words)
+        raise SCHEDULE_MANAGED.error(verb=what)
 
 
 def _respond(
@@ -409,3 +235,113 @@ def _target(schedule: Schedule) -> str:
 def _represent(call: RequestContext, schedule: Schedule) -> dict[str, Json]:
     upcoming = [isoformat(moment) for moment in list_next_runs(schedule)]
     return represent_schedule(schedule, call.services.public_url) | {"upcoming": upcoming}
+
+
+_SCHEDULES = "/api/admin/schedules"
+_SCHEDULE = f"{_SCHEDULES}/{{schedule_id}}"
+
+ENDPOINTS = (
+    Endpoint(
+        method="POST",
+        path=_SCHEDULES,
+        access=AccessRole.ADMIN,
+        summary="Create a schedule, and read when it runs next",
+        handler=create_schedule,
+        body=NewSchedule,
+        response=ScheduleDetail,
+        action="schedule.create",
+        idempotent=True,
+        status=201,
+        problems=(SCHEDULE_NAME_TAKEN,),
+    ),
+    Endpoint(
+        method="GET",
+        path=_SCHEDULES,
+        access=AccessRole.ADMIN,
+        summary="List schedules, by name",
+        handler=list_schedules,
+        query=ScheduleQuery,
+        response=ScheduleList,
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_SCHEDULES}/upcoming",
+        access=AccessRole.ADMIN,
+        summary="List what is due next, of all schedules",
+        handler=list_upcoming_runs,
+        query=UpcomingQuery,
+        response=UpcomingList,
+    ),
+    Endpoint(
+        method="GET",
+        path=_SCHEDULE,
+        access=AccessRole.ADMIN,
+        summary="Read one schedule, and when it runs next",
+        handler=get_schedule,
+        response=ScheduleDetail,
+        problems=(SCHEDULE_NOT_FOUND,),
+    ),
+    Endpoint(
+        method="PATCH",
+        path=_SCHEDULE,
+        access=AccessRole.ADMIN,
+        summary="Change what a schedule is defined by",
+        handler=update_schedule,
+        body=ScheduleChange,
+        response=ScheduleDetail,
+        action="schedule.change",
+        problems=(SCHEDULE_NOT_FOUND, SCHEDULE_DELETED, SCHEDULE_MANAGED),
+    ),
+    Endpoint(
+        method="DELETE",
+        path=_SCHEDULE,
+        access=AccessRole.ADMIN,
+        summary="Delete a schedule; its runs can still be read",
+        handler=delete_schedule,
+        response=ScheduleDetail,
+        action="schedule.delete",
+        problems=(SCHEDULE_NOT_FOUND, SCHEDULE_MANAGED),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_SCHEDULE}/run",
+        access=AccessRole.ADMIN,
+        summary="Run a schedule once more, now, also a disabled one",
+        handler=run_schedule,
+        response=ScheduleRun,
+        action="schedule.run",
+        idempotent=True,
+        status=202,
+        problems=(SCHEDULE_NOT_FOUND, SCHEDULE_DELETED, SCHEDULE_NOT_STARTED, NO_INVESTIGATOR),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_SCHEDULE}/enable",
+        access=AccessRole.ADMIN,
+        summary="Have a schedule run again, its failures forgotten",
+        handler=enable_schedule,
+        response=ScheduleDetail,
+        action="schedule.enable",
+        problems=(SCHEDULE_NOT_FOUND, SCHEDULE_DELETED, SCHEDULE_REMOVED),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_SCHEDULE}/disable",
+        access=AccessRole.ADMIN,
+        summary="Have a schedule run no more until it is enabled",
+        handler=disable_schedule,
+        response=ScheduleDetail,
+        action="schedule.disable",
+        problems=(SCHEDULE_NOT_FOUND, SCHEDULE_DELETED),
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_SCHEDULE}/runs",
+        access=AccessRole.ADMIN,
+        summary="List what became of a schedule's fire times, the newest first",
+        handler=list_schedule_runs,
+        query=RunQuery,
+        response=RunList,
+        problems=(SCHEDULE_NOT_FOUND,),
+    ),
+)

@@ -1,39 +1,26 @@
-"""How the service itself is doing."""
+"""Endpoints for liveness, readiness and metrics of the service."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Literal
+import hmac
+from ipaddress import ip_address
 
 import structlog
-from pydantic import Field
+from aiohttp import hdrs, web
 
 from tocsin.errors import OperatorError
+from tocsin.metrics import MEDIA_TYPE
+from tocsin.settings import Settings
 from tocsin.store import Database, check_schema
-from tocsin.web.context import RequestContext, Response
-from tocsin.web.parsing import ResponseModel
+from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
+from tocsin.web.rate_limits import FORWARDED, UNKNOWN_ADDRESS
+from tocsin.web.record_problems import METRICS_LOCAL_ONLY, METRICS_TOKEN_REQUIRED
+from tocsin.web.schemas.service import Liveness, Readiness
 
 _DATABASE_TIMEOUT = 5
 
 _log = structlog.get_logger()
-
-
-class Liveness(ResponseModel):
-    """The process answers."""
-
-    status: Literal["ok"]
-
-
-class Readiness(ResponseModel):
-    """Whether this node can do its work; never a provider's or destination's state."""
-
-    status: Literal["ready", "not ready"]
-    database: bool = Field(description="It is reachable, and its schema is this version's.")
-    roles: dict[str, bool] = Field(description="The node's roles, and whether each was started.")
-    differing: list[str] = Field(
-        description="Destinations and schedules that this node's plugins.toml has otherwise than "
-        "what was applied, and what `tocsin apply` would do. The node works by what was applied."
-    )
 
 
 async def get_health(_call: RequestContext) -> Response:
@@ -64,3 +51,86 @@ async def _is_current(database: Database) -> bool:
         _log.warning("not ready", reason=str(error) or "the database does not answer")
         return False
     return True
+
+
+_PASSED_ON = (FORWARDED, hdrs.FORWARDED, hdrs.VIA, "X-Real-IP")
+_CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tocsin"'}
+
+
+async def get_metrics(call: RequestContext) -> Response:
+    """Answer what the node counts and measures, in the text format of Prometheus.
+
+    With `TOCSIN_METRICS_TOKEN` set, `Authorization: Bearer` must hold it (401); a failure counts as
+    any failed authentication does (429). Without it, only callers on the same machine are answered,
+    and those that come through a proxy are not (403).
+    """
+    if (token := call.services.metrics_token) is not None:
+        await _require(token, call)
+    elif not _is_local(call):
+        raise METRICS_LOCAL_ONLY.error()
+    return Response(await call.services.metrics.expose())
+
+
+async def _require(token: str, call: RequestContext) -> None:
+    if not _bears(call.request, token):
+        services = call.services
+        await services.throttle.count_failure(services.addresses.of(call.request))
+        raise METRICS_TOKEN_REQUIRED.error(_CHALLENGE)
+
+
+def _bears(request: web.Request, token: str) -> bool:
+    scheme, _, sent = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+    is_same = hmac.compare_digest(sent.strip().encode(errors="surrogateescape"), token.encode())
+    return is_same and scheme.casefold() == "bearer"
+
+
+def _is_local(call: RequestContext) -> bool:
+    """Return whether the caller is on this machine; not a proxy that passes on what others ask."""
+    if any(name in call.request.headers for name in _PASSED_ON):
+        return False
+    address = call.services.addresses.of(call.request)
+    return address != UNKNOWN_ADDRESS and ip_address(address).is_loopback
+
+
+def read_token(settings: Settings) -> str | None:
+    """Return the token that admits to the metrics, None where none is set; OperatorError."""
+    if settings.metrics_token is not None:
+        return settings.metrics_token.get_secret_value()
+    if (path := settings.metrics_token_file) is None:
+        return None
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise OperatorError(f"TOCSIN_METRICS_TOKEN_FILE ({path}): {error}") from error
+    if not token:
+        raise OperatorError(f"TOCSIN_METRICS_TOKEN_FILE ({path}): the file is empty")
+    return token
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/healthz",
+        access=AccessRole.PUBLIC,
+        summary="Say that the process is alive",
+        handler=get_health,
+        response=Liveness,
+    ),
+    Endpoint(
+        method="GET",
+        path="/readyz",
+        access=AccessRole.PUBLIC,
+        summary="Say whether the database, its schema and the node's roles are ready",
+        handler=get_readiness,
+        response=Readiness,
+        other_statuses=(503,),
+    ),
+    Endpoint(
+        method="GET",
+        path="/metrics",
+        access=AccessRole.PUBLIC,
+        summary="Say what this node counts and measures, for Prometheus",
+        handler=get_metrics,
+        media_type=MEDIA_TYPE,
+    ),
+)

@@ -3,126 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field, StringConstraints
 from sqlalchemy import Connection
 
 from tocsin import investigations
-from tocsin.errors import CallerError
-from tocsin.fields import QueryText, any_case
-from tocsin.investigations import WriteBackState
-from tocsin.model import Confidence, Persona, Phase, SessionStatus, Verdict
+from tocsin.credentials import Scope
 from tocsin.validation import suggest_nearest
-from tocsin.web.context import AuditedChange, RequestContext, Response
-from tocsin.web.parsing import BodyModel, ResponseModel, invalid_request
-from tocsin.web.routes.fields import not_found
+from tocsin.web.context import AuditedChange, Endpoint, RequestContext, Response
+from tocsin.web.parsing import invalid_request
+from tocsin.web.record_problems import (
+    NO_INVESTIGATOR,
+    SESSION_BUSY,
+    SESSION_NOT_FOUND,
+    TOO_MANY_SESSIONS,
+)
+from tocsin.web.schemas.sessions import NewInvestigation, NewMessage, Session, StartedSession
 
 MAX_QUEUED_SESSIONS = 1_000
 """So many sessions may wait to be investigated; then no more are taken."""
+
 _TRY_AGAIN = "60"
-
-
-class NewInvestigation(BodyModel):
-    """What to investigate."""
-
-    query: QueryText = Field(
-        description="What to find out, in words: incident numbers, entities, time ranges, terms."
-    )
-    persona: Annotated[Persona, any_case(Persona)] = Field(
-        default=Persona.ANALYST,
-        description="For whom it is: how deep it looks, and what the report shows.",
-    )
-    provider: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = Field(
-        default=None, description="The only provider to look at; all by default."
-    )
-
-
-class NewMessage(BodyModel):
-    """A follow-up."""
-
-    message: QueryText = Field(description="What else to find out.")
-
-
-class StartedSession(ResponseModel):
-    """A session that was taken up."""
-
-    session_id: str
-    status: SessionStatus
-    url: str = Field(description="Its page in Tocsin's console.")
-
-
-class SessionProgress(ResponseModel):
-    """How far a session under way has come."""
-
-    phase: Phase | None = Field(description="What it is doing; null before it has begun.")
-    steps: int = Field(description="How many steps its ledger has.")
-    asked: int = Field(description="How many of them asked someone.")
-
-
-class SessionMessage(ResponseModel):
-    """Something that was said in a session."""
-
-    role: str = Field(json_schema_extra={"enum": ["user", "investigator"]})
-    text: str
-    run: int = Field(description="In which run: 1 for the query, one more for each follow-up.")
-    created_by: str
-    created_at: datetime
-
-
-class SessionSummary(ResponseModel):
-    """A session, as lists have it."""
-
-    id: str
-    status: SessionStatus
-    query: str
-    persona: Persona
-    provider: str | None
-    schedule_id: str | None = Field(description="The schedule that it is a run of, if it is one.")
-    run: int = Field(description="How often it was asked: 1 for the query alone.")
-    progress: SessionProgress
-    error: str | None = Field(description="Why it has failed.")
-    title: str | None
-    verdict: Verdict | None
-    confidence: Confidence | None
-    risk_score: float | None = Field(description="From 0 to 100.")
-    entity_count: int | None
-    finding_count: int | None
-    created_by: str
-    created_at: datetime
-    updated_at: datetime
-    completed_at: datetime | None
-    url: str = Field(description="Its page in Tocsin's console.")
-
-
-class WriteBackOutcome(ResponseModel):
-    """What became of a comment to an incident's SIEM."""
-
-    run: int
-    state: WriteBackState
-    attempts: int = Field(description="How often it could not be written.")
-    reason: str | None = Field(description="Why not, the last time.")
-    finished_at: datetime | None
-
-
-class SessionWriteBack(WriteBackOutcome):
-    """A comment that a session leaves at an incident's SIEM."""
-
-    incident_number: int
-    provider: str
-
-
-class Session(SessionSummary):
-    """A session, with what was said in it."""
-
-    messages: list[SessionMessage]
-    report: str | None = Field(
-        description="The report of the last run that completed, as Markdown; null until one has."
-    )
-    write_backs: list[SessionWriteBack] = Field(
-        description="What it leaves as comments at the SIEMs of the incidents that it was about."
-    )
 
 
 def start_investigation(connection: Connection, call: RequestContext) -> Response:
@@ -186,29 +87,80 @@ def _load(connection: Connection, call: RequestContext) -> investigations.Loaded
     session_id, url = call.path["session_id"], call.services.public_url
     found = investigations.load_session(connection, session_id, public_url=url)
     if found is None:
-        raise not_found("session")
+        raise SESSION_NOT_FOUND.error()
     return found
 
 
 def _require_room(connection: Connection, call: RequestContext) -> None:
-    """Raise CallerError (503) where nobody investigates, or too much waits already."""
+    """Raise ProblemError (503) where nobody investigates, or too much waits already."""
     require_investigator(call)
     if investigations.count_waiting(connection, MAX_QUEUED_SESSIONS) == MAX_QUEUED_SESSIONS:
-        words = f"{MAX_QUEUED_SESSIONS:,} sessions wait to be investigated; try again later."
-        raise CallerError(503, words, headers={"Retry-After": _TRY_AGAIN})
+        raise TOO_MANY_SESSIONS.error({"Retry-After": _TRY_AGAIN}, count=MAX_QUEUED_SESSIONS)
 
 
 def require_investigator(call: RequestContext) -> None:
-    """Return where there is somebody who investigates; CallerError (503) elsewhere."""
+    """Return where there is somebody who investigates; ProblemError (503) elsewhere."""
     if reason := call.services.no_investigator:
-        raise CallerError(503, f"This service investigates nothing: {reason}.")
+        raise NO_INVESTIGATOR.error(reason=reason)
 
 
 def require_provider(call: RequestContext, name: str | None) -> None:
-    """Return where there is a provider of this name, or none is named; CallerError (422)."""
+    """Return where there is a provider of this name, or none is named; ProblemError (422)."""
     known = sorted(facts.name for facts in call.services.providers)
     if name is not None and name not in known:
         detail = f"there is no provider {name!r}; name one of: {', '.join(known) or 'none yet'}"
         raise invalid_request(
             "body", [{"path": "provider", "detail": detail + suggest_nearest(name, known)}]
         )
+
+
+_INVESTIGATIONS = "/api/v1/investigations"
+_SESSION = "/api/v1/sessions/{session_id}"
+
+ENDPOINTS = (
+    Endpoint(
+        method="POST",
+        path=f"{_INVESTIGATIONS}/start",
+        access=Scope.INVESTIGATIONS_WRITE,
+        summary="Have something investigated",
+        handler=start_investigation,
+        body=NewInvestigation,
+        response=StartedSession,
+        action="investigation.start",
+        idempotent=True,
+        status=202,
+        problems=(TOO_MANY_SESSIONS, NO_INVESTIGATOR),
+    ),
+    Endpoint(
+        method="GET",
+        path=_SESSION,
+        access=Scope.INVESTIGATIONS_READ,
+        summary="Read a session, with its report once it is completed",
+        handler=get_session,
+        response=Session,
+        problems=(SESSION_NOT_FOUND,),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_SESSION}/message",
+        access=Scope.INVESTIGATIONS_WRITE,
+        summary="Have a session go on with a follow-up",
+        handler=send_session_message,
+        body=NewMessage,
+        response=StartedSession,
+        action="session.message",
+        idempotent=True,
+        status=202,
+        problems=(SESSION_NOT_FOUND, SESSION_BUSY, TOO_MANY_SESSIONS, NO_INVESTIGATOR),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_SESSION}/cancel",
+        access=Scope.INVESTIGATIONS_WRITE,
+        summary="End a session that is under way",
+        handler=cancel_session,
+        response=Session,
+        action="session.cancel",
+        problems=(SESSION_NOT_FOUND,),
+    ),
+)

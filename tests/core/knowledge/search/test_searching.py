@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tocsin.errors import CallerError
+from tocsin.errors import RequestError
 from tocsin.knowledge.search import (
     SearchDocument,
     index_document,
@@ -202,7 +202,7 @@ async def test_a_removed_document_is_not_found(filled):
 async def test_the_kinds_can_be_given_apart(filled):
     page = await filled.read(search_documents, "brute OR force", limit=9, kinds=["session"])
     assert [result.id for result in page.results] == ["ses_1"]
-    with pytest.raises(CallerError, match="incident, session"):
+    with pytest.raises(RequestError, match="incident, session"):
         await filled.read(search_documents, "brute", limit=9, kinds=["report"])
 
 

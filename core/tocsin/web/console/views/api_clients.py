@@ -20,7 +20,7 @@ async def show_clients(reading: PageRequest) -> Mapping[str, Any]:
     """Return one page of the clients and the scopes for new ones."""
     query, cursor = select_query(reading, "search"), select_query(reading, "cursor")
     return {
-        "found": await reading.ask(api.list_clients, {}, **query, **cursor),
+        "found": await reading.ask(api.list_api_clients, {}, **query, **cursor),
         "query": query,
         "scopes": SCOPES,
     }
@@ -84,7 +84,7 @@ ACTIONS = (
     ),
     ConsoleAction(
         path=f"{_ONE}/disable",
-        handler=api.disable_client,
+        handler=api.disable_api_client,
         page=_ONE,
         message="API client disabled. It can no longer get access tokens.",
     ),

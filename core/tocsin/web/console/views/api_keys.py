@@ -19,7 +19,7 @@ async def show_keys(reading: PageRequest) -> Mapping[str, Any]:
     """Return one page of the keys and the scopes for new ones."""
     query, cursor = select_query(reading, "search"), select_query(reading, "cursor")
     return {
-        "found": await reading.ask(api.list_keys, {}, **query, **cursor),
+        "found": await reading.ask(api.list_api_keys, {}, **query, **cursor),
         "query": query,
         "scopes": SCOPES,
     }
@@ -76,7 +76,7 @@ ACTIONS = (
     ),
     ConsoleAction(
         path=_ONE,
-        handler=api.rotate_key,
+        handler=api.rotate_api_key,
         page=_ONE,
         message="API key rotated.",
         body=rotation,
@@ -84,7 +84,7 @@ ACTIONS = (
     ),
     ConsoleAction(
         path=f"{_ONE}/disable",
-        handler=api.disable_key,
+        handler=api.disable_api_key,
         page=_ONE,
         message="API key disabled. Requests with it are rejected.",
     ),

@@ -7,13 +7,12 @@ from typing import Any
 
 from tocsin.credentials import ConsoleRole
 from tocsin.delivery import DestinationState
-from tocsin.errors import CallerError
 from tocsin.model import EventType
 from tocsin.web.console.forms import Form
 from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
 from tocsin.web.console.settings_form import SettingField, build_fields, find_errors, read_settings
-from tocsin.web.routes.channels import list_channels
+from tocsin.web.problems import ProblemError
 from tocsin.web.routes.deliveries import get_delivery, list_deliveries
 from tocsin.web.routes.destinations import (
     create_destination,
@@ -24,6 +23,7 @@ from tocsin.web.routes.destinations import (
     send_test_event,
     update_destination,
 )
+from tocsin.web.routes.plugins import list_channels
 
 _SECTION = "destinations"
 _PAGE = "/destinations/{name}"
@@ -76,7 +76,7 @@ async def _failed(
 
 
 async def show_settings(reading: PageRequest) -> Mapping[str, Any]:
-    """Return the settings form of a destination; raises CallerError (404) without its plugin."""
+    """Return the settings form of a destination; raises ProblemError (404) without its plugin."""
     destination = await reading.ask(get_destination)
     channel = await _channel(reading, destination["plugin"])
     fields = build_fields(channel, destination["settings"], destination["secrets"])
@@ -84,7 +84,7 @@ async def show_settings(reading: PageRequest) -> Mapping[str, Any]:
 
 
 async def show_new(reading: PageRequest) -> Mapping[str, Any]:
-    """Return the form of a new destination; raises CallerError (404) without its plugin."""
+    """Return the form of a new destination; raises ProblemError (404) without its plugin."""
     channel = await _channel(reading, reading.query.get("plugin", ""))
     return {"destination": None, **_form(channel, build_fields(channel, {}))}
 
@@ -98,7 +98,7 @@ async def _channel(reading: PageRequest, plugin: str) -> Mapping[str, Any]:
         if channel["plugin"] == plugin:
             found: Mapping[str, Any] = channel
             return found
-    raise CallerError(404, f"No channel plugin named {plugin!r} is enabled in plugins.toml.")
+    raise ProblemError(404, f"No channel plugin named {plugin!r} is enabled in plugins.toml.")
 
 
 def _new(form: Form) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import zip_longest
 from typing import Any
 
-from tocsin.errors import CallerError
+from tocsin.errors import RequestError
 from tocsin.model import RelationType
 from tocsin.web.console.citations import AT_ONCE, add_sources, build_rows
 from tocsin.web.console.graph_layout import (
@@ -19,8 +19,9 @@ from tocsin.web.console.graph_layout import (
 from tocsin.web.console.page_request import PageRequest
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
 from tocsin.web.problems import describe_error
-from tocsin.web.routes.graph import KINDS, get_graph_entity, get_graph_path, get_graph_statistics
+from tocsin.web.routes.graph import get_graph_entity, get_graph_path, get_graph_statistics
 from tocsin.web.routes.incidents import list_incidents
+from tocsin.web.schemas.graph import KINDS
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _FILTERS = ("kind", "depth", "limit", "since", "until")
@@ -38,7 +39,7 @@ async def show_graph(reading: PageRequest) -> Mapping[str, Any]:
         return {**context, "stats": stats, "latest": latest["incidents"]}
     try:
         found = await reading.ask(get_graph_entity, {"value": entity}, **_to_endpoint_query(asked))
-    except CallerError as error:
+    except RequestError as error:
         return {**context, "fault": describe_error(reading.request, error)}
     return {**context, "found": found, **_shown(found, _skipped(reading))}
 
@@ -63,7 +64,7 @@ async def show_path(reading: PageRequest) -> Mapping[str, Any]:
         return context
     try:
         path = await reading.ask(get_graph_path, None, **asked)
-    except CallerError as error:
+    except RequestError as error:
         return {**context, "fault": describe_error(reading.request, error)}
     return {**context, "path": path, "hops": _hops(path)}
 

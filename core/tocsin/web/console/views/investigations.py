@@ -22,7 +22,6 @@ from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
 from tocsin.web.pagination import PageCursor
 from tocsin.web.routes.investigations import (
-    STEPS,
     get_investigation_report,
     list_investigation_steps,
     list_investigations,
@@ -34,6 +33,7 @@ from tocsin.web.routes.sessions import (
     send_session_message,
     start_investigation,
 )
+from tocsin.web.schemas.investigations import STEPS
 
 
 def build_report_view(document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,7 +9,8 @@ from urllib.parse import quote
 from tocsin.credentials import ConsoleRole
 from tocsin.web.console.page_request import PageRequest
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
-from tocsin.web.routes.plugins import PluginState, get_plugin, list_plugins
+from tocsin.web.routes.plugins import get_plugin, list_plugins
+from tocsin.web.schemas.plugins import PluginState
 
 _LIST, _ONE = "/admin/plugins", "/admin/plugins/{plugin}"
 _PLACES = {"providers": "/providers#{}", "destinations": "/destinations/{}"}

@@ -12,8 +12,12 @@ from tocsin.web.console.forms import Form, to_field, to_utc
 from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
 from tocsin.web.routes.accounting import get_proof
-from tocsin.web.routes.backfills import cancel_backfill, create_backfill, list_backfills
-from tocsin.web.routes.providers import list_providers
+from tocsin.web.routes.providers import (
+    cancel_backfill,
+    create_backfill,
+    list_backfills,
+    list_providers,
+)
 
 _SECTION = "providers"
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from html import unescape
 from typing import Any
 
-from tocsin.errors import CallerError
+from tocsin.errors import RequestError
 from tocsin.model import EntityKind
 from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
@@ -35,12 +35,12 @@ async def show_search(reading: PageRequest) -> Mapping[str, Any]:
     try:
         if kind in ("", *_DOCUMENTS):
             shown["documents"] = await _documents(reading, text, kind)
-    except CallerError as error:
+    except RequestError as error:
         shown["fault"] = describe_error(reading.request, error)
     try:
         if kind not in _DOCUMENTS and not (kind == "" and "cursor" in reading.query):
             shown["entities"] = await _entities(reading, text, kind)
-    except CallerError as error:
+    except RequestError as error:
         shown.setdefault("fault", describe_error(reading.request, error))
     return shown
 

@@ -1,0 +1,266 @@
+"""Problems of particular resources: missing records, their states, and capacity."""
+
+from __future__ import annotations
+
+from tocsin.errors import InvalidInputError
+from tocsin.investigations import SessionBusyError
+from tocsin.model import SessionStatus
+from tocsin.schedules import ScheduleDeletedError, ScheduleNotStartedError
+from tocsin.web.problems import (
+    PATH_NOT_FOUND,
+    PUSH_BODY_LIMIT,
+    ProblemKind,
+    ProblemType,
+    domain_problem,
+)
+from tocsin.web.schemas.examples import (
+    BACKFILL_ID,
+    CLIENT_ID,
+    DELIVERY_ID,
+    KEY_ID,
+    PROVIDER,
+    REPLAY_ID,
+    SCHEDULE_ID,
+    SESSION_ID,
+)
+
+
+def _not_found(record: str, path: str) -> ProblemType:
+    name = f"{record.lower().replace(' ', '-')}-not-found"
+    return ProblemType(name, 404, f"There is no {record} with this identifier.", path=path)
+
+
+# Credentials
+UNAUTHORIZED_PUSH = ProblemType(
+    "invalid-push-credential",
+    401,
+    "The request does not prove that it may push to this provider.",
+    path=f"/api/push/{PROVIDER}",
+)
+METRICS_TOKEN_REQUIRED = ProblemType(
+    "metrics-token-required",
+    401,
+    "Send the token of TOCSIN_METRICS_TOKEN as Authorization: Bearer.",
+    path="/metrics",
+)
+METRICS_LOCAL_ONLY = ProblemType(
+    "metrics-local-only",
+    403,
+    "Metrics are only available to callers on the same machine. For others, set "
+    "TOCSIN_METRICS_TOKEN and send it as Authorization: Bearer.",
+    path="/metrics",
+)
+
+# Rate limits
+TOO_MANY_PUSHES = ProblemType(
+    "too-many-pushes",
+    503,
+    "Too many pushes to this provider; try again in {seconds} s.",
+    example={"seconds": 1},
+    path=f"/api/push/{PROVIDER}",
+)
+
+# Requests
+PUSH_TOO_LARGE = ProblemType(
+    "push-too-large",
+    413,
+    f"The body exceeds {PUSH_BODY_LIMIT} bytes.",
+    path=f"/api/push/{PROVIDER}",
+)
+PUSH_NOT_PARSED = ProblemType(
+    "push-not-parsed",
+    422,
+    "The payload could not be parsed: {reason}",
+    example={"reason": "incident 1 of 1: external_id: missing; give it a value"},
+    path=f"/api/push/{PROVIDER}",
+)
+INVALID_SEARCH = domain_problem(
+    "invalid-search",
+    InvalidInputError("q: a quotation mark is open; close it with another one"),
+    "/api/v1/search",
+)
+FUTURE_BACKFILL = ProblemType(
+    "future-backfill",
+    422,
+    "`to` must be in the past (server time: {now}).",
+    example={"now": "2026-11-21T05:33:01.123Z"},
+    path="/api/admin/backfills",
+)
+UNKNOWN_PROVIDER = ProblemType(
+    "unknown-provider",
+    422,
+    "There is no provider {provider!r}{suggestion}.",
+    example={"provider": "egde", "suggestion": "; did you mean 'edge'?"},
+    path="/api/admin/backfills",
+)
+NO_BACKFILLS = ProblemType(
+    "no-backfills",
+    422,
+    "The plugin {plugin!r} does not support backfills.",
+    example={"plugin": "simple"},
+    path="/api/admin/backfills",
+)
+
+# Records
+INCIDENT_NOT_FOUND = ProblemType(
+    "incident-not-found", 404, "There is no incident with this number."
+)
+API_KEY_NOT_FOUND = _not_found("API key", f"/api/admin/api-keys/{KEY_ID}")
+API_CLIENT_NOT_FOUND = _not_found("API client", f"/api/admin/api-clients/{CLIENT_ID}")
+DESTINATION_NOT_FOUND = _not_found("destination", "/api/admin/destinations/soar")
+DELIVERY_NOT_FOUND = _not_found("delivery", f"/api/admin/deliveries/{DELIVERY_ID}")
+REPLAY_NOT_FOUND = _not_found("replay", f"/api/admin/replays/{REPLAY_ID}")
+BACKFILL_NOT_FOUND = _not_found("backfill", f"/api/admin/backfills/{BACKFILL_ID}")
+SCHEDULE_NOT_FOUND = _not_found("schedule", f"/api/admin/schedules/{SCHEDULE_ID}")
+PLUGIN_NOT_FOUND = _not_found("plugin", "/api/admin/plugins/webhook")
+SESSION_NOT_FOUND = _not_found("session", f"/api/v1/sessions/{SESSION_ID}")
+STEP_NOT_FOUND = _not_found("step", f"/api/v1/investigations/{SESSION_ID}/steps/7")
+REPORT_NOT_FOUND = ProblemType(
+    "report-not-found",
+    404,
+    "There is no report with this identifier, or not yet.",
+    path=f"/api/v1/investigations/{SESSION_ID}/report.json",
+)
+PUSH_PROVIDER_NOT_FOUND = ProblemType(
+    "push-provider-not-found", 404, PATH_NOT_FOUND.detail, path=f"/api/push/{PROVIDER}"
+)
+NODE_UNKNOWN = ProblemType(
+    "graph-node-not-found",
+    404,
+    "Nothing is known of {value!r}.",
+    example={"value": "203.0.113.7"},
+    path="/api/v1/graph/entity/203.0.113.7",
+)
+PATH_END_REMOVED = ProblemType(
+    "graph-path-not-found",
+    404,
+    "One of the two entities no longer exists.",
+    path="/api/v1/graph/path",
+)
+
+# States of records
+KEY_NOT_ACTIVE = ProblemType(
+    "api-key-not-active",
+    409,
+    "The API key is {status}; only an active key can be rotated.",
+    kind=ProblemKind.NOT_ACTIVE,
+    example={"status": "disabled"},
+    path=f"/api/admin/api-keys/{KEY_ID}/rotate",
+)
+CLIENT_NOT_ACTIVE = ProblemType(
+    "api-client-not-active",
+    409,
+    "The API client is permanently {status}; create a new one.",
+    kind=ProblemKind.NOT_ACTIVE,
+    example={"status": "disabled"},
+    path=f"/api/admin/api-clients/{CLIENT_ID}/regenerate-secret",
+)
+DESTINATION_NAME_TAKEN = ProblemType(
+    "destination-name-taken",
+    409,
+    "A destination named {name!r} already exists.",
+    kind=ProblemKind.NAME_TAKEN,
+    example={"name": "soar"},
+    path="/api/admin/destinations",
+)
+SCHEDULE_NAME_TAKEN = ProblemType(
+    "schedule-name-taken",
+    409,
+    "A schedule named {name!r} already exists.",
+    kind=ProblemKind.NAME_TAKEN,
+    example={"name": "nightly-hunt"},
+    path="/api/admin/schedules",
+)
+DESTINATION_MANAGED = ProblemType(
+    "destination-managed-by-file",
+    409,
+    "{reason}",
+    kind=ProblemKind.MANAGED_BY_FILE,
+    example={
+        "reason": "This destination is defined in plugins.toml; change it there and apply the file."
+    },
+    path="/api/admin/destinations/soar",
+)
+DESTINATION_DELETED = ProblemType(
+    "destination-deleted",
+    409,
+    "The destination was deleted; create a new one.",
+    path="/api/admin/destinations/soar",
+)
+DESTINATION_CHANGED = ProblemType(
+    "destination-changed",
+    409,
+    "The destination was changed by another request; try again.",
+    path="/api/admin/destinations/soar",
+)
+DESTINATION_NOT_RESUMABLE = ProblemType(
+    "destination-not-resumable",
+    409,
+    "{reason}",
+    example={"reason": "The destination was disabled manually; set `enabled` to resume it."},
+    path="/api/admin/destinations/soar/resume",
+)
+DELIVERY_NOT_REPLAYABLE = ProblemType(
+    "delivery-not-replayable",
+    409,
+    "The delivery cannot be replayed: {reason}.",
+    example={"reason": "it is being attempted right now"},
+    path=f"/api/admin/deliveries/{DELIVERY_ID}/replay",
+)
+SCHEDULE_MANAGED = ProblemType(
+    "schedule-managed-by-file",
+    409,
+    "This schedule is defined in plugins.toml; {verb} it there and apply the file.",
+    kind=ProblemKind.MANAGED_BY_FILE,
+    example={"verb": "change"},
+    path=f"/api/admin/schedules/{SCHEDULE_ID}",
+)
+SCHEDULE_DELETED = domain_problem(
+    "schedule-deleted", ScheduleDeletedError(), f"/api/admin/schedules/{SCHEDULE_ID}"
+)
+SCHEDULE_REMOVED = ProblemType(
+    "schedule-removed-from-file",
+    409,
+    "The schedule is no longer in plugins.toml; apply a file that contains it.",
+    path=f"/api/admin/schedules/{SCHEDULE_ID}/enable",
+)
+SCHEDULE_NOT_STARTED = domain_problem(
+    "schedule-not-started",
+    ScheduleNotStartedError(f"the previous run is in progress in {SESSION_ID}"),
+    f"/api/admin/schedules/{SCHEDULE_ID}/run",
+)
+SESSION_BUSY = domain_problem(
+    "session-busy",
+    SessionBusyError(SessionStatus.RUNNING),
+    f"/api/v1/sessions/{SESSION_ID}/message",
+)
+
+# Capacity and faults
+TOO_MANY_SESSIONS = ProblemType(
+    "too-many-sessions",
+    503,
+    "{count:,} sessions are already queued; try again later.",
+    example={"count": 1_000},
+    path="/api/v1/investigations/start",
+)
+NO_INVESTIGATOR = ProblemType(
+    "no-investigator",
+    503,
+    "No investigator is configured: {reason}.",
+    example={"reason": "the plugin `investigator` is disabled, and no other is named"},
+    path="/api/v1/investigations/start",
+)
+TOO_MANY_ENRICHMENTS = ProblemType(
+    "too-many-enrichments",
+    503,
+    "{count} incidents are already being enriched; try again later.",
+    example={"count": 4},
+    path="/api/v1/incidents/4711/enrich",
+)
+ENRICHMENT_TOO_SLOW = ProblemType(
+    "enrichment-too-slow",
+    503,
+    "Enrichment took longer than {seconds} s and was cancelled.",
+    example={"seconds": 60},
+    path="/api/v1/incidents/4711/enrich",
+)

@@ -1,0 +1,23 @@
+"""Identifiers and times that the examples of several resources share."""
+
+from __future__ import annotations
+
+KEY_ID = "0a1B2c3D4e5F6g7H"
+CLIENT_ID = "cl_0a1B2c3D4e5F6g7H"
+DELIVERY_ID = "dlv_01KAJD9V3P0Q2R4S6T8V0W2X4Y"
+REPLAY_ID = "rpl_01KAJD9V3R1S3T5V7W9X1Y3Z5A"
+BACKFILL_ID = "bkf_01KAJD9V3R1S3T5V7W9X1Y3Z5A"
+SESSION_ID = "ses_01KAJE0M5Y7R3S9T2V4W6X8Z1A"
+SCHEDULE_ID = "sch_01KAH4Q7ZB2N8D5M3X9R6T1V0W"
+RUN_ID = "run_01KAJE0M5X6Q2R8S1T3V5W7Y9Z"
+EVENT_ID = "evt_01KAJD9V3N8Q4R5S6T7V8W9X0Y"
+ULID = "01KAJD9V3N8Q4R5S6T7V8W9X0Y"
+PROVIDER = "our-scripts"
+URL = "https://tocsin.example.com"
+CREATED = "2026-11-21T05:33:01.123Z"
+FINISHED = "2026-11-21T06:10:00.000Z"
+EXPIRES = "2027-11-21T05:33:01.123Z"
+# The checksums of real secrets would not fit these
+API_KEY = f"sk_live_{KEY_ID}_{'x' * 49}"
+CLIENT_SECRET = f"cs_live_{'x' * 49}"
+TOKEN = "eyJhbGciOiJFUzI1NiIsInR5cCI6ImF0K2p3dCJ9.e30.c2lnbmF0dXJl"  # noqa: S105 - an empty one

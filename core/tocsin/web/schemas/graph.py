@@ -1,0 +1,217 @@
+"""Schemas of graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
+
+from tocsin import knowledge
+from tocsin.model import EntityKind, Json, NodeKind, RelationType
+from tocsin.web.parsing import QueryModel, ResponseModel
+from tocsin.web.schemas.fields import Timestamp
+
+KINDS: tuple[str, ...] = tuple(map(str, (*EntityKind, *NodeKind)))
+
+LONGEST = 2048
+
+Value = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST, pattern=r"^[^\x00]*$")]
+
+
+def _kind(text: str) -> str:
+    for kind in KINDS:
+        if kind.casefold() == text.casefold():
+            return kind
+    raise ValueError(f"give one of: {', '.join(KINDS)}")
+
+
+def _split(text: object) -> object:
+    return tuple(text.split(",")) if isinstance(text, str) else text
+
+
+def _comma_separated(words: Iterable[str]) -> WithJsonSchema:
+    one = f"({'|'.join(words)})"
+    return WithJsonSchema({"type": "string", "pattern": f"^{one}(,{one})*$"})
+
+
+NodeKindName = Annotated[str, BeforeValidator(_kind)]
+
+Kinds = Annotated[tuple[NodeKindName, ...], BeforeValidator(_split), _comma_separated(KINDS)]
+
+Types = Annotated[
+    tuple[Annotated[RelationType, BeforeValidator(RelationType.parse)], ...],
+    BeforeValidator(_split),
+    _comma_separated(RelationType),
+]
+
+_OF_TYPES = f"Only edges of these types, with commas between them: {', '.join(RelationType)}."
+
+_OF_KINDS = "An entity's kind, `incident`, `session` or `technique`"
+
+
+class GraphQuery(QueryModel):
+    """What of the graph is looked at."""
+
+    kind: NodeKindName | None = Field(
+        default=None,
+        description=f"{_OF_KINDS}; by default the first of which the value is known.",
+        json_schema_extra={"enum": list(KINDS)},
+    )
+    depth: int = Field(default=1, ge=1, le=knowledge.MAX_DEPTH, description="How many steps to go.")
+    limit: int = Field(default=200, ge=1, le=1000, description="How many nodes at most.")
+    types: Types | None = Field(default=None, description=_OF_TYPES)
+    kinds: Kinds | None = Field(
+        default=None, description="Only nodes of these kinds, with commas between them."
+    )
+    since: Timestamp | None = Field(default=None, description="Only what was seen then or later.")
+    until: Timestamp | None = Field(default=None, description="Only what was seen before.")
+
+
+class GraphEntityQuery(GraphQuery):
+    """How far to look, and at what."""
+
+
+class GraphExportQuery(GraphQuery):
+    """What to export."""
+
+    value: Value | None = Field(
+        default=None,
+        description="The value of the node to begin with; by default the latest incidents are "
+        "exported, with all that they name.",
+    )
+
+    @model_validator(mode="after")
+    def _goes_with_a_value(self) -> Self:
+        lost = {"kind", "depth", "types", "kinds"} & self.model_fields_set
+        if self.value is None and lost:
+            raise ValueError(f"{', '.join(sorted(lost))}: give a value to go with it")
+        return self
+
+
+class GraphPathQuery(QueryModel):
+    """Where from and where to."""
+
+    from_: Value = Field(alias="from", description="The value of the one end.")
+    to: Value = Field(description="The value of the other end.")
+    from_kind: NodeKindName | None = Field(
+        default=None, description=_OF_KINDS, json_schema_extra={"enum": list(KINDS)}
+    )
+    to_kind: NodeKindName | None = Field(
+        default=None, description=_OF_KINDS, json_schema_extra={"enum": list(KINDS)}
+    )
+    types: Types | None = Field(default=None, description=_OF_TYPES)
+
+
+class GraphNode(ResponseModel):
+    """A node: an entity, an incident by its number, a session by its id, a technique by its id."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"value": "203.0.113.7"}
+
+    kind: str = Field(json_schema_extra={"enum": list(KINDS)})
+    value: str
+
+
+class GraphEdge(ResponseModel):
+    """An edge, with what it is known from."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "source": {"kind": "incident", "value": "4711"},
+        "known_from": ["incident:4711"],
+    }
+
+    source: GraphNode
+    type: RelationType
+    target: GraphNode
+    first_seen: datetime
+    last_seen: datetime
+    count: int
+    known_from: list[str] = Field(
+        description="Some of what says so, the latest first: `incident:7`, `session:ses_01...#12` "
+        "for a step of a ledger, `session:ses_01...#F2` for a finding, `enricher:rdap`."
+    )
+
+
+class GraphNeighborhood(ResponseModel):
+    """The graph around a node."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "nodes": [{"kind": "ip", "value": "203.0.113.7"}, {"kind": "incident", "value": "4711"}],
+        "complete": True,
+    }
+
+    entity: GraphNode
+    nodes: list[GraphNode] = Field(description="The nearest first.")
+    edges: list[GraphEdge]
+    complete: bool = Field(description="False where there is more than was asked for.")
+
+
+class GraphPath(ResponseModel):
+    """A shortest path between two nodes."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "nodes": [{"kind": "ip", "value": "203.0.113.7"}, {"kind": "incident", "value": "4711"}],
+        "complete": True,
+    }
+
+    nodes: list[GraphNode] = Field(description="From the one end to the other; empty for none.")
+    edges: list[GraphEdge]
+    complete: bool = Field(
+        description="False where not every edge was looked at: there may be a shorter one."
+    )
+
+
+class GraphCount(ResponseModel):
+    """How many there are of something."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"name": "incident", "count": 48_213}
+
+    name: str
+    count: int
+    relation: str = Field(
+        description="`eq` where `count` is exact, `gte` where there are more.",
+        json_schema_extra={"enum": ["eq", "gte"]},
+    )
+
+
+class GraphStatistics(ResponseModel):
+    """How large the graph is."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "edges": [{"name": "involves", "count": 1000, "relation": "gte"}]
+    }
+
+    nodes: list[GraphCount] = Field(description="By kind.")
+    edges: list[GraphCount] = Field(description="By type.")
+
+
+class StixBundle(BaseModel):
+    """A bundle of STIX 2.1 (section 8 of its specification)."""
+
+    model_config = ConfigDict(extra="allow")
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "type": "bundle",
+        "id": "bundle--5f2a1c44-0a6d-5f0e-9d0c-3f6b8d1e7a20",
+        "objects": [
+            {
+                "type": "ipv4-addr",
+                "spec_version": "2.1",
+                "id": "ipv4-addr--9ddd739e-87b1-587d-83f2-62ef1130af2f",
+                "value": "203.0.113.7",
+            }
+        ],
+    }
+
+    type: str
+    id: str
+    objects: list[dict[str, Any]]

@@ -1,0 +1,130 @@
+"""Schemas of incidents."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated, ClassVar
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from tocsin.fields import any_case, parse_iso_duration
+from tocsin.model import EntityKind, IncidentStatus, Json, Severity
+from tocsin.web.pagination import ChangeCursor
+from tocsin.web.parsing import QueryModel, ResponseModel
+from tocsin.web.schemas.examples import URL
+from tocsin.web.schemas.fields import TotalRelation
+
+LONGEST_TIMESPAN = timedelta(days=3650)
+
+
+def _parse_timespan(text: str) -> timedelta:
+    timespan = parse_iso_duration(text)
+    if timespan > LONGEST_TIMESPAN:
+        raise ValueError(f"give P{LONGEST_TIMESPAN.days}D at most")
+    return timespan
+
+
+CursorField = Annotated[
+    ChangeCursor, BeforeValidator(ChangeCursor.decode), WithJsonSchema({"type": "string"})
+]
+
+ResumeField = Annotated[
+    ChangeCursor, BeforeValidator(ChangeCursor.decode_resume), WithJsonSchema({"type": "string"})
+]
+
+
+class IncidentQuery(QueryModel):
+    """Which incidents, and how many at once."""
+
+    severity: Annotated[Severity, any_case(Severity)] | None = Field(
+        default=None, description="Only this severity, in any case."
+    )
+    status: Annotated[IncidentStatus, any_case(IncidentStatus)] | None = Field(
+        default=None, description="Only this status, in any case."
+    )
+    timespan: Annotated[timedelta, BeforeValidator(_parse_timespan)] | None = Field(
+        default=None,
+        description="Only what changed here within this ISO 8601 duration back from now: weeks, or "
+        "days, hours, minutes and seconds, `P3650D` at most.",
+    )
+    limit: int = Field(default=50, ge=1, le=200, description="How many at most.")
+    cursor: CursorField | None = Field(
+        default=None, description="The `next_cursor` of the page before."
+    )
+    changed_after: ResumeField | None = Field(
+        default=None,
+        description="A `resume_cursor`: only what changed since, in the order of the changes. "
+        "Empty: from the beginning. Not together with `cursor`.",
+    )
+
+    @model_validator(mode="after")
+    def _one_place_to_start(self) -> IncidentQuery:
+        if self.cursor is not None and self.changed_after is not None:
+            raise ValueError("give cursor or changed_after, not both")
+        return self
+
+
+class EntityItem(ResponseModel):
+    """A typed value that an incident is about."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"value": "203.0.113.7"}
+
+    kind: EntityKind
+    value: str
+
+
+class IncidentItem(ResponseModel):
+    """An incident of a provider, normalised."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "number": 4711,
+        "provider": "cloud",
+        "external_id": "5c1e9a52-7d0b-4f8e-9f4b-0f6a3a1c2d3e",
+        "external_number": "1042",
+        "title": "Many failed sign-ins, then one that succeeded",
+        "description": "38 failures from 203.0.113.7 within ten minutes, then a success.",
+        "severity": "High",
+        "raw_severity": "high",
+        "raw_status": "New",
+        "occurred_at": "2026-11-21T05:20:00.000Z",
+        "url": f"{URL}/incidents/4711",
+        "source_url": "https://siem.example.com/incidents/1042",
+        "alert_count": 2,
+        "entities": [{"kind": "ip", "value": "203.0.113.7"}, {"kind": "user", "value": "ana"}],
+        "techniques": ["T1110.003"],
+    }
+
+    number: int = Field(description="Tocsin's own number.")
+    provider: str
+    external_id: str = Field(description="The SIEM's identifier, unique within the provider.")
+    external_number: str | None = Field(description="The number that the SIEM shows to people.")
+    title: str
+    description: str
+    severity: Severity
+    raw_severity: str | None = Field(description="The SIEM's own word.")
+    severity_assumed: bool = Field(description="True where the SIEM's severity was unknown.")
+    status: IncidentStatus
+    raw_status: str | None = Field(description="The SIEM's own word.")
+    merged_into: str | None = Field(
+        description="The `external_id` of the incident that this one was merged into."
+    )
+    occurred_at: datetime
+    created_at: datetime = Field(description="When it was first synced.")
+    updated_at: datetime = Field(description="When it last changed here.")
+    url: str = Field(description="Its page in Tocsin's console.")
+    source_url: str | None = Field(description="Its page at the SIEM.")
+    alert_count: int
+    entities: list[EntityItem]
+    techniques: list[str] = Field(description="ATT&CK technique ids.")
+
+
+class IncidentList(ResponseModel):
+    """One page of incidents."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"resume_cursor": "YTU2"}
+
+    incidents: list[IncidentItem]
+    total: int = Field(description="How many match, counted up to 10,000.")
+    total_relation: TotalRelation
+    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+    resume_cursor: str = Field(description="For `changed_after`.")

@@ -1,0 +1,239 @@
+"""Schemas of investigations."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tocsin.fields import any_case
+from tocsin.model import Json, Persona, Phase, QueryOutcome, SessionStatus
+from tocsin.web.parsing import QueryModel, ResponseModel
+from tocsin.web.schemas.examples import CREATED, FINISHED
+from tocsin.web.schemas.fields import Limit, TotalRelation, cursor_field
+from tocsin.web.schemas.sessions import SessionSummary
+
+LIST = "s"
+
+STEPS = "t"
+
+_Text = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]+$")]
+
+
+class InvestigationQuery(QueryModel):
+    """Which investigations, and how many at once."""
+
+    status: Annotated[SessionStatus, any_case(SessionStatus)] | None = Field(
+        default=None, description="Only this status, in any case."
+    )
+    persona: Annotated[Persona, any_case(Persona)] | None = Field(
+        default=None, description="Only for this persona, in any case."
+    )
+    provider: _Text | None = Field(default=None, description="Only those of this provider alone.")
+    schedule: _Text | None = Field(
+        default=None, description="Only the runs of the schedule of this id."
+    )
+    limit: Limit = 50
+    cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
+
+
+class StepQuery(QueryModel):
+    """Which steps, and how many at once."""
+
+    run: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
+        default=None, description="Only those of this run."
+    )
+    limit: Limit = 50
+    cursor: cursor_field(STEPS) | None = None  # type: ignore[valid-type]
+
+
+class InvestigationList(ResponseModel):
+    """One page of investigations."""
+
+    investigations: list[SessionSummary]
+    total: int = Field(description="How many match, counted up to 10,000.")
+    total_relation: TotalRelation
+    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+
+
+class InvestigationReport(BaseModel):
+    """A report as JSON; `docs/reference/report.md` has every member."""
+
+    model_config = ConfigDict(extra="allow")
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "title": "Brute force from 203.0.113.7 against web01",
+        "verdict": "malicious",
+        "confidence": "high",
+        "risk_score": 78.0,
+        "summary": [
+            {"text": "203.0.113.7 is in 4 incidents of the last week.", "evidence": ["step:7"]}
+        ],
+        "findings": [
+            {
+                "id": "F1",
+                "kind": "shared-entity",
+                "title": "4 incidents share 203.0.113.7",
+                "severity": "High",
+                "statements": [
+                    {
+                        "text": "203.0.113.7 is in 4 incidents of the last week.",
+                        "evidence": ["step:7"],
+                    }
+                ],
+                "entities": [{"kind": "ip", "value": "203.0.113.7"}],
+                "incidents": [4711, 4702],
+                "techniques": ["T1110"],
+            }
+        ],
+        "entities": [
+            {
+                "entity": {"kind": "ip", "value": "203.0.113.7"},
+                "disposition": "malicious",
+                "internal": False,
+                "well_known": False,
+                "depth": 0,
+                "incident_count": 4,
+                "first_seen": CREATED,
+                "last_seen": FINISHED,
+                "statements": [
+                    {
+                        "text": "203.0.113.7 is in 4 incidents of the last week.",
+                        "evidence": ["step:7"],
+                    }
+                ],
+            }
+        ],
+    }
+
+    title: str
+    verdict: str
+    confidence: str
+    risk_score: float
+    summary: list[Any]
+    findings: list[Any]
+    entities: list[Any]
+
+
+class InvestigationFindings(ResponseModel):
+    """What was found out."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "findings": [
+            {
+                "id": "F1",
+                "kind": "shared-entity",
+                "title": "4 incidents share 203.0.113.7",
+                "severity": "High",
+                "statements": [
+                    {
+                        "text": "203.0.113.7 is in 4 incidents of the last week.",
+                        "evidence": ["step:7"],
+                    }
+                ],
+                "entities": [{"kind": "ip", "value": "203.0.113.7"}],
+                "incidents": [4711, 4702],
+                "techniques": ["T1110"],
+            }
+        ]
+    }
+
+    findings: list[dict[str, Any]] = Field(description="As in the report.")
+    total: int
+
+
+class InvestigationEntities(ResponseModel):
+    """The entities that it met, and what they are taken for."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "entities": [
+            {
+                "entity": {"kind": "ip", "value": "203.0.113.7"},
+                "disposition": "malicious",
+                "internal": False,
+                "well_known": False,
+                "depth": 0,
+                "incident_count": 4,
+                "first_seen": CREATED,
+                "last_seen": FINISHED,
+                "statements": [
+                    {
+                        "text": "203.0.113.7 is in 4 incidents of the last week.",
+                        "evidence": ["step:7"],
+                    }
+                ],
+            }
+        ]
+    }
+
+    entities: list[dict[str, Any]] = Field(description="As in the report.")
+    total: int
+
+
+class InvestigationTimeline(ResponseModel):
+    """What happened when."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "timeline": [
+            {
+                "at": CREATED,
+                "statement": {
+                    "text": "203.0.113.7 is in 4 incidents of the last week.",
+                    "evidence": ["step:7"],
+                },
+                "severity": "High",
+                "source": "provider:edge",
+            }
+        ]
+    }
+
+    timeline: list[dict[str, Any]] = Field(description="As in the report.")
+    total: int
+
+
+class SessionStep(ResponseModel):
+    """A step of the ledger: a question and what came of it, or a conclusion."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "number": 7,
+        "phase": "gather",
+        "kind": "SightingsOf",
+        "asked_of": "graph",
+        "question": {"entities": [{"kind": "ip", "value": "203.0.113.7"}]},
+        "outcome": "answered",
+        "duration_ms": 2,
+    }
+
+    number: int = Field(description="What evidence cites: `step:12`.")
+    run: int
+    phase: Phase
+    kind: str = Field(description="The kind of question, or `conclusion`.")
+    asked_of: str | None = Field(description="Who was asked, such as `provider:edge`.")
+    question: dict[str, Any] | None
+    outcome: QueryOutcome | None
+    reason: str | None = Field(description="Why it was not answered, or not in full.")
+    conclusion: str | None
+    evidence: list[str] | None = Field(description="What a conclusion rests on.")
+    started_at: datetime
+    duration_ms: int
+
+
+class SessionStepDetail(SessionStep):
+    """A step with what was answered."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "answer": [{"entity": {"kind": "ip", "value": "203.0.113.7"}, "incident_count": 4}]
+    }
+
+    answer: Any = Field(description="Null where it was not answered.")
+
+
+class SessionSteps(ResponseModel):
+    """One page of the ledger."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"total": 31}
+
+    steps: list[SessionStep]
+    total: int
+    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")

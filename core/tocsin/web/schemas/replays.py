@@ -1,0 +1,111 @@
+"""Schemas of replays."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from tocsin.delivery import REPLAYABLE_STATES, DeliveryState, ReplayState
+from tocsin.fields import any_case
+from tocsin.model import EventType, Json
+from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel
+from tocsin.web.schemas.deliveries import DestinationName
+from tocsin.web.schemas.examples import FINISHED, REPLAY_ID
+from tocsin.web.schemas.fields import Limit, Timestamp, cursor_field
+
+LIST = "r"
+
+
+Replayable = Annotated[
+    DeliveryState,
+    BeforeValidator(
+        lambda value: DeliveryState.parse_replayable(value) if isinstance(value, str) else value
+    ),
+    WithJsonSchema({"type": "string", "enum": list(REPLAYABLE_STATES)}),
+]
+"""A state that bulk replays take, in any case."""
+
+
+class NewReplay(BodyModel):
+    """Which deliveries to send again."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "state": "dead",
+        "destination": "soar",
+        "since": "2026-11-20T22:00:00Z",
+    }
+
+    state: Replayable = Field(
+        default=DeliveryState.DEAD,
+        description="Only deliveries in this state. `on_hold` selects those that wait for a "
+        "configuration fix, not those whose destination is not active.",
+    )
+    destination: DestinationName | None = Field(
+        default=None, description="Only those to this destination."
+    )
+    event_type: Annotated[EventType, any_case(EventType)] | None = Field(
+        default=None, description="Only those of this kind of event."
+    )
+    since: Timestamp | None = Field(
+        default=None, description="Only those whose event happened then or later."
+    )
+    until: Timestamp | None = Field(
+        default=None, description="Only those whose event happened before."
+    )
+
+
+class ReplayFilter(BaseModel):
+    """Which deliveries a replay is of."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "destination": "soar",
+        "since": "2026-11-20T22:00:00.000Z",
+    }
+
+    state: Replayable
+    destination: str | None
+    event_type: EventType | None
+    since: datetime | None
+    until: datetime | None
+
+
+class Replay(ResponseModel):
+    """Many deliveries that are sent again, and how far that has come."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "id": REPLAY_ID,
+        "total": 1250,
+        "replayed": 500,
+        "created_by": "ana",
+        "created_at": FINISHED,
+        "updated_at": FINISHED,
+    }
+
+    id: str
+    state: ReplayState
+    filter: ReplayFilter
+    total: int = Field(description="How many matched when it was made.")
+    replayed: int = Field(description="How many were made due so far.")
+    created_by: str
+    created_at: datetime
+    updated_at: datetime
+    finished_at: datetime | None
+
+
+class ReplayQuery(QueryModel):
+    """How many at once."""
+
+    limit: Limit = 50
+    cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
+
+
+class ReplayList(ResponseModel):
+    """One page of replays."""
+
+    replays: list[Replay]
+    total: int
+    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
