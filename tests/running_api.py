@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -37,8 +37,10 @@ from tocsin.events import Notifiers
 from tocsin.fields import SettingsOrigin
 from tocsin.hookspecs import Capability, Tools
 from tocsin.incidents import ProviderFacts, PushInbox, SyncContext
+from tocsin.metrics import Metrics
 from tocsin.observables import Environment, EnvironmentSettings
 from tocsin.registry import (
+    AbsentPlugin,
     Configuration,
     PluginFactory,
     PluginInventory,
@@ -107,6 +109,15 @@ def _store_signing_key(connection: Connection, now: datetime) -> None:
     if not connection.execute(select(signing_keys.c.id)).first():
         row = _signing_key() | {"id": str(ULID()), "created_at": now, "signs_from": now}
         connection.execute(insert(signing_keys).values(row))
+
+
+@dataclass
+class NodeStatus:
+    """State of the node that an API is told to run on."""
+
+    roles: dict[str, bool]
+    left_out: Sequence[AbsentPlugin] = ()
+    differing: Sequence[str] = ()
 
 
 @dataclass
@@ -239,12 +250,12 @@ async def open_api(
         vault,
         clock,
         **parts,
-        inbox=lambda: inbox,
-        enriching=lambda: enriching,
+        inbox=inbox,
+        enricher=enriching,
+        metrics=Metrics(clock),
+        node=NodeStatus(roles, configuration.absent),
         is_shared=False,
-        roles=lambda: roles,
         inventory=configuration.inventory,
-        left_out=lambda: configuration.absent,
         providers=PROVIDERS,
     ) as door:
         api = Api(door, roles)

@@ -30,7 +30,7 @@ async def families(tmp_path, clock) -> list[Metric]:
     (tmp_path / "plugins.toml").write_text("")
     settings = Settings(data_dir=tmp_path, plugins_file=tmp_path / "plugins.toml")
     async with open_node(settings, clock) as node:
-        exposed = await node.door.services.metrics.expose()
+        exposed = await node.api.services.metrics.expose()
     return list(text_string_to_metric_families(exposed.decode()))
 
 

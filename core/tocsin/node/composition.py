@@ -28,13 +28,14 @@ from tocsin.delivery import (
 from tocsin.events import Notifiers
 from tocsin.incidents import ProviderSync, PushInbox, SyncContext, SyncMeters, describe_providers
 from tocsin.knowledge import StoredKnowledge
+from tocsin.metrics import Metrics
 from tocsin.node.components import (
     build_investigations,
     build_scheduling,
     explain_missing_investigator,
 )
 from tocsin.node.configuration import apply_file
-from tocsin.node.process import Node, find_configuration_drift
+from tocsin.node.process import Node, NodeState, Workers, find_configuration_drift
 from tocsin.observables import Environment
 from tocsin.registry import (
     Configuration,
@@ -55,7 +56,7 @@ from tocsin.store import (
     sqlite_file,
     upgrade,
 )
-from tocsin.web import ApiRuntime, make_app, open_api_runtime
+from tocsin.web import make_app, open_api_runtime
 
 _log = structlog.get_logger()
 
@@ -86,7 +87,20 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
         channels = ChannelFactory(configuration, maker, vault.decrypt, settings.allow_networks)
         renderer = Renderer(configuration.template_paths, configuration.templates_dir)
         differing = await _settle_destinations(configuration, database, clock, alone=is_sqlite(url))
-        door = await stack.enter_async_context(
+        metrics = Metrics(clock)
+        workers = _build_workers(
+            settings,
+            configuration,
+            plugins,
+            database,
+            clock,
+            metrics=metrics,
+            channels=channels,
+            renderer=renderer,
+        )
+        roles = dict.fromkeys((role.value for role in settings.roles), False)
+        state = NodeState(plugins, workers.fleet, roles, differing)
+        api = await stack.enter_async_context(
             open_api_runtime(
                 settings,
                 database,
@@ -94,25 +108,21 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
                 clock,
                 registrar=DestinationValidator(channels, vault.encrypt, configuration.receivers),
                 samples=SampleSender(channels, renderer, clock, settings.public_url),
-                inbox=lambda: node.inbox,
-                enriching=lambda: node.investigating.enriching,
+                inbox=workers.inbox,
+                enricher=workers.investigating.enriching,
                 inventory=configuration.inventory,
-                left_out=lambda: node.left_out,
                 markings=configuration.markings,
+                metrics=metrics,
                 no_investigator=explain_missing_investigator(plugins),
+                node=state,
                 is_shared=not is_sqlite(url),
-                roles=lambda: node.started,
                 providers=describe_providers(configuration, plugins.absent),
-                differing=lambda: node.differing,
             )
         )
-        node = _compose(
-            settings, configuration, plugins, door, channels=channels, renderer=renderer
-        )
-        node.differing = differing
-        taken = await node.queue.take_over(clock.now(), certain=is_sqlite(url))
-        node.metrics.taken_over.inc(taken)
-        yield node
+        app = make_app(api.services, has_api=NodeRole.API in settings.roles)
+        taken = await workers.queue.take_over(clock.now(), certain=is_sqlite(url))
+        workers.metrics.taken_over.inc(taken)
+        yield Node(settings, configuration, database, clock, state, workers, api, app)
 
 
 async def _settle_destinations(
@@ -144,18 +154,19 @@ async def open_ready_database(url: URL, stack: AsyncExitStack) -> Database:
     return database
 
 
-def _compose(
+def _build_workers(
     settings: Settings,
     configuration: Configuration,
     plugins: LivePlugins,
-    door: ApiRuntime,
+    database: Database,
+    clock: Clock,
     *,
+    metrics: Metrics,
     channels: ChannelFactory,
     renderer: Renderer,
-) -> Node:
-    database, clock = door.services.database, door.services.clock
+) -> Workers:
     notifiers, number = Notifiers(), secrets.randbits(63)
-    metrics = DeliveryMetrics(door.services.metrics, database, clock)
+    delivery_metrics = DeliveryMetrics(metrics, database, clock)
     queue = DeliveryQueue(database, number)
     fleet = WorkerPool(
         channels.make,
@@ -164,27 +175,22 @@ def _compose(
         database=database,
         clock=clock,
         notifiers=notifiers,
-        meters=metrics.meters,
+        meters=delivery_metrics.meters,
     )
     around = SyncContext(database, clock, notifiers, settings.public_url, number)
-    scheduling = build_scheduling(settings, database, clock, notifiers, door.services.metrics)
-    read = SyncMeters(door.services.metrics)
+    scheduling = build_scheduling(settings, database, clock, notifiers, metrics)
+    read = SyncMeters(metrics)
     syncs = [
         ProviderSync(provider, around, read.of(name))
         for name, provider in plugins.providers.items()
         if provider.streams()
     ]
-    return Node(
-        settings=settings,
-        configuration=configuration,
-        plugins=plugins,
-        database=database,
-        clock=clock,
+    return Workers(
         number=number,
         notifiers=notifiers,
-        metrics=metrics,
+        metrics=delivery_metrics,
         queue=queue,
-        router=Router(queue, database, clock, notifiers, metrics.routed),
+        router=Router(queue, database, clock, notifiers, delivery_metrics.routed),
         fleet=fleet,
         syncs=syncs,
         inbox=PushInbox(plugins.providers.values(), around, read.of),
@@ -194,16 +200,13 @@ def _compose(
             database,
             clock,
             notifiers=notifiers,
-            metrics=door.services.metrics,
+            metrics=metrics,
             number=number,
-            is_shared=door.sharing is not None,
+            is_shared=not is_sqlite(parse_url(settings.database)),
             public_url=settings.public_url,
             finishers=[scheduling.settling],
         ),
         scheduling=scheduling,
-        app=make_app(door.services, has_api=NodeRole.API in settings.roles),
-        door=door,
-        started=dict.fromkeys((role.value for role in settings.roles), False),
     )
 
 

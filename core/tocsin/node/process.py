@@ -39,15 +39,10 @@ _REJOIN_DELAY = _UPKEEP / 4
 _log = structlog.get_logger()
 
 
-@dataclass(slots=True)
-class Node:
-    """Everything that runs in one process."""
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Everything that works in the background of one process."""
 
-    settings: Settings
-    configuration: Configuration
-    plugins: LivePlugins
-    database: Database
-    clock: Clock
     number: int
     notifiers: Notifiers
     metrics: DeliveryMetrics
@@ -58,21 +53,44 @@ class Node:
     inbox: PushInbox
     investigating: InvestigationRuntime
     scheduling: Scheduler
-    app: web.Application
-    door: ApiRuntime
-    started: dict[str, bool] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class NodeState:
+    """State of a node, which its API reports."""
+
+    plugins: LivePlugins
+    fleet: WorkerPool
+    roles: dict[str, bool]
     """Whether each role has started."""
-    differing: list[str] = field(default_factory=list)
-    _has_joined: asyncio.Event = field(default_factory=asyncio.Event)
+    differing: list[str]
+    """Differences between its `plugins.toml` and what was applied."""
 
     @property
     def left_out(self) -> list[AbsentPlugin]:
         """Plugins and destinations that are configured but not loaded."""
-        return [*self.plugins.absent, *self._absent_destinations()]
+        return [*self.plugins.absent, *self.absent_destinations]
 
-    def _absent_destinations(self) -> list[AbsentPlugin]:
+    @property
+    def absent_destinations(self) -> list[AbsentPlugin]:
+        """Destinations that are configured but not loaded."""
         absent = self.fleet.absent.items()
         return [AbsentPlugin(f"destinations.{name}", why) for name, why in absent]
+
+
+@dataclass(slots=True)
+class Node:
+    """Everything that runs in one process."""
+
+    settings: Settings
+    configuration: Configuration
+    database: Database
+    clock: Clock
+    state: NodeState
+    workers: Workers
+    api: ApiRuntime
+    app: web.Application
+    _has_joined: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set; then finish active deliveries and release the others."""
@@ -88,36 +106,36 @@ class Node:
             await self._listen(runner)
             async with asyncio.TaskGroup() as group:
                 loops = [group.create_task(loop) for loop in self._loops()]
-                self.started.update(dict.fromkeys(self.started, True))
+                self.state.roles.update(dict.fromkeys(self.state.roles, True))
                 self._log_start()
                 await stop.wait()
                 _log.info("stopping")
                 for loop in loops:
                     loop.cancel()
         finally:
-            await self.fleet.finish()
+            await self.workers.fleet.finish()
             membership.cancel()
             await asyncio.gather(membership, return_exceptions=True)
             await runner.cleanup()
-            await self.door.finish()
+            await self.api.finish()
         _log.info("stopped")
 
     async def _join_cluster(self) -> None:
         """Stay a member of the cluster, and rejoin before other nodes consider this one gone."""
         try:
-            await self.database.attend(self.number, self._on_notification)
+            await self.database.attend(self.workers.number, self._on_notification)
         except Exception as error:  # noqa: BLE001 - the connection is renewed after any error
             _log.warning("cluster membership lost; reconnecting", reason=str(error) or repr(error))
             await self.clock.sleep(_REJOIN_DELAY)
 
     def _on_notification(self, topic: str) -> None:
         self._has_joined.set()
-        self.notifiers.notify_topic(topic)
+        self.workers.notifiers.notify_topic(topic)
 
     async def _start_delivering(self) -> None:
         """Start the delivery workers; raises OperatorError if one is absent in strict mode."""
-        await self.fleet.follow()
-        left_out = self._absent_destinations()
+        await self.workers.fleet.follow()
+        left_out = self.state.absent_destinations
         if self.configuration.strict and left_out:
             raise ConfigurationError(
                 [strict_problem(self.configuration.path, absent) for absent in left_out]
@@ -136,21 +154,21 @@ class Node:
     def _loops(self) -> list[Coroutine[Any, Any, None]]:
         upkeep = run_forever(self._maintain, self.clock, "node maintenance")
         role_loops = (loop for role in self.settings.roles for loop in self._role_loops(role))
-        return [upkeep, *self.door.loops(), *self.investigating.upkeep(), *role_loops]
+        return [upkeep, *self.api.loops(), *self.workers.investigating.upkeep(), *role_loops]
 
     def _role_loops(self, role: NodeRole) -> list[Coroutine[Any, Any, None]]:
         match role:
             case NodeRole.API:  # the loops of the API run on every node
                 return []
             case NodeRole.SYNC:
-                return [sync.run() for sync in self.syncs]
+                return [sync.run() for sync in self.workers.syncs]
             case NodeRole.INVESTIGATE:
-                return self.investigating.loops()
+                return self.workers.investigating.loops()
             case NodeRole.SCHEDULE:
-                return self.scheduling.loops()
+                return self.workers.scheduling.loops()
             case NodeRole.DELIVER:
-                replaying = ReplayRunner(self.database, self.clock, self.notifiers).run()
-                return [self.router.run(), self.fleet.run(), replaying, *self._retention()]
+                replaying = ReplayRunner(self.database, self.clock, self.workers.notifiers).run()
+                return [self.workers.router.run(), self.workers.fleet.run(), replaying, *self._retention()]
 
     def _retention(self) -> list[Coroutine[Any, Any, None]]:
         """Return the retention loop, none if all events are kept."""
@@ -163,20 +181,20 @@ class Node:
     async def _maintain(self) -> None:
         await self.clock.sleep(_UPKEEP)
         now = self.clock.now()
-        if taken := await self.queue.take_over(now):
-            self.metrics.taken_over.inc(taken)
+        if taken := await self.workers.queue.take_over(now):
+            self.workers.metrics.taken_over.inc(taken)
             _log.warning("deliveries taken over from lost nodes", deliveries=taken)
         await self.database.write(expire_deliveries, now)
-        self.differing = await find_configuration_drift(self.configuration, self.database)
+        self.state.differing = await find_configuration_drift(self.configuration, self.database)
 
     def _log_start(self) -> None:
-        for absent in self.plugins.absent:
+        for absent in self.state.plugins.absent:
             _log.warning("plugin not loaded", name=absent.name, reason=absent.reason)
         _log.info(
             "started",
             url=self.settings.public_url,
-            providers=sorted(self.plugins.providers),
-            destinations=self.fleet.running,
+            providers=sorted(self.state.plugins.providers),
+            destinations=self.workers.fleet.running,
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from aiohttp import web
 from pydantic import BaseModel
@@ -53,6 +53,22 @@ MAX_CONCURRENT_ENRICHMENTS = 4
 """So many incidents are enriched at once on a node, since each asks many others for much."""
 
 
+class NodeStatus(Protocol):
+    """State of the node that the API runs on."""
+
+    @property
+    def roles(self) -> Mapping[str, bool]:
+        """Its roles, and whether each has started."""
+
+    @property
+    def left_out(self) -> Sequence[AbsentPlugin]:
+        """Everything that its `plugins.toml` configures and it does without."""
+
+    @property
+    def differing(self) -> Sequence[str]:
+        """How its `plugins.toml` differs from what was applied."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiServices:
     """What the API stands on; made by whoever starts it."""
@@ -68,10 +84,8 @@ class ApiServices:
     addresses: ClientAddresses
     registrar: DestinationValidator
     samples: SampleSender
-    inbox: Callable[[], PushInbox]
-    """Returns what takes pushes on this node."""
-    enriching: Callable[[], IncidentEnricher]
-    """Returns what enriches incidents on this node."""
+    inbox: PushInbox
+    enricher: IncidentEnricher
     enrichments: Semaphore = field(default_factory=partial(Semaphore, MAX_CONCURRENT_ENRICHMENTS))
     """What an incident has to have a place in to be enriched here."""
     senders: PushAuthentication
@@ -86,20 +100,15 @@ class ApiServices:
     cors_origins: tuple[str, ...]
     oidc_sign_in: OidcSignIn | None = None
     """Where people may sign in to the console, beside what their admin tokens do."""
-    roles: Callable[[], Mapping[str, bool]]
-    """Returns the roles that this node has, and whether each was started."""
+    node: NodeStatus
     providers: Sequence[ProviderFacts] = ()
     """What this node's `plugins.toml` says of its providers."""
     inventory: PluginInventory = field(default_factory=PluginInventory)
     """What this node has of the plugins that are installed."""
-    left_out: Callable[[], Sequence[AbsentPlugin]] = tuple
-    """Returns what its `plugins.toml` configures and it does without."""
     markings: Mapping[str, Marking] = field(default_factory=dict)
     """How each provider's incidents are marked."""
     no_investigator: str | None = None
     """Why this service investigates nothing; None if it does."""
-    differing: Callable[[], Sequence[str]] = tuple
-    """Returns what this node's `plugins.toml` has otherwise than what was applied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

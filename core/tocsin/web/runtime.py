@@ -32,10 +32,10 @@ from tocsin.limits import BucketSynchronizer, Quota
 from tocsin.loops import run_forever
 from tocsin.metrics import Metrics
 from tocsin.model import Marking
-from tocsin.registry import AbsentPlugin, PluginInventory
+from tocsin.registry import PluginInventory
 from tocsin.settings import Settings
 from tocsin.store import Database
-from tocsin.web.context import ApiServices
+from tocsin.web.context import ApiServices, NodeStatus
 from tocsin.web.rate_limits import ApiRateLimits, ClientAddresses, PushAuthentication
 from tocsin.web.routes.service import read_token
 
@@ -48,15 +48,14 @@ class NodeServices(TypedDict):
 
     registrar: DestinationValidator
     samples: SampleSender
-    inbox: Callable[[], PushInbox]
-    enriching: Callable[[], IncidentEnricher]
+    inbox: PushInbox
+    enricher: IncidentEnricher
+    metrics: Metrics
+    node: NodeStatus
     inventory: NotRequired[PluginInventory]
-    left_out: NotRequired[Callable[[], Sequence[AbsentPlugin]]]
     markings: NotRequired[Mapping[str, Marking]]
     no_investigator: NotRequired[str | None]
-    roles: Callable[[], Mapping[str, bool]]
     providers: NotRequired[Sequence[ProviderFacts]]
-    differing: NotRequired[Callable[[], Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +172,6 @@ def _build_services(
         refusals=Refusals(clock),
         addresses=addresses,
         senders=PushAuthentication(throttle, addresses, clock),
-        metrics=Metrics(clock),
         metrics_token=read_token(settings),
         public_url=settings.public_url,
         issuer_url=settings.issuer_url,

@@ -330,10 +330,10 @@ async def test_what_a_predecessor_left_is_taken_over(tmp_path, clock):
         queue.offer(connection, [(event, "soc")], clock.now())
 
     async with open_node(settings, clock) as node:
-        await node.database.write(offer, node.queue)
-        await node.queue.claim("soc", 1, clock.now())
+        await node.database.write(offer, node.workers.queue)
+        await node.workers.queue.claim("soc", 1, clock.now())
     async with open_node(settings, clock) as node:
-        exposed = Exposed(await node.door.services.metrics.expose())
+        exposed = Exposed(await node.api.services.metrics.expose())
     assert exposed["tocsin_delivery_takeovers_total",] == 1
 
 

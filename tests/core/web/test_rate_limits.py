@@ -14,6 +14,7 @@ from oauth_answers import GRANT, TOKEN, oauth_error
 from running_api import (
     ENCRYPTION_KEY,
     Api,
+    NodeStatus,
     destination_parts,
     make_enriching,
     make_inbox,
@@ -30,6 +31,7 @@ from tocsin.credentials import (
     parse_key,
 )
 from tocsin.limits import Quota
+from tocsin.metrics import Metrics
 from tocsin.settings import Settings
 from tocsin.store import open_database
 from tocsin.web import make_app, open_api_runtime, rate_limits
@@ -445,10 +447,11 @@ async def open_node(stack: AsyncExitStack, database_url, clock, settings: Settin
             vault,
             clock,
             **parts,
-            inbox=lambda: inbox,
-            enriching=lambda: make_enriching(database, clock),
+            inbox=inbox,
+            enricher=make_enriching(database, clock),
+            metrics=Metrics(clock),
             is_shared=True,
-            roles=dict,
+            node=NodeStatus({}),
         )
     )
     node = Api(door, {})

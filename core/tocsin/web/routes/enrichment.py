@@ -60,7 +60,7 @@ async def _enrich(services: ApiServices, number: int) -> EnrichmentChanges | Non
     async with services.enrichments:
         try:
             async with asyncio.timeout(LONGEST):
-                return await services.enriching().enrich(number)
+                return await services.enricher.enrich(number)
         except TimeoutError:
             raise ENRICHMENT_TOO_SLOW.error(_RETRY, seconds=LONGEST) from None
 

@@ -28,7 +28,7 @@ async def push_incidents(call: RequestContext) -> Response:
     the reason.
     """
     name, request = call.path["provider"], call.request
-    if not call.services.inbox().has(name):
+    if not call.services.inbox.has(name):
         raise web.HTTPNotFound
     await call.services.senders.judge(request, name)
     require_json(request)
@@ -56,7 +56,7 @@ async def _read(request: web.Request) -> bytes:
 
 async def _take(call: RequestContext, name: str, request: PushRequest) -> ReadCounts:
     try:
-        return await call.services.inbox().take(name, request)
+        return await call.services.inbox.take(name, request)
     except CredentialsRefused:
         call.services.throttle.give_back_push(name)
         del call.request[RATE_LIMIT_FIELDS]

@@ -31,13 +31,13 @@ async def get_health(_call: RequestContext) -> Response:
 async def get_readiness(call: RequestContext) -> Response:
     """Answer whether the node is ready, 503 where it is not."""
     database = await _is_current(call.services.database)
-    roles = dict(call.services.roles())
+    roles = dict(call.services.node.roles)
     ready = database and all(roles.values())
     content = {
         "status": "ready" if ready else "not ready",
         "database": database,
         "roles": roles,
-        "differing": list(call.services.differing()),
+        "differing": list(call.services.node.differing),
     }
     return Response(content, status=200 if ready else 503)
 
