@@ -38,11 +38,13 @@ echo "make check:"; cat $$log; rm -f $$log; \
 [ $$tests = 0 ] && [ $$checks = 0 ]
 endef
 
-check: $(VENV)/.dev ## Lint, types and layers
+check: $(VENV)/.dev ## Lint, types, layers and the API's description
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python tests/openapi_rules.py .openapi.json
+	@if command -v spectral >/dev/null; then spectral lint --quiet --fail-severity warn .openapi.json; fi
 
 fix: $(VENV)/.dev ## Format and mend what can be mended automatically
 	@$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
@@ -55,10 +57,10 @@ docs: $(VENV)/.docs ## Build the documentation as a site with offline search, in
 	@echo docs/_build/html/index.html
 
 requirements: ## Pin the dependencies anew, with hashes
-	@uv pip compile pyproject.toml --extra postgres --group build --universal --generate-hashes \
-	  --no-emit-index-url --no-header --no-annotate --upgrade --quiet -o requirements/runtime.txt
 	@uv pip compile pyproject.toml --extra postgres --group build --group dev --universal --generate-hashes \
-	  --no-emit-index-url --no-header --no-annotate -c requirements/runtime.txt --quiet -o requirements/dev.txt
+	  --no-emit-index-url --no-header --no-annotate --upgrade --quiet -o requirements/dev.txt
+	@uv pip compile pyproject.toml --extra postgres --group build --universal --generate-hashes \
+	  --no-emit-index-url --no-header --no-annotate -c requirements/dev.txt --upgrade --quiet -o requirements/runtime.txt
 	@uv pip compile --group pyproject.toml:docs --universal --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate -c requirements/dev.txt --quiet -o requirements/docs.txt
 

@@ -455,14 +455,14 @@ async def test_a_refusal_says_its_status_and_why(api, admin, refused):
     await admin.ask("DELETE", f"/api/admin/api-keys/{key['key_id']}")
     await admin.ask("DELETE", f"/api/admin/api-clients/{client['client_id']}")
     create = ("keys", "create", "playbooks", "--scope", "nonsense")
-    assert "400: There is no scope 'nonsense'; valid are" in await refused(*create)
+    assert "400: Unknown scope 'nonsense'; valid scopes are" in await refused(*create)
     assert "404: There is no API client" in await refused("clients", "show", "cl_2")
     assert "409: The API key is disabled" in await refused("keys", "rotate", key["key_id"])
     regenerate = ("clients", "regenerate-secret", client["client_id"])
     assert "409: The API client is disabled" in await refused(*regenerate)
     no_admin = await api.access_token(*Scope)
     errors = await refused("keys", "list", TOCSIN_ADMIN_TOKEN=no_admin)
-    assert "403: This endpoint is for callers with the admin role." in errors
+    assert "403: This endpoint requires the admin role." in errors
     assert no_admin not in errors
 
 
@@ -582,7 +582,7 @@ async def test_a_fault_of_the_server_names_the_request(api, refused):
     processors = [structlog.contextvars.merge_contextvars]
     with structlog.testing.capture_logs(processors=processors) as logs:
         errors = await refused("keys", "create", "playbooks", *SCOPE)
-    assert "500: This is a bug or a fault of ours" in errors
+    assert "500: Internal error" in errors
     assert f"X-Request-Id: {logs[0]['request_id']}" in errors
 
 

@@ -98,7 +98,7 @@ async def test_scopes_are_validated_when_the_client_is_created(admin):
     body = GOOD | {"scopes": ["incidents:write", "incidents:read", "all"]}
     document = await problem(await admin.send("POST", CLIENTS, json=body), 400)
     assert document["detail"] == (
-        "There is no scope 'all', 'incidents:write'; valid are graph:read, incidents:read, "
+        "Unknown scope 'all', 'incidents:write'; valid scopes are graph:read, incidents:read, "
         "investigations:read, investigations:write, search:read."
     )
     assert (await admin.read(CLIENTS))["total"] == 0
@@ -180,7 +180,7 @@ async def test_no_secret_is_regenerated_for_a_disabled_client(admin, client):
     path = f"{CLIENTS}/{client['client_id']}"
     await admin.ask("DELETE", path)
     document = await problem(await admin.send("POST", f"{path}/regenerate-secret"), 409)
-    assert document["detail"] == "The API client is disabled for good; create a new one."
+    assert document["detail"] == "The API client is permanently disabled; create a new one."
 
 
 async def test_a_disabled_client_obtains_no_tokens(api, admin, client):

@@ -125,7 +125,7 @@ async def test_the_record_says_when_it_was_rotated_and_how_long_the_old_value_li
 async def test_a_disabled_key_cannot_be_rotated(admin, key):
     await admin.ask("DELETE", f"{KEYS}/{key['key_id']}")
     document = await problem(await admin.send("POST", f"{KEYS}/{key['key_id']}/rotate"), 409)
-    assert document["detail"] == "The API key is disabled; only an active one can be rotated."
+    assert document["detail"] == "The API key is disabled; only an active key can be rotated."
 
 
 async def test_an_expired_key_cannot_be_rotated(api, admin, clock):

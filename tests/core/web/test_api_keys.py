@@ -50,7 +50,7 @@ async def test_an_invalid_scope_is_named_beside_the_valid_ones(api, headers):
     body = GOOD | {"scopes": ["incidents:write", "incidents:read", "all"]}
     document = await problem(await api.client.post(PATH, json=body, headers=headers), 400)
     assert document["detail"] == (
-        "There is no scope 'all', 'incidents:write'; valid are graph:read, incidents:read, "
+        "Unknown scope 'all', 'incidents:write'; valid scopes are graph:read, incidents:read, "
         "investigations:read, investigations:write, search:read."
     )
 

@@ -39,7 +39,7 @@ NO_KEY = (
     "The API key is malformed: its checksum does not match. Check for typos or missing characters."
 )
 NO_SCHEME = "Authorization takes the scheme Bearer."
-TWO = "Send one credential: X-API-Key or Authorization, once."
+TWO = "Send exactly one credential, in X-API-Key or in Authorization."
 MALFORMED = {
     "nothing": ([], 401, "Send an API key in X-API-Key, or a bearer token; the URL is not read."),
     "an empty key": ([("X-API-Key", "")], 401, NO_KEY),

@@ -483,7 +483,7 @@ async def test_a_change_of_what_has_changed_meanwhile_is_refused(database, clock
             await arrived.wait()
             await amend(admin, enabled=False)
             go_on.set()
-            assert "changed meanwhile" in (await slow)["detail"]
+            assert "changed by another request" in (await slow)["detail"]
 
 
 async def test_what_others_manage_is_read_only(api, admin):
@@ -515,7 +515,7 @@ async def test_a_deleted_destination_is_gone_for_good_and_its_name_free(api, adm
         ("POST", "/test", {}),
     ):
         response = await admin.send(method, f"{DESTINATIONS}/soar{path}", json=body)
-        assert "create it anew" in (await problem(response, 409))["detail"]
+        assert "create a new one" in (await problem(response, 409))["detail"]
     anew = await soar(secret=OTHER_SECRET)
     assert (anew["state"], anew["revision"]) == ("active", 3)
 

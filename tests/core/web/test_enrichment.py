@@ -144,7 +144,7 @@ async def test_beyond_four_at_once_a_node_enriches_nothing(enrich, source, numbe
         await source.asked.acquire()
     one_more = await enrich(numbers[0])
     document = await problem(one_more, 503)
-    assert "4 incidents are being enriched already" in document["detail"]
+    assert "4 incidents are already being enriched" in document["detail"]
     assert int(one_more.headers["Retry-After"]) > 0
     source.may_answer.set()
     for response in await asyncio.gather(*first):

@@ -195,7 +195,7 @@ async def test_a_body_that_is_too_large_or_not_what_it_says_is_refused(api, clie
     assert "at most" in await oauth_error(response, 413, "invalid_request")
     headers |= {"Content-Encoding": "gzip"}
     response = await api.client.post(TOKEN, data=GOOD, headers=headers)
-    assert "as its headers say" in await oauth_error(response, 400, "invalid_request")
+    assert "as its headers declare" in await oauth_error(response, 400, "invalid_request")
 
 
 @on_sqlite
@@ -347,7 +347,7 @@ NOT_GRANTED = {
 async def test_scopes_that_the_client_does_not_have_are_named(api, client, wanted, excess):
     response = await by_post(api, client, scope=wanted)
     words = await oauth_error(response, 400, "invalid_scope")
-    assert words == f"The client does not have: {excess}."
+    assert words == f"The client does not have these scopes: {excess}."
 
 
 async def test_a_missing_scope_is_named_in_the_words_of_the_specification(api, client):

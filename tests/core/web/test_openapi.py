@@ -11,6 +11,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from administering import GOOD_DESTINATION
 from delivery_rows import add_delivery
 from incident_rows import add_incidents
+from openapi_rules import check
 from running_api import PUSH_TOKEN, PUSHED, URL, open_api
 from session_rows import add_session
 from tocsin.credentials import Scope, generate_key
@@ -23,6 +24,8 @@ pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 ADMIN = "/api/admin"
 PUSH = "/api/push/{provider}"
+KEYS = "/api/admin/api-keys"
+INCIDENTS = "/api/v1/incidents"
 SENDER = {"Authorization": f"Bearer {PUSH_TOKEN}"}
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
@@ -42,6 +45,24 @@ def operations(document) -> list[tuple[str, str, dict]]:
     ]
 
 
+def resolve(document, node: dict) -> dict:
+    """Return what a reference leads to; the node itself where it is none."""
+    found = document
+    for key in node.get("$ref", "").removeprefix("#/").split("/") if "$ref" in node else ():
+        found = found[key]
+    return found if "$ref" in node else node
+
+
+def responses_of(document, operation) -> dict[str, dict]:
+    return {status: resolve(document, node) for status, node in operation["responses"].items()}
+
+
+def examples_of(document, media) -> list:
+    """Return the examples of what is sent: its own, or those of its schema."""
+    own = [resolve(document, node)["value"] for node in media.get("examples", {}).values()]
+    return own or resolve(document, media["schema"]).get("examples", [])
+
+
 def validate(document, schema, value) -> None:
     bundle = {**schema, "components": document["components"]}
     Draft202012Validator(bundle, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(value)
@@ -57,6 +78,39 @@ async def test_the_document_is_valid_and_describes_every_endpoint(document):
         assert operation["description"]
         assert str(endpoint.status) in operation["responses"]
     assert len(operations(document)) == len(ENDPOINTS)
+
+
+async def test_the_document_keeps_the_rules(document):
+    assert list(check(document)) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "fault"),
+    [
+        (("info", "contact"), None, "info.contact: missing"),
+        (("paths", KEYS, "get", "operationId"), "keys_list", "does not begin with a known verb"),
+        (("paths", KEYS, "get", "operationId"), "search_keys", "does not begin with"),
+        (("paths", KEYS, "get", "operationId"), "create_api_key", "is not unique"),
+        (("paths", KEYS, "get", "tags"), [], "give one tag"),
+        (("paths", KEYS, "get", "security"), [{"oauth2": ["x"]}], "declares no scope ['x']"),
+        (("paths", KEYS, "get", "security"), [{"basic": []}], "no security scheme 'basic'"),
+        (("paths", INCIDENTS, "get", "x-required-scope"), "x", "the scope that an API key needs"),
+        (("paths", KEYS, "get", "responses", "401"), {"description": "x"}, "response 401"),
+        (("components", "schemas", "PushBody", "type"), "array", "an array without items"),
+        (("components", "schemas", "ApiKeyList", "examples"), [{}], "an example does not fit"),
+        (("components", "schemas", "ApiKeyList", "examples"), None, "ApiKeyList: no example"),
+        (("components", "schemas", "Unused"), {}, "nothing refers to it"),
+        (("openapi",), 3, "specification: "),
+    ],
+)
+async def test_what_breaks_a_rule_is_found(document, path, value, fault):
+    node = document
+    for key in path[:-1]:
+        node = node[key]
+    node[path[-1]] = value
+    if value is None:
+        del node[path[-1]]
+    assert [found for found in check(document) if fault in found]
 
 
 async def test_only_what_is_sent_in_is_closed_to_more_members(document):
@@ -76,7 +130,9 @@ async def test_parameters_and_security_are_named(document):
     listing = document["paths"]["/api/v1/incidents"]["get"]
     names = [parameter.get("name") for parameter in listing["parameters"]]
     assert names[:6] == ["severity", "status", "timespan", "limit", "cursor", "changed_after"]
-    assert listing["security"] == [{"apiKey": ["incidents:read"]}, {"oauth2": ["incidents:read"]}]
+    assert listing["security"] == [{"apiKey": []}, {"oauth2": ["incidents:read"]}]
+    assert listing["x-required-scope"] == "incidents:read"
+    assert set(document["components"]["securitySchemes"]["apiKey"]["x-scopes"]) == set(Scope)
     creating = document["paths"][f"{ADMIN}/api-keys"]["post"]
     assert creating["security"] == [{"adminToken": []}]
     assert {"$ref": "#/components/parameters/IdempotencyKey"} in creating["parameters"]
@@ -89,7 +145,7 @@ async def test_parameters_and_security_are_named(document):
 async def test_every_way_to_be_refused_is_told(document):
     public = {endpoint.path for endpoint in ENDPOINTS if endpoint.access is AccessRole.PUBLIC}
     for path, method, operation in operations(document):
-        responses = operation["responses"]
+        responses = responses_of(document, operation)
         assert "500" in responses
         assert ("401" in responses) == ("429" in responses) == (path not in public)
         assert ("304" in responses) == (method == "get")
@@ -103,30 +159,29 @@ async def test_every_way_to_be_refused_is_told(document):
 
 
 async def test_oauth_errors_have_their_own_form(document):
-    responses = document["paths"]["/oauth/token"]["post"]["responses"]
+    responses = responses_of(document, document["paths"]["/oauth/token"]["post"])
     for status in ("400", "401", "413", "429"):
         [(media_type, content)] = responses[status]["content"].items()
         assert media_type == JSON
-        assert content["schema"] == {"$ref": "#/components/schemas/OAuthProblem"}
+        assert content["schema"] == {"$ref": "#/components/schemas/OAuthErrorDocument"}
 
 
 async def test_every_example_is_an_example_of_its_schema(document):
     webhooks = [item["post"] for item in document["webhooks"].values()]
     checked = 0
     for operation in [operation for _, _, operation in operations(document)] + webhooks:
-        bodies = [operation.get("requestBody", {}), *operation["responses"].values()]
+        responses = responses_of(document, operation).values()
+        bodies = [operation.get("requestBody", {}), *responses]
         for media in (media for body in bodies for media in body.get("content", {}).values()):
-            examples = [example["value"] for example in media.get("examples", {}).values()]
+            examples = examples_of(document, media)
             if media["schema"] != {"type": "string"}:
-                assert examples or "example" in media
-            for example in [*examples, *([media["example"]] if "example" in media else [])]:
+                assert examples
+            for example in examples:
                 validate(document, media["schema"], example)
                 checked += 1
     assert checked > len(ENDPOINTS)
 
 
-KEYS = "/api/admin/api-keys"
-INCIDENTS = "/api/v1/incidents"
 _, UNKNOWN = generate_key()
 CREDENTIALS = {"X-API-Key": UNKNOWN, "Authorization": "Bearer a.b.c"}
 REFUSED = [
@@ -173,10 +228,9 @@ async def test_a_refusal_is_told_in_its_own_words(api, document, refused):
     )
     response = await api.client.request(method, address, **sent | {"headers": headers})
     assert response.status == status, await response.text()
-    described = document["paths"][path][method.lower()]["responses"][str(status)]
-    examples = described["content"][response.content_type]["examples"].values()
-    answer = await response.json()
-    assert _words(answer) in [_words(example["value"]) for example in examples]
+    described = responses_of(document, document["paths"][path][method.lower()])[str(status)]
+    examples = examples_of(document, described["content"][response.content_type])
+    assert _words(await response.json()) in [_words(example) for example in examples]
 
 
 def _words(answer: dict) -> tuple:
@@ -190,7 +244,8 @@ async def test_every_event_is_described_with_what_signs_it(document):
         assert names == ["webhook-id", "webhook-timestamp", "webhook-signature"]
         assert {"2XX", "410"} <= set(item["post"]["responses"])
         [content] = item["post"]["requestBody"]["content"].values()
-        assert content["example"]["event_type"] == kind
+        [example] = examples_of(document, content)
+        assert example["event_type"] == kind
 
 
 async def test_a_token_endpoint_elsewhere_is_told(database, clock):

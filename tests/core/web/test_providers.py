@@ -63,10 +63,10 @@ async def test_a_backfill_is_asked_for_shown_and_cancelled(admin):
     ("change", "words"),
     [
         ({"provider": "egde"}, "did you mean"),
-        ({"provider": "sensors"}, "cannot read the past"),
+        ({"provider": "sensors"}, "does not support backfills"),
         ({"to": "2026-10-01T00:00:00Z"}, "before"),
         ({"to": "2026-11-08T00:00:00"}, "zone"),
-        ({"to": "2026-11-22T00:00:00Z"}, "yet to come"),
+        ({"to": "2026-11-22T00:00:00Z"}, "must be in the past"),
     ],
 )
 async def test_a_backfill_that_cannot_be_is_refused_with_the_reason(api, admin, change, words):

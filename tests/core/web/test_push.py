@@ -84,7 +84,7 @@ async def test_what_cannot_be_understood_is_kept_aside_and_the_rest_stored(api):
 @pytest.mark.parametrize("body", [b"{", b"\xff", b"", b"5", b"[{}]", b'{"external_id": []}'])
 async def test_what_is_refused_is_kept_aside_as_it_came(api, body):
     refusal = await problem(await push(api, body), 422)
-    assert refusal["detail"].startswith("Nothing of it could be understood: ")
+    assert refusal["detail"].startswith("The payload could not be parsed: ")
     [kept] = await quarantined(api)
     assert kept["content"] == body.decode("utf-8", "replace")
     assert kept["reason"] in refusal["detail"]

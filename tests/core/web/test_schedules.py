@@ -471,7 +471,7 @@ async def test_what_the_file_names_no_more_cannot_be_enabled_but_deleted(admin, 
     await apply_file()
     assert (await admin.read(path_of(schedule_id)))["disabled_reason"] == "removed-from-file"
     words = await refused(admin, "POST", path_of(schedule_id, "/enable"))
-    assert "does not name the schedule any more" in words
+    assert "is no longer in plugins.toml" in words
     assert (await admin.ask("DELETE", path_of(schedule_id)))["status"] == "deleted"
 
 
@@ -487,9 +487,9 @@ async def test_a_deleted_schedule_can_be_read_and_nothing_else(admin, nightly):
     assert await admin.ask("DELETE", path) == deleted
     assert await admin.read(path) == deleted
     assert (await admin.read(f"{path}/runs"))["total"] == 1
-    assert "create it anew" in await refused(admin, "PATCH", path, query="more")
+    assert "create a new one" in await refused(admin, "PATCH", path, query="more")
     for action in ("run", "enable", "disable"):
-        assert "create it anew" in await refused(admin, "POST", f"{path}/{action}")
+        assert "create a new one" in await refused(admin, "POST", f"{path}/{action}")
     assert await admin.audited() == audited
 
 

@@ -216,7 +216,7 @@ async def test_what_is_wrong_is_said_at_its_field_and_the_rest_stays(person):
 
 
 async def test_a_name_that_is_taken_is_said(soar):
-    assert "There is a destination 'soar' already." in await soar.submit(NEW, NEW, 409, **FORM)
+    assert "A destination named 'soar' already exists." in await soar.submit(NEW, NEW, 409, **FORM)
 
 
 async def test_a_channel_that_there_is_not_has_no_form(person):

@@ -53,10 +53,10 @@ async def test_a_backfill_is_cancelled(person):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"provider": "sensors"}, "cannot read the past"),
+        ({"provider": "sensors"}, "does not support backfills"),
         ({"provider": "<script>"}, "There is no provider"),
         ({"to": "2026-10-01T00:00"}, "`from` must be before `to`"),
-        ({"to": "2027-11-01T00:00"}, "is yet to come"),
+        ({"to": "2027-11-01T00:00"}, "must be in the past"),
         ({"from": "yesterday"}, "give a moment such as"),
         ({"from": ""}, "give a moment such as"),
     ],

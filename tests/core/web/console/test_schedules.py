@@ -126,7 +126,7 @@ async def test_what_cannot_be_is_told_in_the_words_of_the_api(person, form, word
 async def test_a_name_is_given_once(person):
     await person.submit("/schedules/new", "/schedules/new", **GOOD)
     text = await person.submit("/schedules/new", "/schedules/new", 409, **GOOD)
-    assert "There is a schedule 'nightly' already." in text
+    assert "A schedule named 'nightly' already exists." in text
 
 
 async def test_a_schedule_is_changed_and_what_is_emptied_returns_to_its_default(person, office):
@@ -160,7 +160,7 @@ async def test_a_schedule_is_run_disabled_enabled_and_deleted(person, office):
     assert "running" in text
     assert "ana" in text
     refused = await person.submit(page, f"{page}/run", 409)
-    assert "It is not run now" in refused
+    assert "The schedule was not started" in refused
     assert "Disabled manually." in await person.submit(page, f"{page}/disable")
     assert "Schedule enabled" in await person.submit(page, f"{page}/enable")
     deleted = await person.submit(page, f"{page}/delete")
