@@ -62,6 +62,7 @@ class ReplayFilter(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
+        "state": "dead",
         "destination": "soar",
         "since": "2026-11-20T22:00:00.000Z",
     }
