@@ -3,19 +3,23 @@
 ::
 
     TocsinError
-    ├── OperatorError            what an operator can mend; the CLI shows it without a traceback
+    ├── OperatorError            an operator can correct it; the CLI shows it without a traceback
     │   ├── ConfigurationError   every problem of a configuration at once
-    │   └── CallerError          what an API caller can mend; answered as a problem document
-    ├── NameTakenError           told by whoever was to make an object of this name
-    └── PluginFailure            how a plugin says that it could not do its work
+    │   └── RequestError         the request cannot be carried out as it is
+    │       ├── InvalidInputError
+    │       ├── NotFoundError
+    │       ├── ConflictError
+    │       └── AccessDeniedError
+    ├── NameTakenError           an object with this name exists
+    └── PluginFailure            raised by a plugin that could not do its work
         ├── InvestigationFailed  there is nothing to report
-        ├── TryLater             passes by itself
-        ├── Broken               the far side answered, but not with what was asked for
-        └── Refused              will not be different if it is tried again
-            └── Misconfigured    until someone mends the configuration
+        ├── TryLater             temporary
+        ├── Broken               the remote system answered, but not with what was asked for
+        └── Refused              permanent: a retry fails too
+            └── Misconfigured    until the configuration is corrected
                 └── CredentialsRefused
 
-Anything else that is raised is a bug: ours in the core, its author's in a plugin.
+Anything else that is raised is a bug: in the core, or in the plugin that raised it.
 """
 
 from __future__ import annotations

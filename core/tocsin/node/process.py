@@ -168,7 +168,12 @@ class Node:
                 return self.workers.scheduling.loops()
             case NodeRole.DELIVER:
                 replaying = ReplayRunner(self.database, self.clock, self.workers.notifiers).run()
-                return [self.workers.router.run(), self.workers.fleet.run(), replaying, *self._retention()]
+                return [
+                    self.workers.router.run(),
+                    self.workers.fleet.run(),
+                    replaying,
+                    *self._retention(),
+                ]
 
     def _retention(self) -> list[Coroutine[Any, Any, None]]:
         """Return the retention loop, none if all events are kept."""

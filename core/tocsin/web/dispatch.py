@@ -89,7 +89,7 @@ class MutationHandler:
     async def change_once(self, call: RequestContext, attempt: IdempotentRequest) -> Response:
         """Return what the handler answers, now or when the attempt was made before.
 
-        CallerError (409, 422) where what was answered before cannot be answered again.
+        ProblemError (409, 422) where the stored response cannot be sent again.
         """
         if (stored := await self._stored(attempt)) is None:
             try:

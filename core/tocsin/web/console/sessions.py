@@ -71,7 +71,7 @@ class ConsoleSessions:
         self._cookie = "__Host-tocsin" if self._is_secure else "tocsin"
 
     async def admit(self, request: web.Request, role: ConsoleRole) -> SignedInUser:
-        """Return the signed-in user; raises NotSignedIn, and ProblemError (403) without the role."""
+        """Return the signed-in user; raises NotSignedIn, ProblemError (403) without the role."""
         user = await self._services.database.lookup(self.find, request)
         if user is None:
             raise NotSignedIn("not signed in")

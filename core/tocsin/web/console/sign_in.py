@@ -28,7 +28,7 @@ from tocsin.web.console.forms import Form, read_fields
 from tocsin.web.console.sessions import ConsoleSessions, require_own_site
 from tocsin.web.context import ApiServices
 from tocsin.web.dispatch import build_audit_entry
-from tocsin.web.problems import ProblemError
+from tocsin.web.problems import ProblemError, describe_error
 from tocsin.web.rate_limits import address_key
 
 SIGN_IN = "/sign-in"
