@@ -112,7 +112,7 @@ class SessionBusyError(ConflictError):
 def add_message(connection: Connection, session_id: str, text: str, by: str, now: datetime) -> None:
     """Continue a session with another message; its last report stays readable meanwhile.
 
-    Raises NotFoundError if it does not exist, and ConflictError while it is active or at its maximum.
+    Raises NotFoundError, SessionBusyError while it is active, and ConflictError at its maximum.
     """
     row = _lock_session(connection, session_id)
     if row["status"] in ACTIVE_STATUSES:
