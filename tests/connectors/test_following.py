@@ -300,7 +300,7 @@ class TestFirstFetch:
             for interval in feed.passed_over
         ]
         assert passed == [("eve.json.2.gz", 0, 16), ("eve.json.1", 0, 8)]
-        assert "longer ago than first_fetch allows" in feed.passed_over[0].passed_over
+        assert "before the start of first_fetch" in feed.passed_over[0].passed_over
 
     async def test_they_are_passed_over_though_the_first_read_is_stopped(self, feed):
         for _ in range(5):

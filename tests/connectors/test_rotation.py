@@ -312,7 +312,7 @@ class TestVanished:
         await feed.read()
         await feed.read()
         (lost,) = feed.lost
-        assert (lost.source, "vanished" in lost.lost) == (str(rotated), True)
+        assert (lost.source, "disappeared" in lost.lost) == (str(rotated), True)
         assert lost.start < lost.end
         assert len(feed.ids) == 1001
 

@@ -96,7 +96,7 @@ def test_the_example_of_a_page_is_valid(name, monkeypatch):
 @each_page
 def test_a_page_has_the_shape_of_the_others(name):
     headings = re.findall(r"^## (.+)$", PAGES[name], re.MULTILINE)
-    assert headings == ["At its side", "Settings", "What arrives", "How this was tested"]
+    assert headings == ["Platform setup", "Settings", "Event mapping", "Test coverage"]
 
 
 def test_the_role_for_azure_has_what_is_needed_and_nothing_else():

@@ -77,17 +77,17 @@ async def test_the_payload_to_paste_is_understood(clock, title, format):  # noqa
 
 
 async def test_an_incident_of_ones_own_has_every_member_that_is_told(clock):
-    body = sample("Your own scripts", "json")
+    body = sample("Custom scripts", "json")
     found = await read(clock, body, format="incident")
     assert (found.severity, len(found.entities), len(found.alerts)) == (Severity.HIGH, 2, 1)
-    assert first_column("Your own scripts") == set(MappedIncident.model_fields)
-    assert all(kind in section("Your own scripts") for kind in EntityKind)
+    assert first_column("Custom scripts") == set(MappedIncident.model_fields)
+    assert all(kind in section("Custom scripts") for kind in EntityKind)
     assert json.loads(body).keys() <= MappedIncident.model_fields.keys()
 
 
 def test_the_mapping_of_the_page_reads_what_it_means(clock):
     case = {"no": 7, "headline": "Odd", "prio": 1, "done": True, "source": {"address": "192.0.2.1"}}
-    mapping = MappingTemplate(sample("A mapping of your own", "jinja"), source="push")
+    mapping = MappingTemplate(sample("Custom mappings", "jinja"), source="push")
     received = mapping.read(
         json.dumps({"cases": [case, {"no": 8}], "more": 3}).encode(), clock.now()
     )

@@ -144,7 +144,7 @@ async def test_a_list_in_another_order_is_read_in_smaller_pieces(feed, simulator
         clock.advance(seconds=1)
     clock.advance(minutes=2)
     for _ in range(2):
-        with pytest.raises(Broken, match="not in the order of lastUpdateDateTime"):
+        with pytest.raises(Broken, match="not sorted by lastUpdateDateTime"):
             await feed.read()
     await feed.read()
     assert len(feed.latest) == 120
@@ -353,6 +353,6 @@ async def test_a_status_of_no_incident_is_refused(provider):
 
 async def test_an_answer_that_is_no_incident_is_broken(provider, put):
     put("8", malformed=True)
-    with pytest.raises(Broken, match="no incident"):
+    with pytest.raises(Broken, match="no valid incident"):
         await provider.incident("8")
     assert await provider.incident("9") is None

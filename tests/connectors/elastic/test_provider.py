@@ -112,7 +112,7 @@ async def test_a_token_of_another_version_begins_the_window_anew(of_alerts, aler
     ("quirk", "reason"),
     [
         ({"shards": {"total": 3, "successful": 2, "failed": 1}}, "missing shards"),
-        ({"timed_out": True}, "ran out of time"),
+        ({"timed_out": True}, "the search timed out"),
         ({"skipped_clusters": 1}, "1 clusters were skipped"),
     ],
 )
@@ -220,7 +220,7 @@ async def test_deletions_while_pages_are_turned_are_noticed(cases, clock):
 
     cases.before_each = delete
     async with open_elastic(cases, clock, incidents=["cases"], first_fetch="5m") as provider:
-        with pytest.raises(Broken, match="were deleted while they were listed"):
+        with pytest.raises(Broken, match="were deleted during the listing"):
             await read(provider)
         assert len(await read(provider)) == 8
 
@@ -229,7 +229,7 @@ async def test_a_case_of_which_nothing_came_is_asked_again(of_cases, cases, cloc
     put(cases)
     clock.advance(minutes=2)
     cases.hides = True
-    with pytest.raises(Broken, match="none of the 1 cases"):
+    with pytest.raises(Broken, match="none of the 1 remaining cases"):
         await read(of_cases)
 
 
@@ -255,7 +255,7 @@ async def test_a_case_that_others_change_meanwhile_is_read_anew(of_cases, cases,
 async def test_a_case_that_never_rests_is_tried_later(of_cases, cases, clock):
     put(cases)
     cases.before_patch = lambda: put(cases, description=str(clock.advance(seconds=1)))
-    with pytest.raises(TryLater, match="being changed by others"):
+    with pytest.raises(TryLater, match="being changed concurrently"):
         await of_cases.set_status("case:7", IncidentStatus.CLOSED)
 
 

@@ -74,7 +74,9 @@ def test_a_record_may_be_json_in_a_text():
 
 @pytest.mark.parametrize("record", ["", "[", "[]", "7", None, 7, []])
 def test_what_is_no_record_is_a_value_error(record):
-    with pytest.raises(ValueError, match=r"no object|empty document|end of data|EOF|unexpected"):
+    with pytest.raises(
+        ValueError, match=r"not an object|empty document|end of data|EOF|unexpected"
+    ):
         event("DeviceLogonEvents", record)
 
 

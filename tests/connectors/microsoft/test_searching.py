@@ -92,7 +92,7 @@ async def test_a_table_that_cannot_be_asked_hides_no_other_and_is_told():
     for _ in range(2):
         events = service.searcher.events(ATTACKER, WINDOW, 9)
         assert (await anext(events)).occurred_at == NOON - timedelta(minutes=10)
-        with pytest.raises(TryLater, match="DeviceEvents cannot be asked"):
+        with pytest.raises(TryLater, match="DeviceEvents cannot be searched"):
             await anext(events)
     assert len(service.asked) == 3
 

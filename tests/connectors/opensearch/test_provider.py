@@ -185,7 +185,7 @@ async def test_a_bound_that_is_no_number_is_taken_for_now_by_the_api(simulator, 
 
 async def test_a_cluster_without_detectors_is_not_silence(simulator, provider):
     simulator.detectors = {}
-    with pytest.raises(Misconfigured, match="no detector"):
+    with pytest.raises(Misconfigured, match="no Security Analytics detector"):
         await Feed(provider).read()
     assert (await provider.check()).problems == (
         "no Security Analytics detector is visible to the user",

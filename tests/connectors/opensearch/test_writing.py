@@ -42,7 +42,7 @@ async def test_an_alert_that_has_ended_is_left_as_it_is(simulator, provider, put
 
 
 async def test_an_alert_can_only_be_acknowledged(provider, put):
-    with pytest.raises(Refused, match="not be made Closed"):
+    with pytest.raises(Refused, match="Closed is not supported"):
         await provider.set_status(name_of(put()), IncidentStatus.CLOSED)
 
 

@@ -25,7 +25,7 @@ async def test_a_mapping_of_ones_own_reads_any_shape(make, tmp_path):
     ("settings", "words"),
     [
         ({}, "set either `format` or `mapping_file`"),
-        ({"format": "graylog", "mapping_file": "own.json.j2"}, "give either"),
+        ({"format": "graylog", "mapping_file": "own.json.j2"}, "set either"),
         ({"format": "splunk"}, "'alertmanager'"),
         ({"mapping_file": "none.json.j2"}, r"make .*/none.json.j2 readable \(No such file"),
         ({"mapping_file": "bad.json.j2"}, "line 2: "),

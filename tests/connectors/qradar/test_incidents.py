@@ -171,7 +171,9 @@ def test_an_older_version_is_dated_by_its_last_event():
 
 def test_more_addresses_than_are_named_are_said_to_be():
     many = {"source_address_ids": list(range(MAX_ADDRESSES + 1))}
-    assert made(**many).description.endswith("more addresses than the first 200, which are named")
+    assert made(**many).description.endswith(
+        "More than 200 addresses; only the first 200 are listed"
+    )
 
 
 def test_growing_numbers_are_no_change():
@@ -187,8 +189,8 @@ def test_growing_numbers_are_no_change():
             {"last_persisted_time": None, "last_updated_time": None},
             "last_persisted_time is missing",
         ),
-        ({"last_persisted_time": 1_795_169_100}, "no time in milliseconds"),
-        ({"start_time": 2**62}, "no time in milliseconds"),
+        ({"last_persisted_time": 1_795_169_100}, "not a time in milliseconds"),
+        ({"start_time": 2**62}, "not a time in milliseconds"),
     ],
 )
 def test_what_cannot_be_understood_is_said(parts, reason):

@@ -233,7 +233,7 @@ def born_in(console, lost):
 
 async def test_a_position_of_another_version_is_left_as_it_is(opened):
     async with opened() as provider:
-        with pytest.raises(Refused, match="cannot read the position"):
+        with pytest.raises(Refused, match="cannot read the stored position"):
             await anext(provider.read("new", {"since": 7}, provider.tools.clock.now()))
 
 
@@ -250,7 +250,7 @@ async def test_an_older_version_is_read_by_the_time_of_the_last_event(console, o
         clock.advance(minutes=1)
         assert {item.external_id for item in await read()} == {"2"}
         health = await provider.check()
-    assert "has no last_persisted_time" in health.detail
+    assert "does not return last_persisted_time" in health.detail
     refused = [
         request for request in asked(console) if "last_persisted_time" in request.query["fields"]
     ]
@@ -352,7 +352,7 @@ async def test_an_offense_is_marked_for_follow_up_opened_and_closed(console, ope
             await provider.set_status(case.id, status)
             told.append((await provider.incident(case.id)).status)
         await provider.set_status(case.id, IncidentStatus.CLOSED)
-        with pytest.raises(Refused, match="cannot be opened again"):
+        with pytest.raises(Refused, match="cannot be reopened"):
             await provider.set_status(case.id, IncidentStatus.ACTIVE)
     assert told == [IncidentStatus.ACTIVE, IncidentStatus.NEW, IncidentStatus.CLOSED]
     assert len(console.changes) == 3
@@ -375,5 +375,5 @@ async def test_without_a_reason_nothing_is_closed(console, opened, put):
 
 async def test_nothing_is_written_to_what_is_not_there(opened):
     async with opened() as provider:
-        with pytest.raises(Refused, match="no offense 7"):
+        with pytest.raises(Refused, match="offense 7 does not exist"):
             await provider.comment("7", "text", "key")

@@ -150,7 +150,7 @@ async def test_what_is_not_whole_is_asked_again(provider, simulator, put, clock,
     put()
     clock.advance(minutes=2)
     simulator.messages = [{"type": "WARN", "text": words}]
-    with pytest.raises(TryLater, match="not whole"):
+    with pytest.raises(TryLater, match="results are incomplete"):
         await read(provider, positions)
     simulator.messages = [{"type": "WARN", "text": "Could not load lookup=LOOKUP-made-up"}]
     [[_], _] = await read(provider, positions)
@@ -159,7 +159,7 @@ async def test_what_is_not_whole_is_asked_again(provider, simulator, put, clock,
 async def test_a_search_that_was_ended_is_asked_again(provider, simulator, put, clock):
     put()
     simulator.finalized = True
-    with pytest.raises(TryLater, match="ended before it was done"):
+    with pytest.raises(TryLater, match="finalized early"):
         await read(provider, {})
 
 
@@ -196,7 +196,7 @@ async def test_with_nothing_new_two_searches_are_made(provider, simulator, put, 
 
 async def test_a_search_that_never_ends_is_given_up(provider, simulator):
     simulator.busy_polls, simulator.longest_search = 10**6, timedelta(days=1)
-    with pytest.raises(Broken, match="not done after 0:01:30"):
+    with pytest.raises(Broken, match="did not finish within 0:01:30"):
         await read(provider, {})
     assert simulator.jobs == {}
 

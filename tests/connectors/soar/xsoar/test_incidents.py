@@ -124,7 +124,7 @@ async def test_what_was_changed_meanwhile_is_closed_by_the_next_attempt(harness:
     harness.use(**CLOSING)
     event = harness.completed("incident:7")
     harness.simulator.busy = 99
-    with pytest.raises(TryLater, match="newer version"):
+    with pytest.raises(TryLater, match="changed concurrently"):
         await harness.attempt(event)
     assert harness.objects[0].is_open
     harness.simulator.busy = 0
@@ -157,7 +157,7 @@ async def test_check_says_that_it_cannot_see_the_types(harness: ChannelHarness):
     harness.simulator.shows_types = False
     health = await harness.channel.check()
     assert not health.problems
-    assert "cannot be seen" in health.detail
+    assert "not visible" in health.detail
 
 
 async def test_check_fails_where_something_else_answers(harness: ChannelHarness):
