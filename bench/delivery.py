@@ -29,9 +29,9 @@ from tocsin.delivery import (
     Router,
     WorkerPool,
     apply_destinations,
+    is_stored_as,
     list_configured_destinations,
 )
-from tocsin.delivery.queue.states import is_stored_as
 from tocsin.events import EVENTS as EVENTS_TOPIC
 from tocsin.events import Notifier, Notifiers, parse_event_row
 from tocsin.metrics import Metrics

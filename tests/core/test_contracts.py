@@ -71,7 +71,7 @@ def test_a_schema_that_is_no_json_is_told_with_its_file(write):
         (b"{}", ["the body: 'title' is a required property"]),
         (b'{"title": 7, "x": 1}', ["the body: Additional properties", "title: 7 is not of type"]),
         (b"{", ["it is not JSON: "]),
-        (b'{"title": "' + b"x" * 100 + b'"}', ["it has 113 bytes; Acme takes 100", "title: "]),
+        (b'{"title": "' + b"x" * 100 + b'"}', ["it has 113 bytes; Acme accepts 100", "title: "]),
     ],
 )
 def test_every_breach_is_told_with_its_place(write, body, breaches):

@@ -22,8 +22,7 @@ from sqlalchemy import (
 
 from tocsin.accounting.intervals import MAX_LISTED, Period
 from tocsin.clock import isoformat
-from tocsin.delivery.destinations.repository import DestinationState
-from tocsin.delivery.queue.states import ON_HOLD, PENDING, is_stored_as
+from tocsin.delivery import ON_HOLD, PENDING, DestinationState, is_stored_as
 from tocsin.incidents.storage.store import ALERTED
 from tocsin.model import EventType
 from tocsin.store.sequences import load_events_kept_from

@@ -10,8 +10,15 @@ from sqlalchemy import ColumnElement, Connection, Select, case, func, select
 
 from tocsin.accounting.intervals import MAX_LISTED, Period
 from tocsin.clock import isoformat
-from tocsin.delivery.history.delivery_status import SHOWN_STATE, STATUS_COLUMNS, describe_status
-from tocsin.delivery.queue.states import DEAD, DELIVERED, ON_HOLD, PENDING
+from tocsin.delivery import (
+    DEAD,
+    DELIVERED,
+    ON_HOLD,
+    PENDING,
+    SHOWN_STATE,
+    STATUS_COLUMNS,
+    describe_status,
+)
 from tocsin.store.tables import deliveries, destinations, events
 
 _STATES = (DELIVERED, PENDING, ON_HOLD, DEAD)

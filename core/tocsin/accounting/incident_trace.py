@@ -11,8 +11,7 @@ from sqlalchemy import Connection, RowMapping, select
 from tocsin.accounting.delivery_outcomes import classify_event, rank_state
 from tocsin.accounting.intervals import represent_point
 from tocsin.clock import isoformat, isoformat_or_none
-from tocsin.delivery.history.delivery_status import STATUS_COLUMNS, describe_status
-from tocsin.delivery.history.repository import summarize_attempt
+from tocsin.delivery import STATUS_COLUMNS, describe_status, summarize_attempt
 from tocsin.incidents.storage.store import ALERTED, BELOW, QUIET, ROSE
 from tocsin.model import NodeKind
 from tocsin.store.tables import (

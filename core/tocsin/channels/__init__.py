@@ -1,6 +1,6 @@
-"""What channels are made of that keep an object at their receiver.
+"""Base classes for channels that keep an object at their receiver.
 
-Nothing here knows a vendor; `tocsin` hands it all out.
+They are independent of vendors; `tocsin` exports them to plugins.
 """
 
 from tocsin.channels.cases import CaseChannel

@@ -1,6 +1,6 @@
-"""Channels that keep one object for what an event is about: a case, an alert, a ticket.
+"""Channels that keep one object per event subject: a case, an alert or a ticket.
 
-Each says only how its platform is asked.
+Subclasses only define how their platform is called.
 """
 
 from __future__ import annotations
@@ -34,47 +34,45 @@ from tocsin.model import Delivery, Event, EventType, Json, Receipt
 from tocsin.providers import Api, ApiResponse
 
 _RECOVERED = "A later run of the schedule completed."
-_CLOSED = "Closed by Tocsin, as its configuration has it."
+_CLOSED = "Closed by Tocsin, as configured."
 _MOST_NOTE = 30_000
 
 
 @dataclass(slots=True)
 class ObjectUpdate:
-    """What a delivery has done to one object; it is what the receipt tells."""
+    """Changes that a delivery made to one object, for the receipt."""
 
     id: str
     made: bool = False
     observables: int = 0
-    """How many were added to what was there."""
+    """Number of observables that were added."""
     noted: bool = False
     closed: bool = False
 
 
 class CaseChannel(Channel):
-    """Makes one object for what an event is about, and adds to it what later events tell.
+    """Creates one object per event subject, and adds later events to it.
 
-    Everything is looked for before it is made, so that an attempt that ended in the middle, or of
-    which nothing is known, is finished by the next one and never repeated.
+    Everything is looked up before it is created, so the next attempt completes an interrupted one
+    and repeats nothing.
     """
 
     class Settings(Channel.Settings):
-        """What every destination can be told that keeps such objects."""
+        """Settings of every destination that keeps such objects."""
 
-        url: ServerUrl = Field(
-            description="Where the platform is, such as https://soar.example.com."
-        )
+        url: ServerUrl = Field(description="URL of the platform, such as https://soar.example.com.")
         timeout: Duration = Field(
-            default=timedelta(seconds=60), description="How long one attempt may take; 60s at most."
+            default=timedelta(seconds=60), description="Time limit of one attempt; 60s at most."
         )
         concurrency: int = Field(
-            default=4, ge=1, le=256, description="How many deliveries may be under way at once."
+            default=4, ge=1, le=256, description="Maximum number of concurrent deliveries."
         )
         most_entities: int = Field(
-            default=100, ge=0, le=500, description="How many entities of one event are handed on."
+            default=100, ge=0, le=500, description="Maximum number of entities sent per event."
         )
         close_when: ConditionText | None = Field(
             default=None,
-            description="Close the object after an event of which this is true, such as "
+            description="Close the object after an event that matches this condition, such as "
             "`context.report.verdict == 'benign'`.",
         )
         close_recovered: bool = Field(
@@ -85,13 +83,15 @@ class CaseChannel(Channel):
     ordered: ClassVar[bool] = True
     parts: ClassVar[tuple[str, ...]] = ("body", "note")
     settling: timedelta | None = None
-    """How long the platform's search may not find what was just made; None where the platform has
-    a key of its own, so that nothing has to be found."""
+    """Time in which the platform's search may miss a new object.
+
+    None if the platform has a key of its own, so that nothing has to be found.
+    """
 
     settings: Settings
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Keep the settings and tools; do no I/O."""
         super().__init__(settings, tools)
         self.api = Api(tools, settings)
         self._locks = WeakValueDictionary[str, asyncio.Lock]()
@@ -101,35 +101,35 @@ class CaseChannel(Channel):
         """The address of the platform; add what else tells one place there from another."""
         return str(self.settings.url)
 
-    # what a platform says
+    # defined by the platform
 
     def authorization(self) -> Mapping[str, str]:
-        """Return the headers that say who asks; nothing where `api` signs in by itself."""
+        """Return the headers that authenticate requests; empty if `api` signs in itself."""
         return {}
 
     @abstractmethod
     async def find(self, key: str) -> str | None:
-        """Return the id of the object that has this key, None where there is none."""
+        """Return the id of the object with this key; None without one."""
 
     @abstractmethod
     async def make(
         self, key: str, body: dict[str, Any], observables: Sequence[Observable]
     ) -> tuple[str, bool]:
-        """Return the id of the object that has this key, and whether it was made just now.
+        """Return the id of the object with this key, and whether it was created just now.
 
-        An object that was made has the observables; one that was there may lack some.
+        A new object has the observables; an existing one may lack some.
         """
 
     @abstractmethod
     async def is_open(self, identifier: str) -> bool | None:
-        """Return whether an object is open, None where there is none of this id any more."""
+        """Return whether an object is open; None if the id is unknown."""
 
     async def add_observables(
         self,
-        identifier: str,  # noqa: ARG002 - a platform's that has observables
+        identifier: str,  # noqa: ARG002 - for platforms with observables
         observables: Sequence[Observable],  # noqa: ARG002
     ) -> int:
-        """Return how many observables were added to an object: those that it does not have."""
+        """Add missing observables to an object, and return their number."""
         return 0
 
     def render_body(self, delivery: Delivery) -> dict[str, Any]:
@@ -138,7 +138,7 @@ class CaseChannel(Channel):
         return body
 
     async def update(self, identifier: str, delivery: Delivery) -> None:
-        """Bring an object up to date with a later event of what it is about."""
+        """Update an object from a later event of the same subject."""
 
     def render_note(self, delivery: Delivery) -> str | None:
         """Return what an event adds to an object as a note, in Markdown; None where nothing."""
@@ -150,20 +150,20 @@ class CaseChannel(Channel):
 
     @abstractmethod
     async def add_note(self, identifier: str, title: str, text: str) -> None:
-        """Add a note, Markdown, to an object."""
+        """Add a note in Markdown to an object."""
 
     @abstractmethod
     async def close(self, identifier: str, reason: str) -> None:
-        """Close an object that is open."""
+        """Close an open object."""
 
     @abstractmethod
     def link(self, identifier: str) -> str:
-        """Return where a person can look at an object."""
+        """Return the URL of an object for people."""
 
-    # what follows from that
+    # common to all platforms
 
     async def deliver(self, delivery: Delivery) -> Receipt:
-        """Bring what the event tells to the objects that it belongs to, or to a new one."""
+        """Add the event to the objects that it belongs to, or to a new one."""
         event = delivery.event
         done = [await self._add_to(place, delivery) for place in await self._places(delivery)]
         if not done:
@@ -184,25 +184,25 @@ class CaseChannel(Channel):
     async def request(
         self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **options: Any
     ) -> ApiResponse:
-        """Return what the platform answers to us; takes and raises what `Api.request` does."""
+        """Send an authenticated request; parameters and errors as for `Api.request`."""
         shown = {**self.authorization(), **(headers or {})}
         return await self.api.request(method, path, headers=shown, **options)
 
     async def ask(self, method: str, path: str, **options: Any) -> Json:
-        """Return the body of what the platform answers."""
+        """Return the JSON body of a response."""
         return (await self.request(method, path, **options)).json
 
     async def _places(self, delivery: Delivery) -> Sequence[str]:
-        """Return the objects that the event belongs to and that are there."""
+        """Return the existing objects that the event belongs to."""
         known = list_known_objects(delivery)
         return [it for it in known if await self._takes(it, delivery.event)]
 
     async def _takes(self, identifier: str, event: Event) -> bool:
-        """Return whether an event belongs to an object: a failure not to one that was closed."""
+        """Return whether an event belongs to an object; a failure does not to a closed one."""
         is_open = await self.is_open(identifier)
         if is_open or is_open is None or not is_failure(event):
             return is_open is not None
-        return await self._is_noted(identifier, event)  # it was closed afterwards
+        return await self._is_noted(identifier, event)  # closed afterwards
 
     async def _make(self, delivery: Delivery) -> ObjectUpdate:
         key = build_object_key(delivery.event)
@@ -219,7 +219,7 @@ class CaseChannel(Channel):
         return done
 
     async def _add_to(self, identifier: str, delivery: Delivery) -> ObjectUpdate:
-        """Add what an event tells: the note first, since observables may be refused."""
+        """Add an event to an object; the note comes first, since observables may be refused."""
         done, event = ObjectUpdate(identifier), delivery.event
         observables = list_observables(delivery, self.settings.most_entities)
         async with self._alone_at(identifier):
@@ -230,31 +230,31 @@ class CaseChannel(Channel):
         return done
 
     def _alone_at(self, identifier: str) -> asyncio.Lock:
-        """Return what keeps others of this node from looking and adding at the same moment."""
+        """Return the lock that serializes this node's work on an object."""
         return self._locks.setdefault(identifier, asyncio.Lock())
 
     async def _is_noted(self, identifier: str, event: Event) -> bool:
         return any(event.id in text for text in await self.notes(identifier))
 
     async def _note(self, identifier: str, delivery: Delivery) -> bool:
-        """Add what the event tells as a note, unless it is there."""
+        """Add the event as a note, unless it is there."""
         event, text = delivery.event, self.render_note(delivery)
         if text is None or await self._is_noted(identifier, event):
             return False
         if is_failure(event) and delivery.previous_remote_id == identifier:
-            return False  # it is what the object was made of, or noted there
+            return False  # it created the object, or is noted there
         signed = f"{text[:_MOST_NOTE]}\n\nTocsin event {event.id}"
         await self.add_note(identifier, _note_title(event), signed)
         return True
 
     def _expect_searchable(self, delivery: Delivery) -> None:
-        """Raise `TryLater` while an earlier attempt may have made what cannot be found yet."""
+        """Raise `TryLater` while an earlier attempt's object may not be searchable yet."""
         if self.settling is None or delivery.tried_at is None:
             return
         searchable_at = delivery.tried_at + self.settings.timeout + self.settling
         wait = searchable_at - self.tools.clock.now()
         if wait > timedelta(0):
-            reason = "an earlier attempt may have made it, and a search would not find that yet"
+            reason = "an earlier attempt may have created it, and a search may not find it yet"
             raise TryLater(reason, after=wait, unsent=True)
 
     def _ends(self, event: Event) -> bool:
@@ -263,11 +263,11 @@ class CaseChannel(Channel):
         try:
             return Condition(self.settings.close_when).holds(event.variables())
         except Exception as error:  # noqa: BLE001 - whatever an operator's expression does
-            self.tools.log.warning("close_when cannot be decided", id=event.id, reason=str(error))
+            self.tools.log.warning("close_when cannot be evaluated", id=event.id, reason=str(error))
             return False
 
     async def _close(self, identifier: str, reason: str) -> bool:
-        """Close an object that is open; return whether it was."""
+        """Close an object if it is open, and return whether it was."""
         async with self._alone_at(identifier):
             if not await self.is_open(identifier):
                 return False

@@ -11,32 +11,32 @@ from tocsin.model import Delivery, Entity, EntityKind, Event, EventType
 
 _NOTABLE = ("malicious", "suspicious")
 _FIRST = 1
-_LONGEST = 2_000  # a shortened one would be a false one
+_LONGEST = 2_000  # a truncated value would be wrong
 
 
 def is_failure(event: Event) -> bool:
-    """Return whether an event tells that a schedule does not run as it should."""
+    """Return whether an event reports a problem of a schedule."""
     return event.event_type in (EventType.INVESTIGATION_FAILED, EventType.SCHEDULE_DISABLED)
 
 
 def is_about_object(event: Event) -> bool:
-    """Return whether an event tells of what its subject's object is about.
+    """Return whether an event is about its subject's object.
 
-    A report that went to an incident's object does not.
+    A report that went to an incident's object is not.
     """
     return event.event_type is not EventType.INVESTIGATION_COMPLETED
 
 
 def build_object_key(event: Event) -> str:
-    """Return the name of the object that an event makes, if it makes one.
+    """Return the key of the object that an event creates.
 
-    That of a schedule's failures is another in each series of them: the one before may be closed.
+    Each series of a schedule's failures has its own key: the previous object may be closed.
     """
     return f"{event.key}/{event.id}" if is_failure(event) else event.key
 
 
 def list_known_objects(delivery: Delivery) -> Sequence[str]:
-    """Return the platform's objects that an event belongs to, as far as they are known.
+    """Return the known objects of the platform that an event belongs to.
 
     A completed investigation belongs to the incidents that it is about, the first failure of a
     schedule in a row to none.
@@ -51,7 +51,7 @@ def list_known_objects(delivery: Delivery) -> Sequence[str]:
 
 
 def list_recovered_objects(delivery: Delivery) -> Sequence[str]:
-    """Return the objects of failures that are over, since a run of their schedule completed."""
+    """Return the objects of failures that a completed run of the schedule ended."""
     if delivery.event.event_type is not EventType.INVESTIGATION_COMPLETED:
         return ()
     related = delivery.related.items()
@@ -60,16 +60,16 @@ def list_recovered_objects(delivery: Delivery) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class Observable:
-    """An entity, and what the platform calls its kind."""
+    """An entity, and the platform's name for its kind."""
 
     kind: EntityKind
     value: str
     called: str | None
-    """By the contract of the receiver; None where that has no word for it."""
+    """From the receiver's contract; None if it has no name for the kind."""
 
 
 def list_observables(delivery: Delivery, most: int) -> Sequence[Observable]:
-    """Return what an event names: an incident's entities; of a report those that are notable."""
+    """Return an event's observables: the incident's entities, or a report's notable ones."""
     names = delivery.contract.entities if delivery.contract else {}
     found = dict.fromkeys(_entities(delivery.event.context))
     return [Observable(it.kind, it.value, names.get(it.kind)) for it in found][:most]
@@ -83,7 +83,7 @@ def _entities(context: Mapping[str, Any]) -> Iterator[Entity]:
     for record in (*_of_incident(context), *_of_report(context)):
         match record:
             case {"kind": kind, "value": str(value)} if value and len(value) <= _LONGEST:
-                with suppress(ValueError):  # a kind of a later version
+                with suppress(ValueError):  # a kind from a later version
                     yield Entity(EntityKind(kind), value)
 
 

@@ -1,4 +1,4 @@
-"""The seam between the channel `ticketing` and the trackers that it knows."""
+"""Interface between the channel `ticketing` and its trackers."""
 
 from __future__ import annotations
 
@@ -20,34 +20,35 @@ Request = Callable[..., Awaitable[ApiResponse]]
 
 
 class TicketSettings(CaseChannel.Settings):
-    """What every destination that is a tracker can be told."""
+    """Settings of every destination that is a tracker."""
 
-    tracker: str = Field(description="Which kind of tracker it is, such as `jira-cloud`.")
+    tracker: str = Field(description="Kind of tracker, such as `jira-cloud`.")
     template: str = Field(
-        default="", description="The receiver whose templates render the ticket; the tracker's own."
+        default="",
+        description="Receiver whose templates render the ticket; the tracker's own by default.",
     )
     username: str | None = Field(
-        default=None, description="Who signs in, where the tracker wants a name beside the secret."
+        default=None, description="User name, if the tracker requires one beside the secret."
     )
-    secret: SecretStr = Field(description="The API token, personal access token or password.")
+    secret: SecretStr = Field(description="API token, personal access token or password.")
     project: str = Field(
         min_length=1,
         max_length=300,
-        description="Where tickets belong: a project, a queue, a repository or a table.",
+        description="Location of tickets: a project, a queue, a repository or a table.",
     )
-    issue_type: str | None = Field(default=None, description="What kind of ticket is made.")
+    issue_type: str | None = Field(default=None, description="Type of new tickets.")
     labels: tuple[str, ...] = Field(
-        default=(), max_length=20, description="Labels that every ticket has."
+        default=(), max_length=20, description="Labels of every ticket."
     )
-    assignee: str | None = Field(default=None, description="Who is to work on new tickets.")
+    assignee: str | None = Field(default=None, description="Assignee of new tickets.")
     priorities: Mapping[Severity, str] = Field(
         default_factory=dict,
-        description="What the tracker calls our severities, where its contract has it otherwise.",
+        description="The tracker's names for severities, if they differ from its contract.",
     )
     fields: Mapping[str, ExpressionText] = Field(
         default_factory=dict,
         max_length=50,
-        description="More fields of a ticket: an expression over the event for each, as in `when`.",
+        description="Additional ticket fields, each an expression over the event, as in `when`.",
     )
     comment_on: tuple[EventType, ...] = Field(
         default=(
@@ -55,84 +56,84 @@ class TicketSettings(CaseChannel.Settings):
             EventType.INVESTIGATION_FAILED,
             EventType.SCHEDULE_DISABLED,
         ),
-        description="Which events comment on a ticket that is there already.",
+        description="Events that comment on an existing ticket.",
     )
     attach_report: bool = Field(
         default=True,
-        description="Put the whole report into the comment; otherwise its summary and the link.",
+        description="Put the full report into the comment instead of summary and link.",
     )
     options: Mapping[str, str | bool | int | tuple[str, ...]] = Field(
-        default_factory=dict, description="What only this kind of tracker can be told."
+        default_factory=dict, description="Settings of this kind of tracker alone."
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticket:
-    """A ticket as it is to be made or brought up to date."""
+    """A ticket to create or update."""
 
     key: str
-    """What names it at the tracker, for it to be found again; no other ticket has it."""
+    """Unique key by which the ticket is found again at the tracker."""
     body: Mapping[str, Any]
-    """What the templates render: the fields of a new ticket, in the tracker's words."""
+    """Rendered fields of a new ticket, in the tracker's terms."""
     priority: str | None
-    """The tracker's word; None where neither contract nor settings have one."""
+    """The tracker's priority; None if neither contract nor settings define one."""
     fields: Mapping[str, Json] = field(default_factory=dict)
-    """What the operator wants to stand in more fields."""
+    """Additional fields that the operator configured."""
 
 
 class Tracker(ABC):
-    """How one kind of tracker is asked.
+    """Client of one kind of tracker.
 
-    `find` comes before `create`, and `comments` before `comment`, so that nothing is there twice.
+    `find` precedes `create`, and `comments` precedes `comment`, so that nothing is created twice.
     """
 
     class Options(BaseModel):
-        """What only this kind of tracker can be told."""
+        """Settings of this kind of tracker alone."""
 
         model_config = ConfigDict(extra="forbid", frozen=True)
 
     receiver: ClassVar[str]
-    """Whose templates render the ticket."""
+    """Receiver whose templates render the ticket."""
     part: ClassVar[str] = "body"
-    """The part of them that does."""
+    """Template part that renders it."""
     reserved: ClassVar[frozenset[str]] = frozenset()
-    """What the operator's `fields` may not name, in small letters: what Tocsin sets by itself."""
+    """Lower-case names that the operator's `fields` may not use: Tocsin sets them itself."""
     idempotency: ClassVar[Idempotency]
     settling: ClassVar[timedelta | None] = None
-    """How long a search may not find what was just made; None where the tracker has a key."""
+    """Time in which a search may miss a new ticket; None if the tracker has a key."""
 
     def __init__(
         self, settings: TicketSettings, options: Any, tools: Tools, request: Request
     ) -> None:
-        """Keep what is needed; do no I/O. `request` is that of the channel."""
+        """Keep the arguments; do no I/O. `request` is that of the channel."""
         self.settings = settings
         self.options = options
         self.tools = tools
         self.request = request
 
     async def ask(self, method: str, path: str, **options: Any) -> Json:
-        """Return the body of what the tracker answers; raises what `Api.request` raises."""
+        """Return the JSON body of a response; raises what `Api.request` raises."""
         return (await self.request(method, path, **options)).json
 
     @abstractmethod
     def authorization(self) -> Mapping[str, str]:
-        """Return the headers that say who asks."""
+        """Return the headers that authenticate requests."""
 
     @abstractmethod
     async def check(self) -> Health:
-        """Return what is missing there: project, type, fields without a value, permissions."""
+        """Report missing project, type, required fields or permissions."""
 
     @abstractmethod
     async def find(self, key: str) -> str | None:
-        """Return the id of the ticket that has this key, None where there is none."""
+        """Return the id of the ticket with this key; None without one."""
 
     @abstractmethod
     async def create(self, ticket: Ticket) -> str:
-        """Make a ticket that has its key, and return its id."""
+        """Create a ticket with its key, and return its id."""
 
     @abstractmethod
     async def comments(self, identifier: str) -> Sequence[str]:
-        """Return the texts of a ticket's comments, the latest ones at least."""
+        """Return the texts of a ticket's comments, at least the latest ones."""
 
     @abstractmethod
     async def comment(self, identifier: str, text: str) -> None:
@@ -140,16 +141,16 @@ class Tracker(ABC):
 
     @abstractmethod
     async def update(self, identifier: str, ticket: Ticket) -> None:
-        """Bring priority and the operator's fields up to date."""
+        """Update priority and the operator's fields."""
 
     @abstractmethod
     async def is_open(self, identifier: str) -> bool | None:
-        """Return whether a ticket is open, None where there is none of this id any more."""
+        """Return whether a ticket is open; None if the id is unknown."""
 
     @abstractmethod
     async def close(self, identifier: str, reason: str) -> None:
-        """Close a ticket that is open."""
+        """Close an open ticket."""
 
     @abstractmethod
     def link(self, identifier: str) -> str:
-        """Return where a person can look at a ticket."""
+        """Return the URL of a ticket for people."""

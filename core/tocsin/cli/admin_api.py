@@ -130,7 +130,7 @@ def admin_path(*parts: str) -> str:
 
 
 def _parse(text: str) -> URL:
-    from tocsin.net.urls import parse_url
+    from tocsin.net import parse_url
 
     try:
         url = parse_url(text)
@@ -164,8 +164,7 @@ def _check(token: str | None) -> str:
 
 def _open(url: URL) -> GuardedClient:
     """Return a client for this host; over plain HTTP it connects only to loopback addresses."""
-    from tocsin.net import open_client
-    from tocsin.net.urls import literal_address
+    from tocsin.net import literal_address, open_client
 
     host = url.raw_host or ""
     if url.scheme == "https":

@@ -17,15 +17,18 @@ from tocsin.cli.options import choice_option
 from tocsin.cli.output import AsJson, print_records
 from tocsin.cli.scaffold import Scaffold
 from tocsin.logs import configure_logs
-from tocsin.registry import InstalledPlugin, PluginsFile, installed_plugins, read_plugins_file
-from tocsin.registry.entry_points import index_by_name
-from tocsin.registry.inventory import (
+from tocsin.registry import (
+    InstalledPlugin,
     OfferedKind,
     PluginDescription,
+    PluginsFile,
+    SettingDescription,
     describe_plugin,
     explain_absence,
+    index_by_name,
+    installed_plugins,
+    read_plugins_file,
 )
-from tocsin.registry.settings_schema import SettingDescription
 from tocsin.settings import load_settings
 
 app = typer.Typer(no_args_is_help=True, help="List, inspect and create plugins.")

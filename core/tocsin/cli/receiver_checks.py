@@ -12,8 +12,7 @@ from pydantic import ValidationError
 from tocsin.channels import CaseChannel
 from tocsin.clock import SystemClock
 from tocsin.contracts import CONTRACT, SCHEMA, SettingMismatch, find_all_breaches, find_mismatches
-from tocsin.delivery import Renderer
-from tocsin.delivery.destinations.samples import build_sample
+from tocsin.delivery import Renderer, build_sample
 from tocsin.errors import Misconfigured
 from tocsin.fields import SettingsOrigin
 from tocsin.hookspecs import Channel

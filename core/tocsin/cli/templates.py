@@ -12,8 +12,7 @@ import typer
 from tocsin.cli.output import AsJson, print_records
 from tocsin.clock import SystemClock
 from tocsin.contracts import BODY, find_all_breaches
-from tocsin.delivery import Renderer
-from tocsin.delivery.destinations.samples import build_sample
+from tocsin.delivery import Renderer, build_sample
 from tocsin.errors import Misconfigured, OperatorError
 from tocsin.model import EventType
 from tocsin.registry import Configuration, load_configuration

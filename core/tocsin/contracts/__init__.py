@@ -1,4 +1,4 @@
-"""Contracts: what receivers take and answer, as data that stands beside their templates."""
+"""Contracts of receivers: data beside their templates on accepted input and responses."""
 
 from tocsin.contracts.loader import CONTRACT, SCHEMA, load_contract
 from tocsin.contracts.validation import (

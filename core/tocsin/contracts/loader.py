@@ -19,10 +19,10 @@ SCHEMA = "body.schema.json"
 
 
 def load_contract(folders: Sequence[Path], receiver: str) -> Contract | None:
-    """Return the contract of a receiver; None where no folder has one.
+    """Return the contract of a receiver; None if no folder has one.
 
-    The contract is that of the first folder that has one, and so is, by itself, the schema.
-    Raises ConfigurationError with everything that is wrong with them.
+    Contract and schema each come from the first folder that has them. Raises ConfigurationError
+    with every problem.
     """
     path = _find_file(folders, receiver, CONTRACT)
     return None if path is None else _read(path, _find_file(folders, receiver, SCHEMA))
@@ -52,7 +52,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise _build_error(path, "", str(error), "mend it there") from error
+        raise _build_error(path, "", str(error), "fix the syntax there") from error
 
 
 def _read_schema(path: Path) -> Any:
@@ -62,7 +62,7 @@ def _read_schema(path: Path) -> Any:
         schema = json.loads(path.read_text(encoding="utf-8"))
         Draft202012Validator.check_schema(schema)
     except (OSError, ValueError) as error:
-        raise _build_error(path, "", str(error), "mend it there") from error
+        raise _build_error(path, "", str(error), "fix the syntax there") from error
     except SchemaError as error:
         place = ".".join(map(str, error.path))
         raise _build_error(path, place, error.message, "write a JSON Schema (2020-12)") from error

@@ -12,31 +12,31 @@ import orjson
 from tocsin.fields import is_secret_name
 from tocsin.model import Contract
 
-_ALIKE = 0.85  # of two names, one of which is probably the other, misspelt
+_ALIKE = 0.85  # similarity of a misspelled name
 
 
 @dataclass(frozen=True, slots=True)
 class SettingMismatch:
-    """A setting that is not as the receiver wants it."""
+    """A setting that does not match the receiver's contract."""
 
     setting: str
     words: str
     is_hint: bool = False
-    """Whether it can work all the same."""
+    """Whether delivery can work nevertheless."""
 
     def __str__(self) -> str:
-        """Return where it is and what it is."""
+        """Return the setting and its problem."""
         return f"{self.setting}: {'hint: ' if self.is_hint else ''}{self.words}"
 
 
 def find_mismatches(contract: Contract, settings: Any) -> list[SettingMismatch]:
-    """Return in what settings do not fit the receiver of their template; nothing if they do.
+    """Return the settings that do not match the contract of their template's receiver.
 
-    What a contract names is looked for in the setting of the same name. A channel without one
-    sees to that by itself.
+    A requirement is checked against the setting of the same name. A channel without that setting
+    handles it by itself.
     """
     if contract.channel not in (None, settings.plugin):
-        words = f"{settings.plugin!r} cannot bring {contract.name} anything"
+        words = f"{settings.plugin!r} cannot deliver to {contract.name}"
         return [SettingMismatch("plugin", f'{words}; set plugin = "{contract.channel}"')]
     return [
         *_missing_secrets(contract, settings),
@@ -60,7 +60,7 @@ def _missing_secrets(contract: Contract, settings: Any) -> Iterator[SettingMisma
 
 
 def _missing_headers(contract: Contract, settings: Any) -> Iterator[SettingMismatch]:
-    """Yield the headers that are not there; their names have no case (RFC 9110 section 5.1)."""
+    """Yield the missing headers; header names are case-insensitive (RFC 9110 section 5.1)."""
     given = getattr(settings, "headers", None)
     if not isinstance(given, Mapping):
         return
@@ -75,7 +75,7 @@ def _missing_headers(contract: Contract, settings: Any) -> Iterator[SettingMisma
         if misspelt := _describe_missing(contract, name, others):
             yield SettingMismatch("headers", misspelt)
             continue
-        # Some receivers know more than one way to be shown a credential
+        # some receivers accept credentials in more than one way
         is_hint = contract.headers_are_chosen or any(map(is_secret_name, others))
         yield SettingMismatch(
             "headers", _describe_required(contract, "headers", name, variable), is_hint
@@ -84,52 +84,52 @@ def _missing_headers(contract: Contract, settings: Any) -> Iterator[SettingMisma
 
 def _open_url(contract: Contract, settings: Any) -> Iterator[SettingMismatch]:
     if contract.secret_url and getattr(settings, "secret_url", contract) is None:
-        words = f"whoever knows it can post to {contract.name}, and it is written out"
+        words = f"anyone who knows it can post to {contract.name}, and it is in plain text"
         yield SettingMismatch(
             "url", f'{words}; give {{ env = "{contract.secret_url}" }}', is_hint=True
         )
 
 
 def _describe_missing(contract: Contract, name: str, others: Collection[str]) -> str | None:
-    """Return what is wrong where one of the others is the name, misspelt."""
+    """Return the problem if one of the other names is probably a misspelling."""
     by_lower = {other.lower(): other for other in others}
     alike = get_close_matches(name.lower(), by_lower, n=1, cutoff=_ALIKE)
     if not alike:
         return None
-    found = f"found {by_lower[alike[0]]!r}, and {contract.name} wants {name!r}"
+    found = f"found {by_lower[alike[0]]!r}, but {contract.name} requires {name!r}"
     return f"{found}; did you mean {name!r}?"
 
 
 def _describe_required(contract: Contract, setting: str, name: str, variable: str) -> str:
     example = f'{setting} = {{ {name} = {{ env = "{variable}" }} }}'
-    return f"{contract.name} wants {name!r}, which is missing; give {example}"
+    return f"{contract.name} requires {name!r}, which is missing; add {example}"
 
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
 
 BODY = "body"
-"""The part that is JSON."""
+"""The JSON part."""
 _MOST = 20
 _SHOWN = 200
 
 
 def find_breaches(contract: Contract, content: bytes, part: str = BODY) -> list[str]:
-    """Return in what a part is not what the receiver takes, each with its place; nothing if it is.
+    """Return the contract breaches of a part, with their places; empty if there are none.
 
-    So many at most. A body that is no JSON is one of them; any other part has to say something.
+    The number is limited. A body that is not JSON is a breach; any other part must not be empty.
     """
     breaches = []
     if len(content) > contract.largest:
         size = f"{len(content):,} bytes"
-        breaches.append(f"it has {size}; {contract.name} takes {contract.largest:,}")
+        breaches.append(f"it has {size}; {contract.name} accepts {contract.largest:,}")
     if part == BODY:
         return breaches + _find_schema_breaches(contract, content)
     return breaches if content.strip() else ["it is empty"]
 
 
 def find_all_breaches(contract: Contract, parts: Mapping[str, bytes]) -> list[str]:
-    """Return in what any of the parts is not what the receiver takes, with the part's name."""
+    """Return the contract breaches of all parts, with the part's name."""
     return [
         breach if part == BODY else f"{part}: {breach}"
         for part, content in parts.items()
@@ -138,7 +138,7 @@ def find_all_breaches(contract: Contract, parts: Mapping[str, bytes]) -> list[st
 
 
 def _find_schema_breaches(contract: Contract, body: bytes) -> list[str]:
-    from jsonschema import Draft202012Validator  # which takes its time to be imported
+    from jsonschema import Draft202012Validator  # slow import
 
     try:
         document = orjson.loads(body)
@@ -155,7 +155,7 @@ def _format_breach(error: ValidationError) -> str:
 
 
 def _shorten_message(message: str) -> str:
-    """Return a message with the middle left out: what was found comes first, what is wrong last."""
+    """Shorten a message in the middle: it begins with the value and ends with the problem."""
     if len(message) <= _SHOWN:
         return message
     return f"{message[: _SHOWN // 2]} … {message[-_SHOWN // 2 :]}"

@@ -24,9 +24,10 @@ from tocsin.delivery.destinations.repository import (
     load_destination,
     load_destinations,
 )
-from tocsin.delivery.destinations.samples import SampleResult, SampleSender
+from tocsin.delivery.destinations.samples import SampleResult, SampleSender, build_sample
 from tocsin.delivery.destinations.validation import DestinationValidator, InvalidDestinationError
 from tocsin.delivery.history.archive import Archive
+from tocsin.delivery.history.delivery_status import SHOWN_STATE, STATUS_COLUMNS, describe_status
 from tocsin.delivery.history.filters import DeliveryFilter, NoSuchDestinationError
 from tocsin.delivery.history.replay_runner import (
     NoSuchDeliveryError,
@@ -50,14 +51,20 @@ from tocsin.delivery.history.repository import (
     list_deliveries,
     load_delivery,
     load_event,
+    summarize_attempt,
 )
 from tocsin.delivery.history.retention import Retention
 from tocsin.delivery.metrics.meters import DeliveryMetrics
 from tocsin.delivery.queue.sql import HEARTBEAT, DeliveryQueue
 from tocsin.delivery.queue.states import (
+    DEAD,
+    DELIVERED,
+    ON_HOLD,
+    PENDING,
     REPLAYABLE_STATES,
     DeliveryState,
     expire_deliveries,
+    is_stored_as,
     requeue_on_hold,
 )
 from tocsin.delivery.rendering import Renderer
@@ -65,8 +72,14 @@ from tocsin.delivery.routing.router import Router
 from tocsin.delivery.sending.worker_pool import WorkerPool
 
 __all__ = [
+    "DEAD",
+    "DELIVERED",
     "HEARTBEAT",
+    "ON_HOLD",
+    "PENDING",
     "REPLAYABLE_STATES",
+    "SHOWN_STATE",
+    "STATUS_COLUMNS",
     "Archive",
     "ChannelFactory",
     "ChannelOffer",
@@ -95,12 +108,15 @@ __all__ = [
     "StoredAttemptLog",
     "WorkerPool",
     "apply_destinations",
+    "build_sample",
     "cancel_replay",
     "count_waiting",
     "create_destination",
     "create_replay",
     "delete_destination",
+    "describe_status",
     "expire_deliveries",
+    "is_stored_as",
     "list_attempts",
     "list_configured_destinations",
     "list_deliveries",
@@ -117,5 +133,6 @@ __all__ = [
     "replay_delivery",
     "requeue_on_hold",
     "resume_destination",
+    "summarize_attempt",
     "update_destination",
 ]

@@ -1,4 +1,4 @@
-"""Asking enrichers: what may be asked, how fast, and what was said before."""
+"""Enrichment: sharing policy, rate limits, cache, and enrichers."""
 
 from tocsin.enrichment.cache import EnrichmentDifference
 from tocsin.enrichment.enrichers import Enrichers, EnrichmentMeters
@@ -9,6 +9,7 @@ from tocsin.enrichment.incidents import (
     UnansweredEntity,
 )
 from tocsin.enrichment.results import EnrichmentResult
+from tocsin.enrichment.sanitizer import sanitize_enrichments
 
 __all__ = [
     "Enrichers",
@@ -19,4 +20,5 @@ __all__ = [
     "EntityEnrichmentChange",
     "IncidentEnricher",
     "UnansweredEntity",
+    "sanitize_enrichments",
 ]

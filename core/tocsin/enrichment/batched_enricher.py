@@ -22,32 +22,32 @@ from tocsin.store.text import clean_text
 
 SIDE_BY_SIDE = 4
 PATIENCE = 3
-"""After so many batches in a row without an answer, an enricher is not asked for the rest."""
+"""Consecutive failed batches after which an enricher is not asked for the rest."""
 HELD_FOR = timedelta(minutes=1)
-"""How long one is left alone that has too much to do and does not say for how long."""
+"""Pause for an overloaded enricher that names none."""
 
-_TOKENS = 100_000  # a minute; an enricher that may be asked n times pays so many nths each time
+_TOKENS = 100_000  # per minute; with a limit of n requests, each costs an nth
 _REASON = 500
 _log = structlog.get_logger()
 
 
 def make_buckets(clock: Clock) -> TokenBuckets:
-    """Return what all enrichers are limited by; share it, and nodes share each API's quota."""
+    """Return the rate limits of all enrichers; nodes share each API's quota."""
     return TokenBuckets("enrichers", Quota(per_minute=_TOKENS, burst=_TOKENS), clock)
 
 
 @dataclass(slots=True)
 class _BatchRun:
-    """How asking for several goes, batch by batch."""
+    """Progress of a request in batches."""
 
     patient_until: datetime
     replies: EnricherReplies = field(default_factory=EnricherReplies)
     failed: int = 0
-    """How many batches in a row got no answer; what is refused is one, of that batch."""
+    """Consecutive batches without a response; a refusal counts as one."""
     ended_by: EnrichmentFailure | None = None
 
     def count(self, came: object) -> None:
-        """Note what came of a batch, and end what goes wrong for every other as well."""
+        """Record the result of a batch; end the run if the failure concerns all batches."""
         if not isinstance(came, EnrichmentFailure):
             self.failed = 0
             return
@@ -57,7 +57,7 @@ class _BatchRun:
 
 
 class BatchedEnricher:
-    """Asks one enricher."""
+    """Asks one enricher, in batches and within its rate limit."""
 
     def __init__(self, name: str, enricher: Enricher, buckets: TokenBuckets, clock: Clock) -> None:
         self.name = name
@@ -65,14 +65,14 @@ class BatchedEnricher:
         self._buckets = buckets
         self._clock = clock
         self.questions = InFlightQuestions()
-        """What it is being asked for."""
+        """Questions in progress."""
         self._side_by_side = asyncio.Semaphore(SIDE_BY_SIDE)
         self._held_until: datetime | None = None
 
     async def ask(self, entities: Sequence[Entity]) -> EnricherReplies:
-        """Return what came of asking for each of these; it raises nothing.
+        """Return the replies for these entities; raises nothing.
 
-        It waits for its turn under the rate as long as one question may take, not longer.
+        Waits for its turn under the rate limit no longer than one request may take.
         """
         size = max(self.enricher.batch, 1)
         batches = deque(entities[at : at + size] for at in range(0, len(entities), size))
@@ -98,7 +98,7 @@ class BatchedEnricher:
     ) -> dict[Entity, Enrichment | None] | EnrichmentFailure:
         if self._clock.now() > patient_until:
             return EnrichmentFailure(
-                QueryOutcome.UNAVAILABLE, "no time was left to ask it", final=True
+                QueryOutcome.UNAVAILABLE, "no time left for the request", final=True
             )
         if self.enricher.online:
             failure = self._held() or await self._take_turn(len(batch), patient_until)
@@ -114,7 +114,7 @@ class BatchedEnricher:
         try:
             return sanitize_enrichments(returned, batch)
         except (TypeError, ValueError, AttributeError) as error:
-            _log.error("an enricher returned what is of no use", enricher=self.name, exc_info=error)
+            _log.error("enricher returned an unusable result", enricher=self.name, exc_info=error)
             return EnrichmentFailure(
                 QueryOutcome.UNAVAILABLE, clean_text(f"it failed: {error}", _REASON)
             )
@@ -122,7 +122,7 @@ class BatchedEnricher:
     def _held(self) -> EnrichmentFailure | None:
         if self._held_until is None or self._held_until <= self._clock.now():
             return None
-        reason = f"it asks to be left alone until {isoformat(self._held_until)}"
+        reason = f"paused until {isoformat(self._held_until)}, as it requested"
         return EnrichmentFailure(QueryOutcome.UNAVAILABLE, reason, final=True)
 
     async def _take_turn(self, count: int, patient_until: datetime) -> EnrichmentFailure | None:
@@ -130,7 +130,7 @@ class BatchedEnricher:
         while not (standing := self._buckets.take(self.name, count * _TOKENS / rate)).allowed:
             pause = timedelta(seconds=standing.retry_after)
             if self._clock.now() + pause > patient_until:
-                reason = f"requests_per_minute ({rate}) is used up"
+                reason = f"requests_per_minute ({rate}) is exhausted"
                 return EnrichmentFailure(QueryOutcome.UNAVAILABLE, reason, final=True)
             await self._clock.sleep(pause)
         return None
@@ -152,12 +152,12 @@ class BatchedEnricher:
                 )
             case PluginFailure():
                 return EnrichmentFailure(QueryOutcome.UNAVAILABLE, reason)
-        _log.error("an enricher failed", enricher=self.name, exc_info=error)
-        # its words may hold secrets
+        _log.error("enricher failed", enricher=self.name, exc_info=error)
+        # the message may contain secrets
         return EnrichmentFailure(QueryOutcome.UNAVAILABLE, f"it failed ({type(error).__name__})")
 
     def _hold(self, error: TryLater) -> None:
-        """Have the enricher left alone as long as it asks for, or a while if it is throttled."""
+        """Pause the enricher as long as it requests, or by default if it is throttled."""
         pause = error.after or (HELD_FOR if error.throttled else None)
         if pause:
             self._held_until = self._clock.now() + pause

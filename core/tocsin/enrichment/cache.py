@@ -1,4 +1,4 @@
-"""What enrichers said, kept: to be asked less, and to tell what is different now."""
+"""Cache of enrichments, and comparison with earlier ones."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ _kept = select(_e.kind, _e.value, _e.content, _e.fetched_at, _e.changed_at, _e.e
 
 
 class EnrichmentDifference(Vocabulary):
-    """How what an enricher says of an entity compares with what it said before."""
+    """Comparison of an enrichment with the previous one."""
 
     NEW = "new"
     DIFFERENT = "different"
     SAME = "same"
     GONE = "gone"
-    """Something was known, and nothing is now."""
+    """Something was known before, and nothing is now."""
 
 
 @dataclass(frozen=True, slots=True)
 class CachedEnrichment:
-    """What an enricher last said of an entity."""
+    """Latest enrichment of an entity by one enricher."""
 
     enrichment: Enrichment | None
-    """None where nothing was known."""
+    """None if nothing was known."""
     fetched_at: datetime
     changed_at: datetime
     expires_at: datetime | None
@@ -52,13 +52,13 @@ class CachedEnrichment:
 def look_up_enrichments(
     connection: Connection, enricher: str, entities: Collection[Entity]
 ) -> dict[Entity, CachedEnrichment]:
-    """Return what is kept of these entities; those of which nothing is are left out."""
+    """Return the cached enrichments of these entities; others are left out."""
     found = {}
     for kind, values in _by_kind(entities):
         parameters = {"enricher": enricher, "kind": kind, "values": values}
         for row in connection.execute(_kept, parameters):
             entity = Entity(EntityKind(row.kind), row.value)
-            with suppress(ValidationError):  # what another version of this service wrote
+            with suppress(ValidationError):  # written by another version of the service
                 said = None if row.content is None else _from_content(entity, row.content)
                 found[entity] = CachedEnrichment(
                     said, row.fetched_at, row.changed_at, row.expires_at
@@ -84,10 +84,10 @@ def store_enrichments(
     *,
     markings: Mapping[Entity, Marking] = MappingProxyType({}),
 ) -> dict[Entity, EnrichmentDifference]:
-    """Keep what was answered, and return how it compares; nothing where none is or was known.
+    """Store enrichments, and return their differences; none if nothing is or was known.
 
-    What an enrichment relates goes into the graph when it is said for the first time, marked as its
-    entity is. An answer that never expires is written only where it differs.
+    New relations go into the graph with the marking of their entity. An enrichment that never
+    expires is written only if it differs.
     """
     before = look_up_enrichments(connection, enricher, answers)
     differences: dict[Entity, EnrichmentDifference] = {}
@@ -130,7 +130,7 @@ def _compare(previous: Enrichment | None, answer: Enrichment | None) -> Enrichme
 def _find_new_relations(
     previous: Enrichment | None, answer: Enrichment | None
 ) -> Sequence[Relation]:
-    """Return the relations that were not said before."""
+    """Return the relations that are new."""
     known = previous.relations if previous else ()
     return [relation for relation in (answer.relations if answer else ()) if relation not in known]
 
@@ -155,7 +155,7 @@ def _upsert(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
     statement = build_insert(connection, enrichments)
     new = statement.excluded
     columns = ("content", "fetched_at", "changed_at", "expires_at")
-    # In one order for everybody, or two that write the same rows could wait for each other
+    # the same order everywhere avoids deadlocks
     ordered = sorted(rows, key=lambda row: (row["kind"], row["value"]))
     connection.execute(
         statement.on_conflict_do_update(

@@ -28,30 +28,31 @@ from tocsin.observables import Environment
 from tocsin.store import Database
 
 RESULTS = ("answered", "unknown", "cached", "outdated", "refused", "failed")
+"""Results of requests to enrichers, as metric labels."""
 
 
 class EnrichmentMeters:
-    """What this node counts of what it asks of enrichers."""
+    """Counters of this node's requests to enrichers."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._entities = metrics.counter(
             "tocsin_enrichments_total",
-            "Entities that an enricher was to be asked for, by what came of it",
+            "Entities requested from an enricher, by result",
             "enricher",
             "result",
         )
 
     def count(self, enricher: str, result: str, times: int) -> None:
-        """Count so many entities with one of RESULTS."""
+        """Count entities with one of RESULTS."""
         self._entities.labels(enricher, result).inc(times)
 
 
 OUTDATED = timedelta(days=7)
-"""For so long after it has expired, an answer is used where its source cannot be asked."""
+"""Time after expiry in which a cached enrichment still serves if the enricher is unavailable."""
 
 
 class Enrichers:
-    """Asks enrichers. One that is broken, slow or away costs only its own answers."""
+    """Asks enrichers. One that is broken, slow or unavailable costs only its own results."""
 
     def __init__(
         self,
@@ -63,9 +64,9 @@ class Enrichers:
         *,
         markings: Mapping[str, Marking] = MappingProxyType({}),
     ) -> None:
-        """Take how each provider's incidents are marked; those of others are red."""
+        """Take the markings of incidents by provider; unlisted providers count as red."""
         self.buckets = make_buckets(clock)
-        """What online enrichers are limited by, for `tocsin.limits.BucketSynchronizer`."""
+        """Rate limits of online enrichers, for `tocsin.limits.BucketSynchronizer`."""
         self._askers = {
             name: BatchedEnricher(name, enrichers[name], self.buckets, clock)
             for name in sorted(enrichers)
@@ -77,7 +78,7 @@ class Enrichers:
         self._markings = markings
 
     def sources(self) -> tuple[EnricherSource, ...]:
-        """Return who may be asked, by name."""
+        """Return the available enrichers, sorted by name."""
         return tuple(
             EnricherSource(
                 name=name,
@@ -90,15 +91,15 @@ class Enrichers:
     async def ask(
         self, name: str, entities: Sequence[Entity], marking: Marking
     ) -> EnrichmentResult:
-        """Return what an enricher says of these entities, and keep it.
+        """Return an enricher's result for these entities, and cache it.
 
-        Those that are of no kind of its own are passed over. An online one is asked only for what
-        its limits allow, and for nothing that is internal; what it said is good for `cache_for`,
-        and for a week more, with its date, where it cannot be asked anew.
+        Entities of other kinds are skipped. An online enricher is only asked within its limits, and
+        never for internal entities. Its enrichments are valid for `cache_for`, and for another
+        week, with their date, while it is unavailable.
         """
         if name not in self._askers:
             return EnrichmentResult(
-                enrichments=(), outcome=QueryOutcome.REFUSED, reason="there is no such enricher"
+                enrichments=(), outcome=QueryOutcome.REFUSED, reason="unknown enricher"
             )
         async with self.gathering(name, entities, marking) as gathered:
             if gathered.answers:
@@ -109,10 +110,10 @@ class Enrichers:
     async def gathering(
         self, name: str, entities: Sequence[Entity], marking: Marking
     ) -> AsyncIterator[GatheredEnrichments]:
-        """Yield what came of asking, for the caller to keep.
+        """Yield the enrichments gathered from one enricher, for the caller to store.
 
-        An online enricher is asked for an entity once at a time: whoever wants the same, and may,
-        waits for that answer, and until it is kept it is handed to those who come.
+        An online enricher receives one request per entity at a time: concurrent callers wait for
+        that result, and callers that arrive before it is stored receive it.
         """
         asker, own = self._askers[name], self._own(name, entities)
         markings = await self._marked(own, marking)
@@ -161,7 +162,7 @@ class Enrichers:
     def keep(
         self, connection: Connection, name: str, gathered: GatheredEnrichments
     ) -> dict[Entity, EnrichmentDifference]:
-        """Keep what was answered; return how it compares with what was said before."""
+        """Store the gathered enrichments; return how they differ from earlier ones."""
         now, enricher = self._clock.now(), self._askers[name].enricher
         expires_at = now + enricher.settings.cache_for if enricher.online else None
         answers, markings = gathered.answers, gathered.markings
@@ -174,7 +175,7 @@ class Enrichers:
     async def _marked(
         self, entities: Sequence[Entity], marking: Marking
     ) -> Mapping[Entity, Marking]:
-        """Return each entity's marking: the strictest of what is known here and what was said."""
+        """Return each entity's marking: the strictest of the known and the given one."""
         known = await self._database.read(find_markings, entities, self._markings)
         return {
             entity: Marking.strictest([marking, *([known[entity]] if entity in known else [])])

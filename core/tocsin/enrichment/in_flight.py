@@ -13,7 +13,7 @@ from tocsin.model import Enrichment, Entity, QueryOutcome
 
 @dataclass(frozen=True, slots=True)
 class EnrichmentFailure:
-    """Why there is no answer."""
+    """Reason why there is no reply."""
 
     outcome: QueryOutcome
     reason: str
@@ -22,18 +22,18 @@ class EnrichmentFailure:
 
 
 EnricherReply: TypeAlias = Enrichment | EnrichmentFailure | None
-"""What came of one entity; None where the enricher knows nothing."""
+"""Reply for one entity; None if the enricher knows nothing."""
 
 
 @dataclass(slots=True)
 class EnricherReplies:
-    """What came of asking for several."""
+    """Replies for several entities."""
 
     answers: dict[Entity, Enrichment | None] = field(default_factory=dict)
     failures: dict[Entity, EnrichmentFailure] = field(default_factory=dict)
 
     def note(self, entity: Entity, reply: EnricherReply) -> None:
-        """Add what came of one."""
+        """Add the reply for one entity."""
         if isinstance(reply, EnrichmentFailure):
             self.failures[entity] = reply
         else:
@@ -43,27 +43,27 @@ class EnricherReplies:
         return entity in self.answers or entity in self.failures
 
     def update(self, others: EnricherReplies) -> None:
-        """Add what came of others."""
+        """Add other replies."""
         self.answers |= others.answers
         self.failures |= others.failures
 
 
 PendingReply: TypeAlias = asyncio.Future[EnricherReply]
-"""Its result is the reply; it is cancelled where whoever asked gave up before there was one."""
+"""Future of a reply; cancelled if the asking caller gave up before there was one."""
 
 
 class InFlightQuestions:
-    """What one enricher is being asked for, until the answer is kept."""
+    """Questions to one enricher, until their replies are stored."""
 
     def __init__(self) -> None:
         self._open: dict[Entity, PendingReply] = {}
 
     @contextmanager
     def claim(self, entities: Iterable[Entity]) -> Iterator[QuestionClaim]:
-        """Have nobody else ask for those of these that nobody asks for already.
+        """Reserve the entities that nobody asks for yet.
 
-        Claim before looking up what is kept, and keep the answers before leaving: then whoever
-        comes finds either the question or the answer.
+        Claim before looking up the cache, and store replies before leaving: callers that arrive
+        meanwhile find either the question or the stored reply.
         """
         claim = QuestionClaim(self, entities)
         try:
@@ -72,14 +72,14 @@ class InFlightQuestions:
             claim.release_all()
 
     def take(self, entity: Entity) -> tuple[PendingReply, bool]:
-        """Return the question for an entity, and whether it is a new one."""
+        """Return the question for an entity, and whether it is new."""
         is_new = entity not in self._open
         if is_new:
             self._open[entity] = asyncio.get_running_loop().create_future()
         return self._open[entity], is_new
 
     def settle(self, entity: Entity, reply: EnricherReply) -> None:
-        """Tell everybody who waits. A failure is told to them, and to nobody who comes later."""
+        """Pass the reply to all waiting callers. A failure is not kept for later ones."""
         question = self._open.get(entity)
         if question is None:
             return
@@ -88,14 +88,14 @@ class InFlightQuestions:
             del self._open[entity]
 
     def close(self, entity: Entity, question: PendingReply) -> None:
-        """End a question; where it has no reply, those who wait for it ask themselves."""
+        """End a question; without a reply, its waiting callers ask themselves."""
         if self._open.get(entity) is question:
             del self._open[entity]
         question.cancel()
 
 
 class QuestionClaim:
-    """Which entities are one's own to ask for, and which others are asking for."""
+    """Entities that this caller asks for, and those that others ask for."""
 
     def __init__(self, questions: InFlightQuestions, entities: Iterable[Entity]) -> None:
         self._questions = questions
@@ -108,9 +108,9 @@ class QuestionClaim:
         ask: Callable[[Sequence[Entity]], Awaitable[EnricherReplies]],
         entities: Sequence[Entity],
     ) -> EnricherReplies:
-        """Ask for these, or wait where somebody else is asking for one that was claimed.
+        """Ask for these entities, or wait where another caller asks for a claimed one.
 
-        Those that somebody else gave up are claimed anew and left out: they may be kept by now.
+        Entities that another caller gave up are claimed and left out: they may be stored by now.
         """
         waited_for = {entity: self._others[entity] for entity in entities if entity in self._others}
         replies = await ask([entity for entity in entities if entity not in waited_for])
@@ -124,13 +124,13 @@ class QuestionClaim:
         return replies
 
     def release(self, entities: Iterable[Entity]) -> None:
-        """End one's own questions for these."""
+        """End this caller's questions for these entities."""
         for entity in entities:
             if question := self._own.pop(entity, None):
                 self._questions.close(entity, question)
 
     def release_all(self) -> None:
-        """End all of one's own questions."""
+        """End all questions of this caller."""
         self.release(list(self._own))
 
     def _take(self, entities: Iterable[Entity]) -> None:

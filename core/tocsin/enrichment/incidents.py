@@ -1,4 +1,4 @@
-"""Enriching an incident: every enricher is asked for its entities, and what changed is said."""
+"""Enrichment of incidents."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ MOST_ENTITIES = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityEnrichmentChange:
-    """What one enricher says of one entity, held against what it said before."""
+    """Enrichment of one entity by one enricher, compared with the previous one."""
 
     entity: Entity
     enricher: str
     difference: EnrichmentDifference
     enrichment: Enrichment | None
-    """None where nothing is known any more."""
+    """None if nothing is known anymore."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnansweredEntity:
-    """That an enricher said nothing of an entity, and why."""
+    """An entity without a reply from an enricher, and the reason."""
 
     entity: Entity
     enricher: str
@@ -45,7 +45,7 @@ class UnansweredEntity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnrichmentChanges:
-    """What enriching an incident came to, each part by entity and then by enricher."""
+    """Result of enriching an incident; each part is sorted by entity, then by enricher."""
 
     number: int
     changes: tuple[EntityEnrichmentChange, ...]
@@ -61,7 +61,7 @@ Part = TypeVar("Part", EntityEnrichmentChange, UnansweredEntity)
 
 
 class IncidentEnricher:
-    """Enriches incidents; `markings` says by provider how theirs are marked."""
+    """Enriches incidents; `markings` holds the marking of incidents by provider."""
 
     def __init__(
         self, enrichers: Enrichers, database: Database, markings: Mapping[str, Marking]
@@ -71,11 +71,7 @@ class IncidentEnricher:
         self._markings = markings
 
     async def enrich(self, number: int) -> EnrichmentChanges | None:
-        """Ask every enricher for an incident's entities, keep it, and return what changed.
-
-        None where there is no such incident. The same state of the incident, of the history and of
-        the sources gives the same, whatever the order in which they answer.
-        """
+        """Ask every enricher for an incident's entities, store the results, return the changes."""
         found = await self._database.read(read_subject, number)
         if found is None:
             return None
@@ -108,7 +104,7 @@ class IncidentEnricher:
 
 
 def read_subject(connection: Connection, number: int) -> tuple[str, Sequence[Entity], int] | None:
-    """Return an incident's provider, the entities to enrich and how many it has; or None."""
+    """Return an incident's provider, entities to enrich and their total; None if unknown."""
     provider = connection.scalar(select(incidents.c.provider).where(incidents.c.number == number))
     if provider is None:
         return None

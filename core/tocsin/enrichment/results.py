@@ -16,33 +16,33 @@ _SHOWN = 3  # different reasons
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnrichmentResult:
-    """What an enricher is asked for, and what it says."""
+    """Result of asking one enricher for entities."""
 
     enrichments: tuple[Enrichment, ...]
-    """In the order of the entities; of those that it knows nothing of, nothing."""
+    """In the order of the entities, without those that it knows nothing of."""
     outcome: QueryOutcome
     reason: str | None = None
-    """Why it was not answered, or not in full; None where it was."""
+    """Reason for a missing or partial result; None for a complete one."""
 
 
 @dataclass(slots=True, kw_only=True)
 class GatheredEnrichments:
-    """What came of asking one enricher; each entity is in one of these."""
+    """Enrichments gathered from one enricher; each entity is in one of these mappings."""
 
     refused: Mapping[Entity, str] = field(default_factory=dict)
     cached: Mapping[Entity, CachedEnrichment] = field(default_factory=dict)
     answers: Mapping[Entity, Enrichment | None] = field(default_factory=dict)
     outdated: Mapping[Entity, CachedEnrichment] = field(default_factory=dict)
-    """What was said too long ago, of what it could not be asked for now."""
+    """Expired enrichments of entities that it could not be asked for now."""
     failures: Mapping[Entity, EnrichmentFailure] = field(default_factory=dict)
-    """Why there is no answer, not even an outdated one."""
+    """Reasons for entities without any enrichment, not even an outdated one."""
     setbacks: Mapping[Entity, EnrichmentFailure] = field(default_factory=dict)
-    """Why there is but an outdated one."""
+    """Reasons for entities with only an outdated enrichment."""
     markings: Mapping[Entity, Marking] = field(default_factory=dict)
-    """How each is marked: by whoever asked, and by all that is known of it here."""
+    """Marking of each entity, from the caller and from all that is known here."""
 
     def enrichment(self, entity: Entity) -> Enrichment | None:
-        """Return what is known of an entity; an outdated answer says of when it is."""
+        """Return the enrichment of an entity; an outdated one states its date."""
         if kept := self.outdated.get(entity):
             return kept.enrichment and _add_date(kept.enrichment, kept)
         if kept := self.cached.get(entity):
@@ -50,14 +50,14 @@ class GatheredEnrichments:
         return self.answers.get(entity)
 
     def asked(self, entities: Iterable[Entity]) -> EnrichmentResult:
-        """Return it for whoever asked for these entities."""
+        """Return the result for a caller who asked for these entities."""
         known = (it for entity in entities if (it := self.enrichment(entity)))
         return EnrichmentResult(
             enrichments=tuple(known), outcome=self._outcome(), reason=self._reason()
         )
 
     def _outcome(self) -> QueryOutcome:
-        """Return ANSWERED where anything was, or there was nothing to ask for."""
+        """Return ANSWERED if anything was, or if there was nothing to ask for."""
         if self.answers or self.cached or self.outdated:
             return QueryOutcome.ANSWERED
         outcomes = {failure.outcome for failure in self.failures.values()}

@@ -20,9 +20,9 @@ TEXT = 2_000
 LINK = 2_048
 RELATIONS = 200
 FACTS = 16 * 1024
-"""Bytes of the facts of one enrichment, as JSON."""
+"""Maximum size of the facts of one enrichment, as JSON, in bytes."""
 ENTITY_BYTES = 2_000
-"""The longest value that an entity is kept with."""
+"""Maximum length of a stored entity value, in bytes."""
 
 _DEPTH = 6
 _INTEGERS = range(-(2**63), 2**63)
@@ -30,7 +30,7 @@ _TECHNIQUE = re.compile(r"T\d{4}(\.\d{3})?", re.IGNORECASE | re.ASCII)
 
 
 def is_storable(entity: Entity) -> bool:
-    """Return whether both databases hold the value as it is, also in an index."""
+    """Return whether both databases store the value unchanged, also in an index."""
     value = entity.value
     return bool(value) and clean_text(value, TEXT) == value and len(value.encode()) <= ENTITY_BYTES
 
@@ -38,11 +38,11 @@ def is_storable(entity: Entity) -> bool:
 def sanitize_enrichments(
     returned: object, asked: Sequence[Entity]
 ) -> dict[Entity, Enrichment | None]:
-    """Return for each entity what is known of it, in their order; None where nothing is.
+    """Return each entity's enrichment, in order; None if nothing is known of it.
 
-    Of what was not asked for nothing is kept, nor of what is said twice or beyond all measure.
-    Raises TypeError or ValueError, in words for the enricher's author, where something else was
-    returned.
+    Enrichments of other entities are dropped, as are duplicates and excessive ones. Raises
+    TypeError or ValueError, with a message for the enricher's author, for anything that is not an
+    enrichment.
     """
     found: dict[Entity, Enrichment] = {}
     wanted = frozenset(asked)
@@ -92,7 +92,7 @@ def _is_sound(relation: Relation) -> bool:
 
 
 def _facts(facts: Mapping[str, Json]) -> dict[str, Json]:
-    """Return as many of the facts as there is room for, in their order."""
+    """Return the facts that fit, in order."""
     kept: dict[str, Json] = {}
     room = FACTS
     for name, value in facts.items():
@@ -105,9 +105,9 @@ def _facts(facts: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def clean_json(value: Json, depth: int = _DEPTH) -> Json:
-    """Return JSON that comes back from both databases as it went in, bounded in depth and text.
+    """Return JSON that both databases return unchanged, bounded in depth and text.
 
-    JSONB has no exponents and no -0.0: it gives 1e16 back as an integer, SQLite does not.
+    JSONB has no exponents and no -0.0: it returns 1e16 as an integer, SQLite does not.
     """
     match value:
         case None | bool():
@@ -126,7 +126,7 @@ def clean_json(value: Json, depth: int = _DEPTH) -> Json:
 
 
 def _link(link: str | None) -> str | None:
-    """Return a web address, None where it is something else, such as a script."""
+    """Return a web address; None for anything else, such as a script."""
     if not isinstance(link, str) or len(link) > LINK or not link.isprintable():
         return None
     try:

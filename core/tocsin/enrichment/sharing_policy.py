@@ -12,11 +12,11 @@ from tocsin.hookspecs import Enricher
 from tocsin.model import Entity, EntityKind, Marking
 from tocsin.observables import Environment
 
-UNSOUND = "it is no address, though it calls itself one"
-TOO_LONG = "its value is too long, or holds what no database keeps"
-LOGIN = "it holds a user's name or a password, and what does is asked of no online enricher"
-UNREADABLE = "it is no URL that can be read, so nobody can tell what it gives away"
-INTERNAL = "it is internal, and what is internal is asked of no online enricher"
+UNSOUND = "not a valid IP address"
+TOO_LONG = "its value is too long, or contains characters that cannot be stored"
+LOGIN = "it contains a user name or password, which no online enricher may receive"
+UNREADABLE = "it is not a valid URL, so what it reveals is unknown"
+INTERNAL = "it is internal, and no online enricher may receive internal entities"
 _BEGIN = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*:)?[\s/\\]*", re.IGNORECASE)
 _END = re.compile(r"[/\\?#]")
 
@@ -24,7 +24,7 @@ _END = re.compile(r"[/\\?#]")
 def find_refusals(
     enricher: Enricher, markings: Mapping[Entity, Marking], environment: Environment
 ) -> Mapping[Entity, str]:
-    """Return those that the enricher may not be asked for, and by which rule."""
+    """Return the entities that may not be sent to the enricher, and the rule for each."""
     refused = {}
     for entity, marking in markings.items():
         reason = _entity_refusal(entity)
@@ -48,17 +48,17 @@ def _entity_refusal(entity: Entity) -> str | None:
 
 
 def _privacy_refusal(entity: Entity, environment: Environment) -> str | None:
-    """Return why an entity stays in the house whatever it is marked, None if it may leave."""
+    """Return why an entity never leaves, whatever its marking; None if it may leave."""
     if environment.is_internal(entity):
         return INTERNAL
     return _url_refusal(entity.value) if entity.kind is EntityKind.URL else None
 
 
 def _url_refusal(url: str) -> str | None:
-    """Return why a URL gives away too much, None if it does not.
+    """Return why a URL reveals too much; None if it does not.
 
-    What stands before an @ in front of path, query and fragment is someone's login (RFC 3986,
-    section 3.2.1), also where the scheme is missing or the slashes are not two.
+    Text before an @ in front of path, query and fragment is a login (RFC 3986, section 3.2.1), even
+    if the scheme is missing or the number of slashes differs.
     """
     try:
         urlsplit(url).port  # noqa: B018 - raises where it is none
@@ -69,7 +69,7 @@ def _url_refusal(url: str) -> str | None:
 
 
 def _marking_refusal(marking: Marking, limit: Marking) -> str | None:
-    """Return in words which limit a marking is beyond, None if it is within both."""
+    """Return the limit that a marking exceeds, in words; None if it is within both."""
     if marking.tlp.rank > limit.tlp.rank:
         return _describe_excess("tlp", marking.tlp, limit.tlp)
     if marking.pap.rank > limit.pap.rank:
@@ -78,8 +78,8 @@ def _marking_refusal(marking: Marking, limit: Marking) -> str | None:
 
 
 def _describe_excess(protocol: str, marked: str, most: str) -> str:
-    """Return it in words; the marking is the strictest of all that an entity comes from."""
+    """Return the excess in words; the marking is the strictest among the entity's sources."""
     return (
-        f"something that it comes from is marked {protocol.upper()}:{marked.upper()}, "
-        f"and this enricher takes {most.upper()} at most (max_{protocol})"
+        f"one of its sources is marked {protocol.upper()}:{marked.upper()}, "
+        f"and this enricher accepts {most.upper()} at most (max_{protocol})"
     )

@@ -6,7 +6,7 @@ from tocsin.registry.configuration import (
     load_configuration,
     strict_problem,
 )
-from tocsin.registry.entry_points import InstalledPlugin, installed_plugins
+from tocsin.registry.entry_points import InstalledPlugin, index_by_name, installed_plugins
 from tocsin.registry.factory import (
     LivePlugin,
     LivePlugins,
@@ -15,7 +15,13 @@ from tocsin.registry.factory import (
     start_plugins,
     start_providers,
 )
-from tocsin.registry.inventory import OfferedKind, PluginDescription, PluginInventory
+from tocsin.registry.inventory import (
+    OfferedKind,
+    PluginDescription,
+    PluginInventory,
+    describe_plugin,
+    explain_absence,
+)
 from tocsin.registry.loader import AbsentPlugin
 from tocsin.registry.parser import ConfiguredPlugin
 from tocsin.registry.plugins_file import NAME_PATTERN, PluginsFile, read_plugins_file
@@ -25,6 +31,13 @@ from tocsin.registry.reconciliation import (
     StoredObject,
     name_taken_error,
     plan_changes,
+)
+from tocsin.registry.settings_schema import (
+    SettingDescription,
+    SettingShape,
+    ShapedSetting,
+    list_setting_shapes,
+    list_settings,
 )
 
 __all__ = [
@@ -42,9 +55,17 @@ __all__ = [
     "PluginFactory",
     "PluginInventory",
     "PluginsFile",
+    "SettingDescription",
+    "SettingShape",
+    "ShapedSetting",
     "StoredObject",
     "check_configuration",
+    "describe_plugin",
+    "explain_absence",
+    "index_by_name",
     "installed_plugins",
+    "list_setting_shapes",
+    "list_settings",
     "load_configuration",
     "name_taken_error",
     "plan_changes",

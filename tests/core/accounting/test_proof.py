@@ -89,7 +89,7 @@ async def test_what_waits_is_told_with_its_next_attempt(happened, clock):
     [
         (
             {"state": DestinationState.PAUSED, "reason": StopReason.FAILING, "detail": "timed out"},
-            "its destination is paused: it kept failing: timed out: 503",
+            "its destination is paused: repeated failures: timed out: 503",
             "2026-11-21T12:10:00.000Z",
         ),
         (

@@ -58,26 +58,26 @@ def said(lines: list[str], setting: str) -> list[str]:
 @pytest.mark.parametrize(
     ("told", "setting", "words"),
     [
-        ('template = "pagerduty"', "body_secrets", "PagerDuty wants 'routing_key', which is"),
+        ('template = "pagerduty"', "body_secrets", "PagerDuty requires 'routing_key', which is"),
         (
             'template = "pagerduty"\nbody_secrets = { routing_kye = { env = "TOKEN" } }',
             "body_secrets",
-            "found 'routing_kye', and PagerDuty wants 'routing_key'; did you mean 'routing_key'?",
+            "found 'routing_kye', but PagerDuty requires 'routing_key'; did you mean",
         ),
-        ('template = "thehive"', "headers", "TheHive wants 'Authorization', which is missing;"),
+        ('template = "thehive"', "headers", "TheHive requires 'Authorization', which is missing;"),
         (
             'template = "thehive"\nheaders = { Authorisation = { env = "TOKEN" } }',
             "headers",
-            "found 'Authorisation', and TheHive wants 'Authorization'; did you mean",
+            "found 'Authorisation', but TheHive requires 'Authorization'; did you mean",
         ),
         (
             'template = "gitlab"\nheaders = { Authorization = { env = "TOKEN" } }',
             "headers",
-            "hint: GitLab issues wants 'PRIVATE-TOKEN', which is missing;",
+            "hint: GitLab issues requires 'PRIVATE-TOKEN', which is missing;",
         ),
-        ('template = "n8n"', "headers", "hint: n8n wants 'X-N8n-Secret', which is missing;"),
-        ('template = "slack"', "url", "hint: whoever knows it can post to Slack, and it is"),
-        ('template = "email"', "plugin", "'webhook' cannot bring E-mail anything; set plugin ="),
+        ('template = "n8n"', "headers", "hint: n8n requires 'X-N8n-Secret', which is missing;"),
+        ('template = "slack"', "url", "hint: anyone who knows it can post to Slack, and it is"),
+        ('template = "email"', "plugin", "'webhook' cannot deliver to E-mail; set plugin ="),
     ],
 )
 async def test_a_webhook_without_what_its_receiver_wants_is_told(receivers, told, setting, words):

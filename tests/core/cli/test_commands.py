@@ -116,7 +116,7 @@ def test_check_asks_what_was_made_over_http(tocsin, configured):
     engine.dispose()
     status, _, errors = tocsin("check")
     assert status == 1
-    assert "destinations.made: not loaded: its plugin 'webhook' is not there on this node" in errors
+    assert "destinations.made: not loaded: plugin 'webhook' is not available on this node" in errors
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,7 @@ def test_what_cannot_be_bounded_is_not_available(refusal, expression, reason):
 
 
 def test_a_template_itself_is_bounded(refusal):
-    assert "a template has 32 KiB at most" in refusal("x" * 66_000)
+    assert "a template may have at most 32 KiB" in refusal("x" * 66_000)
 
 
 def test_what_a_namespace_holds_is_not_written_out(tmp_path):

@@ -68,10 +68,10 @@ async def test_nothing_to_ask_for_is_answered_with_nothing(make):
 @pytest.mark.parametrize(
     ("marking", "words"),
     [
-        (Marking(Tlp.RED), "is marked TLP:RED, and this enricher takes AMBER at most (max_tlp)"),
+        (Marking(Tlp.RED), "is marked TLP:RED, and this enricher accepts AMBER at most (max_tlp)"),
         (
             Marking(pap=Pap.RED),
-            "is marked PAP:RED, and this enricher takes AMBER at most (max_pap)",
+            "is marked PAP:RED, and this enricher accepts AMBER at most (max_pap)",
         ),
     ],
 )
@@ -228,7 +228,7 @@ async def test_one_that_asks_for_a_pause_is_left_alone_until_then(make, clock):
     script.asked.clear()
     held = await enrichers.ask("source", [TWO], FREE)
     assert held.outcome is QueryOutcome.UNAVAILABLE
-    assert "left alone until 2026-11-21T12:05:00.000Z" in held.reason
+    assert "paused until 2026-11-21T12:05:00.000Z" in held.reason
     assert not script.asked
     clock.advance(minutes=5)
     await enrichers.ask("source", [TWO], FREE)
@@ -253,7 +253,7 @@ async def test_no_more_are_asked_for_in_a_minute_than_the_settings_have_it(make,
     )
     asked = await enrichers.ask("source", [ONE, TWO, THREE, FOUR], FREE)
     assert len(script.asked) == 3
-    assert asked.reason == "requests_per_minute (3) is used up"
+    assert asked.reason == "requests_per_minute (3) is exhausted"
     clock.advance(minutes=1)
     script.asked.clear()
     await enrichers.ask("source", [FOUR], FREE)

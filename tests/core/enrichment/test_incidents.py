@@ -105,8 +105,7 @@ async def test_the_marking_is_that_of_the_incidents_provider(enriching, sources,
     [number] = await database.write(add_incidents, entities=ENTITIES, provider="secret")
     changes = await enriching.enrich(number)
     assert {it.reason for it in changes.skipped} == {
-        "something that it comes from is marked TLP:RED, "
-        "and this enricher takes AMBER at most (max_tlp)"
+        "one of its sources is marked TLP:RED, and this enricher accepts AMBER at most (max_tlp)"
     }
     assert sources["vendor"][1].asked == []
 

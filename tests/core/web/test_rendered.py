@@ -86,8 +86,8 @@ async def test_why_nothing_is_rendered_is_said(api, admin, write):
     id_ = await write(add_delivery, to="soc")
     assert "secret" in (await read(admin, id_))["reason"]  # its settings lack one
     for members, words in (
-        ({"plugin": "pigeon"}, "'pigeon' is not there on this node"),
-        ({"managed_by": ManagedBy.PLUGIN}, "is handed the event itself"),
+        ({"plugin": "pigeon"}, "'pigeon' is not available on this node"),
+        ({"managed_by": ManagedBy.PLUGIN}, "receives the event itself"),
         ({"state": "deleted"}, "was deleted"),
     ):
         await write(lambda c, it=members: c.execute(update(destinations).values(it)))

@@ -164,7 +164,7 @@ async def test_an_issue_is_closed_as_the_operator_calls_it_once_a_comment_says_w
     [issue] = harness.simulator.issues.values()
     assert (issue["state"], issue["state_reason"]) == ("closed", "not_planned")
     assert [comment["body"] for comment in issue["comments"]] == [
-        "Closed by Tocsin, as its configuration has it."
+        "Closed by Tocsin, as configured."
     ]
 
 

@@ -1,1 +1,1 @@
-"""Destinations: as they are kept, made, changed, applied from a file, and tried."""
+"""Destinations: storage, life cycle, validation, reconciliation with a file, and tests."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tocsin.hookspecs import Channel
-from tocsin.registry.settings_schema import (
+from tocsin.registry import (
     SettingDescription,
     SettingShape,
     ShapedSetting,
@@ -17,17 +17,17 @@ from tocsin.registry.settings_schema import (
 
 @dataclass(frozen=True, slots=True)
 class OfferedSetting:
-    """One setting of a kind of channel."""
+    """One setting that a destination of a channel can have."""
 
     setting: SettingDescription
     shaped: ShapedSetting
     local: bool
-    """Whether only `plugins.toml` can set it."""
+    """Whether the setting is accepted in `plugins.toml` alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelOffer:
-    """One kind of channel."""
+    """A channel that destinations can use, and its settings."""
 
     plugin: str
     summary: str
@@ -37,7 +37,7 @@ class ChannelOffer:
 def list_channel_offers(
     kinds: Mapping[str, type[Channel]], receivers: Sequence[str]
 ) -> list[ChannelOffer]:
-    """Return every kind of channel, by its plugin's name; `receivers` are the templates."""
+    """Return every channel, sorted by plugin name; `receivers` have templates."""
     return [
         ChannelOffer(plugin, _summary(kind), tuple(_settings(kind, receivers)))
         for plugin, kind in sorted(kinds.items())
@@ -49,7 +49,7 @@ def _summary(kind: type[Channel]) -> str:
 
 
 def _settings(kind: type[Channel], receivers: Sequence[str]) -> Iterator[OfferedSetting]:
-    """Yield what it can be told; the plugin is named when a destination is made."""
+    """Yield the settings without `plugin`, which is given when a destination is created."""
     shapes = {
         **list_setting_shapes(kind.Settings),
         "template": ShapedSetting(SettingShape.CHOICE, tuple(sorted(receivers))),

@@ -24,25 +24,29 @@ from tocsin.registry import Configuration, LivePlugin, ManagedBy, PluginFactory
 from tocsin.validation import explain_errors
 
 OBSERVER_PREFIX = "hook:"
-"""What the names of such destinations begin with; no other name can hold a colon."""
+"""Prefix of observers' destination names; no other name may contain a colon."""
 _THREADS = 4
 
 
 class ObserverChannel(Channel):
-    """Hands events to a plugin's `tocsin_event`."""
+    """Passes events to the hook `tocsin_event` of a plugin.
+
+    Each such plugin is a destination of its own, so a slow one delays no other. Events take the
+    queue: once across all nodes, with retries, and accounted for like all deliveries.
+    """
 
     def __init__(self, settings: Any, tools: Tools, hook: Callable[..., Any]) -> None:
         super().__init__(settings, tools)
         self._hook = hook
-        # of its own: a hook that hangs keeps its thread though nobody waits for it any more
+        # separate threads: a hook that hangs keeps its thread after the time-out
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=f"tocsin-{tools.name}")
 
     async def check(self) -> Health:
-        """Return that it is there; it is asked nothing."""
-        return Health(detail="hears of events")
+        """Report the plugin as available, without calling it."""
+        return Health(detail="receives events")
 
     async def deliver(self, delivery: Delivery) -> Receipt:
-        """Call the hook, in a thread, and wait for the coroutine if that is what it returns."""
+        """Call the hook in a thread, and await the coroutine if it returns one."""
         call = partial(self._hook, event=delivery.event)
         result = await asyncio.get_running_loop().run_in_executor(self._threads, call)
         if inspect.isawaitable(result):
@@ -53,11 +57,11 @@ class ObserverChannel(Channel):
 Decrypt = Callable[[bytes], bytes]
 Network = IPv4Network | IPv6Network
 DestinationLike = Destination | DestinationSpec
-"""What a channel can be made of: a destination, or what is to become one."""
+"""A stored destination, or the specification of a new one."""
 
 
 class ChannelFactory:
-    """Makes the channels of destinations, with the plugins that this node has."""
+    """Creates the channels of destinations from the plugins of this node."""
 
     def __init__(
         self,
@@ -68,23 +72,23 @@ class ChannelFactory:
     ) -> None:
         self.kinds: Mapping[str, type[Channel]] = configuration.channels
         self.allow_networks = allow_networks
-        """Where those that were made over HTTP may be sent to, beside public addresses."""
+        """Private networks that destinations created over HTTP may reach."""
         self._observers = configuration.observers
         self._folder: Path = configuration.path.parent
         self._maker = maker
         self._decrypt = decrypt
 
     async def make(self, destination: DestinationLike) -> LivePlugin[Channel]:
-        """Return the started channel; OperatorError says why this node has none for it."""
+        """Return the started channel; OperatorError if this node cannot provide it."""
         if destination.managed_by is ManagedBy.PLUGIN:
             return await self._observe(destination)
         kind, settings = self.settle(destination)
         return await self._maker.make(destination.name, kind, settings)
 
     def settle(self, destination: DestinationLike) -> tuple[type[Channel], Channel.Settings]:
-        """Return the kind of the channel and what it is told; OperatorError where `make` has it."""
+        """Return the channel class and its settings; raises OperatorError as `make` does."""
         if (kind := self.kinds.get(destination.plugin)) is None:
-            raise OperatorError(f"its plugin {destination.plugin!r} is not there on this node")
+            raise OperatorError(f"plugin {destination.plugin!r} is not available on this node")
         table = {
             "plugin": destination.plugin,
             **destination.settings,
@@ -95,7 +99,7 @@ class ChannelFactory:
         return kind, settings
 
     def secrets(self, destination: DestinationLike) -> dict[str, Any]:
-        """Return the secrets that came over HTTP, by their fields."""
+        """Return the decrypted secrets that were set over HTTP, by field."""
         if destination.secrets is None:
             return {}
         secrets: dict[str, Any] = json.loads(self._decrypt(destination.secrets))
@@ -103,7 +107,7 @@ class ChannelFactory:
 
     async def _observe(self, destination: DestinationLike) -> LivePlugin[Channel]:
         if (hook := self._observers.get(destination.plugin)) is None:
-            raise OperatorError(f"the plugin {destination.plugin!r} is not there on this node")
+            raise OperatorError(f"plugin {destination.plugin!r} is not available on this node")
         settings = ObserverChannel.Settings(plugin=destination.plugin)
         return await self._maker.make(
             destination.name, partial(ObserverChannel, hook=hook), settings
@@ -113,7 +117,7 @@ class ChannelFactory:
         return SettingsOrigin(self._folder if destination.managed_by is ManagedBy.FILE else None)
 
     def _confine(self, destination: DestinationLike, settings: Channel.Settings) -> None:
-        """Raise OperatorError where it was made over HTTP and reaches what it may not."""
+        """Raise OperatorError if an HTTP-managed destination allows forbidden networks."""
         if destination.managed_by is not ManagedBy.API:
             return
         if found := find_outside(settings.allow_networks, self.allow_networks):
@@ -122,7 +126,7 @@ class ChannelFactory:
 
 
 def find_outside(networks: Iterable[Network], allowed: Sequence[Network]) -> dict[int, Network]:
-    """Return the networks that lie inside none of those that are allowed, by their places."""
+    """Return the networks outside the allowed ones, by index."""
     return {
         place: network
         for place, network in enumerate(networks)
@@ -137,7 +141,7 @@ def _is_inside(network: Network, wider: Network) -> bool:
 def validate_settings(
     kind: type[Channel], table: Mapping[str, Any], origin: SettingsOrigin
 ) -> Channel.Settings:
-    """Return the settings; OperatorError with everything that is wrong with them."""
+    """Return the settings; OperatorError lists every problem."""
     try:
         return kind.Settings.model_validate(dict(table), context=origin.context())
     except ValidationError as error:

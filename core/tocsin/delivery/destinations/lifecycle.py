@@ -1,4 +1,8 @@
-"""The life cycle of destinations: creation, change, stop, resumption and deletion."""
+"""The life cycle of destinations: creation, change, stop, resumption and deletion.
+
+Every change gives the destination a new revision: its workers restart, its health starts over, and
+its waiting deliveries become due on new retry schedules.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ from tocsin.store.tables import destinations, remote_objects
 
 @dataclass(frozen=True, slots=True)
 class DestinationSpec:
-    """A destination as someone wrote it; `secrets` are encrypted, or None in a file."""
+    """A destination as requested; `secrets` are encrypted, or None if it comes from a file."""
 
     name: str
     plugin: str
@@ -42,7 +46,10 @@ class DestinationSpec:
 def create_destination(
     connection: Connection, written: DestinationSpec, by: str, now: datetime
 ) -> Destination:
-    """Store a new destination and return it; NameTakenError. A deleted one's name is free."""
+    """Store and return a new destination; its name must be unused or deleted.
+
+    NameTakenError if another destination has the name.
+    """
     existing = load_destination(connection, written.name, lock=True)
     if existing is not None and existing.state is not DestinationState.DELETED:
         raise NameTakenError(written.name)
@@ -59,7 +66,7 @@ def create_destination(
     )
     if existing is None:
         return _insert_destination(connection, made)
-    # what the receiver of the deleted one called its objects says nothing to this one's
+    # remote ids of the deleted destination mean nothing to the new one
     connection.execute(delete_from(remote_objects).where(remote_objects.c.destination == made.name))
     return _store_destination(connection, made)
 
@@ -67,9 +74,9 @@ def create_destination(
 def change_destination(
     connection: Connection, destination: Destination, now: datetime
 ) -> Destination:
-    """Store what was changed of a destination, in a new revision, and return that.
+    """Store a changed destination as a new revision, and return it.
 
-    What it is to be must have been read in this transaction, locked.
+    The caller must have loaded it in this transaction, locked.
     """
     changed = replace(
         destination, revision=destination.revision + 1, updated_at=now, standing=HealthStatus()
@@ -86,10 +93,10 @@ def update_destination(
     enabled: bool | None,
     now: datetime,
 ) -> Destination:
-    """Store what someone wrote anew of a destination, or whether it is to be served, or both.
+    """Store new settings of a destination, or whether it is enabled, or both, and return it.
 
-    What is written anew ends an automatic stop, but nobody's own. Returns the destination, as it
-    was where all of that was so already. It must have been read in this transaction, locked.
+    New settings end an automatic stop, but not a manual one. Without an actual change, returns the
+    destination as it is. The caller must have loaded it in this transaction, locked.
     """
     is_stopped = destination.reason is StopReason.MANUAL
     stop = is_stopped if enabled is None else not enabled
@@ -105,7 +112,7 @@ def update_destination(
 def disable_destination(
     connection: Connection, destination: Destination, now: datetime
 ) -> Destination:
-    """Send nothing there until someone enables it; what comes for it is parked."""
+    """Disable a destination until someone enables it; its deliveries are on hold."""
     stopped = replace(
         destination, state=DestinationState.DISABLED, reason=StopReason.MANUAL, detail=None
     )
@@ -115,7 +122,7 @@ def disable_destination(
 def resume_destination(
     connection: Connection, destination: Destination, now: datetime
 ) -> Destination:
-    """Send there again what is parked and what comes, whatever it was stopped for."""
+    """Activate a destination whatever stopped it, and send its deliveries on hold."""
     active = replace(destination, state=DestinationState.ACTIVE, reason=None, detail=None)
     return change_destination(connection, active, now)
 
@@ -123,7 +130,7 @@ def resume_destination(
 def delete_destination(
     connection: Connection, destination: Destination, now: datetime
 ) -> Destination:
-    """End a destination; what waits for it is dead, with that as the reason."""
+    """Delete a destination; its waiting deliveries become dead for that reason."""
     ended = replace(
         destination, state=DestinationState.DELETED, reason=None, detail=None, secrets=None
     )
@@ -133,7 +140,7 @@ def delete_destination(
 
 
 def to_json_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as they come back from the database: TOML knows dates, JSON does not."""
+    """Return settings as JSON stores them; TOML dates become text."""
     result: dict[str, Any] = json.loads(json.dumps(settings, default=str))
     return result
 
@@ -141,7 +148,7 @@ def to_json_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _insert_destination(connection: Connection, destination: Destination) -> Destination:
     statement = build_insert(connection, destinations).values(destination_to_row(destination))
     if not connection.execute(statement.on_conflict_do_nothing()).rowcount:
-        raise NameTakenError(destination.name)  # by someone else at this moment
+        raise NameTakenError(destination.name)  # created concurrently
     announce(connection, TOPIC)
     return destination
 

@@ -13,12 +13,12 @@ from tocsin.errors import Misconfigured, OperatorError
 from tocsin.model import Event
 from tocsin.registry import ManagedBy
 
-_HANDED_OVER = "its plugin is handed the event itself; nothing is rendered"
+_HANDED_OVER = "the plugin receives the event itself; no template is rendered"
 
 
 @dataclass(frozen=True, slots=True)
 class PreviewPart:
-    """A part of what is sent: its content, or why there is none."""
+    """A rendered part: its content, or the reason why there is none."""
 
     name: str
     content: str | None
@@ -27,21 +27,21 @@ class PreviewPart:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What would be sent, or why nothing would be rendered."""
+    """The rendered parts, or the reason why nothing is rendered."""
 
     template: str | None = None
     parts: Sequence[PreviewPart] = ()
     breaches: Sequence[str] = ()
-    """In what the parts are not what the receiver takes."""
+    """Violations of the receiver's contract."""
     reason: str | None = None
 
 
 def build_preview(
     channels: ChannelFactory, renderer: Renderer, destination: Destination, event: Event
 ) -> Preview:
-    """Return what the destination's templates make of the event now.
+    """Render the event with the destination's current templates.
 
-    It is what a channel is given: without what that adds, such as a signature or secrets.
+    The preview shows the input of the channel, without additions such as signatures or secrets.
     """
     if destination.managed_by is ManagedBy.PLUGIN:
         return Preview(reason=_HANDED_OVER)

@@ -29,7 +29,7 @@ SECTION = "destinations"
 
 
 def list_configured_destinations(configuration: Configuration) -> list[DestinationSpec]:
-    """Return the destinations that a configuration comes to."""
+    """Return the destinations that a configuration defines, observer plugins included."""
     listed = [
         DestinationSpec(
             destination.name, str(destination.table["plugin"]), destination.table, ManagedBy.FILE
@@ -46,9 +46,9 @@ def list_configured_destinations(configuration: Configuration) -> list[Destinati
 def apply_destinations(
     connection: Connection, wanted: Sequence[DestinationSpec], by: str, now: datetime
 ) -> list[PlannedChange]:
-    """Make the destinations those of a file, and return what that took, nothing if they were.
+    """Make the stored destinations match a file, and return the changes made.
 
-    OperatorError where a name is taken by a destination that was made over HTTP.
+    OperatorError if a destination created over HTTP has one of the names.
     """
     lock_exclusively(connection, "applying a file")
     known = {
@@ -75,7 +75,10 @@ def apply_destinations(
 def plan_destinations(
     known: Sequence[Destination], wanted: Sequence[DestinationSpec]
 ) -> list[PlannedChange]:
-    """Return what would make the known destinations those of a file; raises OperatorError."""
+    """Return the changes that would make the known destinations match a file.
+
+    OperatorError if a destination created over HTTP has one of the names.
+    """
     return plan_changes(
         SECTION,
         {

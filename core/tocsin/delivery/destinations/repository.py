@@ -16,11 +16,11 @@ from tocsin.registry import ManagedBy
 from tocsin.store.tables import deliveries, destinations
 
 TOPIC = "destinations"
-"""What is announced when a destination was made, changed, stopped or resumed."""
+"""Topic that announces created, changed, stopped and resumed destinations."""
 
 
 class DestinationState(StrEnum):
-    """Whether deliveries go there."""
+    """State of a destination."""
 
     ACTIVE = "active"
     PAUSED = "paused"
@@ -29,7 +29,7 @@ class DestinationState(StrEnum):
 
 
 class StopReason(StrEnum):
-    """Why a destination is not active."""
+    """Reason why a destination is not active."""
 
     FAILING = "failing"
     MANUAL = "manual"
@@ -39,7 +39,7 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """One destination. `settings` are as they were written, `secrets` encrypted."""
+    """One destination: `settings` as written, `secrets` encrypted."""
 
     name: str
     plugin: str
@@ -47,7 +47,7 @@ class Destination:
     settings: Mapping[str, Any]
     secrets: bytes | None = None
     revision: int = 1
-    """Counts up whenever someone changes it; its workers begin anew then."""
+    """Incremented with each change; workers restart for a new revision."""
     state: DestinationState = DestinationState.ACTIVE
     reason: StopReason | None = None
     detail: str | None = None
@@ -58,19 +58,19 @@ class Destination:
 
     @property
     def is_served(self) -> bool:
-        """Whether deliveries are attempted there, be it one at a time."""
+        """Whether deliveries are attempted, even if only as probes."""
         return self.state in (DestinationState.ACTIVE, DestinationState.PAUSED)
 
     @property
     def is_routed(self) -> bool:
-        """Whether new events are put on their way there, be it to be parked."""
+        """Whether new events become deliveries, even if only on hold."""
         return self.state is not DestinationState.DELETED and self.reason is not StopReason.REMOVED
 
 
 def load_destinations(connection: Connection, *, lock: bool = False) -> list[Destination]:
-    """Return every destination that was not deleted, by name.
+    """Return every destination that is not deleted, sorted by name.
 
-    With `lock`, nobody else changes them until the transaction ends.
+    `lock` locks the rows until the transaction ends.
     """
     query = (
         select(destinations)
@@ -84,9 +84,9 @@ def load_destinations(connection: Connection, *, lock: bool = False) -> list[Des
 def load_destination(
     connection: Connection, name: str, *, lock: bool = False
 ) -> Destination | None:
-    """Return one destination, also a deleted one; None where there never was one of this name.
+    """Return one destination, even if deleted; None if the name was never used.
 
-    With `lock`, nobody else changes it until the transaction ends.
+    `lock` locks the row until the transaction ends.
     """
     query = select(destinations).where(destinations.c.name == name)
     row = connection.execute(query.with_for_update() if lock else query).mappings().one_or_none()
@@ -94,7 +94,7 @@ def load_destination(
 
 
 def destination_from_row(row: RowMapping) -> Destination:
-    """Return the destination that a row of the table `destinations` holds."""
+    """Return the destination in a row of the table `destinations`."""
     return Destination(
         name=row["name"],
         plugin=row["plugin"],
@@ -119,7 +119,7 @@ def destination_from_row(row: RowMapping) -> Destination:
 
 
 def destination_to_row(destination: Destination) -> dict[str, Any]:
-    """Return the destination as the columns of its row."""
+    """Return the columns of a destination's row."""
     standing = asdict(destination.standing)
     del standing["is_paused"]
     return {
@@ -144,12 +144,12 @@ _COUNTED_STATES = (PENDING, ON_HOLD, DEAD)
 
 @dataclass(frozen=True, slots=True)
 class DestinationPage:
-    """One page of a list, by name."""
+    """One page of destinations, sorted by name."""
 
     destinations: Sequence[Destination]
     total: int
     next: str | None
-    """The name to go on after; None on the last page."""
+    """Name after which the next page starts; None on the last page."""
 
 
 def list_destinations(
@@ -159,7 +159,7 @@ def list_destinations(
     limit: int,
     after: str | None = None,
 ) -> DestinationPage:
-    """Return one page of the destinations in a state, or of all that were not deleted."""
+    """Return one page of the destinations in a state, or of all that are not deleted."""
     column = destinations.c.state
     matching = column != DestinationState.DELETED if state is None else column == state
     total = connection.scalars(select(func.count()).select_from(destinations).where(matching)).one()
@@ -171,7 +171,7 @@ def list_destinations(
 
 
 def count_waiting(connection: Connection, name: str) -> dict[str, int]:
-    """Return how many deliveries to a destination are `waiting`, and how many `dead`."""
+    """Return the numbers of `waiting` and `dead` deliveries of a destination."""
     counts = {
         state: connection.execute(_count_deliveries(name, state)).scalar_one()
         for state in _COUNTED_STATES

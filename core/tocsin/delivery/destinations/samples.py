@@ -21,18 +21,18 @@ from tocsin.events import new_id
 from tocsin.model import Event, EventType, IncidentStatus, Json, Persona, Severity
 
 PATIENCE = timedelta(seconds=25)
-"""How long a test may take in all."""
-_TITLE = "Test from Tocsin: nothing has happened, and nothing is to be done"
+"""Time limit of a test."""
+_TITLE = "Test from Tocsin: nothing has happened, no action is needed"
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleResult:
-    """What became of a sample."""
+    """Result of sending a sample event."""
 
     event_id: str
     outcome: str
-    """As in the log of attempts."""
+    """Outcome as in the attempt log."""
     duration: timedelta
     status: int | None = None
     reason: str | None = None
@@ -42,7 +42,10 @@ class SampleResult:
 
 
 class SampleSender:
-    """Sends samples, once each, whatever state their destination is in, or only renders events."""
+    """Sends sample events, once each and in any destination state, or previews events.
+
+    Nothing of a sample is stored.
+    """
 
     def __init__(
         self, channels: ChannelFactory, renderer: Renderer, clock: Clock, public_url: str
@@ -53,7 +56,7 @@ class SampleSender:
         self._public_url = public_url
 
     async def send(self, destination: Destination, event_type: EventType) -> SampleResult:
-        """Return what became of a sample that was sent now, by a channel made for it."""
+        """Send a sample through a channel created for it, and return the result."""
         started = self._clock.now()
         event = build_sample(event_type, self._public_url, started)
         outcome, reason = "later", f"no answer within {PATIENCE.total_seconds():g} seconds"
@@ -66,14 +69,14 @@ class SampleSender:
             outcome, reason = "misconfigured", str(error)
         except PluginFailure as error:
             reason = str(error)
-        except Exception as error:  # noqa: BLE001 - whatever a plugin does is told
-            _log.exception("a channel could not be made", destination=destination.name)
+        except Exception as error:  # noqa: BLE001 - whatever a plugin raises is reported
+            _log.exception("channel could not be created", destination=destination.name)
             outcome, reason = "failed", f"{type(error).__name__}: {error}"
         duration = self._clock.now() - started
         return SampleResult(event_id=event.id, outcome=outcome, duration=duration, reason=reason)
 
     def preview(self, destination: Destination, event: Event) -> Preview:
-        """Return what the destination's templates make of an event now; nothing is sent."""
+        """Render an event with the destination's templates; nothing is sent."""
         return build_preview(self._channels, self._renderer, destination, event)
 
     async def _send(self, destination: Destination, event: Event) -> SampleResult:
@@ -107,7 +110,7 @@ def _claim_sample(event: Event) -> ClaimedDelivery:
 
 
 def build_sample(event_type: EventType, public_url: str, now: datetime) -> Event:
-    """Return an event of this kind that says of itself that it is a test."""
+    """Return an event of this type that is clearly marked as a test."""
     kind, identifier = _SUBJECTS[event_type]
     data = _SAMPLES[event_type]()
     data["url"] = f"{public_url}/{kind}s/{identifier}"
@@ -156,7 +159,7 @@ def _disabled() -> dict[str, Json]:
 
 
 def _incident(data: dict[str, Json], now: datetime) -> dict[str, Json]:
-    """Return what the producer of an alert tells of its incident."""
+    """Return the incident context as the producer of an alert does."""
     moments = dict.fromkeys(("occurred_at", "created_at", "updated_at"), isoformat(now))
     told = {name: data[name] for name in ("title", "severity", "status", "provider", "url")}
     return {
@@ -178,7 +181,7 @@ def _incident(data: dict[str, Json], now: datetime) -> dict[str, Json]:
 
 
 def _scheduled(data: dict[str, Json], now: datetime) -> dict[str, Json]:
-    """Return what the producer of an event of a schedule tells of it, and of its session."""
+    """Return the schedule and session context as the producer of such an event does."""
     schedule: dict[str, Json] = {
         "id": "test",
         "name": _TITLE,

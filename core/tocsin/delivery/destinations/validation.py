@@ -23,20 +23,20 @@ from tocsin.validation import explain_errors, suggest_nearest
 
 Encrypt = Callable[[bytes], bytes]
 
-_PATIENCE = 10  # seconds; a receiver that takes longer is no fault of the settings
+_PATIENCE = 10  # seconds; a slow receiver is not a problem of the settings
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class DestinationProblem:
-    """Something that is wrong with what was asked for: keys joined by dots, and words."""
+    """A problem with a requested destination: its dotted path and a description."""
 
     path: str
     detail: str
 
 
 class InvalidDestinationError(TocsinError):
-    """What was asked for is not a destination; `wrong` holds everything that keeps it from it."""
+    """The requested destination is invalid; `wrong` holds every problem."""
 
     def __init__(self, wrong: Iterable[DestinationProblem]) -> None:
         self.wrong = tuple(wrong)
@@ -44,7 +44,7 @@ class InvalidDestinationError(TocsinError):
 
 
 class DestinationValidator:
-    """Judges what a destination is to be, and sets its secrets apart, encrypted."""
+    """Validates requested destinations, and encrypts their secrets."""
 
     def __init__(
         self, channels: ChannelFactory, encrypt: Encrypt, receivers: Sequence[str]
@@ -54,9 +54,9 @@ class DestinationValidator:
         self._receivers = receivers
 
     async def judge(self, name: str, plugin: str, given: Mapping[str, Any]) -> DestinationSpec:
-        """Return what can be stored; WrongDestinationError, also where its plugin objects.
+        """Return the validated destination; InvalidDestinationError lists every problem.
 
-        What is null is as good as not given.
+        Problems that the plugin reports count as well. Null values count as absent.
         """
         kind = self._kind(plugin)
         table = {field: value for field, value in given.items() if value is not None}
@@ -69,22 +69,21 @@ class DestinationValidator:
         return written
 
     async def amend(self, destination: Destination, given: Mapping[str, Any]) -> DestinationSpec:
-        """Return a destination with these settings replaced, those that are null removed.
+        """Return the destination with these settings replaced, and null ones removed.
 
-        Raises what `judge` does.
+        Raises what `judge` raises.
         """
         known = {**destination.settings, **self._channels.secrets(destination)}
         return await self.judge(destination.name, destination.plugin, {**known, **given})
 
     def offered(self) -> list[ChannelOffer]:
-        """Return what destinations can be made of on this node, by the names of the plugins."""
+        """Return the channels that destinations can use on this node, sorted by plugin."""
         return list_channel_offers(self._channels.kinds, self._receivers)
 
     def shown(self, destination: Destination) -> tuple[dict[str, Any], list[str]]:
-        """Return the settings as they were written, and the names of the secrets that are set.
+        """Return the settings as written, and the names of the secrets that are set.
 
-        Of a plugin that is not there, what is secret cannot be told: only what every destination
-        can be told is shown.
+        Without the plugin, its secret fields are unknown: only the common settings are shown.
         """
         kind = self._channels.kinds.get(destination.plugin)
         fields = set(destination.settings) - {"plugin"}
@@ -99,14 +98,14 @@ class DestinationValidator:
             names = ", ".join(sorted(kinds)) or "none is enabled in plugins.toml"
             hint = f"name one of: {names}{suggest_nearest(plugin, list(kinds))}"
             raise InvalidDestinationError(
-                [DestinationProblem("plugin", f"no such kind of channel; {hint}")]
+                [DestinationProblem("plugin", f"unknown channel; {hint}")]
             )
         return kind
 
     def _validate(self, kind: type[Channel], plugin: str, table: Mapping[str, Any]) -> None:
-        """Return where the settings are valid; WrongDestinationError with every one that is not."""
+        """Raise InvalidDestinationError with every problem of the settings."""
         if "plugin" in table:
-            words = "unknown key; the plugin is named beside the settings, when it is created"
+            words = "unknown key; `plugin` is given beside the settings, at creation"
             raise InvalidDestinationError([DestinationProblem("settings.plugin", words)])
         try:
             settings = kind.Settings.model_validate(
@@ -119,7 +118,7 @@ class DestinationValidator:
 
     def _astray(self, settings: Channel.Settings) -> Iterator[DestinationProblem]:
         allowed = self._channels.allow_networks
-        inside = f"inside {', '.join(map(str, allowed))}" if allowed else "none: it is not set"
+        inside = f"inside {', '.join(map(str, allowed))}" if allowed else "none (not set)"
         for place, network in find_outside(settings.allow_networks, allowed).items():
             words = f"found {network}; TOCSIN_ALLOW_NETWORKS allows {inside}"
             yield DestinationProblem(f"settings.allow_networks.{place}", words)
@@ -133,7 +132,7 @@ class DestinationValidator:
             )
 
     async def _try_out(self, written: DestinationSpec) -> Sequence[str]:
-        """Return what the plugin itself finds wrong; what passes by itself is not wrong."""
+        """Return the problems that the plugin itself reports; transient ones do not count."""
         try:
             async with asyncio.timeout(_PATIENCE):
                 return await self._check(written)
@@ -142,8 +141,8 @@ class DestinationValidator:
         except (OperatorError, Refused) as error:
             return (str(error),)
         except Exception:  # noqa: BLE001 - a plugin's bug costs only its own destinations
-            _log.exception("a plugin failed to judge a destination", destination=written.name)
-            return ("the plugin failed; the log has the reason",)
+            _log.exception("plugin failed to check a destination", destination=written.name)
+            return ("the plugin failed; see the log for the reason",)
 
     async def _check(self, written: DestinationSpec) -> Sequence[str]:
         live = await self._channels.make(written)
@@ -160,7 +159,7 @@ def _list_problems(error: ValidationError, kind: type[Channel]) -> Iterator[Dest
 
 
 def _place_problems(kind: type[Channel], problems: Iterable[str]) -> Iterator[DestinationProblem]:
-    """Yield what a plugin said; where that begins with a field's name, as the field's."""
+    """Yield the plugin's problems, each at the setting whose name it begins with, if any."""
     for problem in problems:
         field, _, words = problem.partition(": ")
         is_named = field in kind.Settings.model_fields

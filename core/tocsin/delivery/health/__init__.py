@@ -1,1 +1,1 @@
-"""How receivers do, and what they may get: the breaker, its record, and the pace."""
+"""Health of receivers: circuit breaker, stored status and rate limit."""

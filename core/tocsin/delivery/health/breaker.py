@@ -1,4 +1,9 @@
-"""Circuit breaker for destinations."""
+"""Circuit breaker for destinations.
+
+Pure functions. An overloaded receiver is left alone for a while; the destination of one that fails
+steadily, for long enough and often enough, is paused. After either delay one delivery is sent as a
+probe, and its success ends it.
+"""
 
 from __future__ import annotations
 
@@ -7,40 +12,40 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 MAX_HOLD = timedelta(hours=1)
-"""Whatever a receiver asks for, it is tried once in so long."""
+"""Upper bound of a delay that a receiver requests; it is probed then."""
 _MIN_HOLD = timedelta(seconds=1)
 _MAX_OWN_HOLD = timedelta(minutes=1)
 
 
 class Verdict(Enum):
-    """What an attempt says of the receiver."""
+    """Meaning of an attempt for the health of the receiver."""
 
-    HEALTHY = "well"
+    HEALTHY = "healthy"
     FAILING = "failing"
     THROTTLED = "throttled"
     UNWANTED = "unwanted"
-    """It wants nothing more."""
+    """The receiver wants nothing more."""
     NOTHING = "nothing"
-    """The attempt did not get as far, or failed for what it carried."""
+    """The attempt did not reach the receiver, or failed for its content."""
 
 
 @dataclass(frozen=True, slots=True)
 class HealthStatus:
-    """How a receiver did so far."""
+    """Health of a receiver so far."""
 
     is_paused: bool = False
     failures: int = 0
-    """Attempts in a row that failed."""
+    """Consecutive failed attempts."""
     failing_since: datetime | None = None
     holds: int = 0
-    """How often in a row it had too much to do."""
+    """Consecutive signs of overload."""
     held_until: datetime | None = None
-    """Nothing is sent before; from then on one delivery is tried."""
+    """Nothing is sent before; from then on, one delivery is sent as a probe."""
 
 
 @dataclass(frozen=True, slots=True)
 class PausePolicy:
-    """When to pause a destination, and how often to try it then."""
+    """Threshold for pausing a destination, and interval of its probes."""
 
     period: timedelta
     failures: int
@@ -54,7 +59,7 @@ def apply_verdict(
     now: datetime,
     asked: timedelta | None = None,
 ) -> HealthStatus:
-    """Return the standing after one more attempt; `asked` is the delay that the receiver named."""
+    """Return the status after one more attempt; `asked` is the delay that the receiver named."""
     match verdict:
         case Verdict.HEALTHY:
             return HealthStatus()
@@ -73,7 +78,7 @@ def _count_failure(standing: HealthStatus, now: datetime) -> HealthStatus:
 
 
 def _hold(standing: HealthStatus, now: datetime, asked: timedelta | None) -> HealthStatus:
-    """Hold deliveries back; answers that were under way when that began make it no longer."""
+    """Hold deliveries back; responses that were in progress when a hold began do not extend it."""
     until = standing.held_until
     if until is not None and until > now:
         asked_until = now + min(asked or timedelta(0), MAX_HOLD)

@@ -31,14 +31,14 @@ _ACTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class DestinationTransition:
-    """What attempts made of a destination."""
+    """Change of a destination caused by attempts."""
 
     before: Destination
     after: Destination
 
     @property
     def is_state_change(self) -> bool:
-        """Whether the destination is in another state than before."""
+        """Whether the state of the destination differs."""
         return self.before.state is not self.after.state
 
 
@@ -49,9 +49,9 @@ def record_verdicts(
     patience: PausePolicy,
     now: datetime,
 ) -> DestinationTransition | None:
-    """Store what attempts say of the receiver; None where that changes nothing.
+    """Store the effect of attempts on the receiver's health; None if nothing changes.
 
-    So it is when the destination was changed or stopped meanwhile: that began a new account.
+    Nothing changes either if the destination was changed or stopped meanwhile: that started over.
     """
     before = load_destination(connection, known.name, lock=True)
     if before is None or not before.is_served or before.revision != known.revision:

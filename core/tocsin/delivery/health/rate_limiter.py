@@ -14,27 +14,27 @@ from tocsin.store import Database
 from tocsin.store.tables import deliveries, destinations
 
 FRESH = timedelta(milliseconds=500)
-"""Nothing is claimed or attempted under a reading of its destination that is older."""
+"""Maximum age of a loaded destination for claims and attempts."""
 _MINUTE = timedelta(minutes=1)
 _LONGEST_DEBT = timedelta(minutes=1)  # more than the clocks of nodes differ
 
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """How many deliveries may be claimed now, and whether that is a probe."""
+    """Number of deliveries that may be claimed now, and whether that is a probe."""
 
     most: int
     is_probe: bool = False
     is_early: bool = False
-    """Whether what is not due yet may be claimed, since everything waits for the receiver."""
+    """Whether deliveries may be claimed before they are due, since all wait for the receiver."""
 
 
 class DeliveryRateLimiter:
-    """Says how many deliveries may go to one destination, as it is at that moment."""
+    """Limits the deliveries to one destination by its health, rate and digest window."""
 
     def __init__(self, destination: Destination, channel: Channel, database: Database) -> None:
         self.destination = destination
-        """As it was read last."""
+        """As last loaded."""
         self._settings = channel.settings
         self._gathering = channel.gathering
         self._database = database
@@ -65,7 +65,7 @@ class DeliveryRateLimiter:
         return await self._database.write(try_probe, self._name, now, until)
 
     async def give_back(self, permit: Permit, used: int) -> None:
-        """Make possible again what was permitted and not needed."""
+        """Return unused permits."""
         unused = permit.most - used
         if not unused:
             return
@@ -75,7 +75,7 @@ class DeliveryRateLimiter:
             await self._database.write(give_back_turns, self._name, unused, self._interval)
 
     async def is_open(self) -> bool:
-        """Return whether an attempt may begin: served as it was configured, and not held since."""
+        """Return whether an attempt may begin: the revision is served and not on hold."""
         if not await self._is_current():
             return False
         held_until = self.destination.standing.held_until
@@ -91,7 +91,7 @@ class DeliveryRateLimiter:
         return None if limit is None else _MINUTE / limit
 
     async def _is_current(self) -> bool:
-        """Return whether the destination is served, and in this revision; not read too often."""
+        """Return whether this revision is served; loads the destination if it is stale."""
         now = self._clock.now()
         is_served = self._is_served and self.destination.is_served
         if is_served and now - self._read_at <= FRESH:
@@ -106,16 +106,16 @@ class DeliveryRateLimiter:
 
 
 def window_start(now: datetime, length: timedelta) -> datetime:
-    """Return when the present stretch of the clock began: they are counted from midnight, UTC."""
+    """Return the start of the current window; windows are aligned to midnight, UTC."""
     midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return midnight + (now - midnight) // length * length
 
 
 def has_gathered(connection: Connection, name: str, now: datetime, length: timedelta) -> bool:
-    """Return whether a delivery has waited since before the present stretch of the clock.
+    """Return whether a delivery has waited since before the current window.
 
-    That is asked of the deliveries, so that no node has to remember anything. Those that were tried
-    before go by their schedule, and wait for each other for a minute at most.
+    The query looks at the deliveries, so no node keeps state. Retried deliveries go by their
+    schedule, and wait for each other for a minute at most.
     """
     is_new = deliveries.c.attempts == 0
     shorter = min(length, _MINUTE)
@@ -129,9 +129,9 @@ def has_gathered(connection: Connection, name: str, now: datetime, length: timed
 
 
 def try_probe(connection: Connection, name: str, now: datetime, until: datetime) -> bool:
-    """Return whether it is us who may try one delivery now.
+    """Return whether this node may send one delivery as a probe now.
 
-    Nobody else may until then, or until it is known how the probe ended.
+    No other node may until then, or until the result of the probe is known.
     """
     nobody_does = or_(destinations.c.probing_until.is_(None), destinations.c.probing_until <= now)
     statement = update(destinations).where(
@@ -141,7 +141,7 @@ def try_probe(connection: Connection, name: str, now: datetime, until: datetime)
 
 
 def end_probe(connection: Connection, name: str) -> None:
-    """Let the next one try."""
+    """Allow the next probe."""
     connection.execute(
         update(destinations).where(destinations.c.name == name).values(probing_until=None)
     )
@@ -150,9 +150,9 @@ def end_probe(connection: Connection, name: str) -> None:
 def take_turns(
     connection: Connection, name: str, wanted: int, interval: timedelta, now: datetime
 ) -> int:
-    """Return how many of the wanted attempts the rate allows now, which are then used up.
+    """Return how many of the wanted attempts the rate allows now, and use them up.
 
-    The generic cell rate algorithm over one column, so that it holds over all nodes: a turn each
+    The generic cell rate algorithm over one column, so that it holds across all nodes: one turn per
     `interval`, and those of the last second at once.
     """
     saved = max(timedelta(seconds=1), interval)
@@ -165,14 +165,14 @@ def take_turns(
 
 
 def give_back_turns(connection: Connection, name: str, unused: int, interval: timedelta) -> None:
-    """Make attempts possible that were not needed."""
+    """Return unused turns."""
     free_at = _free_at(connection, name)
     assert free_at is not None  # noqa: S101 - turns were taken before
     _set_free(connection, name, free_at - unused * interval)
 
 
 def _free_at(connection: Connection, name: str) -> datetime | None:
-    """Return from when on it has a turn, held until the transaction ends."""
+    """Return the time of the next free turn, locked until the transaction ends."""
     query = select(destinations.c.free_at).where(destinations.c.name == name)
     free_at: datetime | None = connection.execute(query.with_for_update()).scalar_one()
     return free_at

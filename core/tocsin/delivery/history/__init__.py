@@ -1,1 +1,1 @@
-"""What became of deliveries: reading them back, sending them again, removing them."""
+"""History of deliveries: lists, replays and retention."""

@@ -18,16 +18,16 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 class Archive:
-    """A folder with a file for each day. Not to be written to by several processes at once."""
+    """A folder with one file per day; only one process may write to it at a time."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._sizes: dict[Path, int] = {}
 
     def add(self, lines: Iterable[tuple[date, Mapping[str, Any]]]) -> None:
-        """Store each line in the file of its day; when this returns, they are on the disk.
+        """Append each line to the file of its day; returns once they are on the disk.
 
-        Raises OSError where they cannot be stored. Some may be there nevertheless.
+        Raises OSError if they cannot be stored; some may be stored nevertheless.
         """
         by_day: dict[date, list[bytes]] = defaultdict(list)
         for day, line in lines:
@@ -37,7 +37,7 @@ class Archive:
             self._append(path, gzip.compress(b"".join(texts)))
 
     def _append(self, path: Path, member: bytes) -> None:
-        """Add a member to a file of gzip members (RFC 1952 section 2.2)."""
+        """Append a member to a file of gzip members (RFC 1952 section 2.2)."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600)
         with path.open("r+b") as file:
@@ -55,7 +55,7 @@ class Archive:
 
 
 def _complete_size(file: BinaryIO) -> int:
-    """Return where the last complete member of a file ends."""
+    """Return the offset after the last complete member of a file."""
     complete = position = file.seek(0)
     member = zlib.decompressobj(_GZIP)
     while chunk := file.read(_CHUNK):
@@ -73,7 +73,7 @@ def _complete_size(file: BinaryIO) -> int:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Have the folder itself on the disk, which names a new file."""
+    """Flush the folder itself, which holds the name of a new file."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

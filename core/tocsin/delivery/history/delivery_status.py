@@ -23,7 +23,7 @@ SHOWN_STATE = case(
     ),
     else_=deliveries.c.state,
 )
-"""The state of a delivery: one that waits for its destination to be active is parked."""
+"""State as shown: a pending delivery is on hold while its destination is not active."""
 
 STATUS_COLUMNS = (
     deliveries,
@@ -33,19 +33,19 @@ STATUS_COLUMNS = (
     destinations.c.detail.label("destination_detail"),
     destinations.c.held_until,
 )
-"""What `whereabouts` reads; `deliveries` with `destinations` joined to it, where there is one."""
+"""Columns for `describe_status`, from `deliveries` outer-joined with `destinations`."""
 
 
 _REASONS = {
-    StopReason.FAILING: "it kept failing",
-    StopReason.MANUAL: "by hand",
-    StopReason.GONE: "its receiver wants nothing more",
+    StopReason.FAILING: "repeated failures",
+    StopReason.MANUAL: "manually",
+    StopReason.GONE: "the receiver is gone",
     StopReason.REMOVED: "removed from plugins.toml",
 }
 
 
 def describe_status(row: RowMapping) -> dict[str, Any]:
-    """Return where a delivery is, and why, as it is shown."""
+    """Return the status of a delivery as shown: state, reason and next attempt."""
     return {
         "id": row["id"],
         "destination": row["destination"],
@@ -59,21 +59,21 @@ def describe_status(row: RowMapping) -> dict[str, Any]:
 
 
 def _reason(row: RowMapping) -> str | None:
-    """Return why it is not there; None where it is, or is on its way for the first time."""
+    """Return why it is not delivered; None if it is, or if it waits for its first attempt."""
     if row["state"] != PENDING or row["shown"] != ON_HOLD:
         return None if row["state"] == DELIVERED else row["reason"]
     if row["destination_state"] is None:
         return "there is no destination of this name"
     why, last = row["destination_reason"], row["reason"]
     if why == StopReason.MANUAL and last:
-        last = f"last tried: {last}"  # which is not why somebody has stopped it
+        last = f"last tried: {last}"  # not the reason of the manual stop
     told = (why and _REASONS[StopReason(why)], row["destination_detail"], last)
-    once = dict.fromkeys(filter(None, told))  # its last failure may be what has stopped it
+    once = dict.fromkeys(filter(None, told))  # the last failure may be the reason of the stop
     return ": ".join((f"its destination is {row['destination_state']}", *once))
 
 
 def _due_at(row: RowMapping) -> str | None:
-    """Return when it is tried next, None where that is not decided by time."""
+    """Return the time of the next attempt; None if time does not decide it."""
     is_served = row["destination_state"] in (DestinationState.ACTIVE, DestinationState.PAUSED)
     if row["state"] != PENDING or not is_served:
         return None

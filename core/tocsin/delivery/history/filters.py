@@ -20,23 +20,23 @@ _END = datetime.max.replace(tzinfo=UTC)
 SOURCE = deliveries.join(events, events.c.id == deliveries.c.event_id).outerjoin(
     destinations, destinations.c.name == deliveries.c.destination
 )
-"""What the conditions of this module can be asked of."""
+"""Joined tables that the conditions of this module refer to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryFilter:
-    """What of a delivery has to be so; None leaves it open."""
+    """Criteria for deliveries; None means any."""
 
     destination: str | None = None
     event_type: EventType | None = None
     subject: str | None = None
     since: datetime | None = None
-    """The event happened then or later."""
+    """Earliest time of the event, inclusive."""
     until: datetime | None = None
-    """The event happened before."""
+    """Latest time of the event, exclusive."""
 
     def conditions(self) -> Iterator[ColumnElement[bool]]:
-        """Yield what this asks of a row of `SOURCE`."""
+        """Yield the conditions on rows of `SOURCE`."""
         for column, wanted in (
             (deliveries.c.destination, self.destination),
             (events.c.event_type, self.event_type),
@@ -51,10 +51,10 @@ class DeliveryFilter:
 
 
 def matches_shown_state(state: DeliveryState) -> ColumnElement[bool]:
-    """Return the condition that this is the state that a delivery is shown in.
+    """Return the condition that a delivery is shown in this state.
 
-    What waits is looked up first, by its own index, and then put in the order of a list: how much
-    that takes follows from how much waits, and not from how much there ever was.
+    The few deliveries that wait are looked up first by their own index, then sorted: the cost
+    depends on the backlog, not on the history.
     """
     active = select(destinations.c.name).where(destinations.c.state == DestinationState.ACTIVE)
     ids = select(deliveries.c.id).correlate(None)
@@ -69,11 +69,11 @@ def matches_shown_state(state: DeliveryState) -> ColumnElement[bool]:
 
 
 class NoSuchDestinationError(TocsinError):
-    """There is no destination of this name, and never was one."""
+    """No destination ever had this name."""
 
 
 def require_destination(connection: Connection, name: str) -> None:
-    """Raise NoSuchDestinationError, which names the most similar one, where there never was one."""
+    """Raise NoSuchDestinationError, with the most similar name, for an unknown destination."""
     known = connection.scalars(select(destinations.c.name).order_by(destinations.c.name)).all()
     if name not in known:
         raise NoSuchDestinationError(

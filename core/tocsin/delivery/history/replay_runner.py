@@ -1,4 +1,8 @@
-"""Replays of single deliveries, and the runner of bulk replays."""
+"""Replays of single deliveries, and the runner of bulk replays.
+
+Events keep their ids. A batch moves its replay's position in the transaction that makes its
+deliveries due: an interrupted replay continues where it was, on any node, and sends nothing twice.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +28,18 @@ _POLL = timedelta(seconds=1)
 
 
 class NoSuchDeliveryError(TocsinError):
-    """There is no delivery of this id."""
+    """No delivery has this id."""
 
 
 class NotReplayableError(TocsinError):
-    """The delivery cannot be replayed now; the text says why."""
+    """The delivery cannot be replayed now; the text gives the reason."""
 
 
 def replay_delivery(connection: Connection, delivery_id: str, now: datetime) -> str:
-    """Make one delivery due now, on a new schedule, and return its destination.
+    """Make one delivery due now, on a new retry schedule, and return its destination.
 
-    One that waits for its next attempt waits no longer. Raises NoSuchDeliveryError, and
-    NotReplayableError where it is being attempted or its destination was deleted.
+    A delivery that waits for its next attempt becomes due too. Raises NoSuchDeliveryError, or
+    NotReplayableError if it is being attempted or its destination was deleted.
     """
     row = _lock_delivery(connection, delivery_id)
     if row is None:
@@ -44,7 +48,7 @@ def replay_delivery(connection: Connection, delivery_id: str, now: datetime) -> 
     if row["destination_state"] == DestinationState.DELETED:
         raise NotReplayableError(f"its destination {destination} was deleted")
     if row["lease"] is not None and row["due_at"] > now:
-        raise NotReplayableError("it is being attempted right now")
+        raise NotReplayableError("it is being attempted now")
     it = update(deliveries).where(deliveries.c.id == delivery_id)
     connection.execute(it.values(requeue_values(now)))
     announce(connection, queue_topic(destination))
@@ -68,21 +72,21 @@ def _lock_delivery(connection: Connection, delivery_id: str) -> RowMapping | Non
 
 @dataclass(frozen=True, slots=True)
 class ReplayBatch:
-    """What one batch did."""
+    """Result of one batch."""
 
     replay_id: str
     replayed: int
-    """By all batches so far."""
+    """Total over all batches so far."""
     destinations: frozenset[str]
 
 
 def replay_batch(
     connection: Connection, now: datetime, *, replay_id: str | None = None, most: int = BATCH
 ) -> ReplayBatch | None:
-    """Do the next batch of the replay that waited longest, or of the named one.
+    """Run the next batch of the replay that waited longest, or of the named one.
 
-    Returns None where none is running, or where others see to all that are. A batch looks at `most`
-    deliveries in the replay's state, and makes those due that the replay is of.
+    Returns None if none is running, or if other nodes run all of them. A batch looks at `most`
+    deliveries in the replay's state, and makes those in its scope due.
     """
     replay = _acquire_replay(connection, replay_id)
     if replay is None:
@@ -105,7 +109,7 @@ def replay_batch(
 
 
 def _acquire_replay(connection: Connection, replay_id: str | None) -> RowMapping | None:
-    """Return a running replay that nobody else has, and that nobody else gets until we are done."""
+    """Lock and return a running replay that no other node has."""
     running = select(replays).where(replays.c.state == literal_column(f"'{ReplayState.RUNNING}'"))
     if replay_id is not None:
         one = running.where(replays.c.id == replay_id).with_for_update()
@@ -130,7 +134,7 @@ def _select_batch(
 def _requeue_batch(
     connection: Connection, scope: ReplayScope, among: Sequence[str], now: datetime
 ) -> Sequence[str]:
-    """Make those due that the replay is of, and return the destination of each."""
+    """Make the deliveries in the scope of the replay due, and return their destinations."""
     query = (
         select(deliveries.c.id)
         .select_from(SOURCE)
@@ -144,7 +148,7 @@ def _requeue_batch(
 
 
 class ReplayRunner:
-    """Does the replays that wait, a batch at a time, together with every other node."""
+    """Runs waiting replays batch by batch, together with the other nodes."""
 
     def __init__(self, database: Database, clock: Clock, notifiers: Notifiers) -> None:
         self._database = database
@@ -160,7 +164,7 @@ class ReplayRunner:
             await self._notifiers[REPLAYS].wait(_POLL)
 
     async def replay_waiting(self) -> bool:
-        """Do one batch, wake the workers that it concerns, and return whether there was one."""
+        """Run one batch, notify the workers concerned, and return whether there was one."""
         batch = await self._database.write(replay_batch, self._clock.now())
         if batch is None:
             return False

@@ -1,4 +1,8 @@
-"""Bulk replay jobs."""
+"""Bulk replay jobs.
+
+The scope of a job is fixed at its creation: deliveries that match then, and still match in their
+turn.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +23,11 @@ from tocsin.store import announce
 from tocsin.store.tables import EPOCH, deliveries, destinations, replays
 
 REPLAYS = "replays"
-"""The topic of replays that wait to be done."""
+"""Topic that announces waiting replays."""
 
 
 class ReplayState(StrEnum):
-    """How a replay is."""
+    """State of a bulk replay."""
 
     RUNNING = "running"
     COMPLETED = "completed"
@@ -32,22 +36,22 @@ class ReplayState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayScope:
-    """Which deliveries a replay is of."""
+    """Deliveries that a replay covers."""
 
     state: DeliveryState
     wanted: DeliveryFilter
     last: str
-    """The last delivery that matched when the replay was made, or nothing."""
+    """Last delivery that matched at creation, or empty."""
     finished_by: datetime
-    """When the latest of them came to rest; what comes to rest afterwards is none of them."""
+    """Latest `finished_at` among them; deliveries that finish later are not covered."""
 
     def conditions(self) -> list[ColumnElement[bool]]:
-        """Return what this asks of a row of `SOURCE`."""
+        """Return the conditions on rows of `SOURCE`."""
         came_to_rest = deliveries.c.finished_at <= self.finished_by
         return [came_to_rest, *replayable_condition(self.state, self.wanted)]
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is stored of it."""
+        """Return the stored form."""
         return {
             "state": self.state,
             "destination": self.wanted.destination,
@@ -60,7 +64,7 @@ class ReplayScope:
 
     @classmethod
     def of_json(cls, stored: dict[str, Any]) -> Self:
-        """Return what `to_json` returned this of."""
+        """Return the scope from its stored form."""
         kind = stored["event_type"]
         wanted = DeliveryFilter(
             destination=stored["destination"],
@@ -75,16 +79,16 @@ class ReplayScope:
 
 @dataclass(frozen=True, slots=True)
 class ReplayExtent:
-    """What a replay would be of, as it is now."""
+    """Current extent of a replay."""
 
     scope: ReplayScope
     total: int
     first: str
-    """The first delivery that matches, or nothing."""
+    """First delivery that matches, or empty."""
 
 
 def replayable_condition(state: DeliveryState, wanted: DeliveryFilter) -> list[ColumnElement[bool]]:
-    """Return what is asked of a row of `SOURCE` to be replayed."""
+    """Return the conditions on rows of `SOURCE` for a replay."""
     is_there = func.coalesce(destinations.c.state, "") != DestinationState.DELETED.value
     return [is_stored_as(state), is_there, *wanted.conditions()]
 
@@ -92,7 +96,7 @@ def replayable_condition(state: DeliveryState, wanted: DeliveryFilter) -> list[C
 def measure_replay(
     connection: Connection, state: DeliveryState, wanted: DeliveryFilter
 ) -> ReplayExtent:
-    """Return what a replay of these deliveries would be of; raises NoSuchDestinationError."""
+    """Return the current extent of a replay; raises NoSuchDestinationError."""
     if wanted.destination is not None:
         require_destination(connection, wanted.destination)
     first, last = func.min(deliveries.c.id), func.max(deliveries.c.id)
@@ -111,7 +115,7 @@ def measure_replay(
 def create_replay(
     connection: Connection, extent: ReplayExtent, by: str, now: datetime
 ) -> dict[str, Any]:
-    """Store a replay for the nodes to do, and return it as it is shown."""
+    """Store a replay for the nodes to run, and return it as shown."""
     row = {
         "id": new_id("rpl"),
         "filter": extent.scope.to_json(),
@@ -130,7 +134,7 @@ def create_replay(
 
 
 def cancel_replay(connection: Connection, replay_id: str, now: datetime) -> bool:
-    """End a replay where it is, and return whether it was running."""
+    """Stop a replay at its position, and return whether it was running."""
     running = update(replays).where(
         replays.c.id == replay_id, replays.c.state == ReplayState.RUNNING
     )
@@ -139,7 +143,7 @@ def cancel_replay(connection: Connection, replay_id: str, now: datetime) -> bool
 
 
 def load_replay(connection: Connection, replay_id: str) -> dict[str, Any] | None:
-    """Return a replay as it is shown, None where there is none of this id."""
+    """Return a replay as shown; None if no replay has this id."""
     query = select(replays).where(replays.c.id == replay_id)
     row = connection.execute(query).mappings().one_or_none()
     return None if row is None else _represent(row)
@@ -147,16 +151,16 @@ def load_replay(connection: Connection, replay_id: str) -> dict[str, Any] | None
 
 @dataclass(frozen=True, slots=True)
 class ReplayPage:
-    """One page of a list, the newest replay first."""
+    """One page of replays, newest first."""
 
     replays: list[dict[str, Any]]
     total: int
     next: str | None
-    """What to go on `before` where more follows, else None."""
+    """Value of `before` for the next page; None on the last page."""
 
 
 def list_replays(connection: Connection, *, limit: int, before: str | None = None) -> ReplayPage:
-    """Return the replays, the newest first; `before` continues an earlier page."""
+    """Return one page of replays, newest first; `before` continues an earlier page."""
     page = select(replays).order_by(replays.c.id.desc()).limit(limit + 1)
     if before is not None:
         page = page.where(replays.c.id < before)

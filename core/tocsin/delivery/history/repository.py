@@ -24,14 +24,14 @@ _delivery_rows = select(
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPage:
-    """One page of a list, the newest delivery first."""
+    """One page of deliveries, newest first."""
 
     deliveries: list[dict[str, Any]]
     total: int
     exact: bool
-    """False where there are more than `total`."""
+    """False if more than `total` match."""
     next: str | None
-    """What to go on `before` where more follows, else None."""
+    """Value of `before` for the next page; None on the last page."""
 
 
 def list_deliveries(
@@ -42,7 +42,7 @@ def list_deliveries(
     limit: int = 50,
     before: str | None = None,
 ) -> DeliveryPage:
-    """Return the deliveries that match, the newest first; `before` continues an earlier page."""
+    """Return one page of matching deliveries, newest first; `before` continues a page."""
     conditions = [*wanted.conditions(), *([matches_shown_state(state)] if state else [])]
     page = _delivery_rows.where(*conditions).order_by(deliveries.c.id.desc()).limit(limit + 1)
     if before is not None:
@@ -58,7 +58,7 @@ def list_deliveries(
 
 
 def load_delivery(connection: Connection, delivery_id: str) -> dict[str, Any] | None:
-    """Return one delivery with its event's envelope and every attempt; None where there is none."""
+    """Return one delivery with its event's envelope and attempts; None for an unknown id."""
     query = _delivery_rows.add_columns(events.c.data).where(deliveries.c.id == delivery_id)
     row = connection.execute(query).mappings().one_or_none()
     if row is None:
@@ -69,14 +69,14 @@ def load_delivery(connection: Connection, delivery_id: str) -> dict[str, Any] | 
 
 
 def load_event(connection: Connection, delivery_id: str) -> Event | None:
-    """Return the event of one delivery; None where there is no such delivery."""
+    """Return the event of a delivery; None for an unknown id."""
     query = select(events).join(deliveries, deliveries.c.event_id == events.c.id)
     row = connection.execute(query.where(deliveries.c.id == delivery_id)).mappings().one_or_none()
     return None if row is None else parse_event_row(row)
 
 
 def list_attempts(connection: Connection, delivery_id: str) -> list[dict[str, Any]]:
-    """Return the attempts at one delivery in their order; none where there is no such delivery."""
+    """Return the attempts of a delivery in order; empty for an unknown id."""
     query = (
         select(attempts).where(attempts.c.delivery_id == delivery_id).order_by(attempts.c.number)
     )
@@ -84,12 +84,12 @@ def list_attempts(connection: Connection, delivery_id: str) -> list[dict[str, An
 
 
 def represent_attempt(row: RowMapping) -> dict[str, Any]:
-    """Return an attempt as it is shown; what the receiver answered was cut when it was stored."""
+    """Return an attempt as shown, with the response as truncated when stored."""
     return summarize_attempt(row) | {"response": row["response"].decode("utf-8", "replace")}
 
 
 def summarize_attempt(row: RowMapping) -> dict[str, Any]:
-    """Return an attempt as it is shown where nobody asks for what the receiver answered."""
+    """Return an attempt as shown, without its response."""
     return {
         "number": row["number"],
         "started_at": isoformat(row["started_at"]),
@@ -113,18 +113,18 @@ def _represent(row: RowMapping) -> dict[str, Any]:
 
 
 class StoredAttemptLog:
-    """The `tocsin.AttemptLog` of a service."""
+    """The `tocsin.AttemptLog` over the database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def last_answer(self, delivery_id: str) -> bytes:
-        """Return the answer of the last attempt that had one, since the delivery last arrived."""
+        """Return the last response since the delivery was last delivered; empty without one."""
         return await self._database.read(load_last_response, delivery_id)
 
 
 def load_last_response(connection: Connection, delivery_id: str) -> bytes:
-    """Return what was answered last; nothing where it arrived since, or was never answered."""
+    """Return the last response since the delivery was last delivered; empty without one."""
     told = or_(attempts.c.outcome == DELIVERED, func.length(attempts.c.response) > 0)
     query = (
         select(attempts.c.outcome, attempts.c.response)

@@ -20,7 +20,7 @@ from tocsin.store import Database, lock_exclusively
 from tocsin.store.sequences import record_events_kept_from
 from tocsin.store.tables import EPOCH, attempts, deliveries, events
 
-BATCH = 100  # few, since all their attempts' responses are written while others wait
+BATCH = 100  # small: the responses of all attempts are written while other writers wait
 _HOUR = timedelta(hours=1)
 _FINISHED = (DELIVERED, DEAD)
 _OF_EVENT = ("id", "event_type", "timestamp", "data", "subject", "related", "context")
@@ -30,7 +30,7 @@ _log = structlog.get_logger()
 
 
 class Retention:
-    """Removes what happened longer ago than `keep`."""
+    """Removes events that happened longer ago than `keep`."""
 
     def __init__(
         self, database: Database, clock: Clock, keep: timedelta, archive: Archive | None
@@ -41,8 +41,8 @@ class Retention:
         self._archive = archive
 
     async def run(self) -> None:
-        """Remove what is old, now and once an hour, until cancelled."""
-        await run_forever(self._step, self._clock, "removing what is old")
+        """Remove old events now and once an hour, until cancelled."""
+        await run_forever(self._step, self._clock, "retention")
 
     async def _step(self) -> None:
         if removed := await self.remove_old():
@@ -50,7 +50,7 @@ class Retention:
         await self._clock.sleep(_HOUR)
 
     async def remove_old(self) -> int:
-        """Remove everything that is old by now, and return how many events that were."""
+        """Remove all old events, and return their number."""
         before, removed = self._clock.now() - self._keep, 0
         since: datetime | None = EPOCH
         while since is not None:
@@ -61,20 +61,20 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class RemovalBatch:
-    """What one batch did."""
+    """Result of one batch."""
 
     removed: int
     go_on_from: datetime | None
-    """None where nothing is left to remove."""
+    """None if nothing is left to remove."""
 
 
 def remove_batch(
     connection: Connection, since: datetime, before: datetime, archive: Archive | None = None
 ) -> RemovalBatch:
-    """Remove the oldest events of this time of which every delivery is delivered or dead.
+    """Remove the oldest events of a period whose deliveries are all delivered or dead.
 
-    They are archived before, in this transaction: one whose end is not committed is archived twice.
-    Raises OSError where that fails.
+    They are archived first, in this transaction: if its commit fails, they are archived twice.
+    Raises OSError if archiving fails.
     """
     lock_exclusively(connection, "the archive")
     found = _finished_events(connection, since, before)
@@ -107,7 +107,7 @@ def _finished_events(
 def _load_deliveries(
     connection: Connection, event_ids: Sequence[str]
 ) -> Mapping[str, list[RowMapping]]:
-    """Return each event's deliveries, which nobody else changes until we are done."""
+    """Return the deliveries of each event, locked until the transaction ends."""
     query = (
         select(deliveries)
         .where(deliveries.c.event_id.in_(event_ids))
@@ -129,7 +129,7 @@ def _archive_lines(
     old: Sequence[RowMapping],
     of_event: Mapping[str, Sequence[RowMapping]],
 ) -> Iterator[tuple[date, dict[str, Any]]]:
-    """Yield a line for each event, with the day of the file that it goes to."""
+    """Yield a line for each event, with the day of its file."""
     ids = [event["id"] for event in old]
     query = select(attempts).where(attempts.c.delivery_id.in_(_select_delivery_ids(ids)))
     tried: dict[str, list[dict[str, Any]]] = defaultdict(list)

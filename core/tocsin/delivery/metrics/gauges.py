@@ -30,7 +30,7 @@ from tocsin.store.tables import deliveries, destinations, events
 
 @dataclass(slots=True)
 class DeliveryBacklog:
-    """One destination that was not deleted, and its deliveries that are not there."""
+    """Undelivered deliveries of one destination that is not deleted."""
 
     destination: str
     state: DestinationState
@@ -40,7 +40,7 @@ class DeliveryBacklog:
     )
     """By shown state: pending deliveries of an inactive destination count as on hold."""
     oldest: datetime | None = None
-    """Since when the oldest of them waits; None where none does."""
+    """Creation time of the oldest waiting delivery; None without one."""
     under_way: int = 0
 
 
@@ -71,7 +71,7 @@ UNROUTED = select(func.count()).select_from(events).where(events.c.routed.is_(Fa
 
 
 def read_backlogs(connection: Connection, now: datetime) -> tuple[list[DeliveryBacklog], int]:
-    """Return every destination that was not deleted, and how many events are not routed yet."""
+    """Return the backlogs of all destinations that are not deleted, and the unrouted events."""
     backlogs = list(_load_backlogs(connection, now))
     return backlogs, connection.execute(UNROUTED).scalar_one()
 
@@ -99,16 +99,16 @@ _SHOWN_STATES = (DestinationState.ACTIVE, DestinationState.PAUSED, DestinationSt
 
 
 class BreakerState(IntEnum):
-    """The circuit breaker of a destination."""
+    """State of a destination's circuit breaker."""
 
     CLOSED = 0
     OPEN = 1
     HALF_OPEN = 2
-    """What is tried, or is tried next, finds out whether the receiver is back."""
+    """The current or next attempt probes whether the receiver is back."""
 
     @classmethod
     def of(cls, backlog: DeliveryBacklog, now: datetime) -> BreakerState:
-        """Return how the destination's is."""
+        """Return the state of the breaker of a destination."""
         if backlog.state is not DestinationState.PAUSED:
             return cls.CLOSED
         is_over = backlog.held_until is None or backlog.held_until <= now
@@ -116,47 +116,45 @@ class BreakerState(IntEnum):
 
 
 class DeliveryGauges:
-    """How much waits and rests, and in what state each destination is."""
+    """Gauges of backlogs and destination states."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._depth = metrics.gauge(
             "tocsin_delivery_queue_depth",
-            "Deliveries that wait: pending, or parked while their destination cannot take them",
+            "Waiting deliveries: pending, or on hold while their destination cannot accept them",
             "destination",
             "state",
         )
         self._oldest = metrics.gauge(
             "tocsin_delivery_queue_oldest_age_seconds",
-            "The age of the oldest delivery that waits, pending or parked; 0 where none does",
+            "Age of the oldest waiting delivery, pending or on hold; 0 without one",
             "destination",
         )
         self._dead = metrics.gauge(
-            "tocsin_delivery_dead", "Deliveries that are not tried any more", "destination"
+            "tocsin_delivery_dead", "Deliveries that were given up", "destination"
         )
         self._breaker = metrics.gauge(
             "tocsin_delivery_breaker_state",
-            "The circuit breaker: 0 closed, 1 open, 2 half-open",
+            "State of the circuit breaker: 0 closed, 1 open, 2 half-open",
             "destination",
         )
         self._state = metrics.gauge(
             "tocsin_delivery_destination_state",
-            "1 for the state that the destination is in, 0 for the others",
+            "1 for the current state of the destination, 0 for the others",
             "destination",
             "state",
         )
-        self._unrouted = metrics.gauge(
-            "tocsin_events_unrouted", "Events that have not become deliveries yet"
-        )
+        self._unrouted = metrics.gauge("tocsin_events_unrouted", "Events that are not routed yet")
 
     def show(self, backlogs: Iterable[DeliveryBacklog], unrouted: int, now: datetime) -> None:
-        """Show this, and nothing of what was shown before."""
+        """Expose these values, and nothing of earlier ones."""
         self.clear()
         self._unrouted.set(unrouted)
         for backlog in backlogs:
             self._show(backlog, now)
 
     def clear(self) -> None:
-        """Show nothing: it is not known."""
+        """Expose nothing, since nothing is known."""
         for gauge in (self._depth, self._oldest, self._dead, self._breaker, self._state):
             gauge.clear()
         self._unrouted.set(nan)

@@ -18,7 +18,7 @@ from tocsin.metrics import Metrics
 from tocsin.store import Database
 
 OUTCOMES = ("delivered", "later", "failed", "refused", "misconfigured")
-"""The attempt log's words for how an attempt ended."""
+"""Outcomes of attempts, as in the attempt log."""
 _DURATIONS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _LATENCIES = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200, 43_200, 86_400, 259_200)
 _PATIENCE = 5  # seconds; Prometheus waits for ten
@@ -26,45 +26,45 @@ _log = structlog.get_logger()
 
 
 class DeliveryMeters:
-    """What this node counts of its attempts, by destination."""
+    """Attempts of this node, by destination."""
 
     def __init__(self, metrics: Metrics) -> None:
         self.ended = metrics.counter(
             "tocsin_delivery_attempts_total",
-            "Attempts that this node made, by how they ended",
+            "Attempts made by this node, by outcome",
             "destination",
             "outcome",
         )
         self.late = metrics.counter(
             "tocsin_delivery_leases_lost_total",
-            "Attempts that ended when their lease had run out, so that another may be made",
+            "Attempts that finished after their lease had expired, so they may be repeated",
             "destination",
         )
         self.duration = metrics.histogram(
             "tocsin_delivery_attempt_duration_seconds",
-            "How long attempts took",
+            "Duration of attempts",
             _DURATIONS,
             "destination",
         )
         self.latency = metrics.histogram(
             "tocsin_delivery_latency_seconds",
-            "From an event to its receipt, waiting and retries included",
+            "Time from an event to its receipt, including waiting and retries",
             _LATENCIES,
             "destination",
         )
         self._known: dict[str, DeliveryMeter] = {}
 
     def of(self, destination: str) -> DeliveryMeter:
-        """Return a new meter, for a worker that begins."""
+        """Return a new meter for a worker that starts."""
         meter = self._known[destination] = DeliveryMeter(self, destination)
         return meter
 
     def known(self) -> dict[str, DeliveryMeter]:
-        """Return the last meter of each destination."""
+        """Return the latest meter of each destination."""
         return dict(self._known)
 
     def forget(self, destination: str, meter: DeliveryMeter) -> None:
-        """End the series of a destination, unless another worker has begun there since."""
+        """Remove the series of a destination, unless another worker has started there since."""
         if self._known[destination] is meter:
             del self._known[destination]
             for metric in (self.ended, self.late, self.duration, self.latency):
@@ -79,11 +79,11 @@ class DeliveryMeter:
         self._late = meters.late.labels(destination)
         self._duration = meters.duration.labels(destination)
         self._latency = meters.latency.labels(destination)
-        for outcome in OUTCOMES:  # from 0 on, or the first of a kind would not show as an increase
+        for outcome in OUTCOMES:  # start at 0: the first one counts as an increase
             self._ended_as(outcome)
 
     def count(self, ended: Sequence[AttemptResult], late: Sequence[AttemptResult]) -> None:
-        """Count attempts that ended; those that came too late are among them."""
+        """Count finished attempts; `late` are among them."""
         for outcome, times in Counter([attempt.outcome for attempt in ended]).items():
             self._ended_as(outcome).inc(times)
         for attempt in ended:
@@ -96,7 +96,7 @@ class DeliveryMeter:
 
 
 class DeliveryMetrics:
-    """Everything that one node measures of delivery."""
+    """All delivery metrics of one node."""
 
     def __init__(self, metrics: Metrics, database: Database, clock: Clock) -> None:
         self.meters = DeliveryMeters(metrics)
@@ -105,10 +105,10 @@ class DeliveryMetrics:
         )
         self.taken_over = metrics.counter(
             "tocsin_delivery_takeovers_total",
-            "Deliveries that this node took over from nodes that are gone",
+            "Deliveries taken over from nodes that are gone",
         )
         self._database_up = metrics.gauge(
-            "tocsin_database_up", "Whether the database said how much waits"
+            "tocsin_database_up", "Whether the database returned the backlog"
         )
         self._gauges = DeliveryGauges(metrics)
         self._database = database
@@ -116,14 +116,14 @@ class DeliveryMetrics:
         metrics.read_by(self.read)
 
     async def read(self) -> None:
-        """Read what the database says; where it does not answer, nothing of it is shown."""
+        """Read the gauges from the database; expose none of them if it does not respond."""
         known, now = self.meters.known(), self._clock.now()
         try:
             async with asyncio.timeout(_PATIENCE):
                 backlogs, unrouted = await self._database.read(read_backlogs, now)
         except (SQLAlchemyError, OSError) as error:
-            reason = str(getattr(error, "orig", None) or error) or "it did not answer in time"
-            _log.warning("the queue cannot be measured", reason=reason)
+            reason = str(getattr(error, "orig", None) or error) or "no response in time"
+            _log.warning("backlog cannot be measured", reason=reason)
             self._gauges.clear()
             self._database_up.set(0)
             return
@@ -134,5 +134,5 @@ class DeliveryMetrics:
 
 
 def _seconds(begin: datetime, end: datetime) -> float:
-    """Return how long that was; nothing where the clock was set back."""
+    """Return the duration in seconds; 0 if the clock was set back."""
     return max(0.0, (end - begin).total_seconds())

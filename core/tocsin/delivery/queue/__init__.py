@@ -1,1 +1,1 @@
-"""The queue of deliveries, and its implementation in the database."""
+"""The delivery queue in the database."""

@@ -1,7 +1,8 @@
-"""Rendering events with the templates of receivers, so that no field's value can break out.
+"""Rendering of events with the templates of receivers.
 
-Templates see the event as plain JSON and nothing else, in a sandbox that bounds their time and
-memory. What they cannot render is `Misconfigured`: the delivery waits until they are mended.
+No field's value can break out. Templates see the event as plain JSON and nothing else, in a sandbox
+that bounds their time and memory. A template that fails raises `Misconfigured`: the delivery is on
+hold until it is fixed.
 """
 
 from tocsin.delivery.rendering.renderer import Renderer

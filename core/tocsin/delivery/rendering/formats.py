@@ -19,13 +19,13 @@ from tocsin.sandbox import pause, spend, write_json
 
 @dataclass(frozen=True, slots=True)
 class OutputFormat:
-    """One format of templates: `<receiver>/<event>.<suffix>.j2`."""
+    """One template format: `<receiver>/<event>.<suffix>.j2`."""
 
     suffix: str
     write: Callable[[Any], str]
-    """What the value of an expression is in the text."""
+    """Converts the value of an expression to text."""
     finish: Callable[[bytes], bytes]
-    """What the text is when it goes out; raises ValueError where it is not of this format."""
+    """Converts the rendered text to output; ValueError if it is not of this format."""
     autoescape: bool = False
 
 
@@ -43,7 +43,7 @@ def _write_text(value: Any) -> str:
 def _reject_value(value: object) -> None:
     if isinstance(value, Undefined):
         str(value)  # raises what a strict undefined value has to say
-    raise TypeError(f"{type(value).__name__} is not a value that JSON can hold")
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
 def _minify(text: bytes) -> bytes:
@@ -67,11 +67,11 @@ SHARED = "_shared"
 PLAIN_PARTS: Mapping[str, OutputFormat] = MappingProxyType(
     {"body": JSON, "text": TEXT, "html": HTML}
 )
-"""The parts whose templates have no name of a part in theirs."""
+"""Parts whose templates do not have the part's name in theirs."""
 
 
 def list_candidates(receiver: str, event_type: str, part: str) -> dict[str, OutputFormat]:
-    """Return the templates that could render a part, each with its format, the best first."""
+    """Return the templates that can render a part, best first, with their formats."""
     if part in PLAIN_PARTS:
         form = PLAIN_PARTS[part]
         return {f"{receiver}/{event_type}.{form.suffix}.j2": form}
@@ -81,11 +81,11 @@ def list_candidates(receiver: str, event_type: str, part: str) -> dict[str, Outp
 
 _CHARACTERS = 100_000
 _REFERENCES = re.compile(r"(?:#|\bGH-)(?=\d)", re.IGNORECASE)
-_OF_DEFANGING = 10  # units for each character, since each word is looked at closely
+_OF_DEFANGING = 10  # units per character, since each word is examined
 
 
 def escape_markdown(value: object) -> str:
-    """Return a text so that it stands in Markdown as it is: no link, no mention, no picture."""
+    """Escape text for Markdown: no links, mentions or images result."""
     text = str(value)
     spend(len(text))
     escaped_lines = "\n".join(map(escaped, text.splitlines()))
@@ -94,15 +94,15 @@ def escape_markdown(value: object) -> str:
 
 
 def defang_text(value: object) -> str:
-    """Return a text in which no reader makes a link of an address: `evil[.]example`."""
+    """Defang addresses so that no reader turns them into links: `evil[.]example`."""
     text = str(value)
     spend(_OF_DEFANGING * len(text))
     return defang(text)
 
 
 def render_report(report: object) -> str:
-    """Return a report of the context as Markdown; ValueError where it is none."""
-    # what we do ourselves is bounded, and at the first report compiles templates of ours
+    """Return a report of the context as Markdown; ValueError if it is not a report."""
+    # our own rendering is bounded; the first report compiles our templates
     with pause():
         text = _neutralize_references(to_markdown(from_json(report))[:_CHARACTERS])
     spend(len(text))
@@ -110,9 +110,9 @@ def render_report(report: object) -> str:
 
 
 def _neutralize_references(text: str) -> str:
-    """Return Markdown in which nothing refers to an issue of whoever reads it: `#1`, `GH-1`.
+    """Neutralize issue references in Markdown, such as `#1` and `GH-1`.
 
-    Trackers look for such after they have read the Markdown, so that escaping does not help.
+    Trackers look for them after they parse the Markdown, so escaping does not help.
     """
     return _REFERENCES.sub("\\g<0>\N{WORD JOINER}", text)
 

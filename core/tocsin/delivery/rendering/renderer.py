@@ -29,12 +29,12 @@ from tocsin.model import Contract, Event, EventType, Json
 from tocsin.sandbox import Allowance, WritingEnvironment, pause
 
 SHIPPED_PREFIX = "shipped/"
-"""Begins the name of a template that is looked for in plugins' folders alone."""
+"""Prefix of template names that are looked up in plugins' folders alone."""
 MAX_TEMPLATE_SIZE = 32 * 1024  # compiling more than that would hold up everything else
 
 
 class TemplateLoader(FileSystemLoader):
-    """Finds a template in the operator's folder, else in the first of plugins' that has it."""
+    """Loads a template from the operator's folder, else from the first plugin that has it."""
 
     def __init__(self, paths: Sequence[Path], overrides: Path | None) -> None:
         super().__init__([*([overrides] if overrides else []), *paths])
@@ -44,14 +44,14 @@ class TemplateLoader(FileSystemLoader):
     def get_source(
         self, environment: Environment, template: str
     ) -> tuple[str, str, Callable[[], bool]]:
-        """Return text and path; raises TemplateNotFound, or TemplateSyntaxError if it is large."""
+        """Return text and path; TemplateNotFound, or TemplateSyntaxError if it is too large."""
         if template.startswith(SHIPPED_PREFIX):
             name = template.removeprefix(SHIPPED_PREFIX)
             text, path, is_current = self._shipped.get_source(environment, name)
         else:
             text, path, is_current = super().get_source(environment, template)
         if len(text) > MAX_TEMPLATE_SIZE:
-            message = f"a template has {MAX_TEMPLATE_SIZE // 1024} KiB at most"
+            message = f"a template may have at most {MAX_TEMPLATE_SIZE // 1024} KiB"
             raise TemplateSyntaxError(message, 1, template, path)
         return text, path, is_current
 
@@ -61,14 +61,14 @@ class TemplateLoader(FileSystemLoader):
         name: str,
         globals: MutableMapping[str, Any] | None = None,  # noqa: A002 - Jinja's signature
     ) -> Template:
-        """Return the template; the time that it takes to compile is not held against the event."""
+        """Return the template; compilation time does not count against the event."""
         with pause():
             return super().load(environment, name, globals)
 
     def shown(self, path: str | None, line: int) -> str:
-        """Return how a place in a template is named to people.
+        """Return a readable location in a template.
 
-        The operator's file by its whole path, a shipped one by its receiver and name.
+        The operator's file by its full path, a shipped one by its receiver and name.
         """
         for folder in self._paths:
             if path and Path(path).is_relative_to(folder):
@@ -84,16 +84,17 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class _RawVariable:
-    """A variable as it was handed over."""
+    """A variable as passed in."""
 
     def __init__(self, value: Json) -> None:
         self._value = value
 
     @cached_property
     def plain(self) -> Json:
-        """The variable as it comes out of JSON; lone surrogates, which UTF-8 cannot hold, replaced.
+        """The variable after a round trip through JSON, without lone surrogates.
 
-        This is what keeps objects with methods of their own away from templates.
+        This keeps objects with methods of their own away from templates. UTF-8 cannot hold lone
+        surrogates.
         """
         try:
             return orjson.loads(orjson.dumps(self._value, default=dict))
@@ -104,7 +105,7 @@ class _RawVariable:
 
 class _Context(Context):
     def resolve_or_missing(self, key: str) -> Any:
-        # Only what a template asks for is made plain: most never look at the event's context
+        # converted on access only: most templates never use the context
         value = super().resolve_or_missing(key)
         return value.plain if isinstance(value, _RawVariable) else value
 
@@ -114,9 +115,9 @@ class _Environment(WritingEnvironment):
 
 
 class Renderer:
-    """Renders the parts of events, each with the template that a receiver has for it.
+    """Renders the parts of events with the templates of their receivers.
 
-    `paths` are the folders of plugins. `overrides` is the operator's, and comes before them.
+    `paths` are the folders of plugins. `overrides` is the operator's folder, and takes precedence.
     """
 
     def __init__(self, paths: Sequence[Path], overrides: Path | None = None) -> None:
@@ -132,7 +133,7 @@ class Renderer:
             undefined=StrictUndefined,
             finalize=form.write,
             autoescape=form.autoescape,
-            auto_reload=False,  # asking for each delivery whether a file has changed takes longer
+            auto_reload=False,  # checking files for each delivery would be slow
             trim_blocks=True,
             lstrip_blocks=True,
         )
@@ -140,10 +141,10 @@ class Renderer:
         return environment
 
     def render(self, receiver: str, event: Event, part: str = "body") -> bytes:
-        """Return a part of what a receiver is sent: `body` is minified JSON.
+        """Return the rendered part of an event; a `body` is minified JSON.
 
-        Raises `Misconfigured` if there is no template for it, or if the template fails, takes too
-        long or gives more than 256 KiB; the text names template and line.
+        Raises `Misconfigured` if there is no template, or if it fails, takes too long or produces
+        more than 256 KiB; the text names template and line.
         """
         template, form = self._template(receiver, event.event_type, part)
         variables = {
@@ -160,7 +161,7 @@ class Renderer:
             raise Misconfigured(self._explain(error, str(template.name))) from error
 
     def contract(self, receiver: str) -> Contract | None:
-        """Return the contract of a receiver, None where it has none; raises `Misconfigured`."""
+        """Return the contract of a receiver, or None; raises `Misconfigured`."""
         if receiver not in self._contracts:
             self._contracts[receiver] = self._load_contract(receiver)
         found = self._contracts[receiver]
@@ -179,7 +180,7 @@ class Renderer:
         return {} if contract is None else contract.tables()
 
     def _template(self, receiver: str, event_type: EventType, part: str) -> _FoundTemplate:
-        """Return the template of a part. What was found wrong with one is remembered as well."""
+        """Return the template of a part; errors are cached as well."""
         key = receiver, event_type, part
         if key not in self._found:
             self._found[key] = self._find(list_candidates(*key))
@@ -196,15 +197,15 @@ class Renderer:
                 continue
             except Exception as error:  # noqa: BLE001 - of Python's compiler as well
                 return Misconfigured(self._explain(error, name))
-        return Misconfigured(f"no folder of templates holds {' or '.join(names)}")
+        return Misconfigured(f"no template folder contains {' or '.join(names)}")
 
     def _explain(self, error: Exception, name: str) -> str:
-        """Return what is wrong, and where: it may be in a template that `name` includes."""
+        """Return the error and its location, which may be in a template that `name` includes."""
         if isinstance(error, TemplateSyntaxError):
             return f"{self._folders.shown(error.filename, error.lineno)}: {error.message}"
         place = self._place(error) or name
         if isinstance(error, TemplateNotFound):
-            return f"{place}: no folder of templates holds {error.name}"
+            return f"{place}: no template folder contains {error.name}"
         return f"{place}: {error.__cause__ or error or type(error).__name__}"
 
     def _place(self, error: Exception) -> str | None:

@@ -1,1 +1,1 @@
-"""Which destinations an event concerns."""
+"""Routing of events to destinations."""

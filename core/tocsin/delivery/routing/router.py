@@ -47,7 +47,7 @@ _ROUTED = (
 
 @dataclass(frozen=True)
 class Route:
-    """What one destination wants to hear of."""
+    """Routing settings of one destination."""
 
     destination: str
     events: frozenset[EventType] = frozenset(EventType)
@@ -57,9 +57,9 @@ class Route:
 
     @classmethod
     def of(cls, destination: Destination) -> Self:
-        """Return the route to a destination, be its plugin there or not.
+        """Return the route to a destination, even if its plugin is not available.
 
-        Plugins hear of everything, and settings that cannot be read any more keep nothing away.
+        Observer plugins receive all events, and so do destinations whose settings cannot be read.
         """
         if destination.managed_by is ManagedBy.PLUGIN:
             return cls(destination.name)
@@ -70,7 +70,7 @@ class Route:
             settings = model.model_validate({"plugin": destination.plugin, **known})
         except ValidationError as error:
             facts = {"destination": destination.name, "reason": str(error)}
-            _log.warning("a destination hears of everything", **facts)
+            _log.warning("invalid routing settings; delivering all events", **facts)
             return cls(destination.name)
         return cls(
             destination.name,
@@ -89,7 +89,7 @@ class Route:
         return None if self.when is None else Condition(self.when)
 
     def takes(self, event: Event) -> bool:
-        """Return whether the event goes there."""
+        """Return whether the event goes to the destination."""
         if event.event_type not in self.events:
             return False
         if event.event_type is EventType.INCIDENT_ALERT and not self._takes_alert(event.data):
@@ -102,23 +102,23 @@ class Route:
         return data["severity"] in self._severities
 
     def _fulfils(self, event: Event, condition: Condition) -> bool:
-        """Return whether the condition holds; one that cannot be decided keeps nothing away."""
+        """Return whether the condition holds; the event passes if it cannot be evaluated."""
         try:
             return condition.holds(event.variables())
         except Exception as error:  # noqa: BLE001 - whatever an operator's expression does
             facts = {"destination": self.destination, "event_id": event.id, "reason": str(error)}
-            _log.warning("a condition cannot be decided; the event passes", **facts)
+            _log.warning("condition cannot be evaluated; delivering the event", **facts)
             return True
 
 
 class Routes:
-    """The routes as they are in the transaction that asks; kept while nobody changes them."""
+    """Current routes, cached until destinations change."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, Route]] = {}
 
     def current(self, connection: Connection) -> list[Route]:
-        """Return a route to each destination that new events go to."""
+        """Return the route to each destination that receives new events."""
         return list(self._current(connection))
 
     def _current(self, connection: Connection) -> Iterator[Route]:
@@ -136,7 +136,7 @@ def route_events(
 ) -> tuple[int, frozenset[str]]:
     """Turn the oldest unrouted events into deliveries.
 
-    Returns how many events those were, and to which destinations they go.
+    Returns the number of events, and their destinations.
     """
     lock_exclusively(
         connection, "routing"
@@ -154,9 +154,9 @@ def route_events(
 def _match_events(
     waiting: Sequence[Event], ways: Sequence[Route]
 ) -> tuple[list[Event], list[tuple[Event, str]]]:
-    """Return as many events as there is time for, and where they go.
+    """Return as many events as time allows, and their destinations.
 
-    Conditions may take long, and everybody waits who wants to write.
+    Conditions may be slow, and all other writers wait meanwhile.
     """
     judged: list[Event] = []
     wanted: list[tuple[Event, str]] = []
@@ -174,7 +174,7 @@ _BATCH = 200
 
 
 class Router:
-    """Turns events into deliveries, and wakes the workers."""
+    """Turns events into deliveries, and notifies the workers."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class Router:
             await self._notifiers[EVENTS].wait(_POLL)
 
     async def route_waiting(self) -> int:
-        """Route what is waiting now, and return how many events that were."""
+        """Route the waiting events, and return their number."""
         routed, destinations = await self._database.write(
             route_events, self._queue, self._routes, _BATCH, self._clock.now()
         )

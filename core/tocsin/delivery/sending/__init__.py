@@ -1,1 +1,1 @@
-"""The workers: claiming, attempting, settling."""
+"""Delivery workers, their pool, and attempts."""

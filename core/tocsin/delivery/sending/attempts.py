@@ -37,14 +37,14 @@ REMOTE_ID_LIMIT = 1_000
 REMOTE_URL_LIMIT = 2_000
 LONGEST_DELAY = timedelta(hours=24)
 _LARGEST_STATUS = 100_000
-JITTER = 0.1  # of the delay, only ever added
-# A channel keeps its own time-out; this stops one that does not
+JITTER = 0.1  # fraction of the delay, only ever added
+# channels enforce their own time-out; this stops one that does not
 GRACE = timedelta(seconds=5)
 _log = structlog.get_logger()
 
 
 class AttemptRunner:
-    """Makes attempts at the deliveries of one channel."""
+    """Runs attempts at the deliveries of one channel."""
 
     def __init__(self, channel: Channel, renderer: Renderer) -> None:
         self._channel = channel
@@ -52,7 +52,7 @@ class AttemptRunner:
         self._clock = channel.tools.clock
 
     async def make(self, claimed: ClaimedDelivery) -> AttemptResult:
-        """Try once, and return how it ended, whatever the channel does."""
+        """Attempt a delivery once, and return the result, whatever the channel raises."""
         started = self._clock.now()
         try:
             receipt = await self._deliver(claimed)
@@ -87,7 +87,7 @@ class AttemptRunner:
         async with asyncio.timeout((settings.timeout + GRACE).total_seconds()):
             receipt = await self._channel.deliver(delivery)
         if not isinstance(receipt, Receipt):
-            raise TypeError(f"it returned {receipt!r}, which is no receipt")
+            raise TypeError(f"the channel returned {receipt!r} instead of a receipt")
         return receipt
 
     def _failed(
@@ -131,27 +131,25 @@ class AttemptRunner:
         )
 
     def _judge(self, claimed: ClaimedDelivery, error: BaseException) -> tuple[str, Verdict, str]:
-        """Return the attempt log's word for a failure, what it says of the receiver, and why."""
+        """Return outcome, verdict on the receiver and reason of a failure."""
         match error:
             case Refused():
                 return *_refusal_verdict(error), str(error)
             case TryLater() | Broken():
                 return "later", _retry_verdict(error), str(error)
             case TimeoutError():
-                return "later", Verdict.FAILING, "the channel did not end in time"
+                return "later", Verdict.FAILING, "the channel exceeded its time limit"
             case _:
                 destination = self._channel.tools.name
-                _log.error(
-                    "a channel failed", destination=destination, id=claimed.id, exc_info=error
-                )
+                _log.error("channel failed", destination=destination, id=claimed.id, exc_info=error)
                 return "failed", Verdict.FAILING, f"{type(error).__name__}: {error}"
 
     def _delay(
         self, claimed: ClaimedDelivery, asked: timedelta | None, error: BaseException
     ) -> timedelta | None:
-        """Return how long to wait before the next attempt; None where there shall be none.
+        """Return the delay before the next attempt; None if there is none.
 
-        The schedule stands still for a probe, and for what was not even sent.
+        The retry schedule does not advance for a probe, or if nothing was sent.
         """
         if isinstance(error, Refused):
             return None
@@ -165,11 +163,11 @@ class AttemptRunner:
         if claimed.step > len(settings.retry_schedule):
             return None
         delay = max(settings.retry_schedule[claimed.step - 1], asked)
-        return delay * (1 + random.uniform(0, JITTER))  # noqa: S311 - spreads load, hides nothing
+        return delay * (1 + random.uniform(0, JITTER))  # noqa: S311 - spreads load, not for security
 
 
 def _retry_verdict(error: TryLater | Broken) -> Verdict:
-    """Return what it says of the receiver that something is to be tried again."""
+    """Return the verdict on the receiver for a retryable failure."""
     match error:
         case TryLater(unsent=True):
             return Verdict.NOTHING
@@ -190,7 +188,7 @@ def _refusal_verdict(error: Refused) -> tuple[str, Verdict]:
 
 
 def _requested_delay(error: BaseException) -> timedelta | None:
-    """Return the delay that the far side named, as far as it is believed."""
+    """Return the delay that the receiver requested, within bounds."""
     asked = error.after if isinstance(error, TryLater) else None
     return min(asked, LONGEST_DELAY) if isinstance(asked, timedelta) else None
 
@@ -202,32 +200,32 @@ def _delivery_state(error: BaseException, delay: timedelta | None) -> str:
 
 
 def _clean_status(status: Any) -> int | None:
-    """Return the status of an answer; a plugin's mistake costs nothing."""
+    """Return the status of a response; None if the plugin returned no valid one."""
     is_one = isinstance(status, int) and 0 <= status < _LARGEST_STATUS
-    return int(status) if is_one else None  # an `HTTPStatus` would be written as such
+    return int(status) if is_one else None  # `HTTPStatus` is stored as a plain integer
 
 
 def _clean_link(url: object) -> str | None:
-    """Return a link that can be shown to be followed; anything else is none."""
+    """Return a link that is safe to show, else None."""
     link = str(url)
     is_link = link.startswith(("https://", "http://")) and link.isprintable() and " " not in link
     return link if is_link and len(link) <= REMOTE_URL_LIMIT else None
 
 
 def _response_bytes(response: object) -> bytes:
-    """Return what a channel kept of an answer; a plugin's mistake in its type costs nothing."""
+    """Return the response as bytes, even if the plugin returned another type."""
     return response if isinstance(response, bytes) else str(response).encode(errors="replace")
 
 
 def log_attempts(
     destination: str, ended: Sequence[AttemptResult], late: Sequence[AttemptResult]
 ) -> None:
-    """Log how attempts ended: one line for all that succeeded, one for each that did not."""
+    """Log results: one line for all that succeeded, one for each that did not."""
     too_late = {attempt.claimed.id for attempt in late}
     arrived = []
     for attempt in ended:
         if attempt.claimed.id in too_late:
-            _log.warning("attempt came too late; its lease had run out", **_log_fields(attempt))
+            _log.warning("attempt finished after its lease expired", **_log_fields(attempt))
         elif attempt.state == queue.DELIVERED:
             arrived.append(attempt)
         else:
@@ -251,11 +249,11 @@ def _log_fields(attempt: AttemptResult) -> dict[str, Any]:
 def _log_failure(destination: str, attempt: AttemptResult) -> None:
     facts = {"destination": destination, **_log_fields(attempt), "reason": attempt.reason}
     if attempt.state == queue.PENDING:
-        _log.warning("not delivered yet", **facts, again_at=isoformat(attempt.due_at))
+        _log.warning("delivery failed; retrying", **facts, again_at=isoformat(attempt.due_at))
     elif attempt.state == queue.ON_HOLD:
-        _log.error("parked until that is mended", **facts)
+        _log.error("delivery on hold until its configuration is fixed", **facts)
     else:
-        _log.error("not delivered, and not tried again", **facts)
+        _log.error("delivery failed permanently", **facts)
 
 
 def log_transition(change: DestinationTransition) -> None:

@@ -29,15 +29,15 @@ from tocsin.loops import run_forever
 from tocsin.store import Database
 
 POLL = timedelta(seconds=1)
-AHEAD = 8  # times its concurrency, a worker claims at once
-LINGER = 0.01  # seconds that attempts wait to be stored with others
+AHEAD = 8  # claims per concurrent slot
+LINGER = 0.01  # seconds that results wait to be stored together
 _SAYS_NOTHING = (Verdict.HEALTHY, Verdict.NOTHING)
 Result = TypeVar("Result")
 _log = structlog.get_logger()
 
 
 class Worker:
-    """Delivers what is due to one destination, as it is configured in one revision."""
+    """Delivers to one destination, in one revision."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Worker:
         )
 
     async def run(self) -> None:
-        """Claim, deliver and settle until cancelled; `finish` sees to what is then under way."""
+        """Claim, deliver and settle until cancelled; `finish` handles deliveries in progress."""
         async with asyncio.TaskGroup() as loops:
             for step, what in ((self._claim_step, "claiming"), (self._settle_step, "settling")):
                 loops.create_task(run_forever(step, self._clock, what, destination=self.name))
@@ -100,15 +100,15 @@ class Worker:
                 await self.extend()
 
     async def claim(self) -> int:
-        """Claim as many due deliveries as there is room for, and return how many those are.
+        """Claim as many due deliveries as there is room for, and return their number.
 
-        Some are claimed ahead of the free slots, so that one transaction serves several.
+        More are claimed than slots are free, so that one transaction serves several.
         """
         may = self._has_room and not self._is_overloaded
         return await self._to_its_end(self._claim(self._room)) if may else 0
 
     async def _to_its_end(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Do it to its end, also when the one who waits for it is cancelled; `finish` waits too."""
+        """Run to completion even if the caller is cancelled; `finish` waits for it too."""
         task = asyncio.create_task(work)
         self._unfinished.add(task)
         task.add_done_callback(self._unfinished.discard)
@@ -116,7 +116,7 @@ class Worker:
 
     @property
     def _is_overloaded(self) -> bool:
-        """Whether the receiver has said so, and that is not stored yet."""
+        """Whether the receiver signalled overload that is not stored yet."""
         return self._throttled > 0
 
     @property
@@ -125,7 +125,7 @@ class Worker:
 
     @property
     def _has_room(self) -> bool:
-        """Whether there is so much room that a claim is worth its transaction."""
+        """Whether there is enough room to make a claim worth its transaction."""
         return self._room >= self._most / 2
 
     async def _claim(self, room: int) -> int:
@@ -157,7 +157,7 @@ class Worker:
             is_open = await self._is_open()
             now = self._clock.now()
             if self._leased_until[claimed.id] < now + self._longest:
-                return  # the database was away for long; it is due again when its lease ends
+                return  # the database was away for long; it is due again when its lease expires
             if self._is_ending or self._is_overloaded or not is_open:
                 await self._queue.release([claimed], now)
                 return
@@ -168,7 +168,7 @@ class Worker:
         self._has_ended.notify()
 
     async def _is_open(self) -> bool:
-        """Return whether attempts may begin; while the database is away, wait for it."""
+        """Return whether attempts may begin; waits while the database is away."""
         while True:
             try:
                 return await self._admission.is_open()
@@ -184,10 +184,10 @@ class Worker:
             self.notifier.notify()
         if not task.cancelled() and (error := task.exception()) is not None:
             facts = {"destination": self.name, "id": claimed.id}
-            _log.warning("not attempted; due when its lease ends", **facts, reason=str(error))
+            _log.warning("not attempted; due when its lease expires", **facts, reason=str(error))
 
     async def extend(self) -> None:
-        """Hold the leases for longer of what is under way, and of what is not stored yet."""
+        """Extend the leases of deliveries in progress, and of results not stored yet."""
         claims, now = list(self._under_way.values()), self._clock.now()
         claims += [attempt.claimed for attempt in self._ended]
         self._extended_at = now
@@ -198,7 +198,7 @@ class Worker:
             self._leased_until[id_] = now if id_ in lost else now + LEASE
 
     async def settle(self) -> None:
-        """Store how every attempt ended that is not stored yet."""
+        """Store all results that are not stored yet."""
         await self._to_its_end(self._settle())
 
     async def _settle(self) -> None:
@@ -230,7 +230,7 @@ class Worker:
             self.notifier.notify()
 
     async def finish(self, at_most: timedelta) -> None:
-        """Let attempts end, but not for ever; store how they ended, and give back the rest."""
+        """Let attempts finish within a time limit, store the results, and release the rest."""
         await asyncio.gather(*self._unfinished, return_exceptions=True)
         self._is_ending = True
         if self._under_way:
@@ -245,7 +245,7 @@ class Worker:
             await self._give_back(list(given_up.values()))
 
     async def _give_back(self, claims: Sequence[ClaimedDelivery]) -> None:
-        """Give back what was given up; what was begun may have arrived all the same."""
+        """Release abandoned deliveries; those that were begun may have arrived."""
         for begun in (True, False):
             those = [claimed for claimed in claims if (claimed.id in self._begun) is begun]
             if those:

@@ -24,16 +24,16 @@ from tocsin.store import Database
 _POLL = timedelta(seconds=1)
 _AGAIN = timedelta(minutes=1)
 PATIENCE = timedelta(seconds=30)
-"""How long what is under way may take when its worker has to end."""
+"""Time limit for deliveries in progress when a worker ends."""
 _log = structlog.get_logger()
 
 
 Make = Callable[[Destination], Awaitable[LivePlugin[Channel]]]
-"""Makes a destination's channel; raises whatever keeps it from being made."""
+"""Creates a destination's channel; raises if it cannot."""
 
 
 class _Running:
-    """One worker that runs, and how to end it."""
+    """A running worker, and how to end it."""
 
     def __init__(self, revision: int, live: LivePlugin[Channel], worker: Worker) -> None:
         self.revision = revision
@@ -42,18 +42,20 @@ class _Running:
         self._loop = asyncio.create_task(worker.run())
 
     async def end(self) -> None:
-        """Stop claiming, finish what is under way, give back the rest, close the connections."""
+        """Stop claiming, finish deliveries in progress, release the rest, close connections."""
         self._loop.cancel()
         await asyncio.gather(self._loop, return_exceptions=True)
         try:
             await self._worker.finish(PATIENCE)
-        except Exception:  # noqa: BLE001 - what it holds is due again when its lease has run out
-            _log.exception("what was under way could not be stored", destination=self._worker.name)
+        except Exception:  # noqa: BLE001 - its deliveries are due again when their leases expire
+            _log.exception(
+                "results of ending worker could not be stored", destination=self._worker.name
+            )
         await self._close()
 
 
 class WorkerPool:
-    """Starts, replaces and ends workers, following the destinations in the database."""
+    """Starts, replaces and ends workers to match the destinations in the database."""
 
     def __init__(
         self,
@@ -80,12 +82,12 @@ class WorkerPool:
 
     @property
     def absent(self) -> Mapping[str, str]:
-        """The destinations that this node cannot serve, and why."""
+        """Destinations that this node cannot serve, with the reasons."""
         return self._absent
 
     @property
     def running(self) -> list[str]:
-        """The names of the destinations that this node serves."""
+        """Names of the destinations that this node serves."""
         return sorted(self._running)
 
     async def run(self) -> None:
@@ -97,7 +99,7 @@ class WorkerPool:
         await self._notifiers[TOPIC].wait(_POLL)
 
     async def follow(self) -> None:
-        """Make the workers those of the destinations as they are now."""
+        """Make the workers match the current destinations."""
         wanted = await self._database.read(load_destinations)
         served = {destination.name: destination for destination in wanted if destination.is_served}
         for name in set(self._running) - set(served):
@@ -134,7 +136,7 @@ class WorkerPool:
         self._running[destination.name] = _Running(destination.revision, live, worker)
 
     def _is_hopeless(self, destination: Destination) -> bool:
-        """Return whether this revision failed to start a moment ago."""
+        """Return whether this revision failed to start recently."""
         if (failed := self._failed.get(destination.name)) is None:
             return False
         revision, again_at = failed
@@ -144,7 +146,7 @@ class WorkerPool:
         reason = str(error) or repr(error)
         self._failed[destination.name] = destination.revision, self._clock.now() + _AGAIN
         if self._absent.get(destination.name) != reason:
-            _log.warning("a destination is left out", destination=destination.name, reason=reason)
+            _log.warning("destination left out", destination=destination.name, reason=reason)
         self._absent[destination.name] = reason
 
     def _end(self, name: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from tocsin.delivery.destinations.samples import build_sample
+from tocsin.delivery import build_sample
 from tocsin.model import (
     Confidence,
     Disposition,

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from tocsin.channels import TicketSettings
-from tocsin.delivery import HEARTBEAT
-from tocsin.delivery.rendering import Renderer
+from tocsin.delivery import HEARTBEAT, Renderer
 from tocsin.errors import Broken, PluginFailure, TryLater
 from tocsin.hookspecs import Channel
 from tocsin.model import Delivery, Event, Idempotency, Receipt

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import orjson
 from aiohttp import web
 
-from tocsin.enrichment.sanitizer import sanitize_enrichments
+from tocsin.enrichment import sanitize_enrichments
 from tocsin.hookspecs import Enricher, Knowledge, NoKnowledge, Tools
 from tocsin.model import Enrichment, Entity, Json
 from tocsin.observables import Environment

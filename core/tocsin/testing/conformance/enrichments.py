@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from urllib.parse import parse_qsl, urlsplit
 
-from tocsin.enrichment.sanitizer import sanitize_enrichments
+from tocsin.enrichment import sanitize_enrichments
 from tocsin.errors import PluginFailure
 from tocsin.model import Enrichment, Entity, Json
 from tocsin.testing.conformance.enricher_harness import EnricherHarness, EnricherSuite

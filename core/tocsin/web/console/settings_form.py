@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from tocsin.registry.settings_schema import SettingShape
+from tocsin.registry import SettingShape
 from tocsin.web.console.forms import Form
 
 _SECRET = "secret-"  # noqa: S105 - a prefix of field names
