@@ -1,7 +1,7 @@
-"""Conditions that operators write: expressions over an event, which may come from anyone.
+"""Conditions and expressions of operators over events, whose content is untrusted.
 
-They are Jinja2 expressions in the sandbox of templates, without its globals. What an event does
-not have is false and equal to nothing.
+They are Jinja2 expressions in the sandbox of templates, without its globals. A value that an event
+lacks is false and equal to nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LONGEST = 1_000
 MAX_UNITS = 200_000
 MAX_SECONDS = 0.05
 _ASSIGNS = re.compile(r"(?<![=!<>])=(?!=)")
-_HINT = "; to compare, write == in place of ="
+_HINT = "; to compare, write == instead of ="
 
 
 class _Missing(ChainableUndefined):
@@ -38,7 +38,7 @@ class _Environment(BoundedEnvironment):
         for name in source.find_all(nodes.Name):
             if name.ctx == "load" and name.name not in VARIABLES:
                 known = ", ".join(VARIABLES)
-                raise TemplateAssertionError(f"{name.name!r} is none of {known}", name.lineno)
+                raise TemplateAssertionError(f"{name.name!r} is not one of {known}", name.lineno)
         return super()._generate(source, *args, **options)
 
 
@@ -47,11 +47,11 @@ _environment.globals = {}
 
 
 class Expression:
-    """What is made of an event; ValueError where the text is no expression."""
+    """An expression over an event; ValueError if the text is not an expression."""
 
     def __init__(self, text: str) -> None:
         if len(text) > LONGEST:
-            raise ValueError(f"an expression has {LONGEST:,} characters at most")
+            raise ValueError(f"an expression may have at most {LONGEST:,} characters")
         try:
             self._evaluate = _environment.compile_expression(text, undefined_to_none=False)
         except TemplateSyntaxError as error:
@@ -61,9 +61,9 @@ class Expression:
             raise ValueError("this expression is nested too deeply") from None
 
     def value(self, variables: Mapping[str, Any]) -> Any:
-        """Return what it is of these variables; None for what the event does not have.
+        """Return the value for these variables; None if the event lacks it.
 
-        Raises whatever the expression does, `AllowanceExhausted` where it wants too much time or
+        Raises whatever the expression raises, `AllowanceExhausted` if it takes too much time or
         memory.
         """
         with Allowance(MAX_UNITS, MAX_SECONDS):
@@ -72,10 +72,10 @@ class Expression:
 
 
 class Condition(Expression):
-    """An expression that is true of some events."""
+    """An expression that an event matches or not."""
 
     def holds(self, variables: Mapping[str, Any]) -> bool:
-        """Return whether it is true of these variables; raises what `value` does."""
+        """Return whether it is true of these variables; raises what `value` raises."""
         return bool(self.value(variables))
 
 
@@ -85,6 +85,6 @@ def _compiles(text: str) -> str:
 
 
 ExpressionText = Annotated[str, AfterValidator(_compiles)]
-"""The text of an expression, found to be one."""
+"""Text of a valid expression."""
 ConditionText = ExpressionText
-"""The text of a condition, found to be an expression."""
+"""Text of a condition, which is a valid expression."""

@@ -66,7 +66,7 @@ def test_a_condition_that_does_not_hold(text):
     [
         ("", "not a Jinja2 expression"),
         ("data.", "not a Jinja2 expression"),
-        ("data.severity = 'High'", "to compare, write == in place of ="),
+        ("data.severity = 'High'", "to compare, write == instead of ="),
         ("data.a data.b", "not a Jinja2 expression"),
         ("{{ data.a }}", "not a Jinja2 expression"),
         ("data.a|shout", "No filter named 'shout'"),

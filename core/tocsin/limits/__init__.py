@@ -1,4 +1,4 @@
-"""Rate limits: token buckets in memory, shared by nodes through the database off the path."""
+"""Rate limits: token buckets in memory, synchronized between nodes in the background."""
 
 from tocsin.limits.buckets import Quota, QuotaStatus, TokenBuckets, build_rate_limit_headers
 from tocsin.limits.synchronizer import BucketSynchronizer

@@ -1,4 +1,8 @@
-"""Token buckets and the rate-limit headers of responses."""
+"""Token buckets and the rate-limit headers of responses.
+
+Everything is counted in integers, so nothing is due slightly late: time in microseconds, and a
+token in as many parts that each microsecond fills `per_minute` of them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ _LONGEST_KEY = 300
 
 @dataclass(frozen=True)
 class Quota:
-    """What each key is granted: so many tokens a minute, and up to `burst` of them at once."""
+    """Allowance of each key: tokens per minute, and up to `burst` of them at once."""
 
     per_minute: int
     burst: int
@@ -26,29 +30,29 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class QuotaStatus:
-    """How a key stands after it was asked about."""
+    """Status of a key after a request."""
 
     allowed: bool
     remaining: int
-    """The whole tokens left."""
+    """Whole tokens left."""
     reset_after: int
-    """In how many seconds, rounded up, the bucket is full; 0 where it is."""
+    """Seconds until the bucket is full, rounded up; 0 if it is."""
     retry_after: int
-    """In how many seconds, rounded up, what was refused is granted; 0 where nothing was."""
+    """Seconds until a refused request would be granted, rounded up; 0 if granted."""
 
 
 class TokenBuckets:
-    """One token bucket per key, all of one quota; safe to use from any thread.
+    """One token bucket per key, all with one quota; thread-safe.
 
-    `name` is what the limit is called in header fields and in the database: up to 20 characters.
+    `name` identifies the limit in headers and in the database: up to 20 characters.
 
-    Only the `size` keys used last are kept, and a key that is not kept has a full bucket. An
-    attacker with more addresses than that can thus have the bucket of an earlier one forgotten,
-    which gains him what his next new address would have given him anyway. A limit by address
-    cannot stop him; nor can he lock out anybody else.
+    Only the `size` most recently used keys are kept; a key that is not kept has a full bucket. An
+    attacker with more addresses can thus evict an earlier one, which gains no more than a new
+    address does. A limit by address cannot stop such an attacker, who cannot lock out anyone else
+    either.
 
-    A cost above the burst is granted when the bucket is full, and empties it. When the clock jumps
-    back, the buckets go on filling from where they were; when it jumps ahead, they fill by that.
+    A cost above the burst is granted when the bucket is full, and empties it. If the clock is set
+    back, buckets continue to fill from their level; if it is set forward, they fill accordingly.
     """
 
     def __init__(self, name: str, quota: Quota, clock: Clock, *, size: int = 20_000) -> None:
@@ -58,15 +62,15 @@ class TokenBuckets:
         self._size = size
         self._capacity = quota.burst * _TOKEN
         self._per_second = quota.per_minute * (timedelta(seconds=1) // _MICROSECOND)
-        # When each bucket will be full, in parts of a token filled since the epoch: with that, one
-        # number tells the level at any time.
+        # Time at which each bucket is full, in parts of a token since the epoch: this single
+        # number determines the level at any time.
         self._full_at: OrderedDict[str, int] = OrderedDict()
         self._taken: dict[str, int] = {}  # of kept keys only
         self._latest = self._lost = 0
         self._lock = Lock()
 
     def take(self, key: str, cost: float = 1) -> QuotaStatus:
-        """Take `cost` tokens where they are there, nothing where they are not."""
+        """Take `cost` tokens if they are available, else nothing."""
         amount = min(round(cost * _TOKEN), self._capacity)
         with self._lock:
             key, now, missing = self._find(key)
@@ -78,13 +82,13 @@ class TokenBuckets:
         return self._standing(missing, lacking)
 
     def look(self, key: str) -> QuotaStatus:
-        """Take nothing, and say whether one token would be granted."""
+        """Return whether one token would be granted, without taking it."""
         with self._lock:
             _, _, missing = self._find(key)
         return self._standing(missing, missing + _TOKEN - self._capacity)
 
     def give_back(self, key: str, cost: float = 1) -> None:
-        """Put back what was taken in vain, as far as the bucket has room for it."""
+        """Return unused tokens, up to the size of the bucket."""
         with self._lock:
             key, now, missing = self._find(key)
             if amount := min(round(cost * _TOKEN), missing):
@@ -92,17 +96,17 @@ class TokenBuckets:
                 self._taken[key] = self._taken.get(key, 0) - amount
 
     def drain(self, key: str, amount: float) -> None:
-        """Take what was used elsewhere, although it is not there; at most a burst is owed then."""
+        """Take tokens that were used elsewhere, available or not; the debt is one burst at most."""
         with self._lock:
             key, now, missing = self._find(key)
             missing = min(missing + round(amount * _TOKEN), 2 * self._capacity)
             self._keep(key, now + missing)
 
     def collect(self) -> dict[str, int]:
-        """Return the whole tokens taken here by key since the last time, and count anew.
+        """Return the whole tokens taken here by key since the last call.
 
-        Fractions are left for the next time. Keys of which nothing was taken are not in it, and a
-        number is negative where more was given back than taken.
+        Fractions remain for the next call. Keys without use are left out; a number is negative if
+        more was returned than taken.
         """
         with self._lock:
             taken = self._taken
@@ -110,9 +114,9 @@ class TokenBuckets:
         return {key: tokens for key, parts in taken.items() if (tokens := parts // _TOKEN)}
 
     def _find(self, key: str) -> tuple[str, int, int]:
-        """Return the key as it is kept, the time, and what is missing from its bucket."""
+        """Return the key as kept, the time, and the missing level of its bucket."""
         if len(key) > _LONGEST_KEY or not key.isprintable():
-            key = clean_identifier(key, _LONGEST_KEY)  # for the database will have to hold it
+            key = clean_identifier(key, _LONGEST_KEY)  # the database stores it
         now = self._now()
         full_at = self._full_at.get(key)
         if full_at is None:
@@ -121,7 +125,7 @@ class TokenBuckets:
         return key, now, full_at - now if full_at > now else 0
 
     def _now(self) -> int:
-        """Return the time, in parts of a token; it never goes back."""
+        """Return the time in parts of a token; it never goes back."""
         now = (self._clock.now() - _EPOCH) // _MICROSECOND
         if now < self._latest:
             self._lost += self._latest - now
@@ -145,10 +149,11 @@ class TokenBuckets:
 
 
 def build_rate_limit_headers(name: str, quota: Quota, standing: QuotaStatus) -> dict[str, str]:
-    """Return what a response says of a limit; `Retry-After` (RFC 9110) only where it refuses.
+    """Return the headers of a limit; `Retry-After` (RFC 9110) only if it refuses.
 
-    `name` needs no escaping. The effective window `t` lasts until the bucket is full or, in a
-    refusal, until it is worth trying again, because `Retry-After` should not end before it.
+    The form is draft-ietf-httpapi-ratelimit-headers-11, which may still change. `name` needs no
+    escaping. The effective window `t` lasts until the bucket is full or, in a refusal, until a
+    retry is worthwhile, because `Retry-After` should not end before it.
     """
     window = standing.reset_after if standing.allowed else standing.retry_after
     fields = {

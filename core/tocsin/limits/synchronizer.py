@@ -1,4 +1,9 @@
-"""Synchronization of token buckets between nodes through the database."""
+"""Synchronization of token buckets between nodes through the database.
+
+Each node writes its total use of every limit, so a number that is written or read twice counts
+once. A total that does not change for ten minutes is pruned and starts again at 0, for its writer
+and its readers alike, by the times that its writer stored.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ from tocsin.store.tables import rate_usage
 
 _KEPT = timedelta(minutes=10)
 _PRUNING = timedelta(minutes=1)
-# How far apart the clocks of two nodes may be, and a commit from the moment that it carries
+# maximum clock difference of two nodes, and delay of a commit after its own timestamp
 _OVERLAP = timedelta(seconds=10)
 _MOST_WRITTEN = 20_000
 _MOST_SEEN = 100_000
@@ -26,7 +31,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class UsageTotals:
-    """The last known totals, at most `size` of them: those unchanged for longest go first."""
+    """Last known totals, at most `size`: those unchanged for longest are evicted first."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -36,29 +41,28 @@ class UsageTotals:
         return len(self._totals)
 
     def get(self, name: tuple[str, ...], now: datetime) -> int:
-        """Return the total that goes on at `now`, 0 where it is unknown or starts again."""
+        """Return the total as of `now`; 0 if it is unknown or starts again."""
         total, changed_at = self._totals.get(name, (0, now))
         return total if now - changed_at <= _KEPT else 0
 
     def set(self, name: tuple[str, ...], total: int, now: datetime) -> None:
-        """Remember a total."""
+        """Store a total."""
         self._totals[name] = total, now
         self._totals.move_to_end(name)
         if len(self._totals) > self._size:
             self._totals.popitem(last=False)
 
     def forget(self, before: datetime) -> None:
-        """Forget what has not changed since `before`."""
+        """Drop totals that have not changed since `before`."""
         while self._totals and next(iter(self._totals.values()))[1] < before:
             self._totals.popitem(last=False)
 
 
 class BucketSynchronizer:
-    """Keeps the buckets of this node in step with those of the others, off every request's path.
+    """Synchronizes this node's buckets with those of other nodes, in the background.
 
-    Between two exchanges nodes do not know of each other, so together they may let through more
-    than the quota for that long; what was too much is owed afterwards. `node` is a name that no
-    other node has, nor this one had before it was restarted.
+    Between two exchanges, nodes together may allow more than the quota; the excess becomes a debt.
+    `node` is a name that no other node has, nor this one before its restart.
     """
 
     def __init__(
@@ -81,7 +85,7 @@ class BucketSynchronizer:
         self._looked_at = self._pruned_at = _NEVER
 
     async def run(self) -> NoReturn:
-        """Exchange until cancelled."""
+        """Synchronize until cancelled."""
         await run_forever(self._step, self._clock, "sharing rate limits")
 
     async def _step(self) -> None:
@@ -89,9 +93,9 @@ class BucketSynchronizer:
         await self._clock.sleep(self._every)
 
     async def exchange(self) -> None:
-        """Write what was used here, and drain the buckets by what was used elsewhere.
+        """Write local use, and drain the buckets by the use of other nodes.
 
-        Nothing is written where nothing was used. What could not be written is the next time.
+        Nothing is written without use. A failed write is repeated next time.
         """
         now = self._clock.now()
         await self._write(now)
@@ -100,7 +104,7 @@ class BucketSynchronizer:
             await self._prune(now)
 
     async def _write(self, now: datetime) -> None:
-        # While some could not be written, the rest stays in the buckets, which are bounded
+        # while writes fail, the rest stays in the buckets, which are bounded
         self._unwritten = self._unwritten or self._collect()
         totals = {
             used: self._written.get(used, now) + count for used, count in self._unwritten.items()
@@ -120,7 +124,7 @@ class BucketSynchronizer:
         }
 
     async def _look(self, now: datetime) -> None:
-        # A total found at the first look, or after a long time, says nothing of when it was used
+        # the time of use is unknown for a total that is read first, or after a long time
         is_news = now - self._looked_at <= _KEPT
         since = (self._looked_at if is_news else now - _KEPT) - _OVERLAP
         for row in await self._database.read(
@@ -132,7 +136,7 @@ class BucketSynchronizer:
         self._looked_at = now
 
     def _learn(self, row: Row[Any]) -> int:
-        """Return by how much the row is more than was seen; a total falls by what is given back."""
+        """Return the increase since the last reading; a total falls when tokens are returned."""
         name = (row.limit, row.key, row.node)
         seen = self._seen.get(name, row.updated_at)
         self._seen.set(name, max(seen, row.used), row.updated_at)
@@ -148,7 +152,7 @@ class BucketSynchronizer:
 def store_usage(
     connection: Connection, node: str, totals: Mapping[tuple[str, str], int], now: datetime
 ) -> None:
-    """Write what a node has used in total, by limit and key."""
+    """Write a node's total use, by limit and key."""
     statement = build_insert(connection, rate_usage)
     new = statement.excluded
     connection.execute(
@@ -166,7 +170,7 @@ def store_usage(
 def load_usage_elsewhere(
     connection: Connection, node: str, limits: Collection[str], since: datetime
 ) -> Sequence[Row[Any]]:
-    """Return the rows of these limits that other nodes have changed since then."""
+    """Return the rows of these limits that other nodes changed since then."""
     of_others = rate_usage.c.limit.in_(limits), rate_usage.c.node != node
     return connection.execute(
         select(rate_usage).where(rate_usage.c.updated_at > since, *of_others)
@@ -174,9 +178,9 @@ def load_usage_elsewhere(
 
 
 def prune_usage(connection: Connection, before: datetime) -> None:
-    """Delete what has not changed since `before`, but nothing that is being written just now.
+    """Delete rows unchanged since `before`, except those that are being written.
 
-    To wait for that could be a deadlock.
+    Waiting for them could deadlock.
     """
     old = (
         select(*rate_usage.primary_key)

@@ -1,4 +1,4 @@
-"""The guarded ways to the network: the only ones that plugins are handed."""
+"""Guarded network access, the only one that plugins receive."""
 
 from tocsin.net.client import GuardedClient, open_client
 from tocsin.net.sockets import SocketOpener, open_sockets

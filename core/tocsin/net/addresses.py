@@ -1,7 +1,7 @@
-"""Which IP addresses may be reached: an explicit table, and a policy over it.
+"""IP address ranges, and the policy over them.
 
-`ipaddress.is_global` is not that table: it is true for multicast, for Azure's wire server and for
-several IPv6 addresses that carry a private IPv4 address inside.
+`ipaddress.is_global` does not serve: it is true for multicast, for Azure's wire server and for
+several IPv6 addresses that embed a private IPv4 address.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SPECIAL_IPV6 = tuple(
 )
 _NAT64 = IPv6Network("64:ff9b::/96")  # RFC 6052 section 2.1
 
-# Where clouds hand credentials to whoever asks.
+# Cloud metadata services, which return credentials without authentication.
 _METADATA: frozenset[Address] = frozenset(
     ip_address(address)
     for address in (
@@ -57,7 +57,7 @@ _METADATA: frozenset[Address] = frozenset(
 
 
 def unwrap(address: Address) -> Address:
-    """Return the IPv4 address that an IPv4-mapped or NAT64 address stands for, else `address`."""
+    """Return the IPv4 address inside an IPv4-mapped or NAT64 address, else `address`."""
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
             return address.ipv4_mapped
@@ -71,7 +71,7 @@ def _last_four_bytes(address: IPv6Address) -> IPv4Address:
 
 
 def _readings(address: Address) -> Iterator[Address]:
-    """Yield `address` and every IPv4 address that some translator may take it for."""
+    """Yield `address` and every IPv4 address that a translator may derive from it."""
     yield address
     if isinstance(address, IPv6Address):
         yield _last_four_bytes(address)
@@ -80,12 +80,12 @@ def _readings(address: Address) -> Iterator[Address]:
 
 
 def is_metadata(address: Address) -> bool:
-    """Return whether a cloud's metadata service may answer at `address`."""
+    """Return whether a cloud metadata service may respond at `address`."""
     return any(reading in _METADATA for reading in _readings(address))
 
 
 def is_public(address: Address) -> bool:
-    """Return whether `address` belongs to the public Internet and to no metadata service."""
+    """Return whether `address` is on the public Internet, and not a metadata service."""
     address = unwrap(address)
     if is_metadata(address):
         return False
@@ -96,22 +96,22 @@ def is_public(address: Address) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressPolicy:
-    """Which addresses requests of one kind may reach; metadata services are never among them."""
+    """Addresses that requests may reach; metadata services are never among them."""
 
     networks: tuple[Network, ...] = ()
-    """Networks that may be reached whatever they are."""
+    """Networks that are always permitted."""
     public: bool
-    """Whether public addresses may be reached."""
+    """Whether public addresses are permitted."""
     private: bool = False
-    """Whether all other addresses may be reached."""
+    """Whether all other addresses are permitted."""
 
     @property
     def allows_any(self) -> bool:
-        """Whether there is any address that may be reached."""
+        """Whether any address is permitted."""
         return bool(self.networks) or self.public or self.private
 
     def allows(self, address: Address) -> bool:
-        """Return whether `address` may be reached."""
+        """Return whether `address` is permitted."""
         if is_metadata(address) or getattr(address, "scope_id", None):
             return False
         address = unwrap(address)

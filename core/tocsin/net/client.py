@@ -1,4 +1,4 @@
-"""The HTTP client that plugins are handed: guarded, bounded, without redirects or cookies."""
+"""HTTP client for plugins: guarded, bounded, without redirects or cookies."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from tocsin.net.urls import (
     parse_url,
 )
 
-# Below the 5 s after which common servers close an idle connection: a POST sent into that moment
-# fails and cannot be repeated unseen.
+# Below the 5 s after which common servers close an idle connection: a POST at that moment
+# fails, and repeating it is not safe.
 _KEEPALIVE_SECONDS = 4
 _LOOK_UP_SECONDS = 2.0
 _REMEMBERED_URLS = 256
 
-# An operator's proxy may be private, and is the only host that such a client connects to.
+# A proxy may be private; it is the only host that such a client connects to.
 _TO_THE_PROXY = AddressPolicy(public=True, private=True)
 
 
@@ -55,13 +55,12 @@ def open_client(
 ) -> GuardedClient:
     """Return a client that reaches public addresses, `allow_networks` and `allow_hosts`.
 
-    `allow_hosts` are names or addresses, without a port; what they lead to may be private. No
-    request ever reaches a cloud's metadata service. The files are PEM; `ca_file` is trusted instead
-    of the system's authorities. All requests go through `proxy`, an `http://` URL, if it is given;
-    it decides what names lead to, and its own address may be private. Close the client when done
-    with it.
+    `allow_hosts` are names or addresses without a port, which may resolve to private addresses. No
+    request ever reaches a cloud metadata service. The files are PEM; `ca_file` replaces the
+    system's authorities. With `proxy`, an `http://` URL, all requests go through it; it resolves
+    names, and its own address may be private. The caller closes the client.
 
-    Raises OperatorError where a file or the proxy's URL does not serve, saying what would.
+    Raises OperatorError, with a remedy, for an unsuitable file or proxy URL.
     """
     return GuardedClient(
         allow_networks,
@@ -81,7 +80,7 @@ def _check_proxy(text: str) -> URL:
 
 
 class GuardedClient:
-    """A `tocsin.HttpClient` that holds one pool of connections for each policy that it needs."""
+    """A `tocsin.HttpClient` with one connection pool per policy."""
 
     def __init__(
         self,
@@ -95,21 +94,21 @@ class GuardedClient:
         self._tls = tls
         self._proxy = proxy
         self._sessions: dict[AddressPolicy, aiohttp.ClientSession] = {}
-        # Judging takes a tenth of a request; what a name leads to is never remembered.
+        # A check costs a tenth of a request; resolved addresses are never cached.
         self._admit = lru_cache(_REMEMBERED_URLS)(self._judge)
 
     def check_url(self, url: str) -> None:
-        """Return where `url` may be requested; `Misconfigured` where it never can. Sends nothing.
+        """Raise `Misconfigured` if `url` can never be requested; sends nothing.
 
-        What a name leads to is not looked at.
+        Names are not resolved.
         """
         self._admit(url)
 
     async def vet_url(self, url: str) -> None:
-        """Return where `url` may be requested, also by what its name leads to at this moment.
+        """Raise `Misconfigured` if `url` may not be requested, resolving its name now.
 
-        Raises `Misconfigured` where it may not. A name that leads nowhere, or not within two
-        seconds, passes, as does every name behind a proxy: each connection is judged again.
+        A name that does not resolve within two seconds passes, as does every name behind a proxy:
+        each connection is checked again.
         """
         target, policy = self._admit(url)
         host = target.raw_host or ""
@@ -133,10 +132,10 @@ class GuardedClient:
         timeout: timedelta = timedelta(seconds=20),
         limit: int = 16_384,
     ) -> HttpResponse:
-        """Return the answer, its body cut at `limit` bytes; header names match in any case.
+        """Return the response, its body cut at `limit` bytes; header names match in any case.
 
-        Raises `Misconfigured` where the address is one that may not be reached, and `TryLater`
-        where the far side could not be reached or did not answer in time.
+        Raises `Misconfigured` for a forbidden address, and `TryLater` if the server cannot be
+        reached or does not respond in time.
         """
         target, policy = self._admit(url)
         try:
@@ -148,7 +147,7 @@ class GuardedClient:
             ):
                 return await _read_response(response, limit)
         except (aiohttp.ClientError, OSError) as error:
-            # Without the cause: aiohttp's errors show the whole URL, which may hold a token.
+            # Without the cause: aiohttp's errors contain the full URL, which may hold a token.
             raise self._failure(error, target) from None
 
     async def close(self) -> None:
@@ -158,7 +157,7 @@ class GuardedClient:
             await session.close()
 
     def _judge(self, url: str) -> tuple[URL, AddressPolicy]:
-        """Return the target and what may be connected to for it; Misconfigured says why not."""
+        """Return the target and the policy for its connections; `Misconfigured` if forbidden."""
         try:
             target = parse_url(url)
             policy = self._policy(target)
@@ -196,8 +195,8 @@ def _open_session(
             resolver=GuardedResolver(policy),
             socket_factory=GuardedSockets(policy),
             ssl=tls,
-            # Nothing is remembered, but connections that begin while a name is being looked up
-            # share the answer: a look-up that hangs holds one thread, not one for each of them.
+            # Nothing is cached, but connections that begin during a look-up share its result:
+            # a look-up that hangs holds one thread, not one for each connection.
             use_dns_cache=True,
             ttl_dns_cache=0,
             keepalive_timeout=_KEEPALIVE_SECONDS,
@@ -205,7 +204,8 @@ def _open_session(
         ),
         headers={"User-Agent": f"Tocsin/{version('tocsin')}", "Accept-Encoding": "identity"},
         cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # `request` keeps the time
+        # `request` enforces the time-out
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
         proxy=proxy,
         trust_env=False,
         auto_decompress=False,

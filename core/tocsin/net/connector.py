@@ -1,4 +1,9 @@
-"""Guarded connector for aiohttp: resolver, sockets, connections and error texts."""
+"""Guarded connector for aiohttp: resolver, sockets, connections and error texts.
+
+Resolver and sockets are both needed. The resolver is not called for literal addresses, and the
+socket factory sees one address at a time, so it cannot refuse a name for one forbidden address
+among permitted ones. The connector relies on internals of aiohttp: see `pyproject.toml`.
+"""
 
 from __future__ import annotations
 
@@ -25,24 +30,24 @@ _IPV6_SOCKADDR_LENGTH = 4  # host, port, flow info, scope id
 
 
 class BlockedError(OSError):
-    """The address is one that may not be reached. An OSError, for aiohttp to clean up after."""
+    """The address is forbidden. An OSError, so that aiohttp cleans up after it."""
 
 
 def _refuse_blocked(policy: AddressPolicy, host: object) -> None:
     try:
         allowed = policy.allows(ip_address(str(host)))
     except ValueError:
-        allowed = False  # a name here would be resolved once more, behind the guard's back
+        allowed = False  # a name here would be resolved again, past the guard
     if not allowed:
         raise BlockedError("the address is not one that may be reached")
 
 
-# Of their own, since a look-up that hangs keeps its thread though nobody waits for it any more.
+# Separate threads: a look-up that hangs keeps its thread after the time-out.
 _THREADS = ThreadPoolExecutor(16, thread_name_prefix="tocsin-dns")
 
 
 class GuardedResolver(AbstractResolver):
-    """Resolves names by the system's resolver, and refuses a name for any one bad address."""
+    """Resolves names by the system's resolver; one forbidden address blocks a name."""
 
     def __init__(self, policy: AddressPolicy) -> None:
         self._policy = policy
@@ -59,7 +64,7 @@ class GuardedResolver(AbstractResolver):
         return answers
 
     async def close(self) -> None:
-        """Do nothing: the threads are everyone's."""
+        """Do nothing: the threads are shared."""
 
 
 def _look_up(host: str, port: int, family: int) -> list[ResolveResult]:
@@ -80,7 +85,7 @@ def _look_up(host: str, port: int, family: int) -> list[ResolveResult]:
 
 
 class GuardedSockets:
-    """A socket factory for `aiohttp.TCPConnector`, called with each address to connect to."""
+    """Socket factory for `aiohttp.TCPConnector`, called with each address to connect to."""
 
     def __init__(self, policy: AddressPolicy) -> None:
         self._policy = policy
@@ -89,42 +94,42 @@ class GuardedSockets:
         """Return a new socket for the address; BlockedError if the policy forbids it."""
         family, kind, protocol, _, address = address_info
         if family not in (socket.AF_INET, socket.AF_INET6):
-            raise BlockedError("the address is not one of the Internet")
+            raise BlockedError("not an Internet address")
         if len(address) == _IPV6_SOCKADDR_LENGTH and address[-1] != 0:
             raise BlockedError("the address has a scope")
         _refuse_blocked(self._policy, address[0])
         return socket.socket(family, kind, protocol)
 
 
-# The first that fits an error says what happened.
+# The first matching type describes the error.
 _REASONS: tuple[tuple[type[BaseException], str], ...] = (
     (TimeoutError, "time-out"),
     (aiohttp.ClientConnectorDNSError, "name not found"),
     (aiohttp.ClientConnectorError, "cannot connect"),
-    (aiohttp.ClientResponseError, "the answer is not HTTP"),
+    (aiohttp.ClientResponseError, "the response is not HTTP"),
     (Exception, "connection reset"),
 )
 
 
 def describe_error(error: Exception) -> str:
-    """Return what happened."""
+    """Describe an error without the URL, which may be secret."""
     match error.__cause__, error:
         case ssl.SSLCertVerificationError() as cause, _:
             return f"TLS certificate not valid ({cause.verify_message})"
-        case ssl.SSLError() as cause, _:  # also the alert of a server that wants a certificate
+        case ssl.SSLError() as cause, _:  # also the alert of a server that requires a certificate
             return f"TLS handshake failed ({describe_ssl_error(cause)})"
         case _, aiohttp.ClientHttpProxyError():
-            return f"it refuses to connect further (status {error.status})"
+            return f"it refuses the connection (status {error.status})"
     return next(words for kind, words in _REASONS if isinstance(error, kind))
 
 
 def is_blocked_error(error: Exception) -> bool:
-    """Return whether it was the guard that forbade the connection."""
+    """Return whether the guard forbade the connection."""
     return isinstance(getattr(error, "os_error", None), BlockedError)
 
 
 def is_proxy_error(error: Exception) -> bool:
-    """Return whether the error concerns the proxy, if there is one, and not the target."""
+    """Return whether the error concerns the proxy, if any, and not the target."""
     return isinstance(
         error,
         aiohttp.ClientConnectorDNSError
@@ -137,10 +142,10 @@ _MAX_RESPONSES = 32
 
 
 class GuardedConnector(aiohttp.TCPConnector):
-    """Uses no connection again on which an answer came that nobody had asked for.
+    """Never reuses a connection that received an unsolicited response.
 
-    aiohttp takes it for the answer to the next request: a receipt for what was not even sent. RFC
-    9112 section 6.3 forbids that. (Servers also announce so, with a 408, that they close.)
+    aiohttp would take it for the response to the next request: a receipt for a delivery that was
+    not sent. RFC 9112 section 6.3 forbids that. Servers also announce closing with a 408.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -157,15 +162,15 @@ class GuardedConnector(aiohttp.TCPConnector):
 
 
 class _BoundedResponseHandler(ResponseHandler):
-    """Ends a connection on which many answers come at once, be they interim ones (1xx).
+    """Closes a connection that receives many responses at once, including interim ones (1xx).
 
-    aiohttp reads any number of them, and whoever sends nothing else holds up all that this
-    process does until the time-out.
+    aiohttp reads any number of them, so a server that sends nothing else would block this process
+    until the time-out.
     """
 
     def feed_data(self, data: Any, size: int = 0) -> None:
         if len(self) < _MAX_RESPONSES:
             super().feed_data(data, size)
         elif self.transport is not None and not self.transport.is_closing():
-            self.set_exception(HttpProcessingError(message="more answers than were asked for"))
+            self.set_exception(HttpProcessingError(message="more responses than requests"))
             self.transport.close()

@@ -1,4 +1,4 @@
-"""Connections for what is not HTTP: the same guard, and the same trust in TLS certificates."""
+"""Guarded connections for protocols other than HTTP."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def open_sockets(
     client_certificate: str | None = None,
     client_key: str | None = None,
 ) -> SocketOpener:
-    """Return what connects to public addresses, `allow_networks` and `allow_hosts`.
+    """Return a factory of connections to public addresses, `allow_networks` and `allow_hosts`.
 
-    The options are those of `open_client`. Raises OperatorError where a file does not serve.
+    The options are those of `open_client`. Raises OperatorError for an unsuitable file.
     """
     files = ca_file, client_certificate, client_key
     context = build_verifying_context(*files) if any(files) else None
@@ -41,7 +41,7 @@ def open_sockets(
 
 
 class SocketOpener:
-    """A `tocsin.Sockets`."""
+    """The `tocsin.Sockets` of a plugin."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class SocketOpener:
 
     @cached_property
     def tls(self) -> ssl.SSLContext:
-        """What to encrypt a connection with: certificates and names are verified."""
+        """TLS context that verifies certificates and names."""
         return self._context or build_verifying_context(None, None, None)
 
     async def connect(
@@ -66,10 +66,10 @@ class SocketOpener:
         plain: bool = False,
         timeout: timedelta = timedelta(seconds=20),
     ) -> socket.socket:
-        """Return a connected socket that does not block, for the caller to close.
+        """Return a connected non-blocking socket, which the caller closes.
 
-        With `plain`, only `allow_networks` and `allow_hosts` are reached. Raises `Misconfigured`
-        where the address may not be reached, and `TryLater` where nothing answers.
+        With `plain`, only `allow_networks` and `allow_hosts` are permitted. Raises `Misconfigured`
+        for a forbidden address, and `TryLater` if nothing responds.
         """
         policy = self._policy(host.lower(), port, plain=plain)
         try:
@@ -82,11 +82,11 @@ class SocketOpener:
                 )
         except BlockedError:
             raise Misconfigured(_describe_refusal(host, plain=plain)) from None
-        except OSError as error:  # of which TimeoutError is one
+        except OSError as error:  # includes TimeoutError
             raise TryLater(f"{host}, port {port}: {_describe_error(error)}") from None
 
     def _policy(self, host: str, port: int, *, plain: bool) -> AddressPolicy:
-        """Return what may be connected to; Misconfigured where nothing may."""
+        """Return the policy for connections; `Misconfigured` if nothing is permitted."""
         policy = AddressPolicy(
             networks=self._allow_networks, public=not plain, private=host in self._allow_hosts
         )
@@ -95,7 +95,7 @@ class SocketOpener:
         except ValueError:
             raise Misconfigured(f"{host!r} is neither a name nor an address") from None
         if not 0 < port <= _HIGHEST_PORT:
-            raise Misconfigured(f"{port} is no port")
+            raise Misconfigured(f"{port} is not a port number")
         if not policy.allows_any or (address is not None and not policy.allows(address)):
             raise Misconfigured(_describe_refusal(host, plain=plain))
         return policy
@@ -114,7 +114,7 @@ def _address_info(found: ResolveResult) -> AddrInfoType:
 
 
 def _describe_refusal(host: str, *, plain: bool) -> str:
-    """Return why it is not connected to: the same words whatever is behind it, so no oracle."""
+    """Return why no connection is made, in the same words for any target: no oracle."""
     reason = (
         f"the address of {host} is not one that may be reached; "
         "allow_networks names none that contains it"

@@ -1,4 +1,4 @@
-"""Whom to trust over TLS, and which certificate to show; both from files that an operator names."""
+"""TLS trust and client certificates, from files of the operator."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tocsin.errors import OperatorError
 def build_tls_context(
     ca_file: str | None, client_certificate: str | None, client_key: str | None
 ) -> ssl.SSLContext | bool:
-    """Return what aiohttp takes for `ssl`: a context, or True for its own where nothing is named.
+    """Return aiohttp's argument `ssl`: a context, or True for its default.
 
-    The authorities in `ca_file` are trusted instead of the system's. Raises OperatorError, naming
-    the file that does not serve and what would.
+    `ca_file` replaces the system's authorities. Raises OperatorError, with a remedy, for an
+    unsuitable file.
     """
     if not (ca_file or client_certificate or client_key):
         return True
@@ -31,7 +31,7 @@ def build_verifying_context(
     Raises OperatorError as `build_tls_context` does.
     """
     if client_key and not client_certificate:
-        raise OperatorError(f"client_key: {client_key}: there is no client_certificate to go with")
+        raise OperatorError(f"client_key: {client_key}: client_certificate is missing")
     context = _load_authorities(ca_file)
     if client_certificate:
         _load_client_certificate(context, client_certificate, client_key)
@@ -58,7 +58,7 @@ def _load_client_certificate(context: ssl.SSLContext, certificate: str, key: str
     if key:
         _check_readable("client_key", key, expected)
     try:
-        # Without any passphrase, OpenSSL would ask for one at the terminal.
+        # Without a passphrase callback, OpenSSL would prompt at the terminal.
         context.load_cert_chain(certificate, key, password="")
     except ssl.SSLError as error:
         place = f"{certificate} with client_key {key}" if key else certificate
@@ -66,7 +66,7 @@ def _load_client_certificate(context: ssl.SSLContext, certificate: str, key: str
 
 
 def _check_readable(setting: str, path: str, expected: str) -> None:
-    """Raise OperatorError where it is not: OpenSSL does not say which of its files is missing."""
+    """Raise OperatorError for an unreadable file: OpenSSL does not name it."""
     try:
         Path(path).open("rb").close()
     except OSError as error:
@@ -74,7 +74,7 @@ def _check_readable(setting: str, path: str, expected: str) -> None:
 
 
 def _build_error(setting: str, path: str, error: ssl.SSLError, expected: str) -> OperatorError:
-    words = describe_ssl_error(error) if error.reason else "nothing in it can be read as that"
+    words = describe_ssl_error(error) if error.reason else "the content is not of this kind"
     return OperatorError(f"{setting}: {path}: {words}; {expected}")
 
 

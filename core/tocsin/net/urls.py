@@ -1,4 +1,4 @@
-"""Which URLs may be requested: a strict grammar, so that what is judged is what is connected to."""
+"""Grammar and policy of URLs, strict so that the checked URL is the one connected to."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _LONGEST_NAME = 254  # RFC 1035 section 2.3.4, as text with the final dot
 
 
 def parse_url(text: str) -> URL:
-    """Return the URL that `text` spells; ValueError says which rule it breaks.
+    """Return the URL in `text`; ValueError names the rule that it breaks.
 
-    The rules are those of RFC 3986 for an absolute http or https URL, without the parts that
-    mislead readers or parsers: user information, fragments, escapes inside the host.
+    The rules are those of RFC 3986 for an absolute http or https URL, without parts that mislead
+    readers or parsers: user information, fragments, escapes inside the host.
     """
     if _UNSAFE.search(text):
         raise ValueError("the URL holds a space, a control character or a backslash")
@@ -44,7 +44,7 @@ def parse_url(text: str) -> URL:
 def parse_proxy(text: str) -> URL:
     """Return the URL of an HTTP proxy, which may hold a user name and password.
 
-    ValueError says what is wrong with it, and shows nothing of it.
+    ValueError describes the problem without quoting the URL.
     """
     url, _ = _split(text)
     misleading = _UNSAFE.search(text) or "#" in text
@@ -55,17 +55,17 @@ def parse_proxy(text: str) -> URL:
 
 
 def _split(text: str) -> tuple[URL, str]:
-    """Return the URL, and its authority as it was written."""
+    """Return the URL, and its authority as written."""
     try:
         return URL(text), urlsplit(text).netloc
-    except ValueError:  # not to be shown: it may quote a password
+    except ValueError:  # not shown: it may quote a password
         raise ValueError("the URL has no readable host, or its port is no port") from None
 
 
 def literal_address(host: str) -> Address | None:
-    """Return the address that `host` spells, or None for a name; ValueError for neither."""
+    """Return the address in `host`, or None for a name; ValueError for neither."""
     try:
-        if ":" in host and "%" not in host:  # a zone (RFC 6874) belongs in no URL that is sent
+        if ":" in host and "%" not in host:  # a zone (RFC 6874) must not be sent
             return IPv6Address(host)
         if _ENDS_IN_A_NUMBER.fullmatch(host):
             return IPv4Address(host)
@@ -79,9 +79,9 @@ def literal_address(host: str) -> Address | None:
 def build_policy(
     url: URL, allow_networks: Sequence[Network], allow_hosts: Collection[str] = ()
 ) -> AddressPolicy:
-    """Return which addresses a request of `url` may reach.
+    """Return the policy for requests of `url`.
 
-    Without TLS only networks that were allowed may be, and private addresses of allowed hosts.
+    Without TLS, only allowed networks and private addresses of allowed hosts are permitted.
     """
     return AddressPolicy(
         networks=tuple(allow_networks),
@@ -91,9 +91,9 @@ def build_policy(
 
 
 def check_url(url: URL, policy: AddressPolicy) -> None:
-    """Raise ValueError, saying what is wrong, where `url` can never be requested under `policy`.
+    """Raise ValueError, with a description, if `url` can never be requested under `policy`.
 
-    Nothing is sent: a literal address is judged here, the addresses of a name when it is used.
+    Nothing is sent: a literal address is checked here, the addresses of a name when it is used.
     """
     address = literal_address(url.raw_host or "")
     if address is not None and not policy.allows(address):
@@ -103,9 +103,9 @@ def check_url(url: URL, policy: AddressPolicy) -> None:
 
 
 def describe_refusal(url: URL, policy: AddressPolicy) -> str:
-    """Return why `url` is not requested: the same words whatever is behind it, so no oracle."""
+    """Return why `url` is not requested, in the same words for any target: no oracle."""
     words = f"the address of {url.host} is not one that may be reached"
-    if policy.private:  # its owner has no networks to name
+    if policy.private:  # no networks can be named
         plain = "; over plain http:// only private ones are: give https://"
         return words + (plain if url.scheme == "http" else "")
     reason = f"{words}; allow_networks names none that contains it"

@@ -1,4 +1,4 @@
-"""From `plugins.toml` over entry points and checked settings to live plugins."""
+"""Plugins: discovery by entry points, configuration by `plugins.toml`, and start."""
 
 from tocsin.registry.configuration import (
     Configuration,

@@ -1,4 +1,4 @@
-"""Holding `plugins.toml` against the plugins that it names; every problem at once."""
+"""Checked configuration from `plugins.toml`, with every problem at once."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ from tocsin.registry.plugins_file import SECTIONS, read_plugins_file
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What `plugins.toml` comes to, and what had to be left out of it."""
+    """The content of `plugins.toml`, and what was left out of it."""
 
     path: Path
     providers: Sequence[ConfiguredPlugin[Provider]]
     destinations: Sequence[ConfiguredPlugin[Channel]]
     enrichers: Sequence[ConfiguredPlugin[Enricher]]
     investigator: ConfiguredPlugin[Investigator] | None
-    """None where the one that is on by default is disabled, and no other is named."""
+    """None if the default one is disabled and no other is named."""
     environment: EnvironmentSettings
     channels: Mapping[str, type[Channel]]
-    """The kinds of channel that the enabled plugins offer, by the plugins' names."""
+    """Channel classes of enabled plugins, by plugin name."""
     observers: Mapping[str, Callable[..., Any]]
-    """The plugins that want to hear of events, and what to call."""
+    """Event hooks of enabled plugins, by plugin name."""
     template_paths: Sequence[Path]
     absent: Sequence[AbsentPlugin]
     strict: bool
     templates_dir: Path | None = None
-    """The operator's own templates, which come before those of plugins."""
+    """The operator's own templates, which take precedence."""
     schedules: Mapping[str, ScheduleDefinition] = field(default_factory=dict)
-    """What is investigated again and again, by name."""
+    """Recurring investigations, by name."""
     inventory: PluginInventory = field(default_factory=PluginInventory)
-    """Every installed plugin, and what was found of it."""
+    """All installed plugins."""
 
     @property
     def markings(self) -> Mapping[str, Marking]:
-        """How each provider's incidents are marked."""
+        """Marking of each provider's incidents."""
         return {provider.name: provider.settings.marking for provider in self.providers}
 
     @property
     def receivers(self) -> list[str]:
-        """The receivers that there are templates for."""
+        """Receivers that have templates."""
         return _receivers(self.template_paths, self.templates_dir)
 
 
@@ -62,10 +62,10 @@ async def load_configuration(
     templates_dir: Path | None = None,
     sections: Collection[str] = SECTIONS,
 ) -> Configuration:
-    """Return the checked configuration; ConfigurationError with all that is wrong with it.
+    """Return the checked configuration; ConfigurationError lists every problem.
 
-    The templates of `templates_dir` come before those of plugins. Where only some `sections` are
-    needed, what is wrong with others, such as a secret that is not set, is left out of them.
+    Templates in `templates_dir` take precedence over those of plugins. With `sections`, problems of
+    other sections, such as an unset secret, are ignored.
     """
     configuration, problems = await check_configuration(
         path, installed, templates_dir=templates_dir
@@ -86,9 +86,9 @@ async def check_configuration(
     *,
     templates_dir: Path | None = None,
 ) -> tuple[Configuration, Sequence[ConfigurationProblem]]:
-    """Return what is right of the configuration, and everything that is wrong with it.
+    """Return the valid part of the configuration, and all problems.
 
-    Raises ConfigurationError where the file cannot be read at all.
+    Raises ConfigurationError if the file cannot be read at all.
     """
     installed = installed_plugins() if installed is None else installed
     file, problems = read_plugins_file(path)
@@ -138,7 +138,7 @@ def _receivers(template_paths: Iterable[Path], templates_dir: Path | None) -> li
 
 
 def strict_problem(path: Path, left_out: AbsentPlugin) -> ConfigurationProblem:
-    """Return the problem that something absent is where nothing may be left out."""
+    """Return the problem for something left out, which a strict configuration forbids."""
     return ConfigurationProblem(
-        path.name, left_out.name, left_out.reason, "mend it, or set strict = false"
+        path.name, left_out.name, left_out.reason, "fix it, or set strict = false"
     )

@@ -13,7 +13,7 @@ ON_BY_DEFAULT = frozenset({"templates", DEFAULT_INVESTIGATOR, "enrichers"})
 
 @dataclass(frozen=True, slots=True)
 class InstalledPlugin:
-    """One entry point: its name is the plugin's identity."""
+    """One entry point; its name identifies the plugin."""
 
     name: str
     group: str
@@ -23,7 +23,7 @@ class InstalledPlugin:
 
 
 def installed_plugins() -> Sequence[InstalledPlugin]:
-    """Return every installed plugin, sorted by name; one name may appear twice."""
+    """Return every installed plugin, sorted by name; a name may appear twice."""
     found = (point for group in GROUPS for point in entry_points(group=group))
     return sorted(map(_describe, found), key=lambda plugin: (plugin.name, plugin.distribution))
 
@@ -40,7 +40,7 @@ def _describe(point: EntryPoint) -> InstalledPlugin:
 
 
 def index_by_name(plugins: Iterable[InstalledPlugin]) -> Mapping[str, Sequence[InstalledPlugin]]:
-    """Return the plugins under their names."""
+    """Return the plugins by name."""
     names: dict[str, list[InstalledPlugin]] = {}
     for plugin in plugins:
         names.setdefault(plugin.name, []).append(plugin)

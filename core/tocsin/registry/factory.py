@@ -39,7 +39,7 @@ Made = Provider | Channel | Enricher | Investigator
 
 @dataclass(frozen=True, slots=True)
 class LivePlugin(Generic[Kind]):
-    """Something of a plugin that was started, with the client that it was handed."""
+    """A started plugin object with its client."""
 
     plugin: Kind
     client: GuardedClient
@@ -50,7 +50,7 @@ class LivePlugin(Generic[Kind]):
 
 
 class PluginFactory:
-    """Makes what plugins offer, and hands each its tools."""
+    """Creates the objects that plugins offer, with their tools."""
 
     def __init__(
         self,
@@ -74,9 +74,9 @@ class PluginFactory:
         *,
         allow_hosts: Collection[str] = (),
     ) -> LivePlugin[Kind]:
-        """Return what was made and started; raises whatever keeps it from that.
+        """Return the created and started object; raises if that fails.
 
-        `allow_hosts` may be reached though they are private.
+        `allow_hosts` may be reached even if they are private.
         """
         found = ((option, getattr(settings, option, None)) for option in _NET_OPTIONS)
         options = {"allow_hosts": allow_hosts, **{option: it for option, it in found if it}}
@@ -110,7 +110,7 @@ def _matches_base(base: type[Made], kind: object) -> bool:
 
 
 def _expect_kept(made: Made, settings: PluginSettings, tools: Tools) -> None:
-    """Raise TypeError, in words for its author, where a plugin has not what its base class has."""
+    """Raise TypeError, for the plugin's author, if its base class was not initialized."""
     kept = getattr(made, "tools", None) is tools and getattr(made, "settings", None) is settings
     if not kept:
         place = f"{type(made).__name__}.__init__"
@@ -118,7 +118,7 @@ def _expect_kept(made: Made, settings: PluginSettings, tools: Tools) -> None:
 
 
 def _expect_streams(provider: Provider) -> None:
-    """Raise TypeError, in words for its author, where a provider's streams are no list of names."""
+    """Raise TypeError, for the plugin's author, if streams are not a tuple of names."""
     names: object = provider.streams()
     match names:
         case [*several] if all(isinstance(name, str) for name in several):
@@ -129,7 +129,7 @@ def _expect_streams(provider: Provider) -> None:
 
 @dataclass(slots=True)
 class LivePlugins:
-    """What is running, and what was left out; `close` it when done."""
+    """Running plugins, and those left out; `close` it when done."""
 
     providers: dict[str, Provider] = field(default_factory=dict)
     channels: dict[str, Channel] = field(default_factory=dict)
@@ -139,14 +139,14 @@ class LivePlugins:
     clients: list[GuardedClient] = field(default_factory=list)
 
     async def close(self) -> None:
-        """Close every connection that the plugins had."""
+        """Close every connection of the plugins."""
         await asyncio.gather(*(client.close() for client in self.clients))
 
 
 async def start_providers(configuration: Configuration, maker: PluginFactory) -> LivePlugins:
-    """Return the live providers; one that fails to start is left out with its reason.
+    """Return the started providers; one that fails to start is left out with its reason.
 
-    Raises ConfigurationError where the configuration is strict and something was left out.
+    Raises ConfigurationError if the configuration is strict and something was left out.
     """
     live = LivePlugins(absent=list(configuration.absent))
     live.providers.update(await _start_all("providers", configuration.providers, maker, live))
@@ -157,7 +157,7 @@ async def start_providers(configuration: Configuration, maker: PluginFactory) ->
 async def start_investigation_plugins(
     configuration: Configuration, maker: PluginFactory, live: LivePlugins
 ) -> None:
-    """Add the live enrichers and the investigator, as `start_providers` does."""
+    """Add the started enrichers and the investigator, as `start_providers` does."""
     live.enrichers.update(await _start_all("enrichers", configuration.enrichers, maker, live))
     chosen = [configuration.investigator] if configuration.investigator else []
     for _, investigator in await _start_all("investigator", chosen, maker, live):
@@ -166,7 +166,7 @@ async def start_investigation_plugins(
 
 
 async def start_plugins(configuration: Configuration, maker: PluginFactory) -> LivePlugins:
-    """Return all that the file configures, live, as `start_providers` does."""
+    """Start everything that the file configures, as `start_providers` does."""
     live = await start_providers(configuration, maker)
     await start_investigation_plugins(configuration, maker, live)
     live.channels.update(await _start_all("destinations", configuration.destinations, maker, live))
@@ -195,10 +195,10 @@ async def _start_all(
         hosts = () if section == "destinations" else item.settings.own_hosts()
         try:
             made = await maker.make(item.name, item.kind, item.settings, allow_hosts=hosts)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a plugin does costs only itself
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a failing plugin costs only itself
             reason = f"it could not be started: {_describe_error(error)}"
             live.absent.append(AbsentPlugin(table_path(section, item.name), reason))
-            _log.warning("left out", section=section, name=item.name, exc_info=True)
+            _log.warning("plugin left out", section=section, name=item.name, exc_info=True)
         else:
             live.clients.append(made.client)
             started.append((item.name, made.plugin))

@@ -31,21 +31,21 @@ class OfferedKind:
     """A kind of provider, channel, enricher or investigator that a plugin offers."""
 
     section: str
-    """Which tables of `plugins.toml` may use it: `providers`, `destinations` and so on."""
+    """Section of `plugins.toml` that uses it: `providers`, `destinations` and so on."""
     name: str
     summary: str
     settings: tuple[SettingDescription, ...]
     schema: Mapping[str, Any]
-    """The JSON Schema of the settings."""
+    """JSON Schema of the settings."""
     capabilities: tuple[str, ...] = ()
     streams: tuple[str, ...] | None = ()
-    """With the settings' defaults; None where they depend on others."""
+    """With default settings; None if they depend on the settings."""
     permissions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PluginDescription:
-    """What is known of a plugin; of one that cannot be used, what its metadata says."""
+    """Description of a plugin; from its metadata alone if it cannot be used."""
 
     name: str
     distribution: str
@@ -54,9 +54,9 @@ class PluginDescription:
     hooks: tuple[str, ...]
     kinds: tuple[OfferedKind, ...]
     used_by: tuple[str, ...]
-    """The tables of `plugins.toml` that name it, such as `providers.edge`."""
+    """Tables of `plugins.toml` that name it, such as `providers.edge`."""
     absent: str | None
-    """Why this service does not have it, and what would be right; None if it has it."""
+    """Reason and remedy if this service does not have it; None otherwise."""
     broken: bool
     """Whether enabling it would not help."""
 
@@ -64,9 +64,9 @@ class PluginDescription:
 async def describe_plugin(
     name: str, file: PluginsFile, installed: Sequence[InstalledPlugin]
 ) -> PluginDescription:
-    """Return what the plugin is. It is imported for that, enabled or not.
+    """Return the description of a plugin, which is imported even if not enabled.
 
-    Raises OperatorError where none of this name is installed.
+    Raises OperatorError for an unknown name.
     """
     known = index_by_name(installed)
     found = known.get(name, [])
@@ -79,9 +79,9 @@ async def describe_plugin(
 def describe_plugins(
     file: PluginsFile, installed: Sequence[InstalledPlugin], offers: PluginOffers
 ) -> list[PluginDescription]:
-    """Return what each installed plugin is, by name; of one that is not enabled, its metadata.
+    """Return the description of each installed plugin, by name; from metadata if not enabled.
 
-    `offers` is what the enabled ones were found to offer; nothing is imported.
+    `offers` are those of the enabled plugins; nothing is imported.
     """
     known = index_by_name(installed)
     return [
@@ -115,7 +115,7 @@ def _build_description(
 def explain_absence(
     name: str, known: Mapping[str, Sequence[InstalledPlugin]], file: PluginsFile
 ) -> str | None:
-    """Return why a plugin is not there, as far as metadata and `plugins.toml` tell; None if not."""
+    """Return why a plugin is absent, from metadata and `plugins.toml`; None if it is not."""
     match known.get(name, []):
         case []:
             names = ", ".join(known)
@@ -130,20 +130,20 @@ def explain_absence(
 
 def _how_to_enable(name: str, file: PluginsFile) -> str:
     if name in ON_BY_DEFAULT:
-        return f"it is disabled; take {name!r} out of `disabled`"
+        return f"it is disabled; remove {name!r} from `disabled`"
     line = json.dumps([*file.enabled, name])
     return f"it is not enabled; write `enabled = {line}`"
 
 
 def _find_flaw(name: str, offers: PluginOffers) -> str | None:
-    """Return why a plugin cannot be used though it is alone of its name."""
+    """Return why a plugin with a unique name cannot be used; None if it can."""
     if name in offers.absent:
         return offers.absent[name].reason
     if not offers.hooks.get(name):
-        return "it implements no hook; mark those that it has with `@hookimpl`"
+        return "it implements no hook; mark its hooks with `@hookimpl`"
     for kind, _ in _list_offered(name, offers):
         if lacking := sorted(getattr(kind, "__abstractmethods__", ())):
-            return f"its kind cannot be made: it lacks {', '.join(lacking)}"
+            return f"its class is abstract: it lacks {', '.join(lacking)}"
     return None
 
 
@@ -151,7 +151,7 @@ Offered = type[Provider | Channel | Enricher | Investigator]
 
 
 def _list_offered(name: str, offers: PluginOffers) -> Iterator[tuple[Offered, str]]:
-    """Yield each kind that a plugin offers, and the section of the tables that use it."""
+    """Yield each kind that a plugin offers, and the section that uses it."""
     if name in offers.providers:
         yield offers.providers[name], "providers"
     if name in offers.channels:
@@ -187,13 +187,13 @@ def _build_kind(section: str, kind: Offered) -> OfferedKind:
 
 
 def _streams(kind: type[Provider]) -> tuple[str, ...] | None:
-    """Return what a provider reads with what its settings are by default."""
+    """Return a provider's streams with default settings."""
     try:
         made = object.__new__(kind)
         settings: type[BaseModel] = kind.Settings
         made.settings = settings.model_construct()
         return tuple(made.streams())
-    except Exception:  # noqa: BLE001 - that is not enough for it, or it is broken and told so elsewhere
+    except Exception:  # noqa: BLE001 - settings are missing, or it is broken, which is reported elsewhere
         return None
 
 
@@ -207,7 +207,7 @@ def _list_users(name: str, file: PluginsFile) -> Iterator[str]:
 
 
 class PluginInventory:
-    """Every installed plugin, and what those offer that were loaded when the file was read."""
+    """All installed plugins, and the offers of those that were loaded."""
 
     def __init__(
         self,
@@ -221,5 +221,5 @@ class PluginInventory:
 
     @cached_property
     def plugins(self) -> Sequence[PluginDescription]:
-        """What each of them is, by name, worked out when it is first asked for."""
+        """Description of each plugin, by name, computed on first access."""
         return describe_plugins(self._file, self._installed, self._offers)

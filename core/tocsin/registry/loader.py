@@ -29,7 +29,7 @@ class _InvalidPluginError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AbsentPlugin:
-    """Something that was left out, and why."""
+    """Something left out, and the reason."""
 
     name: str
     reason: str
@@ -37,7 +37,7 @@ class AbsentPlugin:
 
 @dataclass(slots=True)
 class PluginOffers:
-    """What the imported plugins offer, under their names, and which could not be imported."""
+    """Offers of the imported plugins by name, and the plugins that failed to import."""
 
     providers: dict[str, type[Provider]] = field(default_factory=dict)
     channels: dict[str, type[Channel]] = field(default_factory=dict)
@@ -46,14 +46,14 @@ class PluginOffers:
     observers: dict[str, Callable[..., Any]] = field(default_factory=dict)
     template_paths: list[Path] = field(default_factory=list)
     hooks: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Which hooks each plugin implements."""
+    """Hooks that each plugin implements."""
     absent: dict[str, AbsentPlugin] = field(default_factory=dict)
 
 
 def choose_plugins(
     file: PluginsFile, installed: Iterable[InstalledPlugin], name: str
 ) -> tuple[list[InstalledPlugin], list[ConfigurationProblem]]:
-    """Return the plugins to import, and a problem for each name that cannot be chosen."""
+    """Return the plugins to import, and a problem for each unusable name."""
     known = index_by_name(installed)
     chosen: list[InstalledPlugin] = []
     problems: list[ConfigurationProblem] = []
@@ -87,7 +87,7 @@ def _not_installed(file: str, key: str, name: str, known: Sequence[str]) -> Conf
 
 
 async def load_plugins(plugins: Iterable[InstalledPlugin]) -> PluginOffers:
-    """Import each plugin and return what they offer; one that fails is left out with its reason."""
+    """Import each plugin and return the offers; one that fails is left out with its reason."""
     manager = pluggy.PluginManager("tocsin")
     manager.add_hookspecs(hookspecs)
     offers = PluginOffers()
@@ -114,12 +114,12 @@ def _leave_out(offers: PluginOffers, name: str, reason: str) -> None:
 
 
 def _check_names(manager: pluggy.PluginManager, name: str) -> None:
-    """Raise `_InvalidPluginError` where a plugin marks a function that has no hook's name."""
+    """Raise `_InvalidPluginError` if a plugin marks a function that is not named like a hook."""
     hooks = vars(manager.hook)
     known = [it for it, caller in hooks.items() if getattr(caller, "spec", None)]
     for hook, caller in hooks.items():
         if hook not in known and list(_implementations(caller, name)):
-            raise _InvalidPluginError(f"{hook!r} is no hook{suggest_nearest(hook, known)}")
+            raise _InvalidPluginError(f"{hook!r} is not a hook{suggest_nearest(hook, known)}")
 
 
 def _list_hooks(manager: pluggy.PluginManager, name: str) -> Iterator[str]:
@@ -133,10 +133,12 @@ def _describe_error(error: BaseException) -> str:
         case _InvalidPluginError():
             return str(error)
         case pluggy.PluginValidationError():
-            return f"a hook of it does not fit: {' '.join(str(error).split())}"
+            return (
+                f"one of its hooks does not match its specification: {' '.join(str(error).split())}"
+            )
         case TimeoutError():
-            return f"a hook of it did not return within {_HOOK_SECONDS} seconds"
-    return f"a hook of it failed: {error!r}"
+            return f"one of its hooks did not return within {_HOOK_SECONDS} seconds"
+    return f"one of its hooks failed: {error!r}"
 
 
 async def _collect(manager: pluggy.PluginManager, name: str, offers: PluginOffers) -> None:
@@ -159,14 +161,14 @@ def _implementations(caller: pluggy.HookCaller, name: str) -> Iterator[Callable[
 
 
 async def _call(hook: Callable[[], Any]) -> Any:
-    """Return what the hook returns or, where that is a coroutine, what it comes to."""
+    """Return the result of a hook, or of the coroutine that it returns."""
     async with asyncio.timeout(_HOOK_SECONDS):
         result = await asyncio.to_thread(hook)
         return await result if inspect.isawaitable(result) else result
 
 
 def _of_kind(hook: Callable[[], Any], offered: Any, kind: type[Any]) -> Any:
-    """Return the class that a hook returned; `_InvalidPluginError` if it is none of this kind."""
+    """Return the class from a hook; `_InvalidPluginError` if it is not a subclass of the kind."""
     returned = f"its hook `{hook.__name__}` returned"
     if isinstance(offered, kind):
         name = type(offered).__name__
@@ -185,7 +187,7 @@ def _of_kind(hook: Callable[[], Any], offered: Any, kind: type[Any]) -> Any:
 
 
 def _enrichers(hook: Callable[[], Any], offered: Any, offers: PluginOffers) -> list[type[Enricher]]:
-    """Return the classes that a hook returned; `_InvalidPluginError` if it is no list of them."""
+    """Return the classes from a hook; `_InvalidPluginError` if it did not return a list."""
     if isinstance(offered, type) or not isinstance(offered, Sequence):
         raise _InvalidPluginError(
             f"its hook `{hook.__name__}` returned {offered!r}, not a list of classes"

@@ -1,4 +1,4 @@
-"""Parsing of the tables in `plugins.toml`, with every problem."""
+"""Parsing of the tables in `plugins.toml`, collecting every problem."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CAPABILITIES = {
 def find_unsupported_write_back(
     kind: type[Provider], settings: Provider.Settings
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield each setting that cannot be as it is, what was found, and what would be right."""
+    """Yield each unsupported write-back setting, the value found, and the remedy."""
     able = kind.capabilities()
     lacking = {
         name: words
@@ -49,17 +49,17 @@ Kind = TypeVar("Kind", Provider, Channel, Enricher, Investigator)
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredPlugin(Generic[Kind]):
-    """Something whose settings are valid, not yet made.
+    """A table with valid settings, before its plugin object is created.
 
-    `kind` is None where its plugin had to be left out; what every plugin can be told is known
-    even then, so that events for an absent destination wait for it.
+    `kind` is None if its plugin was left out; the common settings are known even then, so that
+    events for an absent destination wait for it.
     """
 
     name: str
     kind: type[Kind] | None
     settings: Any
     table: Mapping[str, Any]
-    """The settings as they are written."""
+    """The settings as written."""
 
 
 BASES: Mapping[str, type[PluginSettings]] = MappingProxyType(
@@ -75,18 +75,18 @@ BASES: Mapping[str, type[PluginSettings]] = MappingProxyType(
 def _common_settings(
     section: str, table: dict[str, Any]
 ) -> tuple[type[PluginSettings], dict[str, Any]]:
-    """Return what can be known of a table whose plugin is absent, and the model of it."""
+    """Return the common settings of a table whose plugin is absent, and their model."""
     model = BASES[section]
     return model, {name: value for name, value in table.items() if name in model.model_fields}
 
 
 def table_path(section: str, name: str) -> str:
-    """Return where something stands in the file: the investigator is a section by itself."""
+    """Return the path of a table; the investigator is a section by itself."""
     return section if section == name else f"{section}.{name}"
 
 
 class ConfigurationParser:
-    """Collects problems and what is left out while the tables of one file are read."""
+    """Collects problems and absent plugins while parsing the tables of one file."""
 
     def __init__(
         self,
@@ -106,13 +106,13 @@ class ConfigurationParser:
         self.absent: list[AbsentPlugin] = []
 
     def problem(self, key: str, found: str, expected: str) -> None:
-        """Note a problem."""
+        """Add a problem."""
         self.problems.append(ConfigurationProblem(self.path.name, key, found, expected))
 
     def objects(
         self, section: str, tables: Mapping[str, dict[str, Any]], kinds: Mapping[str, type[Kind]]
     ) -> Iterator[ConfiguredPlugin[Kind]]:
-        """Yield what is configured rightly in one section."""
+        """Yield the valid tables of one section."""
         for name, table in tables.items():
             key = f"{section}.{name}"
             if not is_name(name):
@@ -124,7 +124,7 @@ class ConfigurationParser:
     def _configured(
         self, section: str, name: str, table: dict[str, Any], kind: type[Kind] | None
     ) -> Iterator[ConfiguredPlugin[Kind]]:
-        """Yield it where its settings are valid."""
+        """Yield the table if its settings are valid."""
         key = table_path(section, name)
         model, known = (kind.Settings, table) if kind else _common_settings(section, table)
         settings = self._settings(key, known, model)
@@ -132,7 +132,7 @@ class ConfigurationParser:
             yield ConfiguredPlugin(name, kind, settings, table)
 
     def _can_write_back(self, key: str, kind: type[Kind] | None, settings: Any) -> bool:
-        """Return False after noting that a provider is told to write what it cannot."""
+        """Return whether a provider supports its write-back settings; add a problem if not."""
         if kind is None or not issubclass(kind, Provider):
             return True
         wrong = list(find_unsupported_write_back(kind, settings))
@@ -141,7 +141,7 @@ class ConfigurationParser:
         return not wrong
 
     def enrichers(self) -> Iterator[ConfiguredPlugin[Enricher]]:
-        """Yield what the tables configure, and each standing kind that none of them does."""
+        """Yield the configured enrichers, and each standing kind without a table."""
         offered = {
             plugin: {kind.name: kind for kind in kinds}
             for plugin, kinds in self.offers.enrichers.items()
@@ -159,7 +159,7 @@ class ConfigurationParser:
                 yield made
         for name, (plugin, kind) in standing.items():
             if name in self.file.enrichers:
-                found = f"found the name {name!r}, which is that of a kind of {plugin!r}"
+                found = f"found the name {name!r}, which is a kind of {plugin!r}"
                 self.problem(f"enrichers.{name}", found, "choose another name")
             else:
                 yield from self._configured("enrichers", name, {"plugin": plugin}, kind)
@@ -184,7 +184,7 @@ class ConfigurationParser:
         yield from self._configured("enrichers", name, table, kinds.get(wanted))
 
     def investigator(self) -> ConfiguredPlugin[Investigator] | None:
-        """Return what [investigator] configures, or by default; None where there is none."""
+        """Return the configured or default investigator; None if there is none."""
         table, kinds = self.file.investigator, self.offers.investigators
         named = {"plugin": DEFAULT_INVESTIGATOR} | table
         if not table and DEFAULT_INVESTIGATOR not in (*kinds, *self.offers.absent):
@@ -197,7 +197,7 @@ class ConfigurationParser:
         )
 
     def environment(self) -> EnvironmentSettings:
-        """Return what [environment] says, or what holds without it where that is wrong."""
+        """Return [environment], or its defaults if it is invalid."""
         try:
             return EnvironmentSettings.model_validate(self.file.environment)
         except ValidationError as error:
@@ -207,7 +207,7 @@ class ConfigurationParser:
         return EnvironmentSettings()
 
     def schedules(self) -> dict[str, ScheduleDefinition]:
-        """Return what is defined rightly under [schedules], by name."""
+        """Return the valid definitions under [schedules], by name."""
         return {
             name: definition
             for name, table in self.file.schedules.items()
@@ -237,7 +237,7 @@ class ConfigurationParser:
     def _plugin(
         self, section: str, key: str, table: dict[str, Any], kinds: list[str]
     ) -> str | None:
-        """Return the plugin that a table names, or None after noting that it cannot be used."""
+        """Return the plugin that a table names; None, after adding a problem, if unusable."""
         plugin = table.get("plugin")
         if not isinstance(plugin, str):
             found = "missing" if plugin is None else f"found {plugin!r}"
@@ -269,7 +269,7 @@ class ConfigurationParser:
     def _settings(
         self, key: str, table: dict[str, Any], model: type[PluginSettings]
     ) -> PluginSettings | None:
-        """Return the validated settings, or None after noting what is wrong with them."""
+        """Return the validated settings; None, after adding problems, if invalid."""
         try:
             return model.model_validate(table, context=SettingsOrigin(self.path.parent).context())
         except ValidationError as error:
@@ -279,7 +279,7 @@ class ConfigurationParser:
             return None
 
     def check_providers(self, destinations: Sequence[ConfiguredPlugin[Channel]]) -> None:
-        """Note every destination that waits for incidents of a provider that is not there."""
+        """Add a problem for each destination that filters by an unknown provider."""
         known = list(self.file.providers)
         for destination in destinations:
             for wanted in destination.settings.providers:
@@ -289,7 +289,7 @@ class ConfigurationParser:
     def check_templates(
         self, destinations: Sequence[ConfiguredPlugin[Channel]], receivers: Sequence[str]
     ) -> None:
-        """Note every destination whose template is not there."""
+        """Add a problem for each destination with an unknown template."""
         for destination in destinations:
             wanted = destination.settings.template
             if wanted not in receivers:

@@ -14,42 +14,38 @@ from tocsin.registry.entry_points import ON_BY_DEFAULT
 from tocsin.validation import explain_errors
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$"
-"""What a provider, destination, enricher or schedule may be called."""
+"""Permitted names of providers, destinations, enrichers and schedules."""
 _NAME = re.compile(NAME_PATTERN)
 
 
 class PluginsFile(BaseModel):
-    """What may stand at the top of `plugins.toml`."""
+    """Top level of `plugins.toml`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     enabled: tuple[str, ...] = Field(
-        default=(), description="The plugins to import, by the names of their entry points."
+        default=(), description="Plugins to import, by the names of their entry points."
     )
-    disabled: tuple[str, ...] = Field(
-        default=(), description="Plugins that are on by default and shall not be."
-    )
-    strict: bool = Field(
-        default=False, description="Refuse to start when anything had to be left out."
-    )
+    disabled: tuple[str, ...] = Field(default=(), description="Default plugins to leave out.")
+    strict: bool = Field(default=False, description="Refuse to start if anything was left out.")
     providers: dict[str, dict[str, Any]] = Field(
-        default={}, description="[providers.<name>]: the SIEMs to read."
+        default={}, description="[providers.<name>]: SIEMs to read."
     )
     destinations: dict[str, dict[str, Any]] = Field(
-        default={}, description="[destinations.<name>]: who is to be told."
+        default={}, description="[destinations.<name>]: receivers of events."
     )
 
     enrichers: dict[str, dict[str, Any]] = Field(
-        default={}, description="[enrichers.<name>]: who knows more of entities."
+        default={}, description="[enrichers.<name>]: sources of information on entities."
     )
     schedules: dict[str, dict[str, Any]] = Field(
-        default={}, description="[schedules.<name>]: what is investigated again and again."
+        default={}, description="[schedules.<name>]: recurring investigations."
     )
     investigator: dict[str, Any] = Field(
-        default={}, description="[investigator]: how investigations are done."
+        default={}, description="[investigator]: settings of investigations."
     )
     environment: dict[str, Any] = Field(
-        default={}, description="[environment]: what is internal, and what is well known."
+        default={}, description="[environment]: internal and well-known entities."
     )
 
     def enables(self, name: str) -> bool:
@@ -58,13 +54,13 @@ class PluginsFile(BaseModel):
 
 
 SECTIONS = frozenset(PluginsFile.model_fields) - {"enabled", "disabled", "strict"}
-"""The tables that may stand in `plugins.toml`."""
+"""Permitted sections of `plugins.toml`."""
 
 
 def read_plugins_file(path: Path) -> tuple[PluginsFile, list[ConfigurationProblem]]:
-    """Return what the file says, as far as it is of this form, and where it is not.
+    """Return the well-formed content of the file, and the problems of the rest.
 
-    Raises ConfigurationError where it cannot be read at all.
+    Raises ConfigurationError if the file cannot be read at all.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -74,7 +70,7 @@ def read_plugins_file(path: Path) -> tuple[PluginsFile, list[ConfigurationProble
     except UnicodeDecodeError as error:
         raise _unreadable(path, "not UTF-8", "save it as UTF-8") from error
     except tomllib.TOMLDecodeError as error:
-        raise _unreadable(path, f"not valid TOML: {error}", "mend it there") from error
+        raise _unreadable(path, f"not valid TOML: {error}", "fix the syntax there") from error
     try:
         return PluginsFile.model_validate(content), []
     except ValidationError as error:
@@ -92,5 +88,5 @@ def _unreadable(path: Path, found: str, expected: str) -> ConfigurationError:
 
 
 def is_name(name: str) -> bool:
-    """Return whether something of the file may be called so."""
+    """Return whether a name is permitted."""
     return _NAME.fullmatch(name) is not None

@@ -10,7 +10,7 @@ from tocsin.errors import OperatorError
 
 
 class ManagedBy(StrEnum):
-    """Where an object can be changed."""
+    """Place where an object is managed."""
 
     FILE = "file"
     API = "api"
@@ -19,18 +19,18 @@ class ManagedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object of the database, as far as a plan has to know it."""
+    """A stored object, as far as reconciliation needs it."""
 
     managed_by: ManagedBy
     is_removed: bool
-    """Whether it was disabled since the file names it no more."""
+    """Whether it was disabled because the file no longer names it."""
     content: object
-    """Equal to what the file says where nothing is to be changed."""
+    """Equal to the file's content if nothing changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """What applying a file does to one object: `create`, `change`, `restore`, `disable`."""
+    """Change of one object: `create`, `change`, `restore` or `disable`."""
 
     section: str
     name: str
@@ -40,9 +40,9 @@ class PlannedChange:
 def plan_changes(
     section: str, known: Mapping[str, StoredObject], wanted: Mapping[str, object]
 ) -> list[PlannedChange]:
-    """Return what would make the known objects of a section those of a file, by name.
+    """Return the changes that make the stored objects of a section match a file, by name.
 
-    OperatorError where a name is taken by one that was made over HTTP.
+    OperatorError if an object created over HTTP has one of the names.
     """
     for name, it in known.items():
         if it.managed_by is ManagedBy.API and name in wanted:
@@ -60,15 +60,15 @@ def plan_changes(
 
 
 def name_taken_error(section: str, name: str) -> OperatorError:
-    """Return the error for a name of the file that something made over HTTP has."""
+    """Return the error for a name that an object created over HTTP has."""
     return OperatorError(
-        f"{section}.{name}: a {section.removesuffix('s')} of this name was made over HTTP; "
+        f"{section}.{name}: a {section.removesuffix('s')} of this name was created over HTTP; "
         "give it another name in the file, or delete the other"
     )
 
 
 def _choose_action(known: StoredObject | None, content: object) -> str:
-    """Return what makes the known object the wanted one, nothing if it is that."""
+    """Return the action for a stored object; empty if it matches."""
     if known is None:
         return "create"
     if known.content != content:

@@ -1,4 +1,4 @@
-"""Settings of plugins, as schemas, descriptions and form shapes."""
+"""Schemas, descriptions and form shapes of plugin settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 from tocsin.fields import PluginSettings, format_duration
 
-_SECRET = 'secret: { env = "NAME" } or { file = "path" }'  # noqa: S105 - says how to write one
+_SECRET = 'secret: { env = "NAME" } or { file = "path" }'  # noqa: S105 - describes the syntax
 _WORDS = {
     "string": "text",
     "integer": "whole number",
@@ -34,15 +34,15 @@ class SettingDescription:
     type: str
     required: bool
     default: str | None
-    """As it would be written in TOML; None where leaving it out means that there is none."""
+    """As written in TOML; None without a default."""
     secret: bool
     common: bool
-    """Whether every provider, or every destination, can be told it."""
+    """Whether every provider, or every destination, has it."""
     description: str
 
 
 class _Lenient(GenerateJsonSchema):
-    """Leaves out what has no JSON Schema, and the titles that only repeat the names of fields."""
+    """Leaves out types without JSON Schema, and titles that only repeat field names."""
 
     ignored_warning_kinds: ClassVar[set[JsonSchemaWarningKind]] = {  # type: ignore[misc]
         "skipped-choice",
@@ -57,14 +57,14 @@ class _Lenient(GenerateJsonSchema):
 
 
 def settings_schema(model: type[PluginSettings]) -> dict[str, Any]:
-    """Return the JSON Schema of a plugin's settings; what has none is `{}`, which is anything."""
+    """Return the JSON Schema of a plugin's settings; types without one become `{}`."""
     return model.model_json_schema(schema_generator=_Lenient)
 
 
 def list_settings(
     model: type[PluginSettings], base: type[PluginSettings]
 ) -> Iterator[SettingDescription]:
-    """Yield the settings of `model`: first its own, then those that it has from `base`."""
+    """Yield the settings of `model`: first its own, then those of `base`."""
     schema = settings_schema(model)
     names = sorted(model.model_fields, key=lambda name: name in base.model_fields)
     for name in names:
@@ -82,17 +82,19 @@ def list_settings(
 
 
 def _property(schema: Mapping[str, Any], name: str, field: FieldInfo) -> Any:
-    """Return what the schema says of a field, which it knows by the name that operators write."""
+    """Return the schema of a field, by its alias if it has one."""
     properties = schema.get("properties", {})
     return properties.get(name, properties.get(field.alias, {}))
 
 
 def _describe_type(schema: Any, definitions: Mapping[str, Any]) -> str:
-    if not isinstance(schema, Mapping):  # `true` stands for anything
+    if not isinstance(schema, Mapping):  # `true` permits anything
         return "anything"
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        others = {key: value for key, value in definitions.items() if key != name}  # may be within
+        others = {
+            key: value for key, value in definitions.items() if key != name
+        }  # recursive definitions end here
         return _describe_type(definitions.get(name, {}), others)
     if schema.get("format") == "password":
         return _SECRET
@@ -124,10 +126,10 @@ def _describe_default(field: FieldInfo) -> str | None:
 
 
 def _format_toml(value: object) -> str:
-    """Return a value as TOML has it; of text, numbers and lists that is what JSON has."""
+    """Return a value in TOML syntax, which equals JSON for text, numbers and lists."""
     try:
         return json.dumps(value, default=_to_json, ensure_ascii=False)
-    except (TypeError, ValueError):  # names that are no text, or a table within itself
+    except (TypeError, ValueError):  # keys that are not text, or a recursive table
         return str(value)
 
 
@@ -146,7 +148,7 @@ _NULL = {"type": "null"}
 
 
 class SettingShape(StrEnum):
-    """What a value is made of."""
+    """Shape of a setting's value."""
 
     TEXT = "text"
     NUMBER = "number"
@@ -155,11 +157,11 @@ class SettingShape(StrEnum):
     CHOICES = "choices"
     """Any number of the choices."""
     LIST = "list"
-    """Texts, in their order."""
+    """Texts in order."""
     TABLE = "table"
-    """Texts by their names."""
+    """Texts by name."""
     ANYTHING = "anything"
-    """What JSON can hold."""
+    """Any JSON value."""
 
 
 _PLAIN = {
@@ -211,18 +213,20 @@ def _find_list_shape(member: Mapping[str, Any]) -> ShapedSetting:
 
 
 def _list_choices(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the words that a value is one of; nothing where it may be another, or is no word."""
+    """Return the permitted words; empty if other values are possible."""
     choices = schema.get("enum", [])
     return tuple(choices) if all(isinstance(choice, str) for choice in choices) else ()
 
 
 def _resolve_schema(schema: Any, definitions: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema of a value that is there; `{}` where that may be of several kinds."""
-    if not isinstance(schema, Mapping):  # `true` stands for anything
+    """Return the schema of a present value; `{}` if several types are possible."""
+    if not isinstance(schema, Mapping):  # `true` permits anything
         return {}
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        others = {key: value for key, value in definitions.items() if key != name}  # may be within
+        others = {
+            key: value for key, value in definitions.items() if key != name
+        }  # recursive definitions end here
         return _resolve_schema(definitions.get(name), others)
     if "anyOf" in schema:
         kinds = [it for it in schema["anyOf"] if it != _NULL]

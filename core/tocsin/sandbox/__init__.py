@@ -1,7 +1,7 @@
-"""Where text of operators is evaluated: Jinja2 that reaches nothing, takes no time and no memory.
+"""Sandbox for text of operators: Jinja2 without access, bounded in time and memory.
 
-Jinja's own sandbox keeps expressions away from Python; it lets them run for ever. Here each
-evaluation has an allowance, out of which it pays for whatever it runs, looks at and makes.
+Jinja's own sandbox keeps expressions away from Python, but lets them run forever. Here each
+evaluation has an allowance, and pays from it for what it runs, reads and produces.
 """
 
 from tocsin.sandbox.allowance import Allowance, AllowanceExhausted, pause, spend

@@ -1,7 +1,7 @@
-"""What one evaluation may use: units of work, and time on the processor.
+"""Allowance of one evaluation: units of work, and processor time.
 
-A unit is a node of the template that is run, an item, or a character. Units bound the memory, and
-they are the same on every machine. What a unit costs differs, so there is a bound of time as well.
+A unit is an evaluated template node, an item or a character. Units bound the memory, and are the
+same on every machine. Their cost differs, so time is bounded as well.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from math import inf
 from time import thread_time
 from typing import Any, Self
 
-# Reading the thread's clock takes as long as rendering an expression
+# reading the thread's clock takes as long as rendering an expression
 _UNITS_BETWEEN_LOOKS = 1_000
 _EMPTY: dict[str, str] = {}
 _VIEWS = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
 _COLLECTIONS: tuple[type[Collection[Any]], ...] = (dict, list, tuple, set, frozenset, *_VIEWS)
 
 
-class AllowanceExhausted(Exception):  # noqa: N818 - it says what the allowance is
-    """An evaluation wants more than it is allowed."""
+class AllowanceExhausted(Exception):  # noqa: N818 - a state, not a mistake
+    """An evaluation exceeds its allowance."""
 
 
 class Allowance:
-    """What is left to the evaluation that runs inside `with` this."""
+    """Remaining allowance of the evaluation inside its `with` block."""
 
     __slots__ = ("_deadline", "_next_look", "_seconds", "_token", "_units")
     _token: Token[Allowance]
@@ -34,7 +34,7 @@ class Allowance:
         self._units = units
         self._next_look = max(units - _UNITS_BETWEEN_LOOKS, 0)
         self._seconds = seconds
-        self._deadline = inf  # until the first look, which a short evaluation never comes to
+        self._deadline = inf  # until the first check, which a short evaluation never reaches
 
     def __enter__(self) -> Self:
         self._token = _current.set(self)
@@ -44,17 +44,15 @@ class Allowance:
         _current.reset(self._token)
 
     def spend(self, units: int) -> None:
-        """Raise `AllowanceExhausted` where fewer units are left, or the time is over."""
+        """Spend units; `AllowanceExhausted` if units or time are exhausted."""
         self._units -= units
         if self._units < self._next_look:
             self.look()
 
     def look(self) -> None:
-        """Raise `AllowanceExhausted` where units or time are used up."""
+        """Raise `AllowanceExhausted` if units or time are exhausted."""
         if self._units < 0:
-            raise AllowanceExhausted(
-                "this goes through more, or makes more, than one evaluation may"
-            )
+            raise AllowanceExhausted("this reads or produces more than one evaluation may")
         self._next_look = max(self._units - _UNITS_BETWEEN_LOOKS, 0)
         now = thread_time()
         if self._deadline == inf:
@@ -63,7 +61,7 @@ class Allowance:
             raise AllowanceExhausted(f"this takes longer than {self._seconds * 1_000:.0f} ms")
 
     def prolong(self, seconds: float) -> None:
-        """Move the end of the time."""
+        """Extend the time limit."""
         self._deadline += seconds
 
 
@@ -71,36 +69,36 @@ _current: ContextVar[Allowance] = ContextVar("allowance")
 
 
 def spend(units: int) -> bool:
-    """Take `units` from what the present evaluation has left; return True.
+    """Spend `units` of the current evaluation's allowance; return True.
 
-    Raises `AllowanceExhausted`, and `LookupError` outside of any evaluation: nothing that costs is
-    done     while a template is compiled.
+    Raises `AllowanceExhausted`, and `LookupError` outside of any evaluation: compilation must not
+    do costly work.
     """
     _current.get().spend(units)
     return True
 
 
 def measure(value: Any) -> None:
-    """Pay for looking at `value` as it is, without going into what it contains."""
+    """Pay for reading `value` itself, without its members."""
     if isinstance(value, str):
         _current.get().spend(len(value))
     elif isinstance(value, _COLLECTIONS):
         allowance = _current.get()
         allowance.spend(len(value))
-        allowance.look()  # what it contains may be large as well
+        allowance.look()  # its members may be large as well
 
 
 def measured(value: Any) -> Any:
-    """Return `value`, having paid for looking at it."""
+    """Return `value` after paying for reading it."""
     measure(value)
     return value
 
 
 def charge(value: Any) -> Any:
-    """Return `value`, having paid for everything that would be seen if it were written out.
+    """Return `value` after paying for its full size if written out.
 
-    A list that contains one other list twice is small in memory and doubles whenever that is done
-    again; written out, its size is what counts.
+    A list that contains another list twice is small in memory, and repeating that doubles its
+    written size each time; the written size counts.
     """
     allowance = _current.get()
     waiting = [value]
@@ -121,7 +119,7 @@ def charge(value: Any) -> Any:
 
 @contextmanager
 def pause() -> Iterator[None]:
-    """Let the time stand still for the present evaluation, if there is one."""
+    """Stop the clock of the current evaluation, if any."""
     allowance = _current.get(None)
     started = thread_time()
     try:

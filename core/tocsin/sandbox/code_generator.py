@@ -1,4 +1,7 @@
-"""Compilation of templates into metered code."""
+"""Compilation of templates into metered code.
+
+It builds on Jinja's code generator, which is not public API: see `pyproject.toml` for the versions.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,10 @@ from jinja2.compiler import CodeGenerator, Frame, operators
 
 
 class MeteredCodeGenerator(CodeGenerator):
-    """Writes code that calls `spend`, `measured`, `charge` and `concatenate` of its environment."""
+    """Generates calls of `spend`, `measured`, `charge` and `concatenate` of the environment."""
 
     def visit(self, node: nodes.Node, *args: Any, **options: Any) -> Any:
-        """Let expressions that put values together pay for what comes of it."""
+        """Charge expressions that build values for their result."""
         if not _puts_together(node):
             return super().visit(node, *args, **options)
         self.write("environment.charge(")
@@ -22,13 +25,13 @@ class MeteredCodeGenerator(CodeGenerator):
         return None
 
     def blockvisit(self, nodes: Iterable[nodes.Node], frame: Frame) -> None:
-        """Let each block of statements pay when it begins, such as the body of a loop or macro."""
+        """Charge each block of statements when it begins, such as a loop's or macro's body."""
         block = list(nodes)
         self.writeline(f"environment.spend({_size(block)})", block[0] if block else None)
         super().blockvisit(block, frame)
 
     def visit_For(self, node: nodes.For, frame: Frame) -> None:  # noqa: N802 - Jinja's name
-        """Let the condition of a loop pay for each item: not all of them come to the body."""
+        """Charge the condition of a loop per item: not all items reach the body."""
         if node.test is not None:
             spend = nodes.EnvironmentAttribute("spend")
             payment = nodes.Call(spend, [nodes.Const(_size([node.test]))], [], None, None)
@@ -37,7 +40,7 @@ class MeteredCodeGenerator(CodeGenerator):
         super().visit_For(node, frame)
 
     def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:  # noqa: N802
-        """Let `~` pay before it puts its operands together."""
+        """Charge `~` before it joins its operands."""
         self.write("environment.concatenate(context, (")
         for operand in node.nodes:
             self.visit(operand, frame)
@@ -45,7 +48,7 @@ class MeteredCodeGenerator(CodeGenerator):
         self.write("))")
 
     def visit_Operand(self, node: nodes.Operand, frame: Frame) -> None:  # noqa: N802
-        """Let a comparison pay for its right side: it never takes longer than that is long."""
+        """Charge a comparison for its right side, whose length bounds its cost."""
         self.write(f" {operators[node.op]} environment.measured(")
         self.visit(node.expr, frame)
         self.write(")")

@@ -27,7 +27,7 @@ from tocsin.sandbox.allowance import charge, measure, measured, spend
 from tocsin.sandbox.code_generator import MeteredCodeGenerator
 from tocsin.sandbox.filters import FILTERS, TESTS
 
-# Other methods have a filter that does the same and is bounded
+# bounded filters replace the other methods
 _DICT_METHODS = frozenset({"get", "items", "keys", "values"})
 _METHODS: Mapping[type, frozenset[str]] = MappingProxyType(
     {
@@ -51,7 +51,7 @@ _METHODS: Mapping[type, frozenset[str]] = MappingProxyType(
                 "upper",
             }
         ),
-        tuple: frozenset({"grouper", "list"}),  # of what the filter `groupby` gives
+        tuple: frozenset({"grouper", "list"}),  # for results of the filter `groupby`
     }
 )
 _JINJAS_OWN = (
@@ -69,20 +69,20 @@ _LONGEST_PRODUCT = 65  # bits of both factors; numbers in JSON have 64 here
 
 
 class _Namespace(Namespace):
-    # What is in it changes after it was paid for, so it is never written out
+    # its content changes after it was paid for, so it is never written out
     __repr__ = object.__repr__
 
 
 class BoundedEnvironment(ImmutableSandboxedEnvironment):
-    """An environment whose templates and expressions run inside an `Allowance`, or not at all.
+    """Environment whose templates and expressions only run inside an `Allowance`.
 
-    Values are what comes out of JSON. Filters and tests are those of Jinja that can be bounded.
+    Values are those of JSON. Filters and tests are those of Jinja that can be bounded.
     """
 
     code_generator_class: type[CodeGenerator] = MeteredCodeGenerator
     intercepted_binops = frozenset({"+", "*", "**", "%"})
 
-    # What compiled templates call
+    # called by compiled templates
     spend = staticmethod(spend)
     measured = staticmethod(measured)
     charge = staticmethod(charge)
@@ -97,7 +97,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
 
     @staticmethod
     def concat(parts: Iterable[str]) -> str:
-        """Return what a macro, block or `set` block has rendered."""
+        """Return the text of a macro, block or `set` block."""
         kept = []
         for part in parts:
             measure(part)
@@ -105,45 +105,45 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         return "".join(kept)
 
     def concatenate(self, context: Context, parts: Iterable[Any]) -> str:
-        """Return what `~` makes of its operands."""
+        """Return the result of `~`."""
         paid = [charge(part) for part in parts]
         return markup_join(paid) if context.eval_ctx.autoescape else str_join(paid)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """Return a member of a mapping, or one of the few methods; undefined where it has none."""
+        """Return a member of a mapping, or a permitted method; undefined otherwise."""
         if type(obj) is dict and attribute not in _DICT_METHODS:
             return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
         return super().getattr(obj, attribute)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Return whether templates may have it: a listed method, or what is Jinja's own."""
+        """Return whether templates may access it: a listed method, or Jinja's own object."""
         if isinstance(obj, _JINJAS_OWN):
             return super().is_safe_attribute(obj, attr, value)
         return any(isinstance(obj, kind) and attr in names for kind, names in _METHODS.items())
 
     def unsafe_undefined(self, obj: Any, attribute: str) -> Undefined:
-        """Refuse at once, also where undefined values are let pass."""
+        """Refuse immediately, even if undefined values are permitted."""
         raise SecurityError(f"{attribute!r} of a {type(obj).__name__} is not available here")
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:  # noqa: ARG002 - inherited
-        """Return nothing: the method `format` is judged like any other."""
+        """Return None: the method `format` is judged like any other."""
         return None
 
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Return what a method, macro or global gives, paid for like its arguments."""
+        """Return the result of a method, macro or global, charged like its arguments."""
         text = getattr(obj, "__self__", None)
         for value in (text, *args):
             measure(value)
         if isinstance(text, str) and args and isinstance(args[0], str):
-            spend(len(text) * len(args[0]) // 64)  # looking for one in the other, at worst
+            spend(len(text) * len(args[0]) // 64)  # worst case of a search
         return charge(super().call(context, obj, *args, **kwargs))
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Return what an operator makes, unless that could be large."""
+        """Return the result of an operator, unless it could be large."""
         if operator == "**":
             raise SecurityError("** is not available here")
         if operator == "%" and isinstance(left, str):
-            raise SecurityError("% takes numbers here; the filter `format` formats text")
+            raise SecurityError("% only takes numbers here; use the filter `format` for text")
         if operator == "*":
             _pay_for_product(left, right)
         return charge(super().call_binop(context, operator, left, right))
@@ -157,27 +157,27 @@ def _pay_for_product(left: Any, right: Any) -> None:
     if isinstance(right, str | list | tuple):
         spend(max(left, 0) * len(right))
     elif isinstance(right, int) and left.bit_length() + right.bit_length() > _LONGEST_PRODUCT:
-        raise OverflowError("a product of whole numbers has 64 bits at most")
+        raise OverflowError("a product of integers may have at most 64 bits")
 
 
 class RenderedText(str):
-    """What a template has rendered already: the result of a macro, a block or a block `set`."""
+    """Text that a template has already rendered: by a macro, a block or a `set` block."""
 
     __slots__ = ()
 
 
 class WritingEnvironment(BoundedEnvironment):
-    """Tells what a template has rendered already from the values that it is given."""
+    """Distinguishes rendered text from input values."""
 
-    # Jinja joins with this whatever a template renders into a value of its own
+    # Jinja joins the parts of rendered values with this
     @staticmethod
     def concat(parts: Iterable[str]) -> str:
-        """Return the parts as one that is not written again."""
+        """Return the parts as text that is not converted again."""
         return RenderedText(BoundedEnvironment.concat(parts))
 
 
 def write_json(value: Any, default: Callable[[Any], Any]) -> str:
-    """Return the value as JSON, what is written already as it is; `default` as in orjson."""
+    """Return the value as JSON, and rendered text unchanged; `default` as in orjson."""
     if isinstance(value, RenderedText):
         return value
     text = orjson.dumps(value, default=default).decode()

@@ -1,7 +1,7 @@
-"""The filters and tests of Jinja that can be bounded, each paying for what it reads and makes.
+"""Jinja's filters and tests that can be bounded, each charged for input and output.
 
-Left out: `pprint`, `urlize`, `wordwrap` and `xmlattr`, some of which take the square of their
-input's length; `attr`, which `[]` does; and `random`, since a retry sends what was sent before.
+Left out: `pprint`, `urlize`, `wordwrap` and `xmlattr`, some of which take quadratic time; `attr`,
+which `[]` replaces; and `random`, since a retry must send the same content.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from jinja2.nodes import EvalContext
 
 from tocsin.sandbox.allowance import charge, measure, spend
 
-# A width that comes as an argument or has four digits
+# a width given as an argument, or with four digits
 _WIDE = re.compile(r"%[^%a-zA-Z]*?(\*|\d{4}|\()")
 
 
 def _paying(function: Any, cost: Callable[..., int] | None = None) -> Callable[..., Any]:
-    """Return `function`, paying for its arguments, for its `cost` and for its result."""
-    own = 1 if hasattr(function, "jinja_pass_arg") else 0  # an argument that Jinja adds
+    """Return `function`, charged for its arguments, its `cost` and its result."""
+    own = 1 if hasattr(function, "jinja_pass_arg") else 0  # argument added by Jinja
 
     @wraps(function)
     def paid(*args: Any, **kwargs: Any) -> Any:
@@ -41,21 +41,21 @@ def _paying(function: Any, cost: Callable[..., int] | None = None) -> Callable[.
 def _join(
     context: EvalContext, value: Iterable[Any], d: str = "", attribute: str | None = None
 ) -> str:
-    """Join as Jinja does, once it is known how much that will be."""
+    """Join as Jinja does, after paying for the result."""
     items = [charge(item) for item in value]
     spend(len(items) * len(str(d)))
     return filters.sync_do_join(context, items, d, attribute)
 
 
 def _tojson(value: object, indent: int | None = None) -> str:
-    """Return JSON as text like any other: Jinja's own passes for markup, also inside quotes."""
+    """Return JSON as plain text: Jinja's own counts as markup, even inside quotes."""
     return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 def _shorten(value: object, limit: int, link: str = "") -> str:
-    """Return a text of so many characters at most; one that was cut says so, and where the rest is.
+    """Shorten a text to a number of characters, with a remark and a link to the full text.
 
-    Where not even that has room, it is cut without a word.
+    If even the remark does not fit, the text is cut without it.
     """
     text = str(value)
     if len(text) <= limit:
@@ -65,13 +65,13 @@ def _shorten(value: object, limit: int, link: str = "") -> str:
     return text[:kept] + remark if kept > 0 else text[: max(limit, 0)]
 
 
-# What a call can make or do at most, beyond what its arguments are long
+# upper bounds of a call's cost, beyond the length of its arguments
 
 
 def _format(value: object, *args: object) -> int:
     text = str(value)
     if _WIDE.search(text):
-        raise ValueError("a format takes its values in order, and widths of three digits at most")
+        raise ValueError("a format takes its values in order, with widths of three digits at most")
     return text.count("%") * (1_000 + max((len(str(each)) for each in args), default=0))
 
 
@@ -85,7 +85,7 @@ def _replace(text: object, old: object, new: object, *_: object, **__: object) -
 
 def _sum(_values: object, _attribute: object = None, start: object = 0, **_: object) -> int:
     if not isinstance(start, int | float):
-        raise TypeError("sum adds up numbers")  # lists would take the square of their length
+        raise TypeError("sum adds up numbers")  # quadratic for lists
     return 0
 
 
@@ -107,7 +107,7 @@ _COSTS: Mapping[str, Callable[..., int]] = MappingProxyType(
         "trim": _trim,
     }
 )
-_NAMES = (  # noqa: SIM905 - a line for each would say no more
+_NAMES = (  # noqa: SIM905 - compact
     "abs batch capitalize center count d default dictsort e escape filesizeformat first float "
     "forceescape format groupby indent int items join last length list lower map max min reject "
     "rejectattr replace reverse round safe select selectattr shorten slice sort string striptags "

@@ -169,8 +169,8 @@ def test_depth_without_end_is_given_up(refusal, template):
     ("expression", "reason"),
     [
         ("10 ** 10 ** 10", r"\*\* is not available"),
-        ("'%999999999d' % 1", "% takes numbers"),
-        ("'%*d' % (999999999, 1)", "% takes numbers"),
+        ("'%999999999d' % 1", "% only takes numbers"),
+        ("'%*d' % (999999999, 1)", "% only takes numbers"),
         ("'%999999999d'|format(1)", "widths of three digits"),
         ("'%-+#0 9999d'|format(1)", "widths of three digits"),
         ("'%.9999f'|format(1)", "widths of three digits"),

@@ -267,7 +267,7 @@ async def test_a_name_without_an_address_is_not_found(client):
     [
         (b"", "connection reset"),
         (b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf", "connection reset"),
-        (b"SSH-2.0-OpenSSH_9.6\r\n", "the answer is not HTTP"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "the response is not HTTP"),
     ],
 )
 async def test_a_server_that_breaks_off_or_speaks_otherwise(client, make_listener, answer, reason):

@@ -167,7 +167,7 @@ async def test_wrong_credentials_for_the_proxy_are_told_without_them(make_client
     with pytest.raises(TryLater) as caught:
         await client.request("GET", "https://receiver.example/")
     assert str(caught.value) == (
-        f"the proxy 127.0.0.1, port {proxy.port}: it refuses to connect further (status 407)"
+        f"the proxy 127.0.0.1, port {proxy.port}: it refuses the connection (status 407)"
     )
     assert caught.value.__suppress_context__
 

@@ -184,7 +184,7 @@ def text_file(tmp_path):
 @pytest.mark.parametrize("setting", ["ca_file", "client_certificate"])
 def test_a_file_without_a_certificate_is_named(make_client, text_file, tmp_path, setting):
     for path, found in [
-        (text_file, ("no certificate or crl found; ", "nothing in it can be read as that; ")),
+        (text_file, ("no certificate or crl found; ", "the content is not of this kind; ")),
         (str(tmp_path / "absent.pem"), "No such file or directory; "),
         (str(tmp_path), "Is a directory; "),
     ]:

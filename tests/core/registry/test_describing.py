@@ -90,7 +90,7 @@ async def test_one_that_is_disabled_is_told_so():
     found = await describe_plugin(
         "templates", PluginsFile(disabled=["templates"]), installed_plugins()
     )
-    assert found.absent == "it is disabled; take 'templates' out of `disabled`"
+    assert found.absent == "it is disabled; remove 'templates' from `disabled`"
 
 
 async def test_one_that_is_not_installed_is_an_error_with_the_nearest():
@@ -110,7 +110,7 @@ async def test_of_two_with_one_name_none_is_imported(install):
     [
         ("import nothing_of_this_name", "could not be imported: ModuleNotFoundError"),
         ("raise SystemExit(3)", "could not be imported: SystemExit"),
-        ("", "it implements no hook; mark those that it has with `@hookimpl`"),
+        ("", "it implements no hook; mark its hooks with `@hookimpl`"),
         ("def tocsin_providers(): ...", "it implements no hook"),
         (PROVIDER.replace("return Acme", "return Health"), "not a subclass of Provider"),
         (
@@ -119,11 +119,11 @@ async def test_of_two_with_one_name_none_is_imported(install):
         ),
         (
             PROVIDER.replace("def tocsin_providers()", "def tocsin_providers(config)"),
-            "it was imported, but a hook of it does not fit",
+            "it was imported, but one of its hooks does not match its",
         ),
         (
             PROVIDER.replace("return Acme", "raise OSError('no')"),
-            "it was imported, but a hook of it failed: OSError('no')",
+            "it was imported, but one of its hooks failed: OSError('no')",
         ),
         (
             WHOLE.replace("return Acme", "return Acme(None, None)"),
@@ -135,7 +135,7 @@ async def test_of_two_with_one_name_none_is_imported(install):
             ),
             "the `Settings` of Acme do not derive from `Provider.Settings`",
         ),
-        (PROVIDER.replace("async def check", "async def chek"), "cannot be made: it lacks check"),
+        (PROVIDER.replace("async def check", "async def chek"), "is abstract: it lacks check"),
     ],
 )
 async def test_one_that_cannot_be_used_is_told_why(install, source, reason):

@@ -158,7 +158,7 @@ async def test_a_misspelt_kind_shows_the_nearest(problems):
 async def test_a_name_that_a_standing_kind_has_is_taken(problems):
     text = '[enrichers.standing]\nplugin = "enrichers"\nkind = "asked"\npath = "x"'
     assert await problems(text) == [
-        "plugins.toml: enrichers.standing: found the name 'standing', which is that of a kind of "
+        "plugins.toml: enrichers.standing: found the name 'standing', which is a kind of "
         "'enrichers'; choose another name"
     ]
 
