@@ -156,6 +156,6 @@ def test_what_is_known_already_is_a_success_whatever_the_status():
 
 
 def test_what_the_contract_calls_permanent_is_not_tried_again():
-    with pytest.raises(Refused, match="will not answer otherwise") as refused:
+    with pytest.raises(Refused, match="would refuse a retry") as refused:
         by_contract(422, b'{"message": "no"}')
     assert not refused.value.unwanted

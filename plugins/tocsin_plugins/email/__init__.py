@@ -1,4 +1,4 @@
-"""The channel `email`: mail over SMTP, one thread for each subject, or digests."""
+"""The channel `email`: mail over SMTP, one thread per subject, or digests."""
 
 from tocsin import Channel, hookimpl
 from tocsin_plugins.email.channel import Email

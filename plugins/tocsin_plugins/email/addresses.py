@@ -1,4 +1,4 @@
-"""Mailboxes as operators write them, `Tocsin <tocsin@example.com>`, also beyond ASCII."""
+"""Mailboxes as operators write them, `Tocsin <tocsin@example.com>`, including non-ASCII ones."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from pydantic import AfterValidator
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\-\u0080-\U0010ffff]+"
 _LOCAL_PART = re.compile(rf"{_ATOM}(\.{_ATOM})*")
 _LONGEST_LOCAL_PART = 64  # octets; RFC 5321 section 4.5.3.1
-_LONGEST = 254  # a path has 256, with its angle brackets
-# What is allowed here: SMTPUTF8, and names like `J. Doe`
+_LONGEST = 254  # a path may have 256, with its angle brackets
+# permitted defects: SMTPUTF8, and names like `J. Doe`
 _HARMLESS = (NonASCIILocalPartDefect, ObsoleteHeaderDefect)
 _RIGHT = "give an address such as soc@example.com or 'Tocsin <tocsin@example.com>'"
 
 
 @dataclass(frozen=True, slots=True)
 class Mailbox:
-    """Whose mail it is."""
+    """A mailbox with its display name."""
 
     name: str
     local_part: str
     domain: str
-    """In the form that every server takes (A-labels)."""
+    """In the form that every server accepts (A-labels)."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the mailbox that `text` spells; ValueError for none and for several."""
+        """Return the mailbox in `text`; ValueError for none or several."""
         if not text.isprintable():
             raise ValueError(f"{_RIGHT}, without line breaks or invisible characters")
         try:
@@ -50,33 +50,33 @@ class Mailbox:
 
     @property
     def address(self) -> str:
-        """The address alone."""
+        """The address without the name."""
         return f"{self.local_part}@{self.domain}"
 
     @property
     def needs_utf8(self) -> bool:
-        """Whether a server must have SMTPUTF8 (RFC 6531) to take it."""
+        """Whether a server needs SMTPUTF8 (RFC 6531) for it."""
         return not self.local_part.isascii()
 
     def as_header(self) -> Address:
-        """Return it as a header holds it."""
+        """Return the mailbox as a header value."""
         return Address(self.name, self.local_part, self.domain)
 
 
 def to_ascii_name(name: str) -> str:
-    """Return a host's or domain's name as DNS has it; ValueError where it is none."""
+    """Return a host or domain name as in DNS; ValueError if it is not one."""
     try:
         return idna.encode(name, uts46=True).decode()
     except idna.IDNAError:
-        raise ValueError(f"{name!r} is not the name of a domain; {_RIGHT}") from None
+        raise ValueError(f"{name!r} is not a domain name; {_RIGHT}") from None
 
 
 def _check_local_part(local_part: str, domain: str) -> str:
     size = len(local_part.encode())
     if not _LOCAL_PART.fullmatch(local_part) or size > _LONGEST_LOCAL_PART:
-        raise ValueError(f"{local_part!r} cannot stand before the @; {_RIGHT}")
+        raise ValueError(f"{local_part!r} is not valid before the @; {_RIGHT}")
     if size + 1 + len(domain) > _LONGEST:
-        raise ValueError(f"an address has {_LONGEST} characters at most")
+        raise ValueError(f"an address may have at most {_LONGEST} characters")
     return local_part
 
 
@@ -86,4 +86,4 @@ def _mailbox(value: str) -> str:
 
 
 MailboxText = Annotated[str, AfterValidator(_mailbox)]
-"""What `Mailbox` parses."""
+"""Text that `Mailbox` parses."""

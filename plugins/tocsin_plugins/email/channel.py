@@ -1,4 +1,4 @@
-"""A destination that takes mail."""
+"""E-mail channel."""
 
 from __future__ import annotations
 
@@ -16,56 +16,54 @@ from tocsin_plugins.email.health import check_server
 from tocsin_plugins.email.mailer import Mailer
 
 MOST_TOGETHER = 64
-"""How many events a digest holds, unless `concurrency` says otherwise."""
+"""Events per digest, unless `concurrency` is set."""
 
 
 class Email(Channel):
-    """Mails each event, in a thread for each subject, or several together in digests."""
+    """Mails each event in a thread per subject, or several together in digests."""
 
     class Settings(Channel.Settings):
-        """What a mail destination can be told."""
+        """Settings of an e-mail destination."""
 
-        host: Host = Field(description="The mail server that takes what is to be sent.")
+        host: Host = Field(description="Mail server that accepts outgoing mail.")
         port: int | None = Field(
             default=None,
             ge=1,
             le=65_535,
-            description="Its port; 587 by default, 465 with `implicit`, 25 with `none`.",
+            description="Port; 587 by default, 465 with `implicit`, 25 with `none`.",
         )
         tls: Tls = Field(
             default="starttls",
-            description="`starttls`, `implicit` or, inside `allow_networks` alone, `none`.",
+            description="`starttls`, `implicit` or, only inside `allow_networks`, `none`.",
         )
         username: str | None = Field(
-            default=None, min_length=1, description="Whom to sign in as; nobody by default."
+            default=None, min_length=1, description="User name; none by default."
         )
-        password: SecretStr | None = Field(default=None, description="The password to it.")
-        sender: MailboxText = Field(
-            description="Who writes, such as `Tocsin <tocsin@example.com>`."
-        )
+        password: SecretStr | None = Field(default=None, description="Password of the user.")
+        sender: MailboxText = Field(description="Sender, such as `Tocsin <tocsin@example.com>`.")
         to: tuple[MailboxText, ...] = Field(
             min_length=1,
             max_length=50,
-            description="Who gets the mail; all of them see each other.",
+            description="Recipients; they see each other.",
         )
         cc: tuple[MailboxText, ...] = Field(
-            default=(), max_length=50, description="Who gets a copy; nobody by default."
+            default=(), max_length=50, description="Recipients of a copy; none by default."
         )
         reply_to: MailboxText | None = Field(
-            default=None, description="Who gets the answers; the sender by default."
+            default=None, description="Recipient of replies; the sender by default."
         )
         template: str = Field(
-            default="email", description="The receiver whose templates render subject and body."
+            default="email", description="Receiver whose templates render subject and body."
         )
         digest: Duration | None = Field(
             default=None,
             ge=timedelta(minutes=1),
             le=timedelta(days=1),
-            description="Send what comes within so long in one mail, such as `1h`; each event by "
-            "itself by default. `concurrency`, then 64 by default, is how many events one holds.",
+            description="Collect the events of such a period in one mail, such as `1h`; one mail "
+            "per event by default. `concurrency`, then 64 by default, limits the events per mail.",
         )
 
-        proxy: ClassVar[None] = None  # type: ignore[misc] # no HTTP proxy takes mail
+        proxy: ClassVar[None] = None  # type: ignore[misc] # HTTP proxies do not relay mail
 
         @model_validator(mode="before")
         @classmethod
@@ -87,7 +85,7 @@ class Email(Channel):
             if self.tls == "none" and not self.allow_networks:
                 raise ValueError(
                     "give tls = 'starttls' or 'implicit', or name in allow_networks the private "
-                    "network that the mail server is in"
+                    "network of the mail server"
                 )
             return self
 
@@ -95,7 +93,7 @@ class Email(Channel):
     parts: ClassVar[tuple[str, ...]] = ("subject", "text", "html")
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Keep the settings and tools; do no I/O."""
         super().__init__(settings, tools)
         self._server = _server(settings)
         self._addressing = _addressing(settings)
@@ -104,15 +102,15 @@ class Email(Channel):
 
     @property
     def gathering(self) -> timedelta | None:
-        """How long deliveries wait for others."""
+        """Length of a digest window."""
         return self.settings.digest
 
     async def check(self) -> Health:
-        """Return whether the server takes mail of this sender for everybody; nothing is sent."""
+        """Report whether the server accepts this sender and every recipient; sends nothing."""
         return await check_server(self._server, self._addressing, self.tools)
 
     async def deliver(self, delivery: Delivery) -> Receipt:
-        """Mail the event to everybody who has not got it by an earlier attempt."""
+        """Mail the event to everyone who does not have it from an earlier attempt."""
         if self.settings.digest is not None:
             return await self._gathering.bring(delivery)
         [result] = await self._post.bring([delivery])

@@ -13,16 +13,16 @@ from tocsin_plugins.email.message import LONGEST_SUBJECT, OutgoingMail, clean_li
 from tocsin_plugins.email.threads import MailThread, build_message_id, build_shared_message_id
 
 BEGIN, END = "<!-- event -->", "<!-- /event -->"
-"""What a template of HTML puts around what it tells of its event."""
+"""Markers around the event's part in an HTML template."""
 MAX_DIGEST_SIZE = 96 * 1024
-"""How much text and HTML a digest holds; some mail readers cut what is longer than 102 KB."""
+"""Maximum size of a digest in bytes; some mail readers cut mails at 102 KB."""
 _RULE = "\n\n" + "-" * 60 + "\n\n"
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class DigestEntry:
-    """What is told of an event, or of several."""
+    """Rendered content of one event or several."""
 
     subject: str
     text: str
@@ -30,12 +30,12 @@ class DigestEntry:
 
     @property
     def size(self) -> int:
-        """How many bytes that are."""
+        """Size in bytes."""
         return len(self.text.encode()) + len(self.html.encode())
 
 
 def join_entries(entries: Sequence[DigestEntry]) -> DigestEntry:
-    """Return all of it as one; raises `Misconfigured` where a template does not show how."""
+    """Return the entries as one; raises `Misconfigured` if a template lacks the markers."""
     count = f"{len(entries)} events"
     first, rest = entries[0].subject, len(entries) - 1
     return DigestEntry(
@@ -60,18 +60,18 @@ def _join_html(count: str, entries: Sequence[DigestEntry]) -> str:
 
 
 def _split_html(html: str) -> tuple[str, str, str]:
-    """Return what stands before an event's part, that part, and what stands behind it."""
+    """Return the HTML before an event's part, that part, and the HTML after it."""
     before, begin, rest = html.partition(BEGIN)
     part, end, after = rest.rpartition(END)
     if not begin or not end:
-        raise Misconfigured(f"for a digest, the template of HTML has to have {BEGIN} and {END}")
+        raise Misconfigured(f"for a digest, the HTML template needs {BEGIN} and {END}")
     return before, part, after
 
 
 def split_into_mails(
     items: Sequence[tuple[T, DigestEntry]],
 ) -> Iterator[list[tuple[T, DigestEntry]]]:
-    """Yield them in their order, as many at a time as one mail holds."""
+    """Yield the entries in order, as many at a time as fit into one mail."""
     chunk: list[tuple[T, DigestEntry]] = []
     size = 0
     for item in items:
@@ -86,21 +86,21 @@ def split_into_mails(
 
 @dataclass(frozen=True, slots=True)
 class ComposedMail:
-    """A mail, and the thread that it is of."""
+    """A mail and its thread."""
 
     letter: OutgoingMail
     thread: MailThread
 
 
 class MailComposer:
-    """Writes the mails of one destination; `domain` is that of its sender."""
+    """Composes the mails of one destination; `domain` is that of its sender."""
 
     def __init__(self, tools: Tools, domain: str) -> None:
         self._tools = tools
         self._domain = domain
 
     def entry(self, delivery: Delivery) -> DigestEntry:
-        """Return what is told of an event; raises `Misconfigured` where a template fails."""
+        """Return the rendered content of an event; raises `Misconfigured` if a template fails."""
         event = delivery.event
         subject = to_one_line(delivery.render("subject").decode(), LONGEST_SUBJECT)
         return DigestEntry(
@@ -116,7 +116,7 @@ class MailComposer:
         before = MailThread.before(delivery)
         about = build_message_id(event.key, self._domain)
         thread = before or MailThread(named, entry.subject)
-        # what concerns another subject's thread has nothing to do with the name of its own
+        # in another subject's thread, the own identifier does not apply
         begin = () if before and before != MailThread.of(delivery.remote_id) else (about,)
         letter = OutgoingMail(
             message_id=named,
@@ -136,7 +136,7 @@ class MailComposer:
     def several(
         self, deliveries: Sequence[Delivery], entries: Sequence[DigestEntry]
     ) -> ComposedMail:
-        """Return the one mail of several events, which stands in no thread."""
+        """Return one mail for several events, outside any thread."""
         named = build_shared_message_id(
             [delivery.event.id for delivery in deliveries], self._domain
         )
@@ -154,5 +154,5 @@ class MailComposer:
 
     @property
     def _list_id(self) -> str:
-        """What mail readers can sort by: RFC 2919."""
+        """Identifier by which mail readers can sort: RFC 2919."""
         return f"<{self._tools.name}.tocsin.{self._domain}>"

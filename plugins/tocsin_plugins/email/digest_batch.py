@@ -9,12 +9,12 @@ from datetime import timedelta
 from tocsin import Clock, Delivery, PluginFailure, Receipt
 
 LINGER = timedelta(seconds=1)
-"""How long the first waits for the others, which come at the same moment."""
+"""Delay of the first delivery, for others that come at the same moment."""
 Bring = Callable[[Sequence[Delivery]], Awaitable[list[Receipt | PluginFailure]]]
 
 
 class DigestBatcher:
-    """Waits a moment for more, and brings all of them at once."""
+    """Collects concurrent deliveries, and sends them together."""
 
     def __init__(self, bring: Bring, clock: Clock) -> None:
         self._bring = bring
@@ -22,7 +22,7 @@ class DigestBatcher:
         self._open: _DigestBatch | None = None
 
     async def bring(self, delivery: Delivery) -> Receipt:
-        """Return the receipt of this one, or raise what became of it."""
+        """Return the receipt of this delivery, or raise its failure."""
         if self._open is None:
             self._open = _DigestBatch(self._bring_all)
         return await self._open.join(delivery)
@@ -34,14 +34,14 @@ class DigestBatcher:
 
 
 class _DigestBatch:
-    """Deliveries that go together, each with somebody who waits for what becomes of it."""
+    """Deliveries that go together, each with a waiting caller."""
 
     def __init__(self, run: Callable[[_DigestBatch], Awaitable[None]]) -> None:
         self._waiting: dict[asyncio.Future[Receipt], Delivery] = {}
         self._task = asyncio.ensure_future(run(self))
 
     async def join(self, delivery: Delivery) -> Receipt:
-        """Return the receipt; where everybody who waits is cancelled, all of it is."""
+        """Return the receipt; cancels the batch if every waiting caller is cancelled."""
         outcome: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
         self._waiting[outcome] = delivery
         try:
@@ -52,13 +52,13 @@ class _DigestBatch:
             raise
 
     async def settle(self, bring: Bring) -> None:
-        """Tell each what became of its delivery."""
+        """Pass each caller the result of its delivery."""
         wanted = {it: delivery for it, delivery in self._waiting.items() if not it.done()}
         try:
             results = await bring(list(wanted.values()))
             for outcome, result in zip(wanted, results, strict=True):
                 _settle_future(outcome, result)
-        except Exception as error:  # noqa: BLE001 - whatever it is, each is to hear of it
+        except Exception as error:  # noqa: BLE001 - passed on to every caller
             for outcome in wanted:
                 _settle_future(outcome, error)
         finally:
@@ -67,7 +67,7 @@ class _DigestBatch:
 
 
 def _settle_future(outcome: asyncio.Future[Receipt], result: Receipt | Exception) -> None:
-    if outcome.done():  # nobody waits for it any more
+    if outcome.done():  # the caller is gone
         return
     if isinstance(result, Receipt):
         outcome.set_result(result)

@@ -1,4 +1,4 @@
-"""What a mail server's answers and silences mean for what is to be done next (RFC 5321, 3463)."""
+"""Meaning of a mail server's responses and silences (RFC 5321, 3463)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tocsin import CredentialsRefused, Misconfigured, PluginFailure, Refused, Tr
 from tocsin_plugins.email.message import to_one_line
 
 ERRORS = (SMTPException, OSError, ValueError)
-"""What aiosmtplib raises: its own, those of sockets and TLS, and those of nonsense it reads."""
+"""Exceptions of aiosmtplib: its own, those of sockets and TLS, and of unparsable responses."""
 _LONGEST = 300
 CLOSING = 421
-"""What a server answers to anything when it wants no more of this connection."""
+"""Response of a server that closes the connection."""
 _PERMANENT = range(500, 600)
 _TOO_LARGE = 552
 _SIGN_IN_FIRST = 530
-# The first that fits an error says what happened.
+# The first matching type describes the error.
 _REASONS: tuple[tuple[type[BaseException], str], ...] = (
-    (SMTPResponseException, "the answer is not SMTP"),
-    (ValueError, "the answer is not SMTP"),
+    (SMTPResponseException, "the response is not SMTP"),
+    (ValueError, "the response is not SMTP"),
     (TimeoutError, "time-out"),
     (OSError, "the connection was lost"),
 )
@@ -33,23 +33,23 @@ _ABOUT_SIZE = re.compile(r"5\.(2\.3|3\.4)\b")  # RFC 3463: a mailbox's limit, th
 
 
 def build_failure(error: Exception, host: str, step: str) -> PluginFailure:
-    """Return what an error in a step means: whatever it is, it passes."""
+    """Return the failure for an error in a step; every error is transient."""
     code = error.code if isinstance(error, SMTPResponseException) else 0
     words = f"{host}: {step}: {_describe_error(error)}"
     if step == "DATA" and not code:
-        words += "; whether it arrived is not known, so it is sent again with the same Message-ID"
+        words += "; it may have arrived, so it is sent again with the same Message-ID"
     return TryLater(words, throttled=code == CLOSING, status=code if code > 0 else None)
 
 
 def build_auth_failure(error: SMTPException, host: str) -> PluginFailure | SMTPException:
-    """Return what it means that signing in failed; the error where the answer was no refusal."""
+    """Return the failure of signing in; the error itself if it is not a refusal."""
     if isinstance(error, SMTPResponseException) and error.code in _PERMANENT:
         return CredentialsRefused(f"{host}: AUTH: {_describe_error(error)}", status=error.code)
     return error
 
 
 def build_sender_failure(error: SMTPSenderRefused) -> PluginFailure | SMTPException:
-    """Return what it means that the server takes no mail of this sender; the error if it passes."""
+    """Return the failure of a refused sender; the error itself if it is transient."""
     if error.code not in _PERMANENT:
         return error
     reason = _describe_error(error)
@@ -61,7 +61,7 @@ def build_sender_failure(error: SMTPSenderRefused) -> PluginFailure | SMTPExcept
 
 
 def _describe_error(error: Exception) -> str:
-    """Return what happened, in one line."""
+    """Describe an error in one line."""
     if isinstance(error, SMTPResponseException) and error.code > 0:
         return f"{error.code} {to_one_line(error.message, _LONGEST)}".rstrip()
     for cause in (error, error.__cause__):

@@ -1,4 +1,4 @@
-"""The kinds of field that the settings of a mail destination have, and what they come to."""
+"""Field types of the e-mail settings, and the values derived from them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tocsin_plugins.email.addresses import Mailbox, to_ascii_name
 
 Tls = Literal["starttls", "implicit", "none"]
 PORTS = MappingProxyType({"starttls": 587, "implicit": 465, "none": 25})
-"""Where servers listen for each: RFC 6409, RFC 8314, RFC 5321."""
+"""Default ports: RFC 6409, RFC 8314, RFC 5321."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmtpServer:
-    """Where mail is handed over, and how."""
+    """Address and credentials of the mail server."""
 
     host: str
     port: int
@@ -32,7 +32,7 @@ class SmtpServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailEnvelope:
-    """Who writes to whom."""
+    """Sender and recipients."""
 
     sender: Mailbox
     to: tuple[Mailbox, ...]
@@ -41,13 +41,13 @@ class MailEnvelope:
 
     @property
     def recipients(self) -> tuple[Mailbox, ...]:
-        """Everybody who gets the mail, once each."""
+        """All recipients, without duplicates."""
         return tuple({it.address: it for it in (*self.to, *self.cc)}.values())
 
     def groups(self, left: Sequence[Mailbox] | None = None) -> list[tuple[bool, list[str]]]:
-        """Return the addresses by whether a mail to them needs SMTPUTF8 (RFC 6531) of servers.
+        """Return the addresses by whether they need SMTPUTF8 (RFC 6531).
 
-        Those who do not need it get a mail that every server on its way can take.
+        Those that do not need it get a mail that every server on its way accepts.
         """
         wanted = self.recipients if left is None else left
         grouped: dict[bool, list[str]] = {}
@@ -71,4 +71,4 @@ def _host(value: str) -> str:
 
 
 Host = Annotated[str, AfterValidator(_host)]
-"""A name or an address of a server; a name as DNS has it."""
+"""Name or address of a server; a name as in DNS."""

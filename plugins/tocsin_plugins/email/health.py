@@ -14,10 +14,10 @@ _ENCRYPTION = {"starttls": "with STARTTLS", "implicit": "over TLS", "none": "wit
 
 
 async def check_server(server: SmtpServer, addressing: MailEnvelope, tools: Tools) -> Health:
-    """Return what the server says of sender and recipients, before any mail is handed over.
+    """Report what the server says about sender and recipients, before any mail is sent.
 
-    Every recipient is asked for. Raises `TryLater` where the server cannot be reached, or has no
-    time; whom it puts off is told, and no problem.
+    Every recipient is checked. Raises `TryLater` if the server cannot be reached or is busy.
+    Deferred recipients are reported in the detail, not as problems.
     """
     conversation = SmtpSession(server, tools)
     try:
@@ -52,12 +52,14 @@ def _problems(addressing: MailEnvelope, outcomes: Mapping[str, RecipientOutcome]
 
 def _detail(server: SmtpServer, outcomes: Mapping[str, RecipientOutcome]) -> str:
     accepted = sum(outcome.has_it for outcome in outcomes.values())
-    put_off = [f"{it}: {outcome}" for it, outcome in outcomes.items() if not outcome.is_final]
+    deferred = [
+        f"{address}: {outcome}" for address, outcome in outcomes.items() if not outcome.is_final
+    ]
     signed_in = f", signed in as {server.username}" if server.username else ""
     words = [
         f"{server.host}, port {server.port}, {_ENCRYPTION[server.tls]}{signed_in}",
         f"{accepted} of {len(outcomes)} recipients are accepted",
-        *(f"put off for now: {it}" for it in put_off),
+        *(f"deferred: {address}" for address in deferred),
         "nothing was sent",
     ]
     return "; ".join(words)

@@ -17,7 +17,7 @@ from tocsin_plugins.email.smtp_session import SmtpSession
 
 @dataclass(frozen=True, slots=True)
 class _Mailing:
-    """One mail, and who is to get it."""
+    """One mail and its remaining recipients."""
 
     written: ComposedMail
     errands: Sequence[SendTask]
@@ -25,7 +25,7 @@ class _Mailing:
 
 
 class Mailer:
-    """Makes the attempts of one destination."""
+    """Runs the attempts of one destination."""
 
     def __init__(self, server: SmtpServer, addressing: MailEnvelope, tools: Tools) -> None:
         self._server = server
@@ -34,7 +34,7 @@ class Mailer:
         self._writer = MailComposer(tools, addressing.sender.domain)
 
     async def bring(self, deliveries: Sequence[Delivery]) -> list[Receipt | PluginFailure]:
-        """Return what became of each delivery; several are told of in one mail."""
+        """Send the deliveries, several in one mail, and return their results."""
         errands = [await self._errand(delivery) for delivery in deliveries]
         rounds = list(self._rounds([errand for errand in errands if errand.failure is None]))
         if any(each.recipients for each in rounds):
@@ -45,7 +45,9 @@ class Mailer:
         result = errand.result()
         if isinstance(result, Receipt) and errand.refused:
             event_id = errand.delivery.event.id
-            self._tools.log.warning("not for all", event_id=event_id, refused=errand.refused)
+            self._tools.log.warning(
+                "some recipients were refused", event_id=event_id, refused=errand.refused
+            )
         return result
 
     async def _errand(self, delivery: Delivery) -> SendTask:
@@ -61,7 +63,7 @@ class Mailer:
         return errand
 
     def _rounds(self, errands: Sequence[SendTask]) -> Iterator[_Mailing]:
-        """Yield the mails to send: one for all errands of which the same recipients wait."""
+        """Yield the mails to send: one for all tasks with the same remaining recipients."""
         waiting: dict[tuple[Mailbox, ...], list[SendTask]] = {}
         for errand in sorted(errands, key=lambda it: it.delivery.event.id):
             missing = (
@@ -92,7 +94,7 @@ class Mailer:
         yield _Mailing(written, errands, recipients)
 
     async def _send_all(self, rounds: Sequence[_Mailing]) -> None:
-        """Send each mail; what ends the connection is the failure of all that had to follow."""
+        """Send each mail; an error that ends the connection fails all following ones."""
         conversation = SmtpSession(self._server, self._tools)
         left = [each for each in rounds if each.recipients]
         try:
@@ -106,12 +108,12 @@ class Mailer:
             _fail_all(left, TryLater(f"{self._server.host}: {conversation.step}: time-out"))
 
     async def _send(self, conversation: SmtpSession, each: _Mailing) -> None:
-        """Send one mail: separately to those whose addresses need more of a server than others'."""
+        """Send one mail, separately to recipients that need SMTPUTF8."""
         for utf8, addresses in self._addressing.groups(each.recipients):
             content = each.written.letter.write(self._addressing, utf8=utf8)
             try:
                 await self._hand_over(conversation, each, addresses, content, utf8=utf8)
-            except Refused as failure:  # this mail, or its sender: others may go
+            except Refused as failure:  # concerns this mail or its sender alone
                 _fail(each.errands, failure)
 
     async def _hand_over(
@@ -123,9 +125,9 @@ class Mailer:
         *,
         utf8: bool,
     ) -> None:
-        """Hand over, and once more to those put off, for as long as that brings it to anybody.
+        """Send to the recipients, and again to deferred ones as long as any accept.
 
-        A server may take only so many recipients at once (RFC 5321 section 4.5.3.1.10).
+        A server may limit the recipients per mail (RFC 5321 section 4.5.3.1.10).
         """
         while addresses:
             sender = self._addressing.sender.address
@@ -136,7 +138,7 @@ class Mailer:
 
 
 def _list_deferred(outcomes: dict[str, RecipientOutcome]) -> list[str]:
-    """Return whom to try again at once: nobody, where this time nobody got it."""
+    """Return the recipients to retry now: none if nobody accepted this time."""
     if not any(outcome.has_it for outcome in outcomes.values()):
         return []
     return [address for address, it in outcomes.items() if not it.is_final]

@@ -22,18 +22,18 @@ _SEPARATE = ("Cc", "Cs", "Zl", "Zp", "Zs")
 
 
 def to_one_line(text: str, longest: int) -> str:
-    """Return the text as one line of so many characters at most, with nothing that hides or moves.
+    """Return the text as one line of limited length, without hidden or reordering characters.
 
-    What is cut ends with `…`. Nothing in it can begin another header.
+    A cut text ends with `…`. Nothing in it can start another header.
     """
-    begin = _REORDERING.sub("", text[: 4 * longest])  # a bound on the work, whatever comes
+    begin = _REORDERING.sub("", text[: 4 * longest])  # bounds the work
     spaced = "".join(" " if category(it) in _SEPARATE else it for it in begin)
     line = " ".join(spaced.split())
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
 
 
 def clean_lines(text: str) -> str:
-    """Return the text without what hides or moves; its lines end with a line feed."""
+    """Return the text without hidden or reordering characters; lines end with a line feed."""
     return _CONTROLS.sub("", _REORDERING.sub("", _LINE_ENDS.sub("\n", text)))
 
 
@@ -42,10 +42,14 @@ _IDENTIFIERS = ("message-id", "in-reply-to", "references", "list-id")
 
 
 class HeaderPolicy(EmailPolicy):
-    """Writes the subject as encoded words where ASCII does not do, and identifiers whole."""
+    """Encodes subjects only if necessary, and never splits identifiers.
+
+    Python's own folding writes identifiers that are longer than a line as encoded words, which no
+    reader recognizes, and loses spaces between non-ASCII words.
+    """
 
     def header_store_parse(self, name: str, value: str) -> tuple[str, str]:
-        """Return the header as it is: what pretends to be encoded is not to be decoded."""
+        """Return the header unchanged: encoded-looking text is not decoded."""
         if name.lower() in ("subject", *_IDENTIFIERS):
             return name, value
         return super().header_store_parse(name, value)
@@ -60,14 +64,14 @@ class HeaderPolicy(EmailPolicy):
 
 
 def _encode_words(name: str, value: str) -> str:
-    """Return the value by RFC 2047; ASCII as it is, unless it pretends to be encoded already."""
+    """Return the value by RFC 2047; ASCII unchanged, unless it looks encoded."""
     charset = "us-ascii" if value.isascii() and "=?" not in value else "utf-8"
     header = Header(str(value), charset, maxlinelen=_LINE_LENGTH, header_name=name)
     return header.encode(linesep="\r\n")
 
 
 SEVEN_BITS = HeaderPolicy(linesep="\r\n", cte_type="7bit")
-"""How mails are written: for servers that take no more than 7 bits."""
+"""Policy for mails in 7 bits."""
 
 
 LONGEST_SUBJECT = 200
@@ -75,7 +79,7 @@ LONGEST_SUBJECT = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutgoingMail:
-    """What a mail says, whoever gets it."""
+    """Content of a mail, independent of recipients."""
 
     message_id: str
     subject: str
@@ -84,15 +88,15 @@ class OutgoingMail:
     sent_at: datetime
     list_id: str
     parent: str | None = None
-    """The Message-ID that it answers; None for the first of its thread."""
+    """Message-ID that it replies to; None for the first of its thread."""
     references: tuple[str, ...] = ()
     extra: tuple[tuple[str, str], ...] = field(default=())
-    """More headers, by name."""
+    """Additional headers, by name."""
 
     def write(self, to: MailEnvelope, *, utf8: bool) -> bytes:
-        """Return the mail as bytes of 7 bits; with `utf8` its headers are UTF-8 (RFC 6532).
+        """Return the mail in 7 bits; with `utf8`, its headers are UTF-8 (RFC 6532).
 
-        Without, who can only be written in UTF-8 is left out of the headers.
+        Without it, recipients that require UTF-8 are left out of the headers.
         """
         message = EmailMessage(policy=SEVEN_BITS.clone(utf8=utf8))
         for name, value in self._headers():

@@ -1,7 +1,7 @@
-"""What became of each recipient, told in the answer that is kept of an attempt, and read from it.
+"""Outcomes of recipients, written to and read from the stored response of an attempt.
 
-A mail server answers for each recipient by itself. What one attempt has settled is not repeated by
-the next, on whichever node: the log of attempts is what remembers it.
+A mail server responds for each recipient. The next attempt, on any node, does not repeat what an
+earlier one settled: the attempt log holds it.
 """
 
 from __future__ import annotations
@@ -13,50 +13,50 @@ from typing import Self
 
 from tocsin_plugins.email.message import to_one_line
 
-MAX_RESPONSE_SIZE = 16_000  # of the 16 KiB that are kept of an answer
+MAX_RESPONSE_SIZE = 16_000  # of the 16 KiB that are stored of a response
 _SHORTEST = 20
 _LINE = re.compile(r"(\S+@\S+): ([0-9]{3}) ?(.*)")
 _LONGEST = 300
-_HUNDRED = 100  # between the classes of answers, RFC 5321 section 4.2.1
+_HUNDRED = 100  # between classes of responses, RFC 5321 section 4.2.1
 _TRY_AGAIN = 451
 
 
 @dataclass(frozen=True, slots=True)
 class RecipientOutcome:
-    """What the server said of one recipient last."""
+    """Latest response of the server for one recipient."""
 
     status: int
     text: str
     of_content: bool = False
-    """Whether it was said of the mail itself, which all recipients share."""
+    """Whether it concerns the mail itself, which all recipients share."""
 
     @classmethod
     def of(cls, code: int, text: str, *, of_content: bool = False) -> Self:
-        """Return what was said; an answer of no known class is one to try again after."""
+        """Return the outcome; a response of an unknown class is transient."""
         known = code if code // _HUNDRED in (2, 4, 5) else _TRY_AGAIN
         return cls(known, to_one_line(text, _LONGEST), of_content)
 
     @property
     def has_it(self) -> bool:
-        """Whether the server took the mail for this recipient."""
-        return self.status // _HUNDRED == 2  # noqa: PLR2004 - taken
+        """Whether the server accepted the mail for this recipient."""
+        return self.status // _HUNDRED == 2  # noqa: PLR2004 - accepted
 
     @property
     def is_final(self) -> bool:
-        """Whether trying again would change nothing: it was taken, or refused for good."""
+        """Whether a retry would change nothing: accepted, or refused permanently."""
         return self.status // _HUNDRED in (2, 5)
 
     def __str__(self) -> str:
-        """Return what the server said."""
+        """Return the server's response."""
         return f"{self.status} {self.text}".rstrip()
 
 
 RecipientOutcomes = Mapping[str, RecipientOutcome]
-"""By the recipients' addresses."""
+"""Outcomes by address."""
 
 
 def format_outcomes(outcomes: RecipientOutcomes) -> bytes:
-    """Return a line for each recipient, within what is kept of an answer."""
+    """Return a line per recipient, within the stored size of a response."""
     return "\n".join(_lines(outcomes)).encode()
 
 
@@ -70,7 +70,7 @@ def _lines(outcomes: RecipientOutcomes) -> Iterator[str]:
 
 
 def parse_accepted(answer: bytes) -> dict[str, RecipientOutcome]:
-    """Return who got the mail by an answer that `write` wrote; who did not is asked for again."""
+    """Return the recipients that accepted the mail, from the text of `format_outcomes`."""
     found = map(_LINE.fullmatch, answer.decode("utf-8", "replace").splitlines())
     told = {line[1]: RecipientOutcome(int(line[2]), line[3]) for line in found if line}
     return {address: outcome for address, outcome in told.items() if outcome.has_it}

@@ -13,34 +13,34 @@ from tocsin_plugins.email.outcomes import RecipientOutcome, format_outcomes
 from tocsin_plugins.email.threads import MailThread
 
 _ACCEPTED = 250
-_LONGEST = 700  # of the thousand characters that are kept of a reason
+_LONGEST = 700  # of the thousand characters that are stored of a reason
 
 
 @dataclass(slots=True)
 class SendTask:
-    """One delivery, for as long as an attempt lasts."""
+    """One delivery for the duration of an attempt."""
 
     delivery: Delivery
     outcomes: dict[str, RecipientOutcome] = field(default_factory=dict)
-    """Who has the mail by earlier attempts, and what this one came to."""
+    """Outcomes of earlier attempts, and of this one."""
     entry: DigestEntry | None = None
     thread: MailThread | None = None
     failure: PluginFailure | None = None
-    """What ended it before every recipient was asked for."""
+    """Error that ended the attempt before every recipient was tried."""
     has_arrived: bool = False
-    """Whether somebody got the mail in this attempt."""
+    """Whether anyone got the mail in this attempt."""
 
     def has(self, address: str) -> bool:
         """Return whether a recipient has the mail."""
         return address in self.outcomes and self.outcomes[address].has_it
 
     def learn(self, outcomes: dict[str, RecipientOutcome]) -> None:
-        """Take in what became of recipients."""
+        """Add outcomes of recipients."""
         self.outcomes |= outcomes
         self.has_arrived |= any(outcome.has_it for outcome in outcomes.values())
 
     def result(self) -> Receipt | PluginFailure:
-        """Return what becomes of the delivery: a receipt, or what to raise."""
+        """Return the result of the delivery: a receipt, or an exception to raise."""
         if self.failure is not None:
             return self._failed(self.failure)
         if self._those(lambda it: not it.is_final):
@@ -52,14 +52,14 @@ class SendTask:
 
     @property
     def refused(self) -> str:
-        """Who was refused for good, and why; empty where nobody was."""
+        """Permanently refused recipients, with reasons; empty if there are none."""
         return _format_outcomes(self._those(lambda it: it.is_final and not it.has_it))
 
     def _those(self, wanted: Callable[[RecipientOutcome], bool]) -> dict[str, RecipientOutcome]:
         return {address: it for address, it in self.outcomes.items() if wanted(it)}
 
     def _failed(self, failure: PluginFailure) -> PluginFailure:
-        """Return the failure, which may be that of other errands too, with what is known here."""
+        """Return the failure, which other tasks may share, with this task's outcomes."""
         own = copy(failure)
         if isinstance(own, TryLater | Refused):
             own.response = format_outcomes(self.outcomes)
@@ -68,14 +68,14 @@ class SendTask:
         return own
 
     def _put_off(self) -> TryLater:
-        """Return that the others are not to wait for good, and that who has it gets it once."""
+        """Return a retry for deferred recipients; the others get the mail only once."""
         waiting = self._those(lambda it: not it.is_final)
         having = self._those(lambda it: it.has_it)
         words = [
-            f"put off: {_format_outcomes(waiting)}",
+            f"deferred: {_format_outcomes(waiting)}",
             f"refused: {self.refused}" if self.refused else "",
         ]
-        words += [f"{len(having)} of {len(self.outcomes)} have it, and are not sent it again"]
+        words += [f"{len(having)} of {len(self.outcomes)} have it already"]
         return TryLater(
             "; ".join(filter(None, words if having else words[:2])),
             partly=bool(having),
@@ -84,7 +84,7 @@ class SendTask:
         )
 
     def _refused(self) -> Refused:
-        """Return that nobody is to get it: for what it is, or until the recipients are others."""
+        """Return the refusal: of the content, or until the recipients change."""
         last = next(iter(self.outcomes.values()))
         is_content = any(outcome.of_content for outcome in self.outcomes.values())
         kind = Refused if is_content else Misconfigured

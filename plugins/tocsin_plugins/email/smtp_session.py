@@ -32,14 +32,14 @@ from tocsin_plugins.email.fields import SmtpServer
 from tocsin_plugins.email.outcomes import RecipientOutcome
 
 _GOODBYE_SECONDS = 2.0
-# Each is tried alone: several with the same wrong password would lock an account sooner
+# only one is tried: several with the same wrong password could lock an account
 _METHODS = ("plain", "login", "cram-md5")
 _NAME = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
-NO_UTF8 = RecipientOutcome(553, "5.6.7 the server takes no addresses beyond ASCII (SMTPUTF8)")
+NO_UTF8 = RecipientOutcome(553, "5.6.7 the server accepts no non-ASCII addresses (SMTPUTF8)")
 
 
 class SmtpSession:
-    """Says one thing at a time; what goes wrong is told with the step that it happened in."""
+    """Runs one step at a time; errors name the step."""
 
     def __init__(self, server: SmtpServer, tools: Tools) -> None:
         self._server = server
@@ -48,7 +48,7 @@ class SmtpSession:
         self.step = "connecting"
 
     async def __aenter__(self) -> Self:
-        """Connect, encrypt and sign in; raises what keeps it from that."""
+        """Connect, encrypt and sign in; raises on failure."""
         server, tools = self._server, self._tools
         is_plain = server.tls == "none"
         connection = await tools.sockets.connect(
@@ -72,7 +72,7 @@ class SmtpSession:
         return self
 
     async def __aexit__(self, kind: object, error: object, traceback: object) -> None:
-        """Say goodbye; what was settled stays so, whatever comes of that."""
+        """Say QUIT; its result does not change the outcomes."""
         await self._leave(has_time=error is None or isinstance(error, Exception))
 
     async def _leave(self, *, has_time: bool) -> None:
@@ -84,7 +84,7 @@ class SmtpSession:
         finally:
             self._smtp.close()
             if isinstance(transport, asyncio.Transport):
-                transport.abort()  # without waiting for a server's part of the end of TLS
+                transport.abort()  # without waiting for the server's TLS shutdown
 
     async def _begin(self) -> None:
         with self._saying("the greeting"):
@@ -105,8 +105,8 @@ class SmtpSession:
         )
         if method is None:
             raise Misconfigured(
-                f"{self._server.host} offers no way to sign in that is known here "
-                f"({', '.join(_METHODS).upper()}); leave out username and password if it wants none"
+                f"{self._server.host} offers no supported authentication method "
+                f"({', '.join(_METHODS).upper()}); omit username and password if it requires none"
             )
         with self._saying("AUTH"):
             sign_in = getattr(self._smtp, f"auth_{method.replace('-', '')}")
@@ -126,13 +126,13 @@ class SmtpSession:
     async def send(
         self, sender: str, recipients: Sequence[str], content: bytes, *, utf8: bool
     ) -> dict[str, RecipientOutcome]:
-        """Return what the server said of each recipient of a mail that was handed over once.
+        """Send a mail once, and return the server's response for each recipient.
 
-        Raises `TryLater`, `Misconfigured` or `Refused` where it was not handed over to any, or
-        where nobody can know: the connection was lost before the answer.
+        Raises `TryLater`, `Misconfigured` or `Refused` if nobody got it, or if that is unknown: the
+        connection was lost before the response.
         """
         if (largest := self.largest) and len(content) > largest:
-            raise Refused(f"the mail has {len(content):,} bytes; the server takes {largest:,}")
+            raise Refused(f"the mail has {len(content):,} bytes; the server accepts {largest:,}")
         outcomes = await self.address(sender, recipients, size=len(content), utf8=utf8)
         accepted = [it for it, outcome in outcomes.items() if outcome.has_it]
         if accepted:
@@ -143,14 +143,14 @@ class SmtpSession:
 
     @property
     def largest(self) -> int:
-        """How many bytes the server says that a mail may have (RFC 1870); 0 where it does not."""
+        """The server's size limit of a mail in bytes (RFC 1870); 0 if it states none."""
         given = self._smtp.esmtp_extensions.get("size", "")
         return int(given) if given.isdecimal() else 0
 
     async def address(
         self, sender: str, recipients: Sequence[str], *, size: int = 0, utf8: bool = False
     ) -> dict[str, RecipientOutcome]:
-        """Return what the server says of each recipient, before anything is handed over."""
+        """Return the server's response for each recipient, before sending."""
         if utf8 and not self._smtp.supports_extension("smtputf8"):
             return dict.fromkeys(recipients, NO_UTF8)
         encoding = "utf-8" if utf8 else "ascii"
@@ -185,13 +185,13 @@ class SmtpSession:
         return RecipientOutcome.of(answer.code, answer.message)
 
     async def reset(self) -> None:
-        """Forget the recipients; a server that does not answer shows it at the next step."""
+        """Clear the recipients; a server that does not respond fails at the next step."""
         with contextlib.suppress(*ERRORS):
             await self._smtp.rset()
 
 
 def _own_name(public_url: str, connection: socket.socket) -> str:
-    """Return what to be called in EHLO: a name of this Tocsin, or its address (section 4.1.4)."""
+    """Return the EHLO name: a name of this service, or its address (section 4.1.4)."""
     name = urlsplit(public_url).hostname or ""
     if _NAME.fullmatch(name) and not name.replace(".", "").isdecimal():
         return name

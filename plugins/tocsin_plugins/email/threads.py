@@ -1,4 +1,4 @@
-"""Which mails stand together: identifiers (RFC 5322 section 3.6.4) and the subject of a thread."""
+"""Threads of mails: identifiers (RFC 5322 section 3.6.4) and subject."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _DIGITS = 32
 
 @dataclass(frozen=True, slots=True)
 class MailThread:
-    """What the mails that follow the first one need to know of it."""
+    """Data for the mails that follow the first one of a thread."""
 
     first: str
-    """Its Message-ID."""
+    """Message-ID of the first mail."""
     subject: str
 
     def told(self) -> str:
-        """Return what a receipt keeps of it, for mail readers to find it by."""
+        """Return the receipt's form, by which mail readers find the thread."""
         return f"{self.first} {self.subject}"
 
     @classmethod
     def of(cls, remote: str | None) -> Self | None:
-        """Return the thread of which `told` tells; None for anything else."""
+        """Return the thread from the form of `told`; None for anything else."""
         found = _TOLD.fullmatch(remote or "")
         return cls(found[1], found[2]) if found else None
 
     @classmethod
     def before(cls, delivery: Delivery) -> Self | None:
-        """Return the thread that the event belongs in; None where it begins one.
+        """Return the thread that the event continues; None if it starts one.
 
-        That is its subject's, or that of the first incident that it is about.
+        It is that of its subject, or of the first incident that it is about.
         """
         remotes = [delivery.remote_id] + [
             delivery.related.get(subject)
@@ -48,7 +48,7 @@ class MailThread:
 
 
 def build_message_id(name: str, domain: str) -> str:
-    """Return a Message-ID that is always the same for this name: `<incident.7f3a@example.com>`."""
+    """Return the stable Message-ID of a name: `<incident.7f3a@example.com>`."""
     dotted = name.replace(":", ".")
     if not _ATOMS.fullmatch(dotted) or len(dotted) > _LONGEST:
         dotted = sha256(name.encode(errors="replace")).hexdigest()[:_DIGITS]
@@ -56,6 +56,6 @@ def build_message_id(name: str, domain: str) -> str:
 
 
 def build_shared_message_id(names: list[str], domain: str) -> str:
-    """Return a Message-ID that is always the same for these names, in whichever order."""
+    """Return the stable Message-ID of several names, in any order."""
     digest = sha256("\n".join(sorted(names)).encode(errors="replace")).hexdigest()
     return build_message_id(f"digest.{digest[:_DIGITS]}", domain)

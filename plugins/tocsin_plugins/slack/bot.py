@@ -1,4 +1,4 @@
-"""Telling events as a bot: in threads, updated in place, none of them twice."""
+"""Delivery by a Slack bot: in threads, updated in place, without duplicates."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tocsin_plugins.slack.messages import (
 from tocsin_plugins.slack.settings import Settings
 from tocsin_plugins.slack.web_api import WebApi
 
-_SETTLING = timedelta(seconds=3)  # after which a search finds what was posted
+_SETTLING = timedelta(seconds=3)  # until a search finds a new message
 _CLOSED = frozenset(
     {
         "cannot_reply_to_message",
@@ -42,11 +42,11 @@ _CLOSED = frozenset(
         "thread_not_found",
     }
 )
-"""The errors of a thread that takes no replies."""
+"""Errors of a thread that takes no replies."""
 
 
 class Bot:
-    """Posts to one channel, with a token that may do more than post."""
+    """Posts to one channel, with a token that can do more than post."""
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
         self._settings = settings
@@ -60,17 +60,17 @@ class Bot:
         self._tools.http.check_url(self._settings.api_url)
 
     async def check(self) -> Health:
-        """Return what the bot may do and see; nothing is posted."""
+        """Report permissions and visibility; nothing is posted."""
         return await check_bot(self._api, self._channel)
 
     async def deliver(self, delivery: Delivery) -> Receipt:
-        """Post what is not there yet, and return what Slack calls its thread."""
+        """Post the event unless it is there, and return the id of its thread."""
         await self._settle(delivery)
         try:
             async with asyncio.timeout(self._settings.timeout.total_seconds()):
                 return await self._deliver(delivery)
         except TimeoutError:
-            raise TryLater("Slack did not answer everything within the time-out") from None
+            raise TryLater("Slack did not respond within the time-out") from None
 
     async def _deliver(self, delivery: Delivery) -> Receipt:
         body = render_content(delivery)
@@ -83,7 +83,7 @@ class Bot:
             said = await self._post(delivery, body, thread)
         message = SlackMessage.of(said)
         if message is None:
-            raise Broken("chat.postMessage answered without what it posted")
+            raise Broken("chat.postMessage returned no message")
         return Receipt(
             status=200,
             response=orjson.dumps(said),
@@ -92,7 +92,7 @@ class Bot:
         )
 
     async def _settle(self, delivery: Delivery) -> None:
-        """Wait until what an earlier attempt posted would be found."""
+        """Wait until a search finds the messages of an earlier attempt."""
         if delivery.tried_at is None:
             return
         passed = self._tools.clock.now() - delivery.tried_at
@@ -108,27 +108,27 @@ class Bot:
         return await find_posted_message(self._api, self._channel, delivery.event, thread_ts)
 
     async def _update(self, thread: SlackThread, body: Mapping[str, Any]) -> None:
-        """Have the first message say what is true now, unless it may not be changed any more.
+        """Update the first message to the current content, unless it can no longer be changed.
 
-        That comes before the reply, since it can be done again. Its metadata stays: it is of the
+        The update precedes the reply, since it can be repeated. Its metadata stays that of the
         event that it was posted for.
         """
         arguments = {**body, "channel": self._channel, "ts": thread.ts}
-        # unlike chat.postMessage, this makes mentions by guessing unless it is told not to
+        # unlike chat.postMessage, this guesses mentions by default
         arguments |= {"parse": "none", "link_names": False}
         try:
             await self._api.write("chat.update", arguments)
         except CredentialsRefused:
             raise
-        except Refused as error:  # the event is told all the same
-            self._tools.log.warning("a message was not updated", ts=thread.ts, reason=str(error))
+        except Refused as error:  # the event is still posted
+            self._tools.log.warning("message not updated", ts=thread.ts, reason=str(error))
 
     async def _post(
         self, delivery: Delivery, body: Mapping[str, Any], thread: SlackThread | None
     ) -> Mapping[str, Any]:
-        """Return the new message as Slack shows it.
+        """Post a message, and return it as Slack represents it.
 
-        Where its thread is gone it is a message of its own, which shows in nothing but the answer.
+        If the thread is gone, it becomes a message of its own, which only the response shows.
         """
         arguments = {
             **body,
@@ -146,11 +146,11 @@ class Bot:
         return {**reply.part("message"), "ts": reply.said.get("ts")}
 
     async def _address(self) -> str | None:
-        """Return where people see the workspace, None where Slack does not say."""
+        """Return the workspace URL for people; None if Slack does not return it."""
         if self._workspace is None:
             try:
                 said = (await self._api.read("auth.test", {})).said
-            except PluginFailure:  # what is wrong will show when it matters
+            except PluginFailure:  # the next request reports the problem
                 return None
             self._workspace = str(said.get("url") or "")
         return self._workspace or None

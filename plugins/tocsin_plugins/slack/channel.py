@@ -1,4 +1,4 @@
-"""A destination in Slack."""
+"""Slack channel: a bot or an incoming webhook."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tocsin_plugins.slack.settings import Settings as SlackSettings
 
 
 class Slack(Channel):
-    """Tells events in one channel: by a bot, in a thread for each subject, or by a webhook."""
+    """Posts events to one channel: by a bot in a thread per subject, or by a webhook."""
 
     class Settings(SlackSettings):
-        """What a destination in Slack can be told."""
+        """Settings of a Slack destination."""
 
     settings: SlackSettings
     ordered = True
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep what is needed; do no I/O."""
+        """Keep the settings and tools; do no I/O."""
         super().__init__(settings, tools)
         self._way = (IncomingWebhook if settings.webhook_url else Bot)(settings, tools)
 
@@ -29,13 +29,13 @@ class Slack(Channel):
         self._way.start()
 
     async def check(self) -> Health:
-        """Return whether Slack would take a message, as far as can be told without one."""
+        """Report whether Slack would accept a message, as far as known without sending one."""
         return await self._way.check()
 
     async def deliver(self, delivery: Delivery) -> Receipt:
-        """Tell the event, and return what Slack calls the thread that it is told in.
+        """Post the event, and return Slack's id of its thread.
 
-        Raises `TryLater` for what passes, `Misconfigured` and `CredentialsRefused` for what waits
-        for the operator, and `Refused` for what will not be different.
+        Raises `TryLater` for transient failures, `Misconfigured` and `CredentialsRefused` for those
+        that need the operator, and `Refused` for permanent ones.
         """
         return await self._way.deliver(delivery)

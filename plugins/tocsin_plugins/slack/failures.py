@@ -1,8 +1,9 @@
-"""What Slack's errors mean: which pass, which need the operator, which will not be different.
+"""Meaning of Slack's errors: transient, configuration, or permanent.
 
-Of the Web API as each method lists them (https://docs.slack.dev/reference/methods/chat.postMessage),
-and of incoming webhooks (https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks).
-What is not named here is tried again: Slack adds errors.
+Errors of the Web API as each method lists them
+(https://docs.slack.dev/reference/methods/chat.postMessage), and of incoming webhooks
+(https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks). Unlisted errors are
+retried: Slack adds errors.
 """
 
 from __future__ import annotations
@@ -16,26 +17,26 @@ from tocsin import CredentialsRefused, Misconfigured, PluginFailure, Refused, Tr
 _SHOWN = 300
 _THROTTLED = frozenset({"ratelimited", "rate_limited", "message_limit_exceeded"})
 _ARCHIVED = frozenset({"is_archived", "channel_is_archived"})
-_NEW_TOKEN = "copy the bot token anew from the app's page OAuth & Permissions"  # noqa: S105 - words
-_NEW_WEBHOOK = "make a new one on the app's page Incoming Webhooks"
+_NEW_TOKEN = "copy the bot token again from the app's page OAuth & Permissions"  # noqa: S105 - words
+_NEW_WEBHOOK = "create a new one on the app's page Incoming Webhooks"
 _ALLOW = "ask an admin of the workspace to allow it"
 _CREDENTIALS: Mapping[str, str] = {
     "account_inactive": f"the app was removed or its bot deactivated; {_NEW_TOKEN}",
-    "invalid_auth": f"Slack does not know the token, or not from this address; {_NEW_TOKEN}",
-    "not_allowed_token_type": f"this is no bot's token; {_NEW_TOKEN}",
-    "not_authed": f"Slack saw no token; {_NEW_TOKEN}",
+    "invalid_auth": f"Slack does not accept the token, or not from this address; {_NEW_TOKEN}",
+    "not_allowed_token_type": f"this is not a bot token; {_NEW_TOKEN}",
+    "not_authed": f"Slack received no token; {_NEW_TOKEN}",
     "token_expired": f"the app has token rotation, which is not supported; {_NEW_TOKEN} of another",
     "token_revoked": f"the token was revoked; {_NEW_TOKEN}",
-    "invalid_token": f"the webhook is not known; {_NEW_WEBHOOK}",
+    "invalid_token": f"the webhook is unknown; {_NEW_WEBHOOK}",
     "no_active_hooks": f"the webhook was removed; {_NEW_WEBHOOK}",
     "no_service": f"the webhook was removed or disabled; {_NEW_WEBHOOK}",
-    "no_service_id": f"the webhook is not known; {_NEW_WEBHOOK}",
-    "no_team": f"the webhook's workspace is not known; {_NEW_WEBHOOK}",
+    "no_service_id": f"the webhook is unknown; {_NEW_WEBHOOK}",
+    "no_team": f"the webhook's workspace is unknown; {_NEW_WEBHOOK}",
     "team_disabled": f"the webhook's workspace is not active; {_NEW_WEBHOOK}",
 }
 _CONFIGURATION: Mapping[str, str] = {
-    "channel_not_found": "there is no such channel, or it is private and the app was not invited: "
-    "compare its ID, and invite the app there",
+    "channel_not_found": "the channel does not exist, or is private and the app was not invited: "
+    "check its ID, and invite the app",
     "not_in_channel": "invite the app to the channel: /invite and its name",
     "no_permission": "invite the app to the channel: /invite and its name",
     "access_denied": _ALLOW,
@@ -45,12 +46,12 @@ _CONFIGURATION: Mapping[str, str] = {
     "channel_is_limited_access": _ALLOW,
     "ekm_access_denied": _ALLOW,
     "enterprise_is_restricted": _ALLOW,
-    "messages_tab_disabled": "the app takes no direct messages; give a channel",
+    "messages_tab_disabled": "the app accepts no direct messages; give a channel",
     "posting_to_general_channel_denied": _ALLOW,
     "restricted_action": _ALLOW,
     "restricted_action_non_threadable_channel": "the channel has no threads; give another",
     "restricted_action_read_only_channel": _ALLOW,
-    "restricted_action_thread_only_channel": "the channel takes replies alone; give another",
+    "restricted_action_thread_only_channel": "the channel only accepts replies; give another",
     "team_access_not_granted": _ALLOW,
     "team_not_found": "install the app in the channel's workspace",
     "two_factor_setup_required": _ALLOW,
@@ -98,7 +99,7 @@ def build_failure(
     response: bytes,
     after: timedelta | None = None,
 ) -> PluginFailure:
-    """Return what to raise for an error that Slack has named; `said` is all that it said."""
+    """Return the exception for an error of Slack; `said` is its full response."""
     words = f"Slack answered {error[:_SHOWN]}"
     if error in _ARCHIVED:
         remedy = "the channel is archived; unarchive it, or give another"
@@ -115,14 +116,14 @@ def build_failure(
 
 
 def find_remedy(error: str, said: Mapping[str, Any]) -> str | None:
-    """Return what the operator can do about an error; None where it is not the configuration's."""
+    """Return what the operator can do about an error; None if it is not a configuration problem."""
     if error == "missing_scope":
-        return describe_missing_scope(str(said.get("needed") or "it does not name")[:_SHOWN])
+        return describe_missing_scope(str(said.get("needed") or "that it does not name")[:_SHOWN])
     return _CONFIGURATION.get(error)
 
 
 def describe_missing_scope(scope: str) -> str:
-    """Return what the operator can do about a scope that the bot has not been given."""
+    """Return what the operator can do about a missing scope of the bot."""
     return (
         f"the bot lacks the scope {scope}; add it on the app's page OAuth & Permissions, and "
         "install the app again"
@@ -130,7 +131,7 @@ def describe_missing_scope(scope: str) -> str:
 
 
 def _details(said: Mapping[str, Any]) -> str:
-    """Return what Slack says of blocks that it does not take, and where they are."""
+    """Return Slack's messages about rejected blocks, with their locations."""
     metadata = said.get("response_metadata")
     messages = metadata.get("messages") if isinstance(metadata, Mapping) else None
     details = said.get("errors") or messages

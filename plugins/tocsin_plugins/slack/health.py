@@ -16,14 +16,14 @@ _SHOWN = 80
 
 
 async def check_bot(api: WebApi, channel: str) -> Health:
-    """Return who the bot is, whether it may post, and whether it sees the channel.
+    """Report the identity of the bot, and whether it may post and sees the channel.
 
-    Where it may not read the channel's messages, the detail says what follows from that.
+    If it may not read the channel's messages, the detail states the consequence.
     """
     try:
         identity = await api.read("auth.test", {})
     except CredentialsRefused as error:
-        return Health(detail="Slack was asked nothing else", problems=(f"bot_token: {error}",))
+        return Health(detail="no further requests were sent", problems=(f"bot_token: {error}",))
     asked = {"channel": channel}
     info = await api.read("conversations.info", asked, unless=_TOLD)
     history = await api.read("conversations.history", asked | {"limit": "1"}, unless=_TOLD)
@@ -42,17 +42,17 @@ def _describe_identity(reply: SlackReply) -> str:
 def _describe_channel(info: SlackReply, channel: str) -> str:
     if info.error == _NOT_ALLOWED:
         needed = str(info.said.get("needed"))[:_SHOWN]
-        return f"{channel} (with the scope {needed}, its name and state would be told)"
+        return f"{channel} (the scope {needed} would show its name and state)"
     name = info.part("channel").get("name")
     return f"#{str(name)[:_SHOWN]}" if name else channel
 
 
 def _describe_history(history: SlackReply) -> str:
     if history.error is None:
-        return "what was posted already is found, so that no event comes twice"
+        return "earlier messages are found, so no event is posted twice"
     needed = f"the scope {str(history.said.get('needed'))[:_SHOWN]}"
     lacks = needed if history.error == _NOT_ALLOWED else "being a member of the channel"
-    return f"without {lacks} it cannot look for what it posted, and a crash may post an event twice"
+    return f"without {lacks} it cannot find its messages, and a crash may post an event twice"
 
 
 def _list_problems(identity: SlackReply, info: SlackReply, history: SlackReply) -> Iterator[str]:
@@ -68,9 +68,9 @@ def _list_problems(identity: SlackReply, info: SlackReply, history: SlackReply) 
 def _find_expected_error(
     scopes: Container[str], info: SlackReply, history: SlackReply
 ) -> str | None:
-    """Return the error that a message would be answered with; None where none is to be expected.
+    """Return the error that a message would get; None if none is expected.
 
-    A public channel shows itself to everybody, and its messages to members.
+    A public channel is visible to all, its messages to members.
     """
     if info.error in _HIDDEN:
         return info.error

@@ -1,4 +1,7 @@
-"""Delivery by a Slack incoming webhook."""
+"""Delivery by a Slack incoming webhook.
+
+https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
+"""
 
 from __future__ import annotations
 
@@ -25,14 +28,14 @@ _ERRORS: Mapping[int, str] = {
     HTTPStatus.TOO_MANY_REQUESTS: "rate_limited",
     HTTPStatus.GONE: "channel_is_archived",
 }
-"""What these statuses mean, whatever stands in the body."""
+"""Errors of these statuses, regardless of the body."""
 
 
 class IncomingWebhook:
-    """Posts to the channel that the webhook was made for; its URL is the credential."""
+    """Posts to the channel of the webhook; its URL is the credential."""
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
-        assert settings.webhook_url is not None  # noqa: S101 - the settings give one way or the other
+        assert settings.webhook_url is not None  # noqa: S101 - the settings require one of both
         self._settings = settings
         self._tools = tools
         self._url = settings.webhook_url
@@ -42,7 +45,7 @@ class IncomingWebhook:
         self._tools.http.check_url(self._url.get_secret_value())
 
     async def check(self) -> Health:
-        """Return what the URL tells: a webhook answers no request but a post."""
+        """Report on the URL alone: a webhook accepts nothing but posts."""
         problems: tuple[str, ...] = ()
         try:
             await self._tools.http.vet_url(self._url.get_secret_value())
@@ -50,13 +53,13 @@ class IncomingWebhook:
             problems = (f"webhook_url: {error}",)
         host = urlsplit(self._url.get_secret_value()).hostname
         return Health(
-            detail=f"an incoming webhook of {host}; nothing was sent, since it has no harmless "
-            "request. It has no threads, and an event whose answer is lost comes twice",
+            detail=f"incoming webhook of {host}; nothing was sent: it has no harmless request. "
+            "It has no threads, and an event whose response is lost is posted twice",
             problems=problems,
         )
 
     async def deliver(self, delivery: Delivery) -> Receipt:
-        """Post the event. The receipt has no id: a webhook tells none."""
+        """Post the event. The receipt has no id: webhooks return none."""
         response = await self._tools.http.request(
             "POST",
             self._url.get_secret_value(),

@@ -14,33 +14,34 @@ from tocsin_plugins.slack.web_api import WebApi
 _TS = re.compile(r"\d{1,12}\.\d{1,9}")
 _MARK = "tocsin_event"
 PLAIN_TEXT_OPTIONS = {"link_names": False, "unfurl_links": False, "unfurl_media": False}
-"""Keeps Slack from making mentions and previews of what others wrote."""
+"""Prevents mentions and previews in text of others."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlackMessage:
-    """A message of a channel, by its time, which is its name there."""
+    """A message of a channel, identified by its time."""
 
     ts: str
     thread_ts: str | None
-    """The time of the first message of its thread; None where it is in none."""
+    """Time of the first message of its thread; None outside a thread."""
 
     @staticmethod
     def of(said: Mapping[str, Any]) -> SlackMessage | None:
-        """Return the message that Slack shows; None for what is no message."""
+        """Return the message in Slack's representation; None if it is not a message."""
         ts, thread_ts = said.get("ts"), said.get("thread_ts")
         if not isinstance(ts, str) or not _TS.fullmatch(ts):
             return None
         return SlackMessage(ts, thread_ts if isinstance(thread_ts, str) else None)
 
     def remote_id(self, channel: str) -> str:
-        """Return what a receipt calls the thread that it is in, or begins."""
+        """Return the receipt's id of the thread that it is in, or starts."""
         return f"{channel}/{self.thread_ts or self.ts}"
 
     def link(self, workspace: str, channel: str) -> str:
-        """Return where a person sees it.
+        """Return the URL of the message.
 
-        In the form that chat.getPermalink answers: https://docs.slack.dev/reference/methods/chat.getPermalink
+        The form is that of chat.getPermalink:
+        https://docs.slack.dev/reference/methods/chat.getPermalink
         """
         address = f"{workspace.rstrip('/')}/archives/{channel}/p{self.ts.replace('.', '')}"
         if self.thread_ts in (None, self.ts):
@@ -54,14 +55,14 @@ class SlackThread:
 
     ts: str
     is_own: bool
-    """Whether its first message tells of the event's own subject, and not of a related one."""
+    """Whether its first message is about the event's own subject, not a related one."""
 
 
 def find_thread(delivery: Delivery, channel: str) -> SlackThread | None:
-    """Return the thread of the event's subject, or of the one incident that it is about.
+    """Return the thread of the event's subject, or of the only incident that it is about.
 
-    None where it begins one: there is none in this channel, or it is about several incidents, of
-    which none has more right to it than the others.
+    None if the event starts a thread: there is none in this channel, or it is about several
+    incidents without precedence.
     """
     if ts := _in(channel, delivery.remote_id):
         return SlackThread(ts, is_own=delivery.remote_id not in delivery.related.values())
@@ -72,13 +73,13 @@ def find_thread(delivery: Delivery, channel: str) -> SlackThread | None:
 
 
 def _in(channel: str, remote_id: str | None) -> str | None:
-    """Return the time of a thread's first message, None where it is not of this channel."""
+    """Return the time of a thread's first message; None if it is in another channel."""
     there, _, ts = (remote_id or "").partition("/")
     return ts if there == channel and _TS.fullmatch(ts) else None
 
 
 def render_content(delivery: Delivery) -> dict[str, Any]:
-    """Return what the template makes of the event; `Misconfigured` where that is no message."""
+    """Return the rendered message of the event; `Misconfigured` if it is not a message."""
     body = parse_json(delivery.render("body"))
     if not isinstance(body, dict):
         raise Misconfigured('the template gives no JSON object, such as {"blocks": [...]}')
@@ -86,7 +87,7 @@ def render_content(delivery: Delivery) -> dict[str, Any]:
 
 
 def build_metadata(event: Event) -> dict[str, Any]:
-    """Return the metadata that tells which event a message is of.
+    """Return the metadata that identifies the event of a message.
 
     https://docs.slack.dev/messaging/message-metadata
     """
@@ -94,14 +95,14 @@ def build_metadata(event: Event) -> dict[str, Any]:
 
 
 def is_message_of_event(said: Any, event: Event) -> bool:
-    """Return whether what Slack shows is the message of this event."""
+    """Return whether a message in Slack's representation belongs to this event."""
     metadata = said.get("metadata") if isinstance(said, Mapping) else None
     return isinstance(metadata, Mapping) and all(
         metadata.get(name) == value for name, value in build_metadata(event).items()
     )
 
 
-_PER_PAGE = 200  # as many as Slack recommends
+_PER_PAGE = 200  # recommended by Slack
 _MOST_PAGES = 5
 _CLOCKS_DIFFER = timedelta(minutes=5)
 
@@ -109,11 +110,11 @@ _CLOCKS_DIFFER = timedelta(minutes=5)
 async def find_posted_message(
     api: WebApi, channel: str, event: Event, thread_ts: str | None
 ) -> Mapping[str, Any] | None:
-    """Return the message of this event that is there already, as Slack shows it.
+    """Return the message that this event already has, in Slack's representation.
 
-    None where there is none, or where the bot may not look. Searched are the replies of the
-    thread and the channel itself, where a reply ends up whose thread was deleted; from the event
-    on, a thousand messages of each at most.
+    None if there is none, or if the bot may not search. Searches the replies of the thread and the
+    channel itself, where replies end up if their thread was deleted; from the event on, up to a
+    thousand messages each.
     """
     since = f"{(event.timestamp - _CLOCKS_DIFFER).timestamp():.6f}"
     place = {"channel": channel, "oldest": since}
@@ -131,7 +132,7 @@ async def _search_messages(
     for _ in range(_MOST_PAGES):
         try:
             reply = await api.read(method, query)
-        except Refused:  # where that is all that the bot may not do, it goes on without
+        except Refused:  # without this permission alone, delivery continues
             return None
         messages = reply.said.get("messages") or ()
         found: Mapping[str, Any] | None = next(

@@ -11,13 +11,13 @@ from pydantic import AfterValidator, Field, SecretStr, StringConstraints, model_
 from tocsin import Channel, EventType, ServerUrl
 
 OFFICIAL_HOSTS = ("slack.com", "slack-gov.com")
-"""Slack's own, and those below them."""
+"""Domains of Slack."""
 _TOKEN = re.compile(r"xoxb-[0-9A-Za-z-]+")
 _SERVICES = "/services/"
 
 
 def is_official(host: str | None) -> bool:
-    """Return whether a host is one of Slack's."""
+    """Return whether a host belongs to Slack."""
     return any(host == it or (host or "").endswith(f".{it}") for it in OFFICIAL_HOSTS)
 
 
@@ -25,13 +25,13 @@ def _token(value: SecretStr) -> SecretStr:
     if not _TOKEN.fullmatch(value.get_secret_value()):
         raise ValueError(
             "give the token of a bot, which begins with xoxb-; tokens of people (xoxp-), of apps "
-            "(xapp-) and those that end by rotation (xoxe.) do not serve"
+            "(xapp-) and those with rotation (xoxe.) are not supported"
         )
     return value
 
 
 def _webhook_url(value: SecretStr) -> SecretStr:
-    """Return the URL; what is wrong with it is said without showing it, since it is a secret."""
+    """Return the URL; errors do not quote it, since it is a secret."""
     text = value.get_secret_value()
     try:
         parts = urlsplit(text)
@@ -45,59 +45,60 @@ def _webhook_url(value: SecretStr) -> SecretStr:
     if is_official(parts.hostname) and not parts.path.startswith(_SERVICES):
         raise ValueError(
             "give the URL of an incoming webhook: its path begins with /services/; "
-            "those of workflows (/triggers/, /workflows/) take no messages"
+            "workflow URLs (/triggers/, /workflows/) accept no messages"
         )
     return value
 
 
 BotToken = Annotated[SecretStr, AfterValidator(_token)]
-"""The token of a bot that does not end by rotation."""
+"""Token of a bot without token rotation."""
 
 ChannelId = Annotated[str, StringConstraints(pattern=r"^[CGD][A-Z0-9]{8,20}$")]
-"""What Slack calls a conversation, whatever its name is at the moment."""
+"""Slack's id of a conversation, which stays when its name changes."""
 
 WebhookUrl = Annotated[SecretStr, AfterValidator(_webhook_url)]
-"""The address of an incoming webhook, which is its credential as well."""
+"""URL of an incoming webhook, which is its credential."""
 
 
 class Settings(Channel.Settings):
     """A bot and its channel, or an incoming webhook."""
 
     bot_token: BotToken | None = Field(
-        default=None, description="The bot's token: xoxb-... This and `channel`, or `webhook_url`."
+        default=None,
+        description="Token of the bot: xoxb-... Set it with `channel`, or set `webhook_url`.",
     )
     channel: ChannelId | None = Field(
         default=None,
-        description="The channel's ID, such as C0123456789: Slack shows it at the end of the "
-        "channel's details. A name can change.",
+        description="ID of the channel, such as C0123456789, at the end of the channel's "
+        "details in Slack. Names can change.",
     )
     webhook_url: WebhookUrl | None = Field(
         default=None,
-        description="The URL of an incoming webhook instead, without threads and updates.",
+        description="URL of an incoming webhook instead, without threads and updates.",
     )
     broadcast: tuple[EventType, ...] = Field(
         default=(EventType.INVESTIGATION_FAILED, EventType.SCHEDULE_DISABLED),
-        description="Events that show in the channel as well when they are replies in a thread.",
+        description="Events whose replies in a thread also appear in the channel.",
     )
     api_url: ServerUrl = Field(
         default="https://slack.com/api",
-        description="Where the API is; for GovSlack https://slack-gov.com/api.",
+        description="URL of the API; for GovSlack https://slack-gov.com/api.",
     )
     template: str = Field(
-        default="slack", description="The receiver whose templates render the message."
+        default="slack", description="Receiver whose templates render the message."
     )
     concurrency: int = Field(
         default=1,
         ge=1,
         le=256,
-        description="How many deliveries may be under way at once; one keeps them in their order.",
+        description="Maximum number of concurrent deliveries; 1 keeps their order.",
     )
     rate_limit: int | None = Field(
         default=50,
         ge=1,
         le=1_000_000,
-        description="How many attempts a minute at most, over all nodes. Slack takes about one "
-        "message a second for a channel, and 50 updates a minute.",
+        description="Maximum number of attempts per minute, across all nodes. Slack accepts about "
+        "one message per second for a channel, and 50 updates per minute.",
     )
 
     @model_validator(mode="after")
@@ -115,7 +116,7 @@ class Settings(Channel.Settings):
         if not is_slack and not self.allow_networks:
             raise ValueError(
                 f"give an api_url of https:// and {' or '.join(OFFICIAL_HOSTS)}, or name in "
-                "allow_networks the private network that this one leads to"
+                "allow_networks the private network that it leads to"
             )
         return self
 
@@ -125,6 +126,6 @@ class Settings(Channel.Settings):
         if is_plain and not self.allow_networks:
             raise ValueError(
                 "give a webhook_url of https://, or name in allow_networks the private network "
-                "that this one leads to"
+                "that it leads to"
             )
         return self

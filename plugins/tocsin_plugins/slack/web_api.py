@@ -1,4 +1,4 @@
-"""Slack's Web API: https://docs.slack.dev/apis/web-api."""
+"""Client of Slack's Web API: https://docs.slack.dev/apis/web-api."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from tocsin import Api, ApiResponse, ApiSettings, Broken, Tools, retry_after
 from tocsin_plugins.slack.failures import build_failure
 from tocsin_plugins.slack.settings import Settings
 
-# Without the character set, Slack answers with a warning
+# Slack warns without the character set
 _JSON = {"Content-Type": "application/json; charset=utf-8"}
 
 
 @dataclass(frozen=True, slots=True)
 class SlackReply:
-    """What a method answered: a success, or an error that whoever asked wanted to know of."""
+    """Response of a method: a success, or an error that the caller handles."""
 
     said: Mapping[str, Any]
     status: int
     scopes: frozenset[str] | None
-    """What the token may do; None where Slack does not say."""
+    """Scopes of the token; None if Slack does not state them."""
 
     @property
     def error(self) -> str | None:
-        """The error's name; None for a success."""
+        """Name of the error; None for a success."""
         return None if self.said.get("ok") is True else str(self.said.get("error"))
 
     def part(self, name: str) -> Mapping[str, Any]:
-        """Return a member that is an object, an empty one where there is none."""
+        """Return a member that is an object; an empty one if it is absent."""
         found = self.said.get(name)
         return found if isinstance(found, Mapping) else {}
 
     @property
     def raw(self) -> bytes:
-        """All that was said, as JSON."""
+        """The full response as JSON."""
         return orjson.dumps(self.said)
 
 
 class WebApi:
-    """The methods of one workspace, asked with the token of a bot."""
+    """Methods of one workspace, called with a bot token."""
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
         assert settings.bot_token is not None  # noqa: S101 - the settings give one way or the other
@@ -53,18 +53,17 @@ class WebApi:
     async def read(
         self, method: str, query: Mapping[str, Any], *, unless: Container[str] = ()
     ) -> SlackReply:
-        """Return what a method says that changes nothing; raises as `write` does."""
+        """Call a method that changes nothing; raises as `write` does."""
         answer = await self._api.request("GET", f"/{method}", query=query, headers=self._headers)
         return self._judge(method, answer, unless)
 
     async def write(
         self, method: str, arguments: Mapping[str, Any], *, unless: Container[str] = ()
     ) -> SlackReply:
-        """Return what a method says, which is a success or one of the errors in `unless`.
+        """Call a method, and return a success or one of the errors in `unless`.
 
-        Raises `TryLater` for what passes, `CredentialsRefused` and `Misconfigured` for what needs
-        the operator, `Refused` for what will not be different, and `Broken` for what no method
-        answers.
+        Raises `TryLater` for transient failures, `CredentialsRefused` and `Misconfigured` for those
+        that need the operator, `Refused` for permanent ones, and `Broken` for an unknown response.
         """
         headers = self._headers | _JSON
         path, sent = f"/{method}", dict(arguments)
@@ -74,7 +73,7 @@ class WebApi:
     def _judge(self, method: str, answer: ApiResponse, unless: Container[str]) -> SlackReply:
         said = answer.json
         if not isinstance(said, Mapping) or not isinstance(said.get("ok"), bool):
-            raise Broken(f"{method} answered something else than Slack does")
+            raise Broken(f"{method} did not respond as Slack does")
         reply = SlackReply(said, answer.status, _scopes(answer.headers))
         if reply.error is None or reply.error in unless:
             return reply
@@ -83,7 +82,7 @@ class WebApi:
 
 
 def _scopes(headers: Mapping[str, str]) -> frozenset[str] | None:
-    """Return the scopes that Slack names with each answer."""
+    """Return the scopes in the headers of a response."""
     named = headers.get("X-OAuth-Scopes")
     return (
         None

@@ -1,4 +1,4 @@
-"""The channel `webhook`: signed HTTP POSTs as Standard Webhooks 1.0.0 describes them."""
+"""The channel `webhook`: signed HTTP POSTs as specified by Standard Webhooks 1.0.0."""
 
 from tocsin import Channel, hookimpl
 from tocsin_plugins.webhook.channel import Webhook

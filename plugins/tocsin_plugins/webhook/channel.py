@@ -1,4 +1,4 @@
-"""A destination that takes signed HTTP POSTs."""
+"""Webhook channel: signed HTTP POSTs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tocsin_plugins.webhook.signing import SharedSecret, Signer, SigningKey, sig
 
 
 class Webhook(Channel):
-    """Posts each event, signed, and takes any 2xx answer for a receipt."""
+    """Posts each event with signatures; any 2xx response is a receipt."""
 
     Settings = WebhookSettings
     settings: WebhookSettings
@@ -26,7 +26,7 @@ class Webhook(Channel):
         self.tools.http.check_url(self.settings.address)
 
     async def check(self) -> Health:
-        """Return what the settings tell: no request exists that a receiver has to answer."""
+        """Report on the settings alone: webhooks have no harmless request."""
         parts = split_url(self.settings.address)
         keys = " or ".join(signer.describe() for signer in self._signers)
         problems: tuple[str, ...] = ()
@@ -35,13 +35,13 @@ class Webhook(Channel):
         except Misconfigured as error:
             problems = (f"{'secret_url' if self.settings.secret_url else 'url'}: {error}",)
         return Health(
-            detail=f"{parts.scheme} to {parts.hostname}, to be verified with {keys}; "
-            "nothing was sent, since a webhook has no harmless request",
+            detail=f"{parts.scheme} to {parts.hostname}, verified with {keys}; "
+            "nothing was sent: webhooks have no harmless request",
             problems=problems,
         )
 
     async def deliver(self, delivery: Delivery) -> Receipt:
-        """Post the event, and return the receipt or raise what `receipt` reads in the answer."""
+        """Post the event; return the receipt, or raise the failure in the response."""
         body = insert_secrets(delivery.render("body"), self.settings.body_secrets)
         headers, content = self._message(delivery.event, body)
         now = self.tools.clock.now()
@@ -69,7 +69,7 @@ class Webhook(Channel):
 
     @property
     def _unspoken(self) -> tuple[str, ...]:
-        """What is not kept of an answer that repeats it."""
+        """Secrets that are removed from stored responses."""
         texts = (text.get_secret_value() for text in self.settings.body_secrets.values())
         of_url = (
             list_secret_parts(split_url(self.settings.address)) if self.settings.secret_url else ()
@@ -78,7 +78,7 @@ class Webhook(Channel):
 
     @cached_property
     def _signers(self) -> tuple[Signer, ...]:
-        """The keys that sign, current ones first."""
+        """Signing keys, current ones first."""
         given: tuple[tuple[type[SharedSecret | SigningKey], SecretStr | None], ...] = (
             (SharedSecret, self.settings.secret),
             (SigningKey, self.settings.signing_key),

@@ -1,4 +1,4 @@
-"""The kinds of field that the settings of a webhook have."""
+"""Field types of the webhook settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tocsin_plugins.webhook.secrets import MIN_SECRET_LENGTH
 from tocsin_plugins.webhook.signing import SharedSecret, SigningKey
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 section 5.6.2
-# what the client sets, and what concerns the connection alone (RFC 9110 section 7.6.1)
+# headers that the client sets, and connection headers (RFC 9110 section 7.6.1)
 _OURS = (
     "accept-encoding",
     "connection",
@@ -32,16 +32,18 @@ _OURS = (
 
 
 def split_url(url: str) -> SplitResult:
-    """Return the parts of `url`; ValueError if it is not absolute, or misleads its reader."""
+    """Return the parts of `url`; ValueError if it is not absolute, or misleads readers."""
     parts = _split(url)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("give an absolute URL, such as https://soar.example.com/hooks/tocsin")
     if "@" in parts.netloc:
-        raise ValueError("a url holds no user name or password; receivers verify the signature")
+        raise ValueError(
+            "a url must not contain a user name or password; receivers verify the signature"
+        )
     if "#" in url:
-        raise ValueError("a url has no fragment (#...); it would never be sent")
+        raise ValueError("a url must not have a fragment (#...), which is never sent")
     if not url.isprintable() or " " in url or "\\" in url:
-        raise ValueError("a url holds no spaces, control characters or backslashes")
+        raise ValueError("a url must not contain spaces, control characters or backslashes")
     return parts
 
 
@@ -49,7 +51,7 @@ def _split(url: str) -> SplitResult | None:
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError:  # not to be shown: it quotes the URL, which may be a secret
+    except ValueError:  # not shown: it quotes the URL, which may be a secret
         return None
     return None if port == 0 else parts
 
@@ -82,7 +84,7 @@ def _headers(value: dict[str, SecretStr]) -> dict[str, SecretStr]:
 
 def _body_secrets(value: dict[str, SecretStr]) -> dict[str, SecretStr]:
     if any(len(text.get_secret_value()) < MIN_SECRET_LENGTH for text in value.values()):
-        raise ValueError(f"a secret in the body has {MIN_SECRET_LENGTH} characters or more")
+        raise ValueError(f"a secret in the body needs at least {MIN_SECRET_LENGTH} characters")
     return value
 
 
@@ -92,7 +94,7 @@ def _check_header(name: str, content: str) -> None:
     if name.lower() in _OURS or name.lower().startswith("webhook-"):
         raise ValueError(f"the header {name} is set by Tocsin")
     if not (content.isascii() and content.isprintable()):
-        raise ValueError(f"the header {name} holds something else than printable ASCII characters")
+        raise ValueError(f"the header {name} may only contain printable ASCII characters")
 
 
 Url = Annotated[str, AfterValidator(_url)]
@@ -102,13 +104,13 @@ SecretUrl = Annotated[SecretStr, AfterValidator(_secret_url)]
 """An absolute http or https URL that is a secret."""
 
 SecretText = Annotated[SecretStr, AfterValidator(_secret)]
-"""What `SharedSecret` decodes."""
+"""Text that `SharedSecret` decodes."""
 
 KeyText = Annotated[SecretStr, AfterValidator(_key)]
-"""What `SigningKey` decodes."""
+"""Text that `SigningKey` decodes."""
 
 Headers = Annotated[dict[str, SecretStr], AfterValidator(_headers)]
-"""Headers that can be sent and that are not Tocsin's own."""
+"""Headers that can be sent and that Tocsin does not set itself."""
 
 BodySecrets = Annotated[dict[str, SecretStr], AfterValidator(_body_secrets)]
-"""Secret members of a body, by their names."""
+"""Secret members of a body, by name."""

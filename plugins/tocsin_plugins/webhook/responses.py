@@ -28,11 +28,11 @@ _NOTHING = object()
 
 
 def read_receipt(response: HttpResponse, now: datetime, rules: AnswerRules = _NO_RULES) -> Receipt:
-    """Return the receipt that a 2xx answer is, or one that says that the event is known already.
+    """Return the receipt in a 2xx response, or in one that reports a known event.
 
-    Raises `Refused` for 410 Gone, where the header `webhook-delivery` says that it is no use to
-    come again, and for what the rules call permanent; `TryLater` for every other answer, redirects
-    and a 2xx that does not say what the rules want included.
+    Raises `Refused` for 410 Gone, for a header `webhook-delivery` that rules out retries, and for
+    responses that the rules call permanent; `TryLater` for every other response, including
+    redirects and a 2xx that does not say what the rules require.
     """
     said = _parse_body(response.body)
     if rules.known is not None and _matches_rule(rules.known, said):
@@ -71,7 +71,7 @@ def _matches_rule(saying: AnswerCondition, said: Any) -> bool:
 
 
 def _resolve_pointer(pointer: str, said: Any) -> Any:
-    """Return what a JSON Pointer (RFC 6901) leads to."""
+    """Return the value at a JSON Pointer (RFC 6901)."""
     parts = (part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
     return reduce(_find_member, parts, said)
 
@@ -95,9 +95,10 @@ def _build_retry(response: HttpResponse, now: datetime) -> TryLater:
 
 
 def _build_refusal(response: HttpResponse, rules: AnswerRules) -> Refused | None:
-    """Return what a receiver that wants no retry has said; None if it has not.
+    """Return the refusal of a receiver that wants no retry; None if it does not refuse.
 
-    The header is a proposal to the standard, https://github.com/standard-webhooks/standard-webhooks/pull/291.
+    The header is a proposal to the standard, https://github.com/standard-webhooks/standard-
+    webhooks/pull/291.
     """
     wish = response.headers.get("webhook-delivery", "").strip().lower()
     if response.status == HTTPStatus.GONE or wish == "disable":
@@ -105,7 +106,7 @@ def _build_refusal(response: HttpResponse, rules: AnswerRules) -> Refused | None
     elif wish == "abort-message":
         unwanted, words = False, "does not want this event again"
     elif response.status in rules.permanent:
-        unwanted, words = False, "will not answer otherwise if it is tried again"
+        unwanted, words = False, "would refuse a retry as well"
     else:
         return None
     return Refused(

@@ -1,4 +1,4 @@
-"""Secrets on their way: into the body that is sent, and out of what is kept of the answer."""
+"""Secrets in request bodies, and their removal from stored responses."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tocsin import HttpResponse, Misconfigured
 
 _HIDDEN = b"[secret]"
 MIN_SECRET_LENGTH = 8
-"""Characters of a secret at least: a shorter one could not be told from other text of an answer."""
+"""Minimum length of a secret; a shorter one is not distinct from other text in a response."""
 
 
 def insert_secrets(body: bytes, secrets: Mapping[str, SecretStr]) -> bytes:
-    """Return `body` with these members in it, in place of those that it has by these names.
+    """Return `body` with these members, replacing those of the same names.
 
-    Raises `Misconfigured` where there are some, and the body is no JSON object.
+    Raises `Misconfigured` if there are secrets and the body is not a JSON object.
     """
     if not secrets:
         return body
@@ -33,13 +33,13 @@ def insert_secrets(body: bytes, secrets: Mapping[str, SecretStr]) -> bytes:
 
 
 def list_secret_parts(parts: SplitResult) -> list[str]:
-    """Return what may be secret of a URL: its path, and the values of its query."""
+    """Return the parts of a URL that may be secret: its path, and its query values."""
     values = (pair.partition("=")[2] for pair in parts.query.split("&"))
     return [value for value in (parts.path, *values) if len(value) >= MIN_SECRET_LENGTH]
 
 
 def redact_secrets(response: HttpResponse, secrets: Iterable[str]) -> HttpResponse:
-    """Return the answer, which is kept and shown, without any of these that it repeats."""
+    """Return the response, which is stored and shown, without these secrets."""
     body = response.body
     for secret in secrets:
         body = body.replace(secret.encode(), _HIDDEN)

@@ -21,7 +21,7 @@ from tocsin_plugins.webhook.fields import (
 
 
 def rename_fields(error: ValidationError, names: Mapping[str, str]) -> ValidationError:
-    """Return the error, with its fields called by other names."""
+    """Return the error with other field names."""
     return ValidationError.from_exception_data(
         error.title,
         [_rename_field(detail, names) for detail in error.errors(include_url=False)],
@@ -39,51 +39,51 @@ def _rename_field(detail: ErrorDetails, names: Mapping[str, str]) -> InitErrorDe
 
 
 class Settings(Channel.Settings):
-    """Where to post to, what signs, and what is sent along."""
+    """URL, signing keys and additional content."""
 
     url: Url | None = Field(
         default=None,
-        description="Where to post to; plain http:// only with allow_networks. This or "
-        "`secret_url` is needed.",
+        description="URL to post to; plain http:// only with allow_networks. Either this or "
+        "`secret_url` is required.",
     )
     secret_url: SecretUrl | None = Field(
         default=None,
-        description="The same, where whoever knows the URL may post: kept as a secret, and shown "
-        "nowhere. In plugins.toml `url` takes a reference as well.",
+        description="URL that is itself a credential: stored as a secret, never shown. "
+        "In plugins.toml, `url` accepts a reference as well.",
     )
     secret: SecretText | None = Field(
         default=None,
-        description="Signs every delivery; receivers hold it too: whsec_ and base64. "
-        "This, `signing_key` or both are needed.",
+        description="Secret shared with the receiver, signs every delivery: whsec_ and base64. "
+        "This, `signing_key` or both are required.",
     )
     previous_secret: SecretText | None = Field(
-        default=None, description="Signs as well, until receivers have changed to `secret`."
+        default=None, description="Signs as well, until receivers use `secret`."
     )
     signing_key: KeyText | None = Field(
         default=None,
-        description="Signs every delivery; receivers hold its public key: whsk_ and base64.",
+        description="Private key that signs every delivery: whsk_ and base64.",
     )
     previous_signing_key: KeyText | None = Field(
         default=None,
-        description="Signs as well, until receivers have changed to that of `signing_key`.",
+        description="Signs as well, until receivers use the public key of `signing_key`.",
     )
     cloudevents: Literal["binary", "structured"] | None = Field(
         default=None,
-        description="Send CloudEvents, with their attributes in headers or around the body.",
+        description="Send CloudEvents, with attributes in headers or around the body.",
     )
     headers: Headers = Field(
         default_factory=dict,
-        description="More headers to send; secrets among them as references.",
+        description="Additional headers; secrets as references.",
     )
     body_secrets: BodySecrets = Field(
         default_factory=dict,
-        description="Secrets that the receiver wants in the body, by the names of its members; "
-        "put in when it is sent.",
+        description="Secrets that the receiver requires in the body, by member name; "
+        "inserted when sending.",
     )
 
     @property
     def address(self) -> str:
-        """Where to post to, which may be a secret."""
+        """URL to post to, which may be a secret."""
         return self.secret_url.get_secret_value() if self.secret_url else self.url or ""
 
     @model_validator(mode="wrap")
@@ -100,7 +100,7 @@ class Settings(Channel.Settings):
     @model_validator(mode="after")
     def _one_address(self) -> Self:
         if (self.url is None) == (self.secret_url is None):
-            raise ValueError("give a url, or a secret_url where whoever knows the URL may post")
+            raise ValueError("give a url, or a secret_url if the URL itself is a credential")
         return self
 
     @model_validator(mode="after")

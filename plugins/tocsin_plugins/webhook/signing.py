@@ -1,4 +1,4 @@
-"""Signatures of Standard Webhooks 1.0.0: the two kinds of key, and the headers that they make."""
+"""Signatures of Standard Webhooks 1.0.0: both kinds of key, and the headers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Signer(Protocol):
     """A key of one of the standard's schemes."""
 
     def sign(self, content: bytes) -> str:
-        """Return the signature of `content` as the header shows it: `<scheme>,<base64>`."""
+        """Return the signature of `content` in header form: `<scheme>,<base64>`."""
         ...
 
     def describe(self) -> str:
-        """Return what a receiver verifies with, without giving a secret away."""
+        """Return what a receiver verifies with, without revealing a secret."""
         ...
 
 
@@ -40,9 +40,9 @@ class SharedSecret:
 
     @classmethod
     def decode(cls, text: str) -> Self:
-        """Return the secret that `text` spells; ValueError, without showing it, if it is none.
+        """Return the secret in `text`; ValueError, without quoting it, if it is invalid.
 
-        The prefix may be missing, as may the padding of the base64.
+        Prefix and base64 padding are optional.
         """
         return cls(_decode(text, "whsec_", range(24, 65), _SECRET))
 
@@ -51,26 +51,26 @@ class SharedSecret:
         return "v1," + _base64(hmac.digest(self.key, content, hashlib.sha256))
 
     def describe(self) -> str:
-        """Return how long the secret is."""
+        """Return the length of the secret."""
         return f"a secret of {8 * len(self.key)} bits"
 
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """Signs with ed25519 (`v1a`); receivers verify with its public key, which signs nothing."""
+    """Signs with ed25519 (`v1a`); receivers verify with its public key."""
 
     key: Ed25519PrivateKey = field(repr=False)
 
     @classmethod
     def decode(cls, text: str) -> Self:
-        """Return the key that `text` spells; ValueError, without showing it, if it is none.
+        """Return the key in `text`; ValueError, without quoting it, if it is invalid.
 
-        The prefix may be missing, as may the padding of the base64.
+        Prefix and base64 padding are optional.
         """
         decoded = _decode(text, "whsk_", (_SEED_LENGTH, 2 * _SEED_LENGTH), _KEY)
         key = Ed25519PrivateKey.from_private_bytes(decoded[:_SEED_LENGTH])
         if decoded[_SEED_LENGTH:] not in (b"", key.public_key().public_bytes_raw()):
-            raise ValueError(f"{_KEY}; in this one the public key is that of another seed")
+            raise ValueError(f"{_KEY}; its public key belongs to another seed")
         return cls(key)
 
     def sign(self, content: bytes) -> str:
@@ -85,7 +85,7 @@ class SigningKey:
 def signature_headers(
     signers: Iterable[Signer], event_id: str, moment: datetime, body: bytes
 ) -> dict[str, str]:
-    """Return the three headers with which a receiver verifies `body`, by any one of `signers`."""
+    """Return the three headers with which a receiver verifies `body`, by any of `signers`."""
     timestamp = str(int(moment.timestamp()))
     content = b".".join((event_id.encode(), timestamp.encode(), body))
     return {

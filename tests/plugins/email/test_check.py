@@ -31,7 +31,7 @@ async def test_everybody_who_is_refused_is_named_at_once(server, make_channel):
         "to: a@example.com: 550 5.1.1 no such user",
         "cc: c@example.com: 554 5.7.1 relaying denied",
     )
-    assert "put off for now: b@example.com: 451 4.7.1 greylisted" in health.detail
+    assert "deferred: b@example.com: 451 4.7.1 greylisted" in health.detail
 
 
 async def test_a_sender_who_is_refused_is_named(server, make_channel):

@@ -14,7 +14,7 @@ async def test_all_is_well(make, slack):
     health = await make().check()
     assert health.problems == ()
     assert health.detail.startswith("tocsin in Example, to #soc-alerts; ")
-    assert "no event comes twice" in health.detail
+    assert "no event is posted twice" in health.detail
     assert slack.channel.messages == []
 
 
@@ -34,7 +34,7 @@ async def test_every_problem_is_named_at_once(make, slack):
 
 async def test_a_channel_that_is_not_there_is_a_problem(make):
     [problem] = (await make(channel="C9999999999").check()).problems
-    assert problem.startswith("channel: there is no such channel")
+    assert problem.startswith("channel: the channel does not exist")
 
 
 async def test_an_archived_channel_is_a_problem(make, slack):
@@ -59,7 +59,7 @@ async def test_the_least_scopes_do(make, slack, left):
     slack.scopes = left
     health = await make().check()
     assert health.problems == ()
-    assert f"to {CHANNEL} (with the scope channels:read" in health.detail
+    assert f"to {CHANNEL} (the scope channels:read" in health.detail
 
 
 async def test_without_the_scope_to_see_the_channel_its_messages_tell_of_it(make, slack):

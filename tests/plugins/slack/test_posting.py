@@ -234,7 +234,7 @@ async def test_what_slack_does_not_take_is_refused_in_its_words(make, slack, con
 
 async def test_an_answer_without_a_message_is_no_receipt(make, slack, monkeypatch):
     monkeypatch.setattr(slack, "_post", lambda _: {"channel": CHANNEL})
-    with pytest.raises(Broken, match="without what it posted"):
+    with pytest.raises(Broken, match="returned no message"):
         await make().deliver(delivery())
 
 
