@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from tocsin.model import Json
-from tocsin.registry.settings_schema import SettingShape
+from tocsin.registry import SettingShape
 from tocsin.web.parsing import ResponseModel
 
 
