@@ -24,9 +24,7 @@ from tocsin.accounting.intervals import (
 )
 from tocsin.accounting.stalled_streams import STALL_TOLERANCE, find_stalled_streams, load_last_reads
 from tocsin.clock import isoformat
-from tocsin.incidents.coverage.ledger import LOST, PASSED_OVER, ROW_SPAN
-from tocsin.incidents.coverage.losses import iter_still_lost
-from tocsin.incidents.coverage.positions import StreamKey
+from tocsin.incidents import ROW_SPAN, CoverageOutcome, StreamKey, iter_still_lost
 
 _SOURCE = ("provider", "stream", "source", "unit")
 _COUNTED = ("records", "new", "changed", "rejected")
@@ -63,12 +61,14 @@ def report_coverage(connection: Connection, period: Period) -> CoverageReport:
     recently = period.until - STALL_TOLERANCE
     lately = (row for row in around if row["finished_at"] > recently)
     failing = {get_stream_key(row) for row in lately if not is_accounted(row)}
-    passed_over = (row for row in rows if row["outcome"] == PASSED_OVER)
+    passed_over = (row for row in rows if row["outcome"] == CoverageOutcome.PASSED_OVER)
     read = load_last_reads(connection)
     return CoverageReport(
         coverage=_list_sources(row for row in rows if is_accounted(row)),
         holes=_list_gaps(connection, around, period),
-        lost=_list_lost(connection, [row for row in rows if row["outcome"] == LOST]),
+        lost=_list_lost(
+            connection, [row for row in rows if row["outcome"] == CoverageOutcome.LOST]
+        ),
         passed_over=[_represent_unread(row, row["start"], row["end"]) for row in passed_over],
         failures=[_represent_failure(row, read.get(get_stream_key(row))) for row in failures],
         silent=find_stalled_streams(connection, read, failing, period),

@@ -12,7 +12,7 @@ from tocsin.accounting.delivery_outcomes import classify_event, rank_state
 from tocsin.accounting.intervals import represent_point
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.delivery import STATUS_COLUMNS, describe_status, summarize_attempt
-from tocsin.incidents.storage.store import ALERTED, BELOW, QUIET, ROSE
+from tocsin.incidents import AlertOutcome
 from tocsin.model import NodeKind
 from tocsin.store.tables import (
     attempts,
@@ -141,11 +141,11 @@ def _represent_write_back(row: RowMapping) -> dict[str, Any]:
 
 
 ALERT_WORDS = {
-    ALERTED: "an event was written for whoever wants to hear of it",
-    BELOW: "it is below Medium, of which nobody is told",
-    QUIET: "it was read quietly, as the provider's settings have it",
-    ROSE: "it was first read below Medium and rose later, of which nobody is told"
-    " unless the provider's settings ask for it",
+    AlertOutcome.ALERTED: "an incident-alert event was created",
+    AlertOutcome.BELOW_THRESHOLD: "the severity is below Medium; no alert",
+    AlertOutcome.QUIET: "read quietly, as the provider is configured; no alert",
+    AlertOutcome.ROSE_UNALERTED: "first read below Medium, and raised later;"
+    " no alert, since `alert_on_escalation` is off",
 }
 
 

@@ -11,8 +11,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select
 
 from tocsin.accounting.gaps import BYTES, Interval
 from tocsin.clock import isoformat
-from tocsin.incidents.coverage.ledger import ACCOUNTED
-from tocsin.incidents.coverage.positions import StreamKey
+from tocsin.incidents import CoverageOutcome, StreamKey
 from tocsin.store.tables import EPOCH, coverage
 
 _AT_ONCE = 500
@@ -31,7 +30,7 @@ def get_stream_key(row: RowMapping) -> StreamKey:
 
 def is_accounted(row: RowMapping) -> bool:
     """Whether the row says what became of a stretch, and not that there was a failure."""
-    return row["outcome"] in ACCOUNTED
+    return row["outcome"] in tuple(CoverageOutcome)
 
 
 def to_intervals(rows: Iterable[RowMapping]) -> list[Interval]:
@@ -76,7 +75,7 @@ def _select_intervals(key: StreamKey, *conditions: ColumnElement[bool]) -> Selec
     return select(coverage).where(
         _c.provider == key.provider,
         _c.stream == key.stream,
-        _c.outcome.in_(ACCOUNTED),
+        _c.outcome.in_(tuple(CoverageOutcome)),
         _c.end > _c.start,
         *conditions,
     )

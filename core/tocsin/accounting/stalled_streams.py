@@ -11,8 +11,7 @@ from sqlalchemy import Connection, select
 from tocsin.accounting.gaps import BYTES
 from tocsin.accounting.intervals import Period
 from tocsin.clock import isoformat
-from tocsin.incidents.coverage.ledger import READ
-from tocsin.incidents.coverage.positions import StreamKey
+from tocsin.incidents import CoverageOutcome, StreamKey
 from tocsin.store.tables import coverage, providers, stream_positions
 
 STALL_TOLERANCE = timedelta(hours=1)
@@ -66,7 +65,7 @@ def _covered_time(connection: Connection, key: StreamKey, read_at: datetime) -> 
         coverage.c.finished_at == read_at,
         coverage.c.provider == key.provider,
         coverage.c.stream == key.stream,
-        coverage.c.outcome == READ,
+        coverage.c.outcome == CoverageOutcome.READ,
         coverage.c.unit != BYTES,
         coverage.c.end > coverage.c.start,
     )

@@ -14,8 +14,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, exists, select, update
 from tocsin.audit.rows import allow_any_text, parse_details, select_rows
 from tocsin.clock import Clock
 from tocsin.loops import run_forever
-from tocsin.store import Database
-from tocsin.store.sequences import AUDIT_POSITION, allot_numbers
+from tocsin.store import AUDIT_POSITION, Database, allot_numbers
 from tocsin.store.tables import audit
 
 SEAL = "audit"

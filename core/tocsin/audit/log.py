@@ -13,9 +13,8 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, insert
 from tocsin.audit.rows import allow_any_text, parse_details, select_rows
 from tocsin.clock import isoformat
 from tocsin.model import Json
-from tocsin.store.statements import count_matching
+from tocsin.store import clean_text, count_matching
 from tocsin.store.tables import EPOCH, audit
-from tocsin.store.text import clean_text
 
 MAX_TEXT = 2_000  # characters of one text
 

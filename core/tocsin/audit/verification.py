@@ -11,9 +11,8 @@ from sqlalchemy import Connection, RowMapping, bindparam, func, or_, select
 
 from tocsin.audit.chain import GENESIS, compute_seal
 from tocsin.audit.rows import allow_any_text, select_rows
-from tocsin.store.sequences import AUDIT_POSITION, load_last_allotted
+from tocsin.store import AUDIT_POSITION, clean_text, load_last_allotted
 from tocsin.store.tables import audit, sequences
-from tocsin.store.text import clean_text
 
 MOST_PROBLEMS = 100
 SEALED_WITHIN = timedelta(minutes=1)  # a sealer needs seconds

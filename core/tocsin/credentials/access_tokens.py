@@ -18,7 +18,7 @@ from tocsin.credentials.signing_keys import ALGORITHMS, PublicKey, Purpose, Sign
 from tocsin.credentials.tokens import TokenError, read_header, verify_claims
 from tocsin.credentials.vault import Vault
 from tocsin.settings import Settings
-from tocsin.store.statements import build_insert
+from tocsin.store import build_insert
 from tocsin.store.tables import api_clients, revoked_tokens, signing_keys
 
 TYPE = "at+jwt"

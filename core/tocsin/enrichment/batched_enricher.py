@@ -18,7 +18,7 @@ from tocsin.hookspecs import Enricher
 from tocsin.limits import Quota, TokenBuckets
 from tocsin.loops import was_cancelled
 from tocsin.model import Enrichment, Entity, QueryOutcome
-from tocsin.store.text import clean_text
+from tocsin.store import clean_text
 
 SIDE_BY_SIDE = 4
 PATIENCE = 3

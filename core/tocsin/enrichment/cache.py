@@ -15,7 +15,7 @@ from sqlalchemy import Connection, bindparam, select
 
 from tocsin.knowledge.graph import ObservedRelation, record_relations
 from tocsin.model import Enrichment, Entity, EntityKind, Marking, Node, Relation, Vocabulary
-from tocsin.store.statements import build_insert
+from tocsin.store import build_insert
 from tocsin.store.tables import enrichments
 
 _ENRICHMENT = TypeAdapter(Enrichment)

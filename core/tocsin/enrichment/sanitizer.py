@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from tocsin.model import Disposition, Enrichment, Entity, Json, Relation
-from tocsin.store.text import clean_text
+from tocsin.store import clean_text
 
 SUMMARY = 1_000
 WORD = 200

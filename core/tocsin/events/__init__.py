@@ -3,8 +3,10 @@
 from tocsin.events.identifiers import new_id
 from tocsin.events.notifier import Notifier, Notifiers
 from tocsin.events.outbox import EVENTS, emit_events, load_unrouted, mark_routed, parse_event_row
+from tocsin.events.payloads import ENVELOPES
 
 __all__ = [
+    "ENVELOPES",
     "EVENTS",
     "Notifier",
     "Notifiers",

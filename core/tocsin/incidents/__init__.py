@@ -1,6 +1,6 @@
-"""Incidents: reading them from providers, keeping them, and accounting for what was read."""
+"""Incidents: sync from providers, storage, coverage, backfills."""
 
-from tocsin.incidents.backfills.records import (
+from tocsin.incidents.backfills import (
     BACKFILLS,
     BackfillOrigin,
     BackfillPage,
@@ -10,15 +10,24 @@ from tocsin.incidents.backfills.records import (
     list_backfills,
     load_backfill,
 )
-from tocsin.incidents.coverage.ledger import list_coverage, list_quarantine
-from tocsin.incidents.coverage.positions import load_read_until
+from tocsin.incidents.coverage import (
+    ROW_SPAN,
+    CoverageOutcome,
+    ReadCounts,
+    StreamKey,
+    iter_still_lost,
+    list_coverage,
+    list_quarantine,
+    load_read_until,
+)
 from tocsin.incidents.inbox import PushInbox
 from tocsin.incidents.metrics import SyncMeters
 from tocsin.incidents.queries import IncidentPage, get_incident, list_incidents
-from tocsin.incidents.sync.loop import ProviderSync
-from tocsin.incidents.sync.status import (
+from tocsin.incidents.storage import AlertOutcome, combine_versions
+from tocsin.incidents.sync import (
     PROVIDER_STATES,
     ProviderFacts,
+    ProviderSync,
     describe_providers,
     list_providers,
 )
@@ -27,19 +36,26 @@ from tocsin.incidents.writer import SyncContext
 __all__ = [
     "BACKFILLS",
     "PROVIDER_STATES",
+    "ROW_SPAN",
+    "AlertOutcome",
     "BackfillOrigin",
     "BackfillPage",
     "BackfillState",
+    "CoverageOutcome",
     "IncidentPage",
     "ProviderFacts",
     "ProviderSync",
     "PushInbox",
+    "ReadCounts",
+    "StreamKey",
     "SyncContext",
     "SyncMeters",
+    "combine_versions",
     "create_backfill",
     "describe_providers",
     "end_backfill",
     "get_incident",
+    "iter_still_lost",
     "list_backfills",
     "list_coverage",
     "list_incidents",

@@ -9,8 +9,8 @@ import structlog
 from sqlalchemy.exc import DBAPIError
 
 from tocsin.errors import Broken, CredentialsRefused, Refused, TocsinError, TryLater
-from tocsin.incidents.coverage.ledger import ReadFailure
-from tocsin.incidents.coverage.positions import ReaderSuperseded, StreamKey
+from tocsin.incidents.coverage import ReadFailure, StreamKey
+from tocsin.store import LeaseLost
 
 SUPERSEDED = "superseded"
 _BUG = "failed"
@@ -34,7 +34,7 @@ def _choose_outcome(error: BaseException) -> str:
             return "credentials-refused"
         case Refused():
             return "refused"
-        case ReaderSuperseded():
+        case LeaseLost():
             return SUPERSEDED
         case _:
             return _BUG

@@ -10,10 +10,9 @@ from sqlalchemy import Connection
 
 from tocsin.errors import CredentialsRefused, Refused
 from tocsin.hookspecs import Capability, Provider, PushRequest
-from tocsin.incidents.coverage.ledger import ReadCounts
-from tocsin.incidents.coverage.positions import StreamKey
+from tocsin.incidents.coverage import ReadCounts, StreamKey
 from tocsin.incidents.metrics import SyncMeter
-from tocsin.incidents.storage.store import StoreResult, store_received
+from tocsin.incidents.storage import StoreResult, store_received
 from tocsin.incidents.writer import IncidentWriter, SyncContext
 from tocsin.model import Received, Rejected
 from tocsin.store import lock_exclusively

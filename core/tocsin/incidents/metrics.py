@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Self
 
-from tocsin.incidents.coverage.ledger import ReadCounts
+from tocsin.incidents.coverage import ReadCounts
 from tocsin.metrics import Metrics
 
 READ_OUTCOMES = (

@@ -21,8 +21,13 @@ from sqlalchemy import (
 from tocsin.clock import isoformat
 from tocsin.errors import InvalidInputError
 from tocsin.model import IncidentStatus, Severity
-from tocsin.store.sequences import INCIDENT_CHANGE, load_last_allotted
-from tocsin.store.statements import MAX_COUNTED, Total, build_bounded_count
+from tocsin.store import (
+    INCIDENT_CHANGE,
+    MAX_COUNTED,
+    Total,
+    build_bounded_count,
+    load_last_allotted,
+)
 from tocsin.store.tables import incident_entities, incidents
 
 COLUMNS = (

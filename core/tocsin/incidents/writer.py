@@ -13,15 +13,14 @@ from tocsin.clock import Clock
 from tocsin.events import EVENTS, Notifiers
 from tocsin.hookspecs import Capability, Provider
 from tocsin.incidents.metrics import SyncMeter
-from tocsin.incidents.storage.store import AlertPolicy, StoreResult
-from tocsin.incidents.sync.lease import ProviderLease, confirm_lease
+from tocsin.incidents.storage import AlertPolicy, StoreResult
 from tocsin.knowledge import INCIDENTS
-from tocsin.store import Database
+from tocsin.store import Database, Lease
 
 
 @dataclass(frozen=True, slots=True)
 class SyncContext:
-    """What the sync of every provider stands on."""
+    """Shared dependencies of the sync of all providers."""
 
     database: Database
     clock: Clock
@@ -29,28 +28,28 @@ class SyncContext:
     public_url: str
     node: int = 0
     jitter: Callable[[], float] = random.random
-    """Returns from 0 to 1 by how much a pause is longer than it need be."""
+    """Returns the share, from 0 to 1, of the random extension of a pause."""
 
 
 class IncidentWriter:
-    """Stores, tells who waits for events, and counts."""
+    """Stores received incidents, notifies waiting tasks, and counts."""
 
-    def __init__(self, provider: Provider, around: SyncContext, meter: SyncMeter) -> None:
+    def __init__(self, provider: Provider, context: SyncContext, meter: SyncMeter) -> None:
         self.name = provider.tools.name
         self.provider = provider
-        self.database = around.database
-        self.clock = around.clock
-        self.policy = build_alert_policy(provider, around.public_url)
+        self.database = context.database
+        self.clock = context.clock
+        self.policy = build_alert_policy(provider, context.public_url)
         self.meter = meter
-        self.lease: ProviderLease | None = None
-        """None where nobody else can read the provider, which needs no proof then."""
-        self._events = around.notifiers[EVENTS]
-        self._incidents = around.notifiers[INCIDENTS]
+        self.lease: Lease | None = None
+        """None where no other node can read the provider, so that there is nothing to confirm."""
+        self._events = context.notifiers[EVENTS]
+        self._incidents = context.notifiers[INCIDENTS]
 
     async def write(self, store: Callable[[Connection, datetime], StoreResult]) -> StoreResult:
-        """Return what `store` stored, in one transaction.
+        """Run `store` in one transaction, and return its result.
 
-        Raises Superseded where the lease is lost.
+        Raises `LeaseLost` where the lease is lost.
         """
         stored = await self.database.write(self._store, store)
         if stored.events:
@@ -64,14 +63,14 @@ class IncidentWriter:
         self, connection: Connection, store: Callable[[Connection, datetime], StoreResult]
     ) -> StoreResult:
         if self.lease is not None:
-            confirm_lease(connection, self.lease)
+            self.lease.confirm(connection)
         return store(connection, self.clock.now())
 
 
 def build_alert_policy(provider: Provider, public_url: str) -> AlertPolicy:
-    """Return what follows from the incidents of a provider, as its settings have it."""
+    """Build the alert policy from the settings of a provider."""
     settings = provider.settings
     policy = AlertPolicy(public_url, on_escalation=settings.alert_on_escalation)
     if Capability.REREAD not in provider.capabilities():
         return policy
-    return replace(policy, reread_after=getattr(settings, "reread_after", ()))
+    return replace(policy, refresh_after=getattr(settings, "reread_after", ()))

@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError
 
-from tocsin.store.database import Operation, P
+from tocsin.store import Operation, P
 from tocsin.store.tables import EPOCH, incident_entities, incidents
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from tocsin.knowledge.latest_rows import force_index_scans
 from tocsin.knowledge.search import INDEXED_CHANGES
 from tocsin.knowledge.sql_lists import encode_list, select_list
 from tocsin.model import Entity, EntityKind, Marking, Pap, Tlp, find_marking
-from tocsin.store.sequences import load_last_allotted
+from tocsin.store import load_last_allotted
 from tocsin.store.tables import (
     IS_STRICT,
     entity_providers,

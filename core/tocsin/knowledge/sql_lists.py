@@ -10,7 +10,7 @@ from sqlalchemy import CTE, BigInteger, Text, bindparam, cast, func, select
 from sqlalchemy.dialects.postgresql import JSONB
 
 from tocsin.model import Entity, Node, NodeKind
-from tocsin.store.text import clean_text
+from tocsin.store import clean_text
 
 MAX_VALUE = 2048
 _HIGHEST = 2**63 - 1

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Lock
 
 from tocsin.clock import Clock
-from tocsin.store.text import clean_identifier
+from tocsin.store import clean_identifier
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -17,8 +17,7 @@ from sqlalchemy import Connection, Row, delete, select, tuple_
 from tocsin.clock import Clock
 from tocsin.limits.buckets import TokenBuckets
 from tocsin.loops import run_forever
-from tocsin.store import Database
-from tocsin.store.statements import build_insert
+from tocsin.store import Database, build_insert
 from tocsin.store.tables import rate_usage
 
 _KEPT = timedelta(minutes=10)

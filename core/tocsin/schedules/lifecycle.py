@@ -13,8 +13,7 @@ from tocsin.recurrence import ScheduleDefinition
 from tocsin.registry import ManagedBy
 from tocsin.schedules.records import SCHEDULES, DisabledReason, Schedule, ScheduleStatus, to_columns
 from tocsin.schedules.runs import record_missed_runs, skip_waiting_runs, trim_missed_runs
-from tocsin.store import announce
-from tocsin.store.statements import build_insert
+from tocsin.store import announce, build_insert
 from tocsin.store.tables import schedules
 
 _TIMING = ("cron", "interval", "timezone", "jitter", "starts_at", "ends_at")

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, func, literal, sel
 from tocsin.clock import isoformat_or_none
 from tocsin.recurrence import FireTime
 from tocsin.schedules.records import RunState, Schedule, ScheduleStatus, parse_schedule_row
-from tocsin.store.statements import count_matching
+from tocsin.store import count_matching
 from tocsin.store.tables import IS_THERE, schedule_runs, schedules
 
 SHOWN_AHEAD = 3

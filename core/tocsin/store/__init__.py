@@ -1,4 +1,4 @@
-"""The database: opening it, its schema, and the two verbs that run work on it."""
+"""Database access: connection, schema, reads and writes; the tables are in `store.tables`."""
 
 from tocsin.store.bootstrap import (
     check_schema,
@@ -9,22 +9,64 @@ from tocsin.store.bootstrap import (
     sqlite_file,
     upgrade,
 )
-from tocsin.store.database import Database
+from tocsin.store.database import Database, Operation, P
 from tocsin.store.files import hold_lock, make_private_folder
+from tocsin.store.leases import LEASE_DURATION, Lease, LeasedTable, LeaseLost
 from tocsin.store.notifications import announce, find_absent_nodes, lock_exclusively
+from tocsin.store.sequences import (
+    AUDIT_POSITION,
+    INCIDENT_CHANGE,
+    INCIDENT_NUMBER,
+    allot_numbers,
+    load_events_kept_from,
+    load_last_allotted,
+    record_events_kept_from,
+)
+from tocsin.store.statements import (
+    MAX_COUNTED,
+    BulkStatement,
+    Row,
+    Total,
+    build_bounded_count,
+    build_insert,
+    count_matching,
+)
+from tocsin.store.text import clean_identifier, clean_text
 
 __all__ = [
+    "AUDIT_POSITION",
+    "INCIDENT_CHANGE",
+    "INCIDENT_NUMBER",
+    "LEASE_DURATION",
+    "MAX_COUNTED",
+    "BulkStatement",
     "Database",
+    "Lease",
+    "LeaseLost",
+    "LeasedTable",
+    "Operation",
+    "P",
+    "Row",
+    "Total",
+    "allot_numbers",
     "announce",
+    "build_bounded_count",
+    "build_insert",
     "check_schema",
+    "clean_identifier",
+    "clean_text",
+    "count_matching",
     "find_absent_nodes",
     "hold_lock",
     "is_sqlite",
     "is_unreachable",
+    "load_events_kept_from",
+    "load_last_allotted",
     "lock_exclusively",
     "make_private_folder",
     "open_database",
     "parse_url",
+    "record_events_kept_from",
     "sqlite_file",
     "upgrade",
 ]

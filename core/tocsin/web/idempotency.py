@@ -19,7 +19,7 @@ from sqlalchemy import Connection, bindparam, delete, select
 
 from tocsin.errors import TocsinError
 from tocsin.model import Json
-from tocsin.store.statements import build_insert
+from tocsin.store import build_insert
 from tocsin.store.tables import idempotency_keys
 from tocsin.web.context import Response
 from tocsin.web.request_problems import (

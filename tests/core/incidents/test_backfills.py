@@ -30,7 +30,8 @@ from tocsin.incidents import (
 )
 from tocsin.incidents.backfills.records import load_backfill
 from tocsin.incidents.backfills.runner import DEFAULT_LATENESS, MISCONFIGURED_PAUSE, RETRIES
-from tocsin.incidents.sync.lease import ProviderLease
+from tocsin.incidents.sync import lease
+from tocsin.store import Lease
 from tocsin.store.tables import backfills, events, incidents, rereads
 
 HOUR = timedelta(hours=1)
@@ -239,7 +240,7 @@ async def test_refused_credentials_put_it_off_until_they_are_mended(make_current
 
 async def test_whoever_lost_the_lease_leaves_them_alone(make_current, ask, load):
     asked, sync = await ask(), await make_current()
-    sync._writer.lease = ProviderLease("archive", "stale")
+    sync._writer.lease = Lease(lease._leased, "archive", "stale")
     await sync.read_the_past()
     assert len(sync.provider.asked) == 1
     assert (await load(asked))["records"] == 0

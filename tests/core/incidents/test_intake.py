@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, func, select
 
 from tocsin import Alert, Covered, Entity, EntityKind, Incident, IncidentStatus, Page, Rejected
-from tocsin.incidents.coverage.positions import ReaderSuperseded, StreamKey, load_position
+from tocsin.incidents.coverage.positions import StalePosition, StreamKey, load_position
 from tocsin.incidents.storage.store import AlertPolicy, StoreResult, store_page
 from tocsin.model import Severity
 from tocsin.store.tables import (
@@ -92,7 +92,7 @@ async def test_the_position_moves_with_its_page(feed, database):
 async def test_a_page_read_from_a_stale_position_is_refused_whole(feed):
     await feed.store(incident("a"))
     feed.revision = 0
-    with pytest.raises(ReaderSuperseded):
+    with pytest.raises(StalePosition):
         await feed.store(incident("b"))
     assert [row["external_id"] for row in await feed.rows(incidents)] == ["a"]
 
@@ -173,7 +173,7 @@ async def test_two_first_readers_do_not_both_store(feed, database):
 
     results = await asyncio.gather(first(), first(), return_exceptions=True)
     assert sorted(type(result).__name__ for result in results) == [
-        "ReaderSuperseded",
+        "StalePosition",
         "StoreResult",
     ]
 

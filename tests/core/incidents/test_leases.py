@@ -8,16 +8,9 @@ from datetime import timedelta
 import pytest
 
 from tocsin import TryLater
-from tocsin.incidents.coverage.positions import ReaderSuperseded
-from tocsin.incidents.sync.lease import (
-    LEASE_DURATION,
-    acquire_lease,
-    confirm_lease,
-    hold_lease,
-    release_lease,
-    renew_lease,
-)
+from tocsin.incidents.sync.lease import acquire_lease, hold_lease
 from tocsin.loops import was_cancelled
+from tocsin.store import LEASE_DURATION, LeaseLost
 from tocsin.store.tables import incidents, providers
 
 HERE, THERE = 1, 2
@@ -62,8 +55,8 @@ async def test_the_lease_of_a_node_that_is_gone_is_free_at_once(take_it, there, 
     await asyncio.gather(there, return_exceptions=True)
     taken = await take_it(HERE)
     assert taken is not None
-    with pytest.raises(ReaderSuperseded):
-        await database.read(confirm_lease, held)
+    with pytest.raises(LeaseLost):
+        await database.read(held.confirm)
 
 
 @on_postgresql
@@ -76,15 +69,15 @@ async def test_a_lease_that_has_run_out_is_free_though_its_node_is_there(take_it
 async def test_a_lease_is_renewed_until_another_has_it(take_it, database, clock):
     held = await take_it(HERE)
     clock.advance(seconds=60)
-    assert await database.write(renew_lease, held, clock.now())
+    assert await database.write(held.renew, clock.now())
     clock.advance(seconds=LEASE_DURATION.total_seconds())
     await take_it(THERE)
-    assert not await database.write(renew_lease, held, clock.now())
+    assert not await database.write(held.renew, clock.now())
 
 
 async def test_a_lease_that_was_given_back_is_free(take_it, database, rows):
     held = await take_it(HERE)
-    await database.write(release_lease, held)
+    await database.write(held.release)
     [row] = await rows(providers)
     assert (row["lease"], row["node"], row["leased_until"]) == (None, None, None)
 
@@ -107,7 +100,7 @@ async def test_whoever_loses_the_lease_is_stopped(provider, take_it, database, c
             await take_it(THERE)
             await asyncio.Event().wait()
 
-    with pytest.raises(ReaderSuperseded):
+    with pytest.raises(LeaseLost):
         await read_on()
 
 
@@ -123,7 +116,7 @@ async def test_whoever_makes_an_error_of_that_is_stopped_and_may_go_on(
             except asyncio.CancelledError:
                 raise TryLater("the connection was closed") from None
 
-    with pytest.raises(ReaderSuperseded):
+    with pytest.raises(LeaseLost):
         await read_on()
     assert not was_cancelled()
 

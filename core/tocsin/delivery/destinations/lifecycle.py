@@ -27,8 +27,7 @@ from tocsin.delivery.health.breaker import HealthStatus
 from tocsin.delivery.queue.states import expire_deliveries, requeue_destination
 from tocsin.errors import NameTakenError
 from tocsin.registry import ManagedBy
-from tocsin.store import announce
-from tocsin.store.statements import build_insert
+from tocsin.store import announce, build_insert
 from tocsin.store.tables import destinations, remote_objects
 
 

@@ -13,8 +13,7 @@ from tocsin.delivery.history.filters import SOURCE, DeliveryFilter, matches_show
 from tocsin.delivery.queue.states import DELIVERED, DeliveryState
 from tocsin.events import parse_event_row
 from tocsin.model import Event
-from tocsin.store import Database
-from tocsin.store.statements import count_matching
+from tocsin.store import Database, count_matching
 from tocsin.store.tables import attempts, deliveries, events
 
 _delivery_rows = select(

@@ -16,8 +16,7 @@ from tocsin.delivery.history.archive import Archive
 from tocsin.delivery.history.repository import represent_attempt
 from tocsin.delivery.queue.states import DEAD, DELIVERED
 from tocsin.loops import run_forever
-from tocsin.store import Database, lock_exclusively
-from tocsin.store.sequences import record_events_kept_from
+from tocsin.store import Database, lock_exclusively, record_events_kept_from
 from tocsin.store.tables import EPOCH, attempts, deliveries, events
 
 BATCH = 100  # small: the responses of all attempts are written while other writers wait

@@ -30,8 +30,7 @@ from tocsin.delivery.queue.states import (
 )
 from tocsin.events import new_id, parse_event_row
 from tocsin.model import Event
-from tocsin.store import Database, announce, find_absent_nodes, lock_exclusively
-from tocsin.store.statements import Row, build_insert
+from tocsin.store import Database, Row, announce, build_insert, find_absent_nodes, lock_exclusively
 from tocsin.store.tables import deliveries, remote_objects
 
 LEASE = timedelta(seconds=90)

@@ -34,8 +34,7 @@ from sqlalchemy import (
 
 from tocsin.delivery.health.breaker import Verdict
 from tocsin.model import Event, Vocabulary
-from tocsin.store import announce
-from tocsin.store.statements import BulkStatement
+from tocsin.store import BulkStatement, announce
 from tocsin.store.tables import attempts, deliveries, destinations, events, remote_objects
 
 _EXPIRED = "its destination was deleted"

@@ -29,7 +29,7 @@ from tocsin.errors import Broken, CredentialsRefused, Misconfigured, Refused, Tr
 from tocsin.hookspecs import Channel
 from tocsin.loops import PLUGIN_FAILURES, was_cancelled
 from tocsin.model import Delivery, Receipt
-from tocsin.store.text import clean_text
+from tocsin.store import clean_text
 
 RESPONSE_LIMIT = 16_384
 REASON_LIMIT = 1_000

@@ -13,17 +13,17 @@ from sqlalchemy import Connection, RowMapping, func, insert, literal_column, or_
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.errors import TocsinError
 from tocsin.events import new_id
-from tocsin.incidents.coverage.ledger import ReadCounts
+from tocsin.incidents.coverage import ReadCounts
 from tocsin.model import Window
 from tocsin.store import announce
 from tocsin.store.tables import backfills
 
 BACKFILLS = "backfills"
-"""The topic of backfills that wait to be done."""
+"""The topic of backfills that are due."""
 
 
 class BackfillState(StrEnum):
-    """How a backfill is."""
+    """State of a backfill."""
 
     RUNNING = "running"
     COMPLETED = "completed"
@@ -32,25 +32,25 @@ class BackfillState(StrEnum):
 
 
 class BackfillOrigin(StrEnum):
-    """Why there is a backfill."""
+    """Reason for a backfill."""
 
     OPERATOR = "operator"
-    """Someone asked for it."""
+    """Requested by an operator."""
     LOST = "lost"
-    """The stretch could not be read when its time came."""
+    """Created for an interval that was lost."""
 
 
 class BackfillEnded(TocsinError):  # noqa: N818 - a state, not a mistake
-    """The backfill does not run any more."""
+    """The backfill is no longer running."""
 
 
-# Written out, since the databases use a partial index only where they see its condition
+# A literal, since the databases use a partial index only where its condition is literal
 _IS_RUNNING = literal_column("state") == literal_column(f"'{BackfillState.RUNNING}'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backfill:
-    """A backfill that is being done."""
+    """A running backfill."""
 
     id: str
     provider: str
@@ -62,7 +62,7 @@ class Backfill:
 
 @dataclass(frozen=True, slots=True)
 class BackfillProgress:
-    """How far a backfill is in each stream."""
+    """Progress of a backfill by stream."""
 
     at: dict[str, Mapping[str, Any]]
     """The provider's own positions."""
@@ -71,19 +71,19 @@ class BackfillProgress:
 
     @classmethod
     def of(cls, backfill: Backfill) -> Self:
-        """Return how far a backfill was when it was last stored."""
+        """Return the stored progress of a backfill."""
         stored = backfill.positions
         return cls(dict(stored.get("at", {})), list(stored.get("done", [])))
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillAdvance:
-    """What one page of a backfill came to."""
+    """Result of one page of a backfill."""
 
     progress: BackfillProgress
     counts: ReadCounts
     reached: datetime | None
-    """Up to when everything was read; None where what is read does not tell."""
+    """The time up to which everything was read; None where the read is not time-based."""
 
 
 def create_backfill(
@@ -96,7 +96,7 @@ def create_backfill(
     by: str,
     now: datetime,
 ) -> dict[str, Any]:
-    """Store a backfill for the node that reads the provider, and return it as it is shown."""
+    """Create a backfill for the node that reads the provider, and return its JSON."""
     row: dict[str, Any] = {
         "id": new_id("bkf"),
         "provider": provider,
@@ -123,10 +123,10 @@ def create_backfill(
 def load_next_backfill(
     connection: Connection, provider: str, now: datetime, current: datetime | None
 ) -> Backfill | None:
-    """Return the oldest backfill of a provider that is due, None where there is none.
+    """Return the oldest due backfill of a provider, None without any.
 
-    `current` is up to when the provider was read on: a quiet one that was asked for later has to
-    wait, or it would bring what is new without an alert. None where it never was.
+    `current` is the time up to which the sync has read the provider, None before its first round.
+    A quiet backfill that was created later waits, since it would store new incidents unalerted.
     """
     c = backfills.c
     may_begin = c.alert if current is None else or_(c.alert, c.created_at <= current)
@@ -147,7 +147,7 @@ def load_next_backfill(
 def advance_backfill(
     connection: Connection, backfill: Backfill, done: BackfillAdvance, now: datetime
 ) -> None:
-    """Note that a page was stored; raises Ended where the backfill was ended meanwhile."""
+    """Record a stored page; raises `BackfillEnded` where the backfill was ended meanwhile."""
     added = {"pages": 1, **asdict(done.counts)}
     values: dict[str, Any] = {name: backfills.c[name] + count for name, count in added.items()}
     values |= {"positions": asdict(done.progress), "failures": 0, "reason": None, "updated_at": now}
@@ -165,7 +165,7 @@ def postpone_backfill(
     due_at: datetime,
     now: datetime,
 ) -> None:
-    """Note why a backfill could not go on, and when it is tried again; raises Ended."""
+    """Record a failure and the time of the next try; raises `BackfillEnded`."""
     values = {
         "failures": failures,
         "reason": reason,
@@ -178,7 +178,7 @@ def postpone_backfill(
 def shorten_backfill(
     connection: Connection, backfill: Backfill, end: datetime, now: datetime
 ) -> None:
-    """Have a backfill end earlier; raises Ended where it was ended meanwhile."""
+    """Move the end of the window back; raises `BackfillEnded` where it was ended meanwhile."""
     _update(connection, backfill.id, {"end": end, "updated_at": now})
 
 
@@ -189,7 +189,7 @@ def end_backfill(
     now: datetime,
     reason: str | None = None,
 ) -> bool:
-    """End a backfill that runs, and return whether it did."""
+    """End a backfill, and return whether it was running."""
     ended = {"state": state, "reason": reason, "updated_at": now, "finished_at": now}
     running = update(backfills).where(backfills.c.id == backfill_id, _IS_RUNNING)
     return bool(connection.execute(running.values(ended)).rowcount)
@@ -198,11 +198,11 @@ def end_backfill(
 def _update(connection: Connection, backfill_id: str, values: Mapping[str, Any]) -> None:
     running = update(backfills).where(backfills.c.id == backfill_id, _IS_RUNNING)
     if connection.execute(running.values(dict(values))).rowcount != 1:
-        raise BackfillEnded(f"the backfill {backfill_id} was ended")
+        raise BackfillEnded(f"the backfill {backfill_id} is no longer running")
 
 
 def load_backfill(connection: Connection, backfill_id: str) -> dict[str, Any] | None:
-    """Return a backfill as it is shown, None where there is none of this id."""
+    """Return the JSON of a backfill, None for an unknown id."""
     query = select(backfills).where(backfills.c.id == backfill_id)
     row = connection.execute(query).mappings().one_or_none()
     return None if row is None else represent_backfill(row)
@@ -215,13 +215,13 @@ class BackfillPage:
     backfills: list[dict[str, Any]]
     total: int
     next: str | None
-    """What to go on `before` where more follows, else None."""
+    """The value of `before` for the next page, None on the last page."""
 
 
 def list_backfills(
     connection: Connection, *, limit: int, provider: str | None = None, before: str | None = None
 ) -> BackfillPage:
-    """Return the backfills, the newest first; `before` continues an earlier page."""
+    """Return a page of backfills, the newest first; `before` continues an earlier page."""
     page = select(backfills).order_by(backfills.c.id.desc()).limit(limit + 1)
     count = select(func.count()).select_from(backfills)
     if provider is not None:
@@ -236,7 +236,7 @@ def list_backfills(
 
 
 def represent_backfill(row: RowMapping | Mapping[str, Any]) -> dict[str, Any]:
-    """Return a backfill as it is shown."""
+    """Return the JSON of a backfill."""
     names = ("id", "provider", "origin", "alert", "state", "pages", "records", "new", "changed")
     moments = ("created_at", "updated_at", "finished_at", "reached")
     return {
@@ -252,7 +252,7 @@ def represent_backfill(row: RowMapping | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _progress(row: RowMapping | Mapping[str, Any]) -> float | None:
-    """Return from 0 to 1 how far it is; None where what is read does not tell by time."""
+    """Return the progress from 0 to 1; None where the read is not time-based."""
     if row["state"] == BackfillState.COMPLETED:
         return 1.0
     if row["reached"] is None:

@@ -28,26 +28,33 @@ from tocsin.incidents.backfills.records import (
     postpone_backfill,
     shorten_backfill,
 )
-from tocsin.incidents.coverage.losses import Loss, iter_overlaps, list_losses, merge_spans
-from tocsin.incidents.coverage.positions import ReaderSuperseded, StreamKey, load_covered_until
+from tocsin.incidents.coverage import (
+    Loss,
+    StreamKey,
+    iter_overlaps,
+    list_losses,
+    load_covered_until,
+    merge_spans,
+)
 from tocsin.incidents.failures import classify_failure
-from tocsin.incidents.storage.store import StoreResult, store_received
+from tocsin.incidents.storage import StoreResult, store_received
 from tocsin.incidents.writer import IncidentWriter
 from tocsin.loops import was_cancelled
 from tocsin.model import Page, Window
+from tocsin.store import LeaseLost
 from tocsin.store.tables import backfills
 
 RETRIES = tuple(timedelta(minutes=minutes) for minutes in (1, 10, 60, 360, 1440))
-"""The wait after each failure in a row; after the last one a backfill has failed."""
+"""The pause after each consecutive failure; after the last one a backfill has failed."""
 DEFAULT_LATENESS = timedelta(minutes=1)
-"""What is not asked for by time is written so long after it happened, at most."""
+"""The longest delay with which a provider that is not time-based shows an incident."""
 MISCONFIGURED_PAUSE = timedelta(hours=1)
-"""The wait where the configuration is wrong or the credentials are: often would lock them out."""
+"""The pause where configuration or credentials are wrong: retrying often locks accounts out."""
 _log = structlog.get_logger()
 
 
 class BackfillRunner:
-    """Does the backfills of one provider, one after the other."""
+    """Runs the backfills of one provider, one after the other."""
 
     def __init__(self, writer: IncidentWriter) -> None:
         self._writer = writer
@@ -55,20 +62,20 @@ class BackfillRunner:
         self._database = writer.database
         self._clock = writer.clock
         self.current: datetime | None = None
-        """When the last read of every stream began that came to its end."""
+        """The start of the last round in which every stream was read to its end."""
 
     async def work(self, until: datetime | None = None) -> None:
-        """Go on with what is due, until there is nothing more or it is `until`.
+        """Run due backfills until none is left or `until` is reached.
 
-        Of what is due, one page at least is read.
+        At least one page is read where a backfill is due.
         """
         while backfill := await self._database.read(
             load_next_backfill, self._writer.name, self._clock.now(), self.current
         ):
             try:
                 await self._try(backfill, until)
-            except ReaderSuperseded as error:
-                _log.info("a backfill is left to another node", reason=str(error))
+            except LeaseLost as error:
+                _log.info("backfill left to another node", reason=str(error))
                 return
             if self._is_time(until):
                 return
@@ -78,13 +85,13 @@ class BackfillRunner:
 
     async def _try(self, backfill: Backfill, until: datetime | None) -> None:
         if Capability.BACKFILL not in self._provider.capabilities():
-            await self._end(backfill, BackfillState.FAILED, "its plugin cannot read the past")
+            await self._end(backfill, BackfillState.FAILED, "the plugin does not support backfills")
             return
         try:
             is_done = await self._read(backfill, until)
         except BackfillEnded:
             return
-        except ReaderSuperseded:
+        except LeaseLost:
             raise
         except Exception as error:
             if was_cancelled():
@@ -107,9 +114,9 @@ class BackfillRunner:
         return True
 
     async def _narrow(self, backfill: Backfill) -> Window:
-        """Return what to read: of a quiet one, nothing that reading on may still come to.
+        """Return the window to read; a quiet backfill excludes what the sync has not read yet.
 
-        It would be stored before it is read on, and never be alerted.
+        The backfill would store such incidents first, and they would never be alerted.
         """
         start, end = backfill.window.start, backfill.window.end
         covered = await self._database.read(load_covered_until, backfill.provider)
@@ -135,7 +142,7 @@ class BackfillRunner:
         progress: BackfillProgress,
         until: datetime | None,
     ) -> bool:
-        """Return whether the stream was read to its end, rather than until it was time."""
+        """Return whether the stream was read to its end, rather than up to `until`."""
         async with aclosing(reading) as pages:
             async for page in pages:
                 progress.at[stream] = page.next_position
@@ -160,7 +167,7 @@ class BackfillRunner:
 
     async def _put_off(self, backfill: Backfill, error: Exception) -> None:
         failure, now = classify_failure(error), self._clock.now()
-        if isinstance(error, Misconfigured):  # someone will mend that; it says nothing of the past
+        if isinstance(error, Misconfigured):  # not a failure of the backfill
             failures, pause = backfill.failures, MISCONFIGURED_PAUSE
         elif isinstance(error, Refused) or backfill.failures >= len(RETRIES):
             await self._end(backfill, BackfillState.FAILED, failure.reason)
@@ -174,7 +181,7 @@ class BackfillRunner:
             postpone_backfill, backfill, failure.reason, failures=failures, due_at=due_at, now=now
         )
         facts = {"provider": backfill.provider, "backfill": backfill.id, "reason": failure.reason}
-        _log.warning("a backfill goes on later", **facts, again_at=isoformat(due_at))
+        _log.warning("backfill postponed", **facts, again_at=isoformat(due_at))
 
     async def _end(
         self, backfill: Backfill, state: BackfillState, reason: str | None = None
@@ -183,7 +190,7 @@ class BackfillRunner:
         facts = {"provider": backfill.provider, "backfill": backfill.id}
         facts |= {"reason": reason} if reason else {}
         level = "info" if state is BackfillState.COMPLETED else "warning"
-        getattr(_log, level)(f"a backfill has {state}", **facts)
+        getattr(_log, level)("backfill ended", state=state.value, **facts)
 
 
 def _find_reached(page: Page) -> datetime | None:

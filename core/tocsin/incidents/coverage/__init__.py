@@ -1,1 +1,55 @@
-"""What was read of each stream: how far, what of it is accounted for, what lies between."""
+"""Coverage of each stream: its position, the ledger of intervals, losses."""
+
+from tocsin.incidents.coverage.ledger import (
+    ROW_SPAN,
+    CoverageOutcome,
+    ReadCounts,
+    ReadFailure,
+    list_coverage,
+    list_quarantine,
+    quarantine_rejected,
+    record_coverage,
+    record_failure,
+)
+from tocsin.incidents.coverage.losses import (
+    Loss,
+    iter_overlaps,
+    iter_still_lost,
+    list_losses,
+    merge_spans,
+)
+from tocsin.incidents.coverage.positions import (
+    StalePosition,
+    StreamKey,
+    StreamPosition,
+    advance_position,
+    load_covered_until,
+    load_position,
+    load_read_until,
+    mark_first_read_done,
+)
+
+__all__ = [
+    "ROW_SPAN",
+    "CoverageOutcome",
+    "Loss",
+    "ReadCounts",
+    "ReadFailure",
+    "StalePosition",
+    "StreamKey",
+    "StreamPosition",
+    "advance_position",
+    "iter_overlaps",
+    "iter_still_lost",
+    "list_coverage",
+    "list_losses",
+    "list_quarantine",
+    "load_covered_until",
+    "load_position",
+    "load_read_until",
+    "mark_first_read_done",
+    "merge_spans",
+    "quarantine_rejected",
+    "record_coverage",
+    "record_failure",
+]

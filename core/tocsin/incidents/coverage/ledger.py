@@ -5,29 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import Connection, Row, RowMapping, Select, Table, bindparam, insert, select, update
 
 from tocsin.clock import isoformat
 from tocsin.incidents.coverage.positions import StreamKey
-from tocsin.model import Covered
+from tocsin.model import Covered, Rejected
+from tocsin.store import clean_text
 from tocsin.store.tables import EPOCH, coverage, quarantine
-from tocsin.store.text import clean_text
 
-READ = "read"
-LOST = "lost"
-PASSED_OVER = "passed-over"
-ACCOUNTED = (READ, LOST, PASSED_OVER)
-"""What says what became of a stretch; any other outcome is a failure to read."""
-SOURCE = 4_096
-REASON = 1_000
-# Stretches that follow each other share a row, so that an idle feed does not fill the ledger; but
-# never over a full hour, so that the account of a period can be given again later.
+
+class CoverageOutcome(StrEnum):
+    """What became of an interval; any other outcome of a row is a read failure."""
+
+    READ = "read"
+    LOST = "lost"
+    PASSED_OVER = "passed-over"
+
+
+MAX_SOURCE = 4_096
+MAX_REASON = 1_000
+# Consecutive intervals share a row, so that an idle feed does not fill the ledger; but never across
+# a full hour, so that the report of a period can be repeated later.
 ROW_SPAN = timedelta(hours=1)
-# What reads the past writes rows between those of what reads on
-_LOOKED_AT = 5
+# Backfills write rows between those of the regular reads
+_CANDIDATES = 5
 _IDENTICAL_COLUMNS = ("unit", "outcome", "reason", "past")
+_MAX_CONTENT = 16_384
+_EXCERPT = 200
 
 _latest = (
     select(coverage)
@@ -37,13 +44,13 @@ _latest = (
         coverage.c.source == bindparam("source"),
     )
     .order_by(coverage.c.id.desc())
-    .limit(_LOOKED_AT)
+    .limit(_CANDIDATES)
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ReadCounts:
-    """What one page brought."""
+    """Record counts of one page."""
 
     records: int = 0
     new: int = 0
@@ -53,39 +60,57 @@ class ReadCounts:
 
 @dataclass(frozen=True, slots=True)
 class ReadFailure:
-    """Why a stream could not be read."""
+    """Outcome and reason of a failed read."""
 
     outcome: str
     reason: str
 
 
-def record_interval(
-    connection: Connection, key: StreamKey, stretch: Covered, now: datetime, *, past: bool = False
-) -> int:
-    """Return the id of the row that this stretch belongs to, made or made longer for it."""
-    row = _build_row(key, stretch, _choose_outcome(stretch), past=past)
-    return _extend(connection, row, now) or _insert(connection, row, now)
+def record_coverage(
+    connection: Connection,
+    key: StreamKey,
+    intervals: Sequence[Covered],
+    counts: ReadCounts,
+    now: datetime,
+    *,
+    past: bool,
+) -> int | None:
+    """Record intervals with what was read of them; without any, this moment.
+
+    Returns the id of the row that holds the counts, None where there is nothing to record.
+    """
+    if not intervals and counts != ReadCounts():
+        intervals = (Covered(source=key.stream, start=now, end=now),)
+    rows = []
+    for interval in intervals:
+        row = _build_row(key, interval, _choose_outcome(interval), past=past)
+        rows.append(_extend(connection, row, now) or _insert(connection, row, now))
+    read = [row for row, interval in zip(rows, intervals, strict=True) if interval.lost is None]
+    counted = next(iter(read or rows), None)
+    if counted is not None:
+        _add_counts(connection, counted, counts)
+    return counted
 
 
-def _choose_outcome(stretch: Covered) -> str:
-    if stretch.lost is not None:
-        return LOST
-    return READ if stretch.passed_over is None else PASSED_OVER
+def _choose_outcome(interval: Covered) -> str:
+    if interval.lost is not None:
+        return CoverageOutcome.LOST
+    return CoverageOutcome.READ if interval.passed_over is None else CoverageOutcome.PASSED_OVER
 
 
 def _build_row(
-    key: StreamKey, stretch: Covered, outcome: str, *, past: bool = False
+    key: StreamKey, interval: Covered, outcome: str, *, past: bool = False
 ) -> dict[str, Any]:
     return {
         "provider": key.provider,
         "stream": key.stream,
-        "source": clean_text(stretch.source, SOURCE),
-        "unit": "bytes" if isinstance(stretch.start, int) else "time",
+        "source": clean_text(interval.source, MAX_SOURCE),
+        "unit": "bytes" if isinstance(interval.start, int) else "time",
         "outcome": outcome,
-        "reason": clean_text(stretch.lost or stretch.passed_over, REASON),
+        "reason": clean_text(interval.lost or interval.passed_over, MAX_REASON),
         "past": past,
-        "start": _to_number(stretch.start),
-        "end": _to_number(stretch.end),
+        "start": _to_number(interval.start),
+        "end": _to_number(interval.end),
     }
 
 
@@ -95,24 +120,22 @@ def record_failure(
     failure: ReadFailure,
     now: datetime,
     *,
-    goes_on: bool,
+    continues: bool,
 ) -> int:
-    """Note that a stream could not be read; one that `goes_on` makes its row longer."""
-    stretch = Covered(source=key.stream, start=now, end=now, lost=failure.reason)
-    row = _build_row(key, stretch, failure.outcome)
-    extended = _extend(connection, row, now, adjacent=False) if goes_on else None
+    """Record a failed read; one that `continues` an earlier failure extends its row."""
+    interval = Covered(source=key.stream, start=now, end=now, lost=failure.reason)
+    row = _build_row(key, interval, failure.outcome)
+    extended = _extend(connection, row, now, adjacent=False) if continues else None
     return extended or _insert(connection, row, now)
 
 
 def _extend(
     connection: Connection, row: Mapping[str, Any], now: datetime, *, adjacent: bool = True
 ) -> int | None:
-    """Make a late row longer and return its id, or None where this continues none of them."""
+    """Extend a recent row and return its id, None where the interval continues none of them."""
     latest = connection.execute(_latest, row).mappings().all()
-    found = next(
-        (it for it in _iter_extendable_rows(latest) if _continues(it, row, now, adjacent=adjacent)),
-        None,
-    )
+    candidates = _iter_extendable_rows(latest)
+    found = next((old for old in candidates if _continues(old, row, now, adjacent=adjacent)), None)
     if found is None:
         return None
     connection.execute(
@@ -129,12 +152,12 @@ def _extend(
 
 
 def _iter_extendable_rows(latest: Sequence[RowMapping]) -> Iterator[RowMapping]:
-    """Yield the rows that may grow, the latest first: none from before something was lost.
+    """Yield the rows that may be extended, the latest first, but none from before a loss.
 
-    So what was read since a loss is in rows with greater ids, and known from what was before.
+    So everything read since a loss is in rows with greater ids, distinct from what was read before.
     """
     for place, row in enumerate(latest):
-        if row["outcome"] == LOST:
+        if row["outcome"] == CoverageOutcome.LOST:
             if place == 0:
                 yield row
             return
@@ -147,7 +170,7 @@ def _continues(
     same_hour = timedelta(0) <= now - latest["started_at"] and _get_hour(now) == _get_hour(
         latest["started_at"]
     )
-    # What is pushed covers moments alone, of which a row holds the latest
+    # Pushed incidents cover single moments, of which a row holds the latest
     are_moments = _is_moment(latest) and _is_moment(row)
     fits = not adjacent or are_moments or latest["end"] == row["start"]
     return (
@@ -171,8 +194,7 @@ def _insert(connection: Connection, row: Mapping[str, Any], now: datetime) -> in
     return int(key[0]) if key else 0
 
 
-def add_counts(connection: Connection, row: int, counts: ReadCounts) -> None:
-    """Add what a page brought to the row that covers it."""
+def _add_counts(connection: Connection, row: int, counts: ReadCounts) -> None:
     connection.execute(
         update(coverage)
         .where(coverage.c.id == row)
@@ -189,11 +211,28 @@ def _to_number(point: datetime | int) -> int:
     return point if isinstance(point, int) else (point - EPOCH) // timedelta(microseconds=1)
 
 
-_SHOWN = 200
+def quarantine_rejected(
+    connection: Connection, key: StreamKey, rejected: Sequence[Rejected], now: datetime
+) -> None:
+    """Store records that cannot be read."""
+    rows = [
+        {
+            "provider": key.provider,
+            "stream": key.stream,
+            "source": clean_text(record.source, MAX_SOURCE),
+            "location": clean_text(record.location, MAX_REASON),
+            "reason": clean_text(record.reason, MAX_REASON),
+            "content": record.content[:_MAX_CONTENT],
+            "created_at": now,
+        }
+        for record in rejected
+    ]
+    if rows:
+        connection.execute(insert(quarantine), rows)
 
 
 def list_coverage(connection: Connection, provider: str | None, limit: int) -> list[dict[str, Any]]:
-    """Return the newest rows of the ledger, the newest first."""
+    """Return the latest rows of the ledger, the newest first."""
     rows = connection.execute(_select_newest(coverage, provider, limit))
     return [_represent_interval(row) for row in rows]
 
@@ -201,7 +240,7 @@ def list_coverage(connection: Connection, provider: str | None, limit: int) -> l
 def list_quarantine(
     connection: Connection, provider: str | None, limit: int
 ) -> list[dict[str, Any]]:
-    """Return the newest records that were kept aside, the newest first."""
+    """Return the latest quarantined records, the newest first."""
     rows = connection.execute(_select_newest(quarantine, provider, limit))
     return [_represent_record(row) for row in rows]
 
@@ -240,6 +279,6 @@ def _represent_record(row: Row[Any]) -> dict[str, Any]:
         "source": row.source,
         "location": row.location,
         "reason": row.reason,
-        "content": row.content[:_SHOWN].decode("utf-8", "replace"),
+        "content": row.content[:_EXCERPT].decode("utf-8", "replace"),
         "created_at": isoformat(row.created_at),
     }

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, RowMapping, Select, literal_column, select
 
-from tocsin.incidents.coverage.ledger import LOST, READ
+from tocsin.incidents.coverage.ledger import CoverageOutcome
 from tocsin.model import Window
 from tocsin.store.tables import EPOCH, coverage
 
@@ -83,7 +83,7 @@ def list_losses(
         _c.provider == provider,
         _c.stream.in_(streams),
         # Written out, since the databases use a partial index only where they see its condition
-        literal_column("outcome") == literal_column(f"'{LOST}'"),
+        literal_column("outcome") == literal_column(f"'{CoverageOutcome.LOST}'"),
         _c.unit == "time",
         _c.finished_at >= since,
     )
@@ -116,7 +116,7 @@ def _select_read_since(source: Sequence[str], lost: Sequence[RowMapping]) -> Sel
         _c.source == name,
         _c.id > min(row["id"] for row in lost),
         _c.unit == "time",
-        _c.outcome == READ,
+        _c.outcome == CoverageOutcome.READ,
         _c.start < max(row["end"] for row in lost),
         _c.end > min(row["start"] for row in lost),
     )

@@ -9,13 +9,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, case, func, literal, select, update
 
-from tocsin.errors import TocsinError
-from tocsin.store.statements import build_insert
+from tocsin.store import LeaseLost, build_insert
 from tocsin.store.tables import Timestamp, stream_positions
 
 
-class ReaderSuperseded(TocsinError):  # noqa: N818 - a state, not a mistake
-    """Someone else has read on from the same position; what this reader holds is stale."""
+class StalePosition(LeaseLost):
+    """Another reader has advanced the same position, so this reader's position is stale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +30,16 @@ class StreamKey:
 
 @dataclass(frozen=True, slots=True)
 class StreamPosition:
-    """A provider's own position, None before the first page, and how often it has moved."""
+    """A provider's own position, None before the first page, and its revision."""
 
     value: Mapping[str, Any] | None
     revision: int
     first_read_done: bool
-    """False until a read has once come to its end, over however many attempts."""
+    """False until a read has reached the end once, over any number of attempts."""
 
 
 def load_position(connection: Connection, key: StreamKey) -> StreamPosition:
-    """Return where to go on reading."""
+    """Return the position to continue from."""
     table = stream_positions.c
     row = connection.execute(
         select(table.position, table.revision, table.first_read_done).where(
@@ -61,9 +60,9 @@ def advance_position(
     covered_until: datetime | None,
     now: datetime,
 ) -> None:
-    """Move on from `revision`; raises Superseded where that is no longer the current one.
+    """Advance from `revision`; raises `StalePosition` where that is no longer the current one.
 
-    `covered_until` is None where what was read does not tell by time; an earlier one than is known
+    `covered_until` is None for reads that are not time-based; one earlier than the stored one
     changes nothing.
     """
     table = stream_positions
@@ -80,7 +79,7 @@ def advance_position(
         statement = build_insert(connection, table).values(first)
         result = connection.execute(statement.on_conflict_do_nothing())
     if result.rowcount != 1:
-        raise ReaderSuperseded(f"{key} was read on by another node")
+        raise StalePosition(f"{key}: another node has advanced its position")
 
 
 def _choose_later(moment: datetime | None) -> ColumnElement[datetime | None]:
@@ -92,7 +91,7 @@ def _choose_later(moment: datetime | None) -> ColumnElement[datetime | None]:
 
 
 def load_covered_until(connection: Connection, provider: str) -> datetime | None:
-    """Return up to when all of a provider's streams were read that cover time, None without."""
+    """Return the time up to which all time-based streams were read, None without any."""
     table = stream_positions.c
     ends = select(func.min(table.covered_until)).where(table.provider == provider)
     earliest: datetime | None = connection.execute(ends).scalar_one()
@@ -100,14 +99,14 @@ def load_covered_until(connection: Connection, provider: str) -> datetime | None
 
 
 def load_read_until(connection: Connection) -> dict[str, datetime]:
-    """Return up to when all of each provider's streams were read, of those that tell by time."""
+    """Return the time up to which all time-based streams were read, by provider."""
     table = stream_positions.c
     ends = select(table.provider, func.min(table.covered_until)).group_by(table.provider)
     return {provider: end for provider, end in connection.execute(ends) if end is not None}
 
 
 def mark_first_read_done(connection: Connection, key: StreamKey, now: datetime) -> None:
-    """Note that the stream was read to its end once, whatever that brought."""
+    """Record that the stream was read to its end once, whatever that returned."""
     row = {"provider": key.provider, "stream": key.stream, "revision": 0, "updated_at": now}
     statement = build_insert(connection, stream_positions)
     connection.execute(

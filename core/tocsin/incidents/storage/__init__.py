@@ -1,1 +1,27 @@
-"""Incident storage: validation, version merging, alerts, one transaction per page."""
+"""Incident storage: normalization, version merging, alerts; one transaction per page."""
+
+from tocsin.incidents.storage.merge import combine_versions
+from tocsin.incidents.storage.store import (
+    AlertOutcome,
+    AlertPolicy,
+    DueRefresh,
+    StoreResult,
+    complete_refresh,
+    load_due_refreshes,
+    postpone_refresh,
+    store_page,
+    store_received,
+)
+
+__all__ = [
+    "AlertOutcome",
+    "AlertPolicy",
+    "DueRefresh",
+    "StoreResult",
+    "combine_versions",
+    "complete_refresh",
+    "load_due_refreshes",
+    "postpone_refresh",
+    "store_page",
+    "store_received",
+]

@@ -17,7 +17,7 @@ from tocsin.model import (
     Rejected,
     Severity,
 )
-from tocsin.store.text import clean_identifier, clean_text
+from tocsin.store import clean_identifier, clean_text
 
 TITLE = 1_000
 DESCRIPTION = 65_536

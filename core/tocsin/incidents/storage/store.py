@@ -5,150 +5,58 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 
 from tocsin.events import emit_events, new_id
-from tocsin.incidents.coverage import ledger
-from tocsin.incidents.coverage.positions import StreamKey, advance_position
+from tocsin.incidents.coverage import (
+    ReadCounts,
+    StreamKey,
+    advance_position,
+    quarantine_rejected,
+    record_coverage,
+)
 from tocsin.incidents.queries import represent_incident
 from tocsin.incidents.storage.merge import IDENTITY, Draft, fold_versions, make_drafts
 from tocsin.incidents.storage.normalize import reject_invalid
-from tocsin.model import Covered, Entity, Event, EventType, Page, Received, Severity
-from tocsin.store.sequences import INCIDENT_CHANGE, INCIDENT_NUMBER, allot_numbers
-from tocsin.store.statements import build_insert
+from tocsin.model import Entity, Event, EventType, Page, Received, Severity
+from tocsin.store import INCIDENT_CHANGE, INCIDENT_NUMBER, allot_numbers, build_insert
 from tocsin.store.tables import (
     incident_alerts,
     incident_entities,
     incident_techniques,
     incidents,
-    quarantine,
     rereads,
 )
-from tocsin.store.text import clean_text
 
-ALERTED = "alerted"
-BELOW = "below-threshold"
-QUIET = "quiet"
-ROSE = "rose-unalerted"
+
+class AlertOutcome(StrEnum):
+    """Result of the alert decision for an incident."""
+
+    ALERTED = "alerted"
+    BELOW_THRESHOLD = "below-threshold"
+    QUIET = "quiet"
+    ROSE_UNALERTED = "rose-unalerted"
 
 
 @dataclass(frozen=True, slots=True)
 class AlertPolicy:
-    """What follows from one provider's incidents."""
+    """Consequences of the incidents of one provider."""
 
     public_url: str
     quiet: bool = False
     on_escalation: bool = False
-    reread_after: tuple[timedelta, ...] = ()
-    """How long after it was new an incident is read again, in order; nothing where it is not."""
-
-
-def judge_alert(severity: str, before: str | None, policy: AlertPolicy) -> str:
-    """Return what is to be said of an incident's alert, given what was said before, if anything.
-
-    An incident is alerted once: when it is first stored at Medium or above or, where the
-    provider's settings ask for it, when it rises to that.
-    """
-    serious = Severity(severity).rank >= Severity.MEDIUM.rank
-    if before is None:
-        return (QUIET if policy.quiet else ALERTED) if serious else BELOW
-    if before == BELOW and serious:
-        return ALERTED if policy.on_escalation else ROSE
-    return before
-
-
-def build_alert_event(
-    incident: Mapping[str, Any], entities: Iterable[Entity], policy: AlertPolicy, now: datetime
-) -> Event:
-    """Return the `incident-alert` of an incident, given as its columns."""
-    context = represent_incident(
-        incident,
-        [{"kind": entity.kind.value, "value": entity.value} for entity in entities],
-        public_url=policy.public_url,
-    )
-    members = ("title", "severity", "status", "provider", "url")
-    return Event(
-        id=new_id("evt"),
-        event_type=EventType.INCIDENT_ALERT,
-        timestamp=now,
-        data={"incident_number": context["number"], **{name: context[name] for name in members}},
-        subject=f"incident:{context['number']}",
-        context={"incident": context},
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class DueRefresh:
-    """An incident that is due to be read again; `step` counts how often it was."""
-
-    external_id: str
-    step: int
-    created_at: datetime
-
-
-def schedule_refreshes(
-    connection: Connection,
-    provider: str,
-    external_ids: Sequence[str],
-    after: timedelta,
-    now: datetime,
-) -> None:
-    """Have these new incidents read again `after` now."""
-    rows = [
-        {
-            "provider": provider,
-            "external_id": external_id,
-            "step": 0,
-            "created_at": now,
-            "due_at": now + after,
-        }
-        for external_id in external_ids
-    ]
-    if rows:
-        connection.execute(build_insert(connection, rereads).on_conflict_do_nothing(), rows)
-
-
-def load_due_refreshes(
-    connection: Connection, provider: str, most: int, now: datetime
-) -> list[DueRefresh]:
-    """Return what is due, the longest due first."""
-    columns = rereads.c.external_id, rereads.c.step, rereads.c.created_at
-    due = select(*columns).where(rereads.c.provider == provider, rereads.c.due_at <= now)
-    rows = connection.execute(due.order_by(rereads.c.due_at).limit(most))
-    return [DueRefresh(*row) for row in rows]
-
-
-def postpone_refresh(
-    connection: Connection, provider: str, reread: DueRefresh, *, due_at: datetime
-) -> None:
-    """Have an incident that could not be read again read later."""
-    one = (rereads.c.provider == provider, rereads.c.external_id == reread.external_id)
-    connection.execute(update(rereads).where(*one).values(due_at=due_at))
-
-
-def complete_refresh(
-    connection: Connection, provider: str, reread: DueRefresh, after: Sequence[timedelta]
-) -> None:
-    """Note that an incident was read again: it is due next as `after` has it, or done with.
-
-    Each of `after` counts from when the incident was new.
-    """
-    step = reread.step + 1
-    one = (rereads.c.provider == provider, rereads.c.external_id == reread.external_id)
-    if step >= len(after):
-        connection.execute(delete(rereads).where(*one))
-        return
-    due_at = reread.created_at + after[step]
-    connection.execute(update(rereads).where(*one).values(step=step, due_at=due_at))
+    refresh_after: tuple[timedelta, ...] = ()
+    """The ages at which a new incident is refreshed, in order; empty for never."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreResult:
-    """What storing came to."""
+    """Result of storing received incidents."""
 
-    counts: ledger.ReadCounts
+    counts: ReadCounts
     events: int
 
 
@@ -161,11 +69,13 @@ def store_page(
     policy: AlertPolicy,
     now: datetime,
 ) -> StoreResult:
-    """Store a page read at `revision` of its stream's position, and return what it brought.
+    """Store a page that was read at `revision` of its stream's position, and return the result.
 
-    Raises Superseded where another node has read on from there.
+    Raises `StalePosition` where another node has advanced the position since.
     """
-    until = _find_covered_until(page)
+    read = (span for span in page.covered if span.lost is None and span.passed_over is None)
+    ends = (span.end for span in read if isinstance(span.end, datetime) and span.end != span.start)
+    until = max(ends, default=None)
     advance_position(connection, key, revision, page.next_position, covered_until=until, now=now)
     return store_received(connection, key, page, policy=policy, now=now)
 
@@ -179,18 +89,17 @@ def store_received(
     now: datetime,
     past: bool = False,
 ) -> StoreResult:
-    """Store what came from a SIEM, and return what it brought.
+    """Store incidents from a SIEM, and return the result.
 
-    An incident that cannot be kept is kept aside, as a record that could not be read is. Where
-    it does not say what of the SIEM it accounts for, it accounts for this moment. `past` says that
-    a backfill brought it.
+    Invalid incidents are quarantined, like records that cannot be read. Where `received` does not
+    say what it covers, it covers this moment. `past` marks incidents from a backfill.
     """
     received = reject_invalid(key.stream, received)
     drafts = make_drafts(connection, key.provider, fold_versions(received.incidents))
     new = [draft for draft in drafts if draft.stored is None]
     changed = [draft for draft in drafts if draft.changed]
-    counts = ledger.ReadCounts(received.records, len(new), len(changed), len(received.rejected))
-    row = _record_coverage(connection, key, received, counts, now, past=past)
+    counts = ReadCounts(received.records, len(new), len(changed), len(received.rejected))
+    row = record_coverage(connection, key, received.covered, counts, now, past=past)
     _number_drafts(connection, new, changed, {"provider": key.provider, "coverage_id": row}, now)
     events = _judge_alerts([*new, *changed], policy, now)
     _insert(connection, incidents, [draft.values for draft in new])
@@ -198,49 +107,19 @@ def store_received(
     _insert(connection, incident_entities, _build_rows(new + changed, _entity_rows))
     _insert(connection, incident_techniques, _build_rows(new + changed, _technique_rows))
     _insert(connection, incident_alerts, _build_rows(new + changed, _alert_rows))
-    _insert(connection, quarantine, _rejected_rows(key, received, now))
-    if after := policy.reread_after:
-        young = [it.incident.external_id for it in new if not past or _is_young(it, after, now)]
+    quarantine_rejected(connection, key, received.rejected, now)
+    if after := policy.refresh_after:
+        is_young = _is_younger_than(after[-1], now)
+        young = [draft.incident.external_id for draft in new if not past or is_young(draft)]
         names = list(dict.fromkeys((*young, *received.incomplete)))
         schedule_refreshes(connection, key.provider, names, after[0], now)
     emit_events(connection, events)
     return StoreResult(counts, len(events))
 
 
-def _is_young(draft: Draft, after: Sequence[timedelta], now: datetime) -> bool:
-    """Return whether more may still come to an incident: a backfill brings what is old as well."""
-    incident = draft.incident
-    return (incident.changed_at or incident.occurred_at) > now - after[-1]
-
-
-def _find_covered_until(page: Page) -> datetime | None:
-    """Return up to when the page was read, None where it covers no time."""
-    read = (it for it in page.covered if it.lost is None and it.passed_over is None)
-    ends = (it.end for it in read if isinstance(it.end, datetime) and it.end != it.start)
-    return max(ends, default=None)
-
-
-def _record_coverage(
-    connection: Connection,
-    key: StreamKey,
-    received: Received,
-    counts: ledger.ReadCounts,
-    now: datetime,
-    *,
-    past: bool,
-) -> int | None:
-    """Return the ledger's row of what was received, None where there is nothing to account for."""
-    stretches = received.covered
-    if not stretches and counts != ledger.ReadCounts():
-        stretches = (Covered(source=key.stream, start=now, end=now),)
-    rows = [
-        ledger.record_interval(connection, key, stretch, now, past=past) for stretch in stretches
-    ]
-    read = [row for row, stretch in zip(rows, stretches, strict=True) if stretch.lost is None]
-    row = next(iter(read or rows), None)
-    if row is not None:
-        ledger.add_counts(connection, row, counts)
-    return row
+def _is_younger_than(age: timedelta, now: datetime) -> Callable[[Draft], bool]:
+    """Return a test for incidents that may still grow: a backfill brings old ones as well."""
+    return lambda draft: (draft.incident.changed_at or draft.incident.occurred_at) > now - age
 
 
 def _number_drafts(
@@ -250,7 +129,7 @@ def _number_drafts(
     common: Mapping[str, Any],
     now: datetime,
 ) -> None:
-    """Give the new drafts their numbers, and all of them what every change brings with it."""
+    """Assign numbers to new incidents, and change numbers to new and changed ones."""
     changes = iter(_allot(connection, INCIDENT_CHANGE, len(new) + len(changed)))
     for draft, number in zip(new, _allot(connection, INCIDENT_NUMBER, len(new)), strict=True):
         identity = {"number": number, "external_id": draft.incident.external_id}
@@ -271,17 +150,53 @@ def _allot(connection: Connection, name: str, count: int) -> Iterable[int]:
 
 
 def _judge_alerts(drafts: Iterable[Draft], policy: AlertPolicy, now: datetime) -> list[Event]:
-    """Note each draft's alert outcome, and return the events of those that are alerted now."""
+    """Set the alert outcome of each draft, and return the events of those alerted now."""
     events = []
     for draft in drafts:
         before = draft.stored["alert_outcome"] if draft.stored else None
         outcome = judge_alert(draft.values["severity"], before, policy)
         draft.values["alert_outcome"] = outcome
-        if outcome == ALERTED != before:
+        if outcome is AlertOutcome.ALERTED and outcome != before:
             entities = [*draft.known_entities, *draft.entities]
             columns = {**(draft.stored or {}), **draft.values}
             events.append(build_alert_event(columns, entities, policy, now))
     return events
+
+
+def judge_alert(severity: str, before: str | None, policy: AlertPolicy) -> AlertOutcome:
+    """Return the alert outcome of an incident, given its earlier outcome, if any.
+
+    An incident is alerted once: when it is first stored at Medium or above or, where the
+    provider's settings allow it, when its severity rises to that.
+    """
+    serious = Severity(severity).rank >= Severity.MEDIUM.rank
+    if before is None:
+        if not serious:
+            return AlertOutcome.BELOW_THRESHOLD
+        return AlertOutcome.QUIET if policy.quiet else AlertOutcome.ALERTED
+    if before == AlertOutcome.BELOW_THRESHOLD and serious:
+        return AlertOutcome.ALERTED if policy.on_escalation else AlertOutcome.ROSE_UNALERTED
+    return AlertOutcome(before)
+
+
+def build_alert_event(
+    incident: Mapping[str, Any], entities: Iterable[Entity], policy: AlertPolicy, now: datetime
+) -> Event:
+    """Build the `incident-alert` event of an incident, given as its columns."""
+    context = represent_incident(
+        incident,
+        [{"kind": entity.kind.value, "value": entity.value} for entity in entities],
+        public_url=policy.public_url,
+    )
+    members = ("title", "severity", "status", "provider", "url")
+    return Event(
+        id=new_id("evt"),
+        event_type=EventType.INCIDENT_ALERT,
+        timestamp=now,
+        data={"incident_number": context["number"], **{name: context[name] for name in members}},
+        subject=f"incident:{context['number']}",
+        context={"incident": context},
+    )
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -334,16 +249,66 @@ def _alert_rows(draft: Draft) -> Iterator[dict[str, Any]]:
         }
 
 
-def _rejected_rows(key: StreamKey, received: Received, now: datetime) -> list[dict[str, Any]]:
-    return [
+@dataclass(frozen=True, slots=True)
+class DueRefresh:
+    """An incident that is due for a refresh; `step` counts the earlier ones."""
+
+    external_id: str
+    step: int
+    created_at: datetime
+
+
+def schedule_refreshes(
+    connection: Connection,
+    provider: str,
+    external_ids: Sequence[str],
+    after: timedelta,
+    now: datetime,
+) -> None:
+    """Schedule the first refresh of new incidents."""
+    rows = [
         {
-            "provider": key.provider,
-            "stream": key.stream,
-            "source": clean_text(record.source, ledger.SOURCE),
-            "location": clean_text(record.location, ledger.REASON),
-            "reason": clean_text(record.reason, ledger.REASON),
-            "content": record.content[:16_384],
+            "provider": provider,
+            "external_id": external_id,
+            "step": 0,
             "created_at": now,
+            "due_at": now + after,
         }
-        for record in received.rejected
+        for external_id in external_ids
     ]
+    if rows:
+        connection.execute(build_insert(connection, rereads).on_conflict_do_nothing(), rows)
+
+
+def load_due_refreshes(
+    connection: Connection, provider: str, most: int, now: datetime
+) -> list[DueRefresh]:
+    """Return the refreshes that are due, the longest overdue first."""
+    columns = rereads.c.external_id, rereads.c.step, rereads.c.created_at
+    due = select(*columns).where(rereads.c.provider == provider, rereads.c.due_at <= now)
+    rows = connection.execute(due.order_by(rereads.c.due_at).limit(most))
+    return [DueRefresh(*row) for row in rows]
+
+
+def postpone_refresh(
+    connection: Connection, provider: str, refresh: DueRefresh, *, due_at: datetime
+) -> None:
+    """Move a refresh that failed to a later time."""
+    one = (rereads.c.provider == provider, rereads.c.external_id == refresh.external_id)
+    connection.execute(update(rereads).where(*one).values(due_at=due_at))
+
+
+def complete_refresh(
+    connection: Connection, provider: str, refresh: DueRefresh, after: Sequence[timedelta]
+) -> None:
+    """Schedule the next refresh of an incident, or remove it after the last one.
+
+    `after` holds the ages of the incident at which it is refreshed.
+    """
+    step = refresh.step + 1
+    one = (rereads.c.provider == provider, rereads.c.external_id == refresh.external_id)
+    if step >= len(after):
+        connection.execute(delete(rereads).where(*one))
+        return
+    due_at = refresh.created_at + after[step]
+    connection.execute(update(rereads).where(*one).values(step=step, due_at=due_at))

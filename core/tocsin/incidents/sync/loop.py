@@ -11,14 +11,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from tocsin.clock import isoformat
 from tocsin.errors import Misconfigured, TryLater
 from tocsin.hookspecs import Capability, Provider
-from tocsin.incidents.backfills.records import BACKFILLS
-from tocsin.incidents.backfills.runner import (
+from tocsin.incidents.backfills import (
+    BACKFILLS,
     BackfillRunner,
     create_retry_backfills,
     find_untried_losses,
 )
-from tocsin.incidents.coverage.ledger import ReadFailure, record_failure
-from tocsin.incidents.coverage.positions import StreamKey
+from tocsin.incidents.coverage import ReadFailure, StreamKey, record_failure
 from tocsin.incidents.failures import SUPERSEDED, classify_failure, compute_pause, log_failure
 from tocsin.incidents.metrics import SyncMeter
 from tocsin.incidents.sync.lease import hold_lease
@@ -153,9 +152,9 @@ class ProviderSync:
         log_failure(key, failure, error)
         if failure.outcome == SUPERSEDED:
             return
-        goes_on, now = key.stream in self._failing, self._clock.now()
+        continues, now = key.stream in self._failing, self._clock.now()
         try:
-            await self._database.write(record_failure, key, failure, now, goes_on=goes_on)
+            await self._database.write(record_failure, key, failure, now, continues=continues)
         except (SQLAlchemyError, OSError) as away:
             _log.warning("the ledger could not be written", provider=self.name, reason=str(away))
 

@@ -9,9 +9,9 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import InterfaceError, OperationalError
 
 from tocsin.errors import Misconfigured, TryLater
-from tocsin.incidents.coverage.positions import ReaderSuperseded, StreamKey
+from tocsin.incidents.coverage import StreamKey
 from tocsin.incidents.failures import compute_pause
-from tocsin.incidents.storage.store import (
+from tocsin.incidents.storage import (
     DueRefresh,
     StoreResult,
     complete_refresh,
@@ -22,6 +22,7 @@ from tocsin.incidents.storage.store import (
 from tocsin.incidents.writer import IncidentWriter
 from tocsin.loops import was_cancelled
 from tocsin.model import Incident, Received
+from tocsin.store import LeaseLost
 
 REFRESH_STREAM = "reread"
 BATCH_SIZE = 50
@@ -31,7 +32,7 @@ _SHORTEST = timedelta(seconds=5)
 _SHORTEST_PAUSE = timedelta(minutes=1)
 _MAX_DELAY = timedelta(days=1)
 # What says nothing of the one incident that was asked for
-_OUTAGES = (TryLater, Misconfigured, ReaderSuperseded, OSError, OperationalError, InterfaceError)
+_OUTAGES = (TryLater, Misconfigured, LeaseLost, OSError, OperationalError, InterfaceError)
 _log = structlog.get_logger()
 
 
@@ -41,7 +42,7 @@ class IncidentRefresher:
     def __init__(self, writer: IncidentWriter) -> None:
         self._writer = writer
         self._provider = writer.provider
-        self._after = writer.policy.reread_after
+        self._after = writer.policy.refresh_after
         self._failures = 0
         self._rests_until: datetime | None = None
 

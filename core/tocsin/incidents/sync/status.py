@@ -11,9 +11,9 @@ from sqlalchemy import Connection, RowMapping, func, literal, select, update
 
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.hookspecs import Capability, Provider
-from tocsin.incidents.coverage.ledger import ReadFailure
-from tocsin.incidents.sync.lease import ProviderLease
+from tocsin.incidents.coverage import ReadFailure
 from tocsin.registry import AbsentPlugin, Configuration
+from tocsin.store import Lease
 from tocsin.store.tables import Timestamp, providers, stream_positions
 
 _DATE_PRECISION = 2_000
@@ -33,7 +33,7 @@ class SyncRound:
     clock_skew: timedelta | None
 
 
-def record_round(connection: Connection, lease: ProviderLease, ended: SyncRound) -> None:
+def record_round(connection: Connection, lease: Lease, ended: SyncRound) -> None:
     """Note how a round ended; nothing where the lease was lost."""
     values: dict[str, Any] = {
         "read_at": ended.ended_at,
@@ -50,11 +50,7 @@ def record_round(connection: Connection, lease: ProviderLease, ended: SyncRound)
         values["failing_since"] = func.coalesce(
             providers.c.failing_since, literal(ended.ended_at, Timestamp)
         )
-    connection.execute(
-        update(providers)
-        .where(providers.c.name == lease.provider, providers.c.lease == lease.token)
-        .values(values)
-    )
+    connection.execute(update(providers).where(*lease.conditions).values(values))
 
 
 def load_statuses(connection: Connection, now: datetime) -> Mapping[str, dict[str, Any]]:

@@ -10,13 +10,13 @@ import structlog
 from sqlalchemy import Connection
 
 from tocsin.errors import Broken
-from tocsin.incidents.coverage.positions import (
+from tocsin.incidents.coverage import (
     StreamKey,
     StreamPosition,
     load_position,
     mark_first_read_done,
 )
-from tocsin.incidents.storage.store import AlertPolicy, StoreResult, store_page
+from tocsin.incidents.storage import AlertPolicy, StoreResult, store_page
 from tocsin.incidents.writer import IncidentWriter
 from tocsin.model import Page
 

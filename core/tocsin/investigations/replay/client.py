@@ -15,7 +15,7 @@ from tocsin.investigations.sessions import (
     match_answer,
 )
 from tocsin.model import Phase, QueryResult, Question
-from tocsin.store.text import clean_text
+from tocsin.store import clean_text
 
 T = TypeVar("T")
 

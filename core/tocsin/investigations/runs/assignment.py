@@ -8,7 +8,7 @@ from datetime import timedelta
 from sqlalchemy import Connection, RowMapping, select
 
 from tocsin.investigations.codec import decode_report
-from tocsin.investigations.runs.lease import RunLease, RunLeaseLost, lease_conditions
+from tocsin.investigations.runs.lease import RunLease, RunLeaseLost
 from tocsin.investigations.sessions import LedgerStep, find_last_number, load_steps
 from tocsin.model import Inquiry, Persona
 from tocsin.store.tables import session_messages, sessions
@@ -32,11 +32,7 @@ def load_assignment(
     connection: Connection, lease: RunLease, *, with_steps: bool = True
 ) -> RunAssignment:
     """Return the run of a lease. Raises RunLeaseLost if the lease is lost."""
-    row = (
-        connection.execute(select(sessions).where(*lease_conditions(lease)))
-        .mappings()
-        .one_or_none()
-    )
+    row = connection.execute(select(sessions).where(*lease.conditions)).mappings().one_or_none()
     if row is None:
         raise RunLeaseLost(f"{lease.session_id}: claimed by another node, or cancelled")
     steps = load_steps(connection, row["id"], row["run"]) if with_steps else ()

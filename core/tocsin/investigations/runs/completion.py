@@ -13,12 +13,11 @@ from sqlalchemy import Connection, update
 from tocsin.investigations.codec import encode_report
 from tocsin.investigations.evidence import RelationReport
 from tocsin.investigations.runs.assignment import RunAssignment
-from tocsin.investigations.runs.lease import RunLease, RunLeaseLost, lease_conditions
-from tocsin.investigations.runs.recorder import LedgerChanges, store_changes
+from tocsin.investigations.runs.lease import RunLease, RunLeaseLost
 from tocsin.investigations.sessions import add_message_row, end_columns, index_session
 from tocsin.model import Entity, Inquiry, Report, SessionStatus, Vocabulary
+from tocsin.store import clean_text
 from tocsin.store.tables import sessions
-from tocsin.store.text import clean_text
 
 MAX_ERROR = 2_000
 _MAX_REPLY = 20_000
@@ -112,7 +111,7 @@ def finish_run(
     values = end_columns(ending.status, now) | {"error": error, "progress": dict(progress)}
     if ending.report is not None:
         values |= report_columns(ending.report)
-    result = connection.execute(update(sessions).where(*lease_conditions(lease)).values(values))
+    result = connection.execute(update(sessions).where(*lease.conditions).values(values))
     if result.rowcount != 1:
         raise RunLeaseLost(f"{lease.session_id}: claimed by another node, or cancelled")
     if ending.report is not None:

@@ -4,35 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, case, func, literal, select, update
+from sqlalchemy import Connection, Row, Select, case, func, literal, select
 
-from tocsin.errors import TocsinError
-from tocsin.events import new_id
 from tocsin.investigations.sessions import ACTIVE_STATUSES, INVESTIGATIONS
 from tocsin.model import SessionStatus
-from tocsin.store import announce, find_absent_nodes
+from tocsin.store import Lease, LeasedTable, LeaseLost, announce, find_absent_nodes
 from tocsin.store.tables import sessions
 
-LEASE = timedelta(seconds=90)
 _s = sessions.c
 _is_under_way = _s.status.in_(ACTIVE_STATUSES)
 
 
-class RunLeaseLost(TocsinError):  # noqa: N818 - a state, not a mistake
-    """The lease is lost: another node has claimed the session, or it was cancelled."""
+class RunLeaseLost(LeaseLost):
+    """Another node runs the session now, or the session was cancelled."""
+
+
+_leased = LeasedTable(sessions, _s.id, RunLeaseLost)
 
 
 @dataclass(frozen=True, slots=True)
-class RunLease:
-    """The right to run a session, valid while its token is the one in the database."""
+class RunLease(Lease):
+    """The right to run a session while the token is the stored one."""
 
-    session_id: str
-    token: str
     attempt: int
-    """Number of nodes that have claimed this run, including this one."""
+    """How many nodes have claimed this run, including this one."""
+
+    @property
+    def session_id(self) -> str:
+        """The session that is run."""
+        return self.key
 
 
 def has_active_sessions(connection: Connection) -> bool:
@@ -71,71 +74,44 @@ def _absent_nodes(connection: Connection, waiting: Iterable[Row[Any]], node: int
 
 
 def _is_free(row: Row[Any], gone: set[int], now: datetime) -> bool:
-    if row.status == SessionStatus.QUEUED or row.lease is None:
+    if row.status == SessionStatus.QUEUED or row.node in gone:
         return True
-    return row.leased_until <= now or row.node in gone
+    return _leased.is_free(row, now)
 
 
 def _acquire(connection: Connection, row: Row[Any], node: int, now: datetime) -> RunLease | None:
-    """Return the lease, None if another node was faster."""
-    token = new_id("lease")
-    as_it_was = (_s.status == row.status, _s.lease.is_not_distinct_from(row.lease))
-    taken = (
-        update(sessions)
-        .where(_s.id == row.id, *as_it_was)
-        .values(
-            status=SessionStatus.RUNNING.value,
-            attempts=_s.attempts + 1,
-            started_at=func.coalesce(_s.started_at, literal(now, _s.started_at.type)),
-            updated_at=now,
-            node=node,
-            lease=token,
-            leased_until=now + LEASE,
-        )
-        .returning(_s.attempts)
-    )
-    attempt = connection.scalars(taken).one_or_none()
-    return None if attempt is None else RunLease(row.id, token, attempt)
+    """Return the lease, None where another node was faster."""
+    values = {
+        "status": SessionStatus.RUNNING.value,
+        "attempts": _s.attempts + 1,
+        "started_at": func.coalesce(_s.started_at, literal(now, _s.started_at.type)),
+        "updated_at": now,
+    }
+    unchanged = _s.status == row.status
+    token = _leased.acquire(connection, row, row.id, node, now, unchanged, **values)
+    if token is None:
+        return None
+    attempts = select(_s.attempts).where(_s.id == row.id)
+    return RunLease(_leased, row.id, token, connection.scalars(attempts).one())
 
 
 def renew_leases(
     connection: Connection, held: Mapping[RunLease, Mapping[str, Any]], now: datetime
 ) -> list[RunLease]:
-    """Renew leases, store the progress of their runs, and return the leases that are lost."""
-    return [lease for lease, at in held.items() if not _renew(connection, lease, at, now)]
-
-
-def _renew(
-    connection: Connection, lease: RunLease, progress: Mapping[str, Any], now: datetime
-) -> bool:
-    values = {"leased_until": now + LEASE, "progress": dict(progress), "updated_at": now}
-    result = connection.execute(update(sessions).where(*lease_conditions(lease)).values(values))
-    return result.rowcount == 1
-
-
-def lease_conditions(lease: RunLease) -> tuple[Any, ...]:
-    """Return the SQL conditions that hold while the lease is valid."""
-    return (_s.id == lease.session_id, _s.lease == lease.token)
-
-
-def confirm_lease(connection: Connection, lease: RunLease) -> None:
-    """Lock a lease until the transaction ends. Raises RunLeaseLost if it is lost."""
-    held = select(_s.id).where(*lease_conditions(lease)).with_for_update(read=True)
-    if connection.execute(held).first() is None:
-        raise RunLeaseLost(f"{lease.session_id}: claimed by another node, or cancelled")
+    """Renew leases, store the progress of each run, and return the leases that are lost."""
+    return [
+        lease
+        for lease, progress in held.items()
+        if not lease.renew(connection, now, progress=dict(progress), updated_at=now)
+    ]
 
 
 def release_leases(connection: Connection, leases: Sequence[RunLease]) -> None:
-    """Release leases, so that other nodes can claim them at once. Lost leases are ignored.
+    """Release leases for another node to claim at once; nothing where one was lost.
 
-    A released claim does not count as an attempt, since the session is not at fault.
+    A released run does not count as an attempt: the session is not the cause.
     """
-    free = dict.fromkeys(("node", "lease", "leased_until"))
-    values = {
-        **free,
-        "status": SessionStatus.QUEUED.value,
-        "attempts": _s.attempts - 1,
-    }
+    values = {"status": SessionStatus.QUEUED.value, "attempts": _s.attempts - 1}
     for lease in leases:
-        connection.execute(update(sessions).where(*lease_conditions(lease)).values(values))
+        lease.release(connection, **values)
     announce(connection, INVESTIGATIONS)

@@ -31,7 +31,7 @@ from tocsin.investigations.sessions import (
     match_answer,
 )
 from tocsin.model import Entity, FindEvents, Phase, QueryResult, Question
-from tocsin.store.text import clean_identifier, clean_text
+from tocsin.store import clean_identifier, clean_text
 
 T = TypeVar("T")
 MAX_CONCURRENT = 8

@@ -10,7 +10,7 @@ from datetime import timedelta
 from sqlalchemy import Connection
 
 from tocsin.errors import InvestigationFailed
-from tocsin.investigations.runs.lease import RunLease, RunLeaseLost, confirm_lease
+from tocsin.investigations.runs.lease import RunLease, RunLeaseLost
 from tocsin.investigations.sessions import LedgerStep, append_steps, drop_steps
 from tocsin.store import Database
 
@@ -27,8 +27,8 @@ class LedgerChanges:
 
 
 def store_changes(connection: Connection, lease: RunLease, added: LedgerChanges) -> None:
-    """Write changes to the ledger. Raises RunLeaseLost if the lease is lost."""
-    confirm_lease(connection, lease)
+    """Write to the ledger; raises `RunLeaseLost` where the lease is lost."""
+    lease.confirm(connection)
     if added.dropped is not None:
         drop_steps(connection, lease.session_id, added.dropped)
     append_steps(connection, lease.session_id, added.steps)

@@ -14,7 +14,7 @@ from tocsin.investigations.codec import decode_report
 from tocsin.investigations.write_backs import WriteBack, list_write_backs
 from tocsin.model import Persona, QueryOutcome, SessionStatus
 from tocsin.reports import to_markdown
-from tocsin.store.statements import count_matching
+from tocsin.store import count_matching
 from tocsin.store.tables import session_messages, session_steps, sessions
 
 _PLAIN = (

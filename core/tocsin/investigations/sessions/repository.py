@@ -16,9 +16,8 @@ from tocsin.investigations.codec import decode_report
 from tocsin.knowledge.search import SearchDocument, index_document, index_documents
 from tocsin.model import Persona, Report, SessionStatus
 from tocsin.reports import session_document_text
-from tocsin.store import announce
+from tocsin.store import announce, clean_text
 from tocsin.store.tables import session_messages, sessions
-from tocsin.store.text import clean_text
 
 INVESTIGATIONS = "investigations"
 """The notification topic of queued and cancelled sessions."""

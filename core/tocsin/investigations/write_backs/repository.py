@@ -11,9 +11,8 @@ from sqlalchemy import Connection, RowMapping, Select, and_, literal_column, sel
 
 from tocsin.hookspecs import Capability, Provider
 from tocsin.model import IncidentStatus, Vocabulary
-from tocsin.store.statements import build_insert
+from tocsin.store import build_insert, clean_text
 from tocsin.store.tables import incidents, write_backs
-from tocsin.store.text import clean_text
 
 MAX_TEXT = 20_000
 MAX_REASON = 2_000

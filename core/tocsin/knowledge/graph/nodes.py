@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Select, literal, select
 
 from tocsin.knowledge.sql_lists import MAX_VALUE, parse_incident_number
 from tocsin.model import Entity, EntityKind, Node, NodeKind
+from tocsin.store import clean_text
 from tocsin.store.tables import (
     incident_entities,
     incident_techniques,
@@ -16,7 +17,6 @@ from tocsin.store.tables import (
     relations,
     sessions,
 )
-from tocsin.store.text import clean_text
 
 
 def normalize_node(node: Node) -> Node:

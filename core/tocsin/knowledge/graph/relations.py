@@ -15,8 +15,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, delete, select, tuple_
 from tocsin.knowledge.graph.nodes import normalize_node
 from tocsin.knowledge.sql_lists import parse_incident_number
 from tocsin.model import Marking, Node, NodeKind, RelationType
-from tocsin.store import lock_exclusively
-from tocsin.store.statements import BulkStatement, build_insert
+from tocsin.store import BulkStatement, build_insert, lock_exclusively
 from tocsin.store.tables import relation_sources, relations
 
 MAX_SOURCES = 20

@@ -20,7 +20,7 @@ from sqlalchemy import (
 
 from tocsin.knowledge.graph.steps import INCIDENT_RELATIONS
 from tocsin.model import EntityKind, NodeKind, RelationType
-from tocsin.store.sequences import INCIDENT_NUMBER, load_last_allotted
+from tocsin.store import INCIDENT_NUMBER, load_last_allotted
 from tocsin.store.tables import (
     entities,
     incident_entities,

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping, text
 
 from tocsin.knowledge.search.documents import DOCUMENT_ID, SPANS, pair_token, span_token
 from tocsin.knowledge.search.query import ParsedQuery, SearchTerm
-from tocsin.store.sequences import load_last_allotted
+from tocsin.store import load_last_allotted
 from tocsin.store.tables import EPOCH, documents
 
 MAX_COUNT = 1_000

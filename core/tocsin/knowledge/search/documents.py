@@ -13,8 +13,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from tocsin.knowledge.search import tokens
 from tocsin.knowledge.search.fields import entity_field
 from tocsin.model import Entity
-from tocsin.store.sequences import allot_numbers
-from tocsin.store.statements import BulkStatement
+from tocsin.store import BulkStatement, allot_numbers
 from tocsin.store.tables import documents
 
 MAX_WORDS = 12_000

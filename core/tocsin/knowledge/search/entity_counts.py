@@ -11,7 +11,7 @@ from sqlalchemy import Connection, case
 
 from tocsin.knowledge.search.entities import list_lookup_names
 from tocsin.model import Entity
-from tocsin.store.statements import BulkStatement, build_insert
+from tocsin.store import BulkStatement, build_insert
 from tocsin.store.tables import entities, entity_names, entity_providers
 
 

@@ -16,8 +16,7 @@ from tocsin.knowledge.search.documents import SearchDocument, index_documents
 from tocsin.knowledge.search.entity_counts import EntityOccurrence, count_entities, note_providers
 from tocsin.loops import run_forever
 from tocsin.model import Entity, EntityKind
-from tocsin.store import Database
-from tocsin.store.sequences import INCIDENT_CHANGE, allot_numbers, load_last_allotted
+from tocsin.store import INCIDENT_CHANGE, Database, allot_numbers, load_last_allotted
 from tocsin.store.tables import (
     documents,
     incident_alerts,

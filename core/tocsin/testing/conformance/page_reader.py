@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from tocsin.hookspecs import Provider
-from tocsin.incidents.storage.merge import combine_versions
+from tocsin.incidents import combine_versions
 from tocsin.model import Covered, Incident, Page, Received, Rejected, Window
 from tocsin.testing.conformance.rules import RuleViolation, catch_failure
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
 
-from tocsin.events.payloads import ENVELOPES
+from tocsin.events import ENVELOPES
 from tocsin.model import Json
 from tocsin.web.context import AccessRole, Endpoint
 from tocsin.web.openapi.examples import build_example

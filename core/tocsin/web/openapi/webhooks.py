@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tocsin.events.payloads import ENVELOPES
+from tocsin.events import ENVELOPES
 from tocsin.model import EventType
 from tocsin.web.openapi.schemas import reference
 

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from tocsin.errors import CredentialsRefused, Refused
 from tocsin.hookspecs import PushRequest
-from tocsin.incidents.coverage.ledger import ReadCounts
+from tocsin.incidents import ReadCounts
 from tocsin.web.authentication import RATE_LIMIT_FIELDS
 from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
 from tocsin.web.parsing import read_body, require_json

@@ -157,7 +157,7 @@ async def test_the_chain_leads_from_the_stretch_to_the_remote_ticket(api, person
 async def test_the_chain_says_why_nobody_heard_of_it(api, person, store):
     number = await store(alert_outcome="below-threshold")
     text = await person.text(f"/incidents/{number}")
-    assert "It is below Medium, of which nobody is told." in text
+    assert "The severity is below Medium; no alert." in text
     await api.services.database.write(add_destination, "soc")
     await api.services.database.write(
         add_delivery, "dead", number=number, reason="404: no such project"
