@@ -91,7 +91,7 @@ def test_only_a_web_address_is_a_link(address):
         ({"external_id": None}, "external_id: found None"),
         ({"severity": []}, "severity: found an empty list"),
         ({"occurred_at": "yesterday"}, "occurred_at: found 'yesterday'"),
-        ({"occurred_at": "0001-01-01T00:00:00+12:00"}, "a time that calendars hold"),
+        ({"occurred_at": "0001-01-01T00:00:00+12:00"}, "a time within the range of the calendar"),
         ({"entities": [{"kind": "ipv4", "value": "x"}]}, "entities.0.kind: found 'ipv4'; give one"),
         ({"titel": "x"}, "titel: unknown key; remove it; did you mean 'title'?"),
     ],
@@ -124,8 +124,8 @@ def test_what_is_said_to_be_missing_is_kept_aside_with_all_that_came():
         (PLAIN, [{}, {}], "incident 1 of 2: external_id: missing"),
         (PLAIN, {"external_id": "1"}, "something else: incidents: found names and values"),
         ("{}", {}, "incidents: missing"),
-        ("[]", {}, "the mapping gives something else"),
-        ('{"incidents": []', {}, "the mapping does not give JSON"),
+        ("[]", {}, "the mapping renders invalid output"),
+        ('{"incidents": []', {}, "the mapping does not render JSON"),
         ("{% for one in body.alerts %}{% endfor %}", {}, "in line 1: .* no attribute 'alerts'"),
         ("\n{{ body.alerts|length }}", {}, "in line 2: .* no attribute 'alerts'"),
         ("{{ 1 // 0 }}", {}, "the mapping fails in line 1"),
@@ -139,7 +139,7 @@ def test_a_body_of_another_shape_is_refused_and_never_taken_for_an_empty_one(tex
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 5_000, b'{"a": NaN}', b"[1]x"])
 def test_what_is_not_json_is_refused(content):
-    with pytest.raises(Refused, match="it is not JSON"):
+    with pytest.raises(Refused, match="the body is not JSON"):
         MappingTemplate(PLAIN, source="push").read(content, NOW)
 
 
@@ -166,7 +166,7 @@ def test_a_macro_gives_json_as_well():
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{{ bdoy.x }}", "'bdoy' is not known; a mapping sees 'body' alone"),
+        ("{{ bdoy.x }}", "unknown name 'bdoy'; the only variable of a mapping is 'body'"),
         ("\n{{ body.", "line 2: "),
         ("{{ body|shout }}", "line 1: No filter named 'shout'"),
         ("x" * 32_769, "32 KiB at most"),

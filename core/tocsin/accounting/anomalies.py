@@ -29,46 +29,48 @@ from tocsin.store import load_events_kept_from
 from tocsin.store.tables import deliveries, destinations, events, incidents
 
 TOLERANCE = timedelta(minutes=5)
-"""What is due may wait for so long to be done."""
+"""The delay after which due work counts as overdue."""
 
 ANOMALY_KINDS = ("hole", "lost", "silent", "no-event", "not-routed", "overdue", "no-destination")
-"""What can be unaccounted for."""
+"""The kinds of anomalies."""
 
 
 def find_anomalies(
     connection: Connection, period: Period, now: datetime
 ) -> Iterator[dict[str, Any]]:
-    """Yield what should have been done: of incidents those of the period, of events all up to it.
+    """Yield overdue work: of the incidents of the period, and of all events up to its end.
 
-    An event from before that is stuck now would otherwise be in the account of no period.
+    An older event that is stuck now would otherwise appear in the report of no period.
     """
     kept_from = load_events_kept_from(connection)  # older events may have been removed
     known = Period(max(period.since, kept_from), max(period.until, kept_from))
     for row in connection.execute(select_without_event(known)):
-        words = "it was to be alerted, but there is no event that says so"
+        words = "an alert was due, but no event was created"
         yield represent_anomaly("no-event", f"incident:{row.number}", row.created_at, words)
     for row in connection.execute(select_unrouted(period, now)):
-        words = "it was not looked at: nobody has worked out yet whom it concerns"
+        words = "the event has not been routed"
         yield represent_anomaly("not-routed", row.id, row.timestamp, words)
     for row in connection.execute(select_overdue(period, now)):
-        words = f"its destination {row.destination} is active, and it is due but not tried"
+        words = (
+            f"the destination {row.destination} is active, and the due delivery was not attempted"
+        )
         yield represent_anomaly("overdue", row.id, row.due_at, words)
     for row in connection.execute(select_untested_destinations(now)):
-        words = "it is paused, something waits for it, and nobody tries it any more"
+        words = "the destination is paused with pending deliveries, and is no longer probed"
         yield represent_anomaly("overdue", f"destination:{row.name}", row.held_until, words)
     for row in connection.execute(select_without_destination(period)):
-        words = f"there is no destination {row.destination}"
+        words = f"the destination {row.destination} does not exist"
         yield represent_anomaly("no-destination", row.id, row.created_at, words)
 
 
 def represent_anomaly(kind: str, what: str, since: datetime | str, words: str) -> dict[str, Any]:
-    """Return something that nothing explains, as it is shown."""
+    """Return the JSON of an anomaly."""
     moment = since if isinstance(since, str) else isoformat(since)
     return {"kind": kind, "what": what, "since": moment, "detail": words}
 
 
 def select_without_event(period: Period) -> Select[Any]:
-    """Return the query of incidents that were to be alerted and have no event."""
+    """Return the query of alerted incidents without an event."""
     subject = literal("incident:") + cast(incidents.c.number, String)
     event = exists().where(
         events.c.subject == subject, events.c.event_type == EventType.INCIDENT_ALERT
@@ -84,16 +86,16 @@ def select_without_event(period: Period) -> Select[Any]:
 
 
 def select_created_in(period: Period) -> tuple[ColumnElement[bool], ...]:
-    """Return the conditions of incidents that were first stored in the period."""
+    """Return the conditions of incidents first stored in the period."""
     return (
-        incidents.c.updated_at > period.since,  # follows from the next, and has an index
+        incidents.c.updated_at > period.since,  # implied by the next condition, but indexed
         incidents.c.created_at > period.since,
         incidents.c.created_at <= period.until,
     )
 
 
 def select_unrouted(period: Period, now: datetime) -> Select[Any]:
-    """Return the query of events that nobody has looked at."""
+    """Return the query of events that are not routed."""
     latest = min(period.until, now - TOLERANCE)
     return (
         select(events.c.id, events.c.timestamp)
@@ -104,10 +106,10 @@ def select_unrouted(period: Period, now: datetime) -> Select[Any]:
 
 
 def select_overdue(period: Period, now: datetime) -> Select[Any]:
-    """Return the query of deliveries that could have been tried and were not.
+    """Return the query of deliveries that could have been attempted and were not.
 
-    One that waits for an older one of its subject, or for its destination's next turn, could not.
-    A lease moves `due_at` to its end, so one that is overdue has none that holds.
+    A delivery that waits for an older one of its subject, or for its destination's rate limit, is
+    not overdue. A lease moves `due_at` to its end, so an overdue delivery has no valid lease.
     """
     latest = now - TOLERANCE
     older = deliveries.alias("older")
@@ -135,7 +137,7 @@ def select_overdue(period: Period, now: datetime) -> Select[Any]:
 
 
 def select_untested_destinations(now: datetime) -> Select[Any]:
-    """Return the query of paused destinations that should have been tried long ago."""
+    """Return the query of paused destinations whose probe is overdue."""
     latest = now - TOLERANCE
     waits = exists().where(deliveries.c.destination == destinations.c.name, is_stored_as(PENDING))
     return select(destinations.c.name, destinations.c.held_until).where(
@@ -147,7 +149,7 @@ def select_untested_destinations(now: datetime) -> Select[Any]:
 
 
 def select_without_destination(period: Period) -> CompoundSelect[Any]:
-    """Return the query of deliveries that wait for a destination that there is not."""
+    """Return the query of deliveries to a destination that does not exist."""
     d = deliveries.c
     is_there = exists().where(destinations.c.name == d.destination)
     waiting = select(d.id, d.destination, d.created_at).where(

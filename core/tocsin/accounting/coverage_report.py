@@ -32,29 +32,29 @@ _COUNTED = ("records", "new", "changed", "rejected")
 
 @dataclass(frozen=True, slots=True)
 class CoverageReport:
-    """The account of what was read; each item as it is shown."""
+    """Coverage of a period, each item as JSON."""
 
     coverage: list[dict[str, Any]]
-    """What was read, by source."""
-    holes: list[dict[str, Any]]
+    """Intervals that were read, by source."""
+    gaps: list[dict[str, Any]]
     lost: list[dict[str, Any]]
-    """What was given up and not read since, with the reason."""
+    """Intervals that were given up and not read since, with the reason."""
     passed_over: list[dict[str, Any]]
-    """What was not meant to be read, with the reason."""
+    """Intervals that were skipped on purpose, with the reason."""
     failures: list[dict[str, Any]]
-    """When a stream could not be read, and whether it has been since."""
+    """Failed reads, and whether the stream was read since."""
     silent: list[dict[str, Any]]
-    """Streams that should have been read and were not, without a failure that says why."""
+    """Streams whose reads are overdue without a recorded failure."""
 
     @property
     def quarantined(self) -> int:
-        """How many records could not be understood and were kept aside."""
+        """The number of records that were quarantined."""
         return sum(source["rejected"] for source in self.coverage)
 
 
 def report_coverage(connection: Connection, period: Period) -> CoverageReport:
-    """Return the account of what was read in the period."""
-    # A row holds what was read within ROW_SPAN, so these are all that grew while one of them did
+    """Return the coverage of the period."""
+    # A row spans at most ROW_SPAN, so these include all rows that were extended at the same time
     around = load_rows_between(connection, period.since - ROW_SPAN, period.until + ROW_SPAN)
     rows = [row for row in around if row["finished_at"] in period]
     failures = [row for row in rows if not is_accounted(row)]
@@ -65,7 +65,7 @@ def report_coverage(connection: Connection, period: Period) -> CoverageReport:
     read = load_last_reads(connection)
     return CoverageReport(
         coverage=_list_sources(row for row in rows if is_accounted(row)),
-        holes=_list_gaps(connection, around, period),
+        gaps=_list_gaps(connection, around, period),
         lost=_list_lost(
             connection, [row for row in rows if row["outcome"] == CoverageOutcome.LOST]
         ),
@@ -103,22 +103,22 @@ def _list_gaps(
     for row in rows:
         by_stream[get_stream_key(row)].append(row)
     return [
-        _represent_gap(key, hole)
+        _represent_gap(key, gap)
         for key, its_rows in by_stream.items()
-        for hole in _find_stream_gaps(connection, key, to_intervals(its_rows), period)
+        for gap in _find_stream_gaps(connection, key, to_intervals(its_rows), period)
     ]
 
 
 def _find_stream_gaps(
     connection: Connection, key: StreamKey, around: Sequence[Interval], period: Period
 ) -> list[Gap]:
-    """Return the holes of one stream; the ledger is asked further only where it seems to have one.
+    """Return the gaps of one stream; the ledger is queried further only for suspected gaps.
 
-    What was read later, or long before, may explain what the period alone does not.
+    Intervals that were read later, or long before, may close gaps of the period.
     """
-    judged = {stretch.id for stretch in around if stretch.ended in period}
-    known = {stretch.id: stretch for stretch in around}
-    for first in {stretch.source: stretch for stretch in reversed(around)}.values():
+    judged = {interval.id for interval in around if interval.ended in period}
+    known = {interval.id: interval for interval in around}
+    for first in {interval.source: interval for interval in reversed(around)}.values():
         known |= _index_by_id(load_latest_before(connection, key, first))
     suspected = find_gaps(known.values(), judged)
     if not suspected:
@@ -127,38 +127,38 @@ def _find_stream_gaps(
     return find_gaps(known.values(), judged)
 
 
-def _load_evidence(connection: Connection, key: StreamKey, holes: Iterable[Gap]) -> list[Interval]:
-    ends = sorted({hole.before.start for hole in holes if hole.before.unit == BYTES})
+def _load_evidence(connection: Connection, key: StreamKey, gaps: Iterable[Gap]) -> list[Interval]:
+    ends = sorted({gap.before.start for gap in gaps if gap.before.unit == BYTES})
     found = load_ending_at(connection, key, ends)
     of_feeds: dict[str, list[Gap]] = defaultdict(list)
-    for hole in holes:
-        if hole.before.unit != BYTES:
-            of_feeds[hole.before.source].append(hole)
-    for source, its_holes in of_feeds.items():
-        start = min(hole.start for hole in its_holes)
-        end = max(hole.before.start for hole in its_holes)
+    for gap in gaps:
+        if gap.before.unit != BYTES:
+            of_feeds[gap.before.source].append(gap)
+    for source, its_gaps in of_feeds.items():
+        start = min(gap.start for gap in its_gaps)
+        end = max(gap.before.start for gap in its_gaps)
         found += load_overlapping(connection, key, source, start, end)
     return found
 
 
-def _index_by_id(stretches: Iterable[Interval]) -> dict[int, Interval]:
-    return {stretch.id: stretch for stretch in stretches}
+def _index_by_id(intervals: Iterable[Interval]) -> dict[int, Interval]:
+    return {interval.id: interval for interval in intervals}
 
 
-def _represent_gap(key: StreamKey, hole: Gap) -> dict[str, Any]:
-    unit = hole.before.unit
+def _represent_gap(key: StreamKey, gap: Gap) -> dict[str, Any]:
+    unit = gap.before.unit
     return {
         "provider": key.provider,
         "stream": key.stream,
-        "source": hole.before.source,
-        "from": represent_point(hole.start, unit),
-        "to": represent_point(hole.before.start, unit),
-        "found_at": isoformat(hole.before.began),
+        "source": gap.before.source,
+        "from": represent_point(gap.start, unit),
+        "to": represent_point(gap.before.start, unit),
+        "found_at": isoformat(gap.before.began),
     }
 
 
 def _list_lost(connection: Connection, rows: Sequence[RowMapping]) -> list[dict[str, Any]]:
-    """Return what of the stretches that were lost has not been read since, the oldest first."""
+    """Return the lost intervals that have not been read since, the oldest first."""
     files = [(row, (row["start"], row["end"])) for row in rows if row["unit"] == BYTES]
     feeds = iter_still_lost(connection, (row for row in rows if row["unit"] != BYTES))
     lost = sorted([*files, *feeds], key=lambda it: it[0]["id"])

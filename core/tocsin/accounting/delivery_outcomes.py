@@ -22,12 +22,12 @@ from tocsin.delivery import (
 from tocsin.store.tables import deliveries, destinations, events
 
 _STATES = (DELIVERED, PENDING, ON_HOLD, DEAD)
-"""From well to badly."""
+"""The delivery states, from best to worst."""
 _STATE_OUTCOMES = ("arrived", "on-its-way", "on-hold", "dead")
 _NOT_ROUTED = "not-routed"
 _NO_DESTINATION = "concerned-nobody"
 EVENT_OUTCOMES = (*_STATE_OUTCOMES, _NO_DESTINATION, _NOT_ROUTED)
-"""What became of an event: how its worst delivery stands, or why it has none."""
+"""The outcomes of an event: the state of its worst delivery, or why it has none."""
 
 _RANK = case({state: rank for rank, state in enumerate(_STATES)}, value=SHOWN_STATE)
 _IS_THERE = destinations.c.name == deliveries.c.destination
@@ -38,24 +38,24 @@ _joined = events.join(deliveries, deliveries.c.event_id == events.c.id).outerjoi
 
 @dataclass(frozen=True, slots=True)
 class DeliveryOutcomes:
-    """The account of a period's events."""
+    """Delivery of the events of a period."""
 
     events: dict[str, int]
-    """How many had each outcome."""
+    """The number of events by outcome."""
     destinations: list[dict[str, Any]]
-    """How many deliveries of each destination are in each state."""
+    """The number of deliveries of each destination by state."""
     not_arrived: list[dict[str, Any]]
-    """The oldest deliveries that are not there, and why."""
+    """The oldest deliveries that have not arrived, and why."""
 
     @property
     def not_arrived_total(self) -> int:
-        """How many deliveries are not there."""
+        """The number of deliveries that have not arrived."""
         missing = (PENDING, ON_HOLD, DEAD)
         return sum(counts[state] for counts in self.destinations for state in missing)
 
 
 def summarize_deliveries(connection: Connection, period: Period) -> DeliveryOutcomes:
-    """Return what became of the events of the period."""
+    """Return the delivery outcomes of the events of the period."""
     return DeliveryOutcomes(
         events=_count_events(connection, period),
         destinations=_count_deliveries(connection, period),
@@ -74,7 +74,7 @@ def summarize_deliveries(connection: Connection, period: Period) -> DeliveryOutc
 
 
 def select_missing(period: Period) -> Select[Any]:
-    """Return the query of the deliveries that are not there."""
+    """Return the query of the deliveries that have not arrived."""
     return (
         select(*STATUS_COLUMNS, events.c.event_type, events.c.timestamp)
         .select_from(_joined)
@@ -89,7 +89,7 @@ def _within_period(period: Period) -> tuple[ColumnElement[bool], ...]:
 
 
 def _count_events(connection: Connection, period: Period) -> dict[str, int]:
-    # A subquery for each event; grouped by event, SQLite would walk all that there ever were
+    # A subquery per event; grouped by event, SQLite would scan the whole table
     worst = (
         select(func.max(_RANK))
         .select_from(deliveries.outerjoin(destinations, _IS_THERE))
@@ -105,14 +105,14 @@ def _count_events(connection: Connection, period: Period) -> dict[str, int]:
 
 
 def classify_event(*, routed: bool, worst: int | None) -> str:
-    """Return how an event came off, from the rank of its worst delivery, None where it has none."""
+    """Return the outcome of an event from the rank of its worst delivery, None without any."""
     if worst is not None:
         return _STATE_OUTCOMES[worst]
     return _NO_DESTINATION if routed else _NOT_ROUTED
 
 
 def rank_state(state: str) -> int:
-    """Return how badly off a delivery in this state is."""
+    """Return the rank of a delivery state, from best to worst."""
     return _STATES.index(state)
 
 

@@ -1,4 +1,10 @@
-"""Unread gaps between the intervals that were read."""
+"""Unread gaps between the intervals that were read, as a pure function.
+
+In a feed, the time between an interval and those read before it must lie in some interval, whenever
+that was read; backfills create no gaps. Of a file, the ledger stores only the name, which successive
+contents share: an interval must start at the first byte, or where another interval of the same
+stream ended, under any name.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +16,12 @@ from operator import attrgetter
 
 BYTES = "bytes"
 _NOTHING = -1
-"""The id of what was read of a file before its first byte."""
+"""The id of the empty interval before the first byte of a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A stretch of one source that is accounted for, from `start` up to, not including, `end`."""
+    """An interval of one source, from `start` up to, not including, `end`."""
 
     id: int
     source: str
@@ -23,93 +29,93 @@ class Interval:
     start: int
     end: int
     began: datetime
-    """When it was begun to be read."""
+    """The time of its first read."""
     ended: datetime
-    """When the last was read that it holds."""
+    """The time of its last read."""
     past: bool = False
-    """Whether a backfill read it: it fills holes and makes none."""
+    """Whether a backfill read it: backfills close gaps and create none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What was not read of a source, from `start` up to where the stretch `before` begins."""
+    """An unread part of a source, from `start` to the start of the interval `before`."""
 
     start: int
     before: Interval
-    """The stretch before which it lies."""
+    """The interval that follows the gap."""
 
 
 @dataclass(slots=True)
 class _Series:
-    """Stretches that have to hang together, and how far they reach."""
+    """Intervals that must be contiguous, and their end."""
 
-    stretches: list[Interval] = field(default_factory=list)
+    intervals: list[Interval] = field(default_factory=list)
     reach: int = 0
 
-    def add(self, stretch: Interval) -> None:
-        self.stretches.append(stretch)
-        self.reach = max(self.reach, stretch.end)
+    def add(self, interval: Interval) -> None:
+        self.intervals.append(interval)
+        self.reach = max(self.reach, interval.end)
 
-    def leads_on_to(self, stretch: Interval) -> bool:
-        """Whether it begins where one of these ends; else it is rather of another content."""
-        return any(it.end == stretch.start for it in self.stretches)
+    def leads_on_to(self, interval: Interval) -> bool:
+        """Whether the interval starts where one of these ends; otherwise the content differs."""
+        return any(known.end == interval.start for known in self.intervals)
 
-    def holes(self) -> Iterator[Gap]:
-        """Yield what lies before each stretch, unless it was the earliest when it was read."""
-        ordered = sorted(self.stretches, key=attrgetter("start", "id"))
+    def gaps(self) -> Iterator[Gap]:
+        """Yield the gap before each interval, unless it was the earliest when it was read."""
+        ordered = sorted(self.intervals, key=attrgetter("start", "id"))
         reach, oldest = ordered[0].end, None
-        for stretch in ordered:
-            is_late = not stretch.past and oldest is not None and stretch.id > oldest
-            if is_late and stretch.start > reach:
-                yield Gap(reach, stretch)
-            reach = max(reach, stretch.end)
-            if not stretch.past:
-                oldest = stretch.id if oldest is None else min(oldest, stretch.id)
+        for interval in ordered:
+            is_late = not interval.past and oldest is not None and interval.id > oldest
+            if is_late and interval.start > reach:
+                yield Gap(reach, interval)
+            reach = max(reach, interval.end)
+            if not interval.past:
+                oldest = interval.id if oldest is None else min(oldest, interval.id)
 
 
-def find_gaps(stretches: Iterable[Interval], judged: Container[int]) -> list[Gap]:
-    """Return the holes before those stretches of one stream whose ids are `judged`.
+def find_gaps(intervals: Iterable[Interval], judged: Container[int]) -> list[Gap]:
+    """Return the gaps before those intervals of one stream whose ids are `judged`.
 
-    The other stretches only explain: what lies before them is not asked for.
+    The other intervals only close gaps; gaps before them are not reported.
     """
-    ordered = sorted(stretches, key=attrgetter("id"))
-    files = [stretch for stretch in ordered if stretch.unit == BYTES]
-    feeds = [stretch for stretch in ordered if stretch.unit != BYTES]
+    ordered = sorted(intervals, key=attrgetter("id"))
+    files = [interval for interval in ordered if interval.unit == BYTES]
+    feeds = [interval for interval in ordered if interval.unit != BYTES]
     runs = [*_group_feeds(feeds), *_group_files(files, judged)]
-    return [hole for run in runs for hole in run.holes() if hole.before.id in judged]
+    return [gap for run in runs for gap in run.gaps() if gap.before.id in judged]
 
 
-def _group_feeds(stretches: Iterable[Interval]) -> Iterable[_Series]:
+def _group_feeds(intervals: Iterable[Interval]) -> Iterable[_Series]:
     runs: dict[str, _Series] = defaultdict(_Series)
-    for stretch in stretches:
-        runs[stretch.source].add(stretch)
+    for interval in intervals:
+        runs[interval.source].add(interval)
     return runs.values()
 
 
-def _group_files(stretches: Sequence[Interval], judged: Container[int]) -> list[_Series]:
-    """Tell apart the contents that had one name, in the order in which they were read."""
+def _group_files(intervals: Sequence[Interval], judged: Container[int]) -> list[_Series]:
+    """Separate successive contents of one file name, in the order of their reads."""
     runs: list[_Series] = []
     latest: dict[str, _Series] = {}
     ends = {0}
-    for place, stretch in enumerate(stretches):
-        is_known = stretch.id not in judged or stretch.start in ends
-        run = latest.get(stretch.source)
-        if run is None or not run.leads_on_to(stretch):
-            if is_known or _may_continue(stretches[:place], stretch):
+    for place, interval in enumerate(intervals):
+        is_known = interval.id not in judged or interval.start in ends
+        run = latest.get(interval.source)
+        if run is None or not run.leads_on_to(interval):
+            if is_known or _may_continue(intervals[:place], interval):
                 run = _Series()
             elif run is None:
-                run = _Series([replace(stretch, id=_NOTHING, start=0, end=0)])
-        if run is not latest.get(stretch.source):
-            latest[stretch.source] = run
+                run = _Series([replace(interval, id=_NOTHING, start=0, end=0)])
+        if run is not latest.get(interval.source):
+            latest[interval.source] = run
             runs.append(run)
-        run.add(stretch)
-        ends.add(stretch.end)
+        run.add(interval)
+        ends.add(interval.end)
     return runs
 
 
-def _may_continue(earlier: Iterable[Interval], stretch: Interval) -> bool:
-    """Whether one that was still growing when this one began may have ended there at that time."""
+def _may_continue(earlier: Iterable[Interval], interval: Interval) -> bool:
+    """Whether an interval that was still growing then may have ended where this one starts."""
     return any(
-        other.start <= stretch.start <= other.end and other.ended > stretch.began
+        other.start <= interval.start <= other.end and other.ended > interval.began
         for other in earlier
     )

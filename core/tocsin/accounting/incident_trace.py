@@ -30,7 +30,7 @@ _EVENT = ("id", "event_type", "timestamp", "routed", "subject")
 
 
 def load_events_about(connection: Connection, *subjects: str) -> dict[str, list[dict[str, Any]]]:
-    """Return the events about each of these subjects, the oldest first, with their deliveries."""
+    """Return the events about each subject, the oldest first, with their deliveries."""
     about = select(*(events.c[name] for name in _EVENT)).where(events.c.subject.in_(subjects))
     rows = connection.execute(about.order_by(events.c.id)).mappings().all()
     arrived = _load_deliveries(connection, [row["id"] for row in rows]) if rows else {}
@@ -52,7 +52,7 @@ def _represent_event(row: RowMapping, its_deliveries: Sequence[dict[str, Any]]) 
 
 
 def _load_deliveries(connection: Connection, of: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """Return the deliveries of each of these events."""
+    """Return the deliveries of these events, by event."""
     query = (
         select(*STATUS_COLUMNS)
         .outerjoin(destinations, destinations.c.name == deliveries.c.destination)
@@ -68,7 +68,7 @@ def _load_deliveries(connection: Connection, of: Sequence[str]) -> dict[str, lis
 
 
 def _load_attempts(connection: Connection, of: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """Return the attempts at each of these deliveries."""
+    """Return the attempts of these deliveries, by delivery."""
     told = [column for column in attempts.c if column is not attempts.c.response]
     query = select(*told).where(attempts.c.delivery_id.in_(of)).order_by(attempts.c.number)
     found = defaultdict(list)
@@ -78,7 +78,7 @@ def _load_attempts(connection: Connection, of: Sequence[str]) -> dict[str, list[
 
 
 MAX_INVESTIGATIONS = 20
-"""So many investigations of one incident are told, the newest."""
+"""The number of investigations in a trace, the newest first."""
 _SESSION = (
     *("id", "schedule_id", "query", "status", "title", "verdict", "risk_score", "error"),
     "created_by",
@@ -89,9 +89,9 @@ _WRITTEN_MOMENTS = ("created_at", "finished_at")
 
 
 def load_investigations(connection: Connection, number: int) -> list[dict[str, Any]]:
-    """Return the investigations that have examined an incident, the newest first.
+    """Return the investigations that examined an incident, the newest first.
 
-    Each has the events about it, and the comments that it left, or was to leave, at the incident.
+    Each has the events about it, and the write-backs to the incident, written or pending.
     """
     columns = [sessions.c[name] for name in (*_SESSION, *_MOMENTS)]
     query = select(*columns).where(sessions.c.id.in_(_select_sessions(number)))
@@ -113,7 +113,7 @@ def load_investigations(connection: Connection, number: int) -> list[dict[str, A
 
 
 def _select_sessions(number: int) -> Any:
-    """Return a query of the sessions that have to do with an incident: by examining it."""
+    """Return the query of the sessions that examined an incident."""
     return select(relations.c.source_value).where(
         relations.c.target_value == str(number),
         relations.c.target_kind == NodeKind.INCIDENT,
@@ -124,9 +124,9 @@ def _select_sessions(number: int) -> Any:
 def _load_write_backs(
     connection: Connection, number: int, of: Sequence[str]
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return what each of these sessions wrote, or is to write, to the incident."""
+    """Return the write-backs of these sessions to the incident, by session."""
     columns = (write_backs.c[name] for name in ("session_id", *_WRITTEN, *_WRITTEN_MOMENTS))
-    query = select(*columns).where(  # without their texts, which may be long
+    query = select(*columns).where(  # without the comments, which may be long
         write_backs.c.incident_number == number, write_backs.c.session_id.in_(of)
     )
     found = defaultdict(list)
@@ -150,7 +150,7 @@ ALERT_WORDS = {
 
 
 def trace_incident(connection: Connection, number: int) -> dict[str, Any] | None:
-    """Return the incident's whole chain as it is shown, None where there is none of this number."""
+    """Return the JSON trace of an incident, None for an unknown number."""
     query = select(incidents).where(incidents.c.number == number)
     incident = connection.execute(query).mappings().one_or_none()
     if incident is None:
@@ -174,11 +174,11 @@ def _represent_incident(row: RowMapping) -> dict[str, Any]:
 
 
 def _load_coverage(connection: Connection, row_id: int) -> dict[str, Any]:
-    """Return the stretch that brought it."""
+    """Return the interval in which the incident was read."""
     query = select(coverage).where(coverage.c.id == row_id)
     row = connection.execute(query).mappings().one()
     began, ended = isoformat(row["started_at"]), isoformat(row["finished_at"])
-    # of what is pushed a row holds the latest moment, which may be after that of this incident
+    # for pushed incidents a row holds the latest time, which may be later than this incident
     is_pushed = row["unit"] == "time" and row["start"] == row["end"]
     return {
         "provider": row["provider"],

@@ -19,35 +19,35 @@ _c = coverage.c
 
 
 def represent_point(number: int, unit: str) -> str | int:
-    """Return one end of a stretch as it is shown: a byte, or a moment."""
+    """Return the JSON of one end of an interval: a byte offset or a time."""
     return number if unit == BYTES else isoformat(EPOCH + timedelta(microseconds=number))
 
 
 def get_stream_key(row: RowMapping) -> StreamKey:
-    """Return the stream that a row of the ledger is of."""
+    """Return the stream of a ledger row."""
     return StreamKey(row["provider"], row["stream"])
 
 
 def is_accounted(row: RowMapping) -> bool:
-    """Whether the row says what became of a stretch, and not that there was a failure."""
+    """Whether the row records the outcome of an interval, rather than a failed read."""
     return row["outcome"] in tuple(CoverageOutcome)
 
 
 def to_intervals(rows: Iterable[RowMapping]) -> list[Interval]:
-    """Return the stretches that the rows account for, without those of no length."""
+    """Return the non-empty intervals of the rows."""
     return [_to_interval(row) for row in rows if is_accounted(row) and row["end"] > row["start"]]
 
 
 def load_rows_between(
     connection: Connection, after: datetime, up_to: datetime
 ) -> Sequence[RowMapping]:
-    """Return the ledger's rows of every stream that were last added to then, as they began."""
+    """Return the ledger rows of all streams last extended in this time, in creation order."""
     then = select(coverage).where(_c.finished_at > after, _c.finished_at <= up_to)
     return connection.execute(then.order_by(_c.id)).mappings().all()
 
 
 def load_latest_before(connection: Connection, key: StreamKey, first: Interval) -> list[Interval]:
-    """Return the stretch of the same source that was begun before, none for its first."""
+    """Return the preceding interval of the same source, none before the first."""
     earlier = _select_intervals(key, _c.source == first.source, _c.id < first.id)
     return _load_intervals(connection, earlier.order_by(_c.id.desc()).limit(1))
 
@@ -55,13 +55,13 @@ def load_latest_before(connection: Connection, key: StreamKey, first: Interval) 
 def load_overlapping(
     connection: Connection, key: StreamKey, source: str, start: int, end: int
 ) -> list[Interval]:
-    """Return all that was ever read of this part of a source."""
+    """Return all intervals that overlap this part of a source."""
     within = (_c.source == source, _c.start <= end, _c.end >= start)
     return _load_intervals(connection, _select_intervals(key, *within))
 
 
 def load_ending_at(connection: Connection, key: StreamKey, ends: Sequence[int]) -> list[Interval]:
-    """Return the stretches of files of a stream, whatever their names, that end at these bytes."""
+    """Return the file intervals of a stream, of any name, that end at these offsets."""
     found = []
     for start in range(0, len(ends), _AT_ONCE):
         some = ends[start : start + _AT_ONCE]
@@ -99,18 +99,18 @@ def _to_interval(row: RowMapping) -> Interval:
 
 
 LONGEST_PERIOD = timedelta(days=31)
-"""More is proved a part at a time, so that what an account costs has a bound."""
+"""The longest period of one report, which bounds its cost."""
 MAX_LISTED = 1_000
-"""So many of a kind are listed, the oldest first."""
+"""The number of items listed of each kind, the oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """After `since`, up to and including `until`, so that periods that follow share no moment."""
+    """After `since`, up to and including `until`, so that adjacent periods do not overlap."""
 
     since: datetime
     until: datetime
 
     def __contains__(self, moment: datetime) -> bool:
-        """Return whether the moment lies in the period."""
+        """Return whether a time is in the period."""
         return self.since < moment <= self.until

@@ -18,10 +18,10 @@ from tocsin.store.tables import incidents
 
 
 def report_period(connection: Connection, period: Period, now: datetime) -> dict[str, Any]:
-    """Return the account of the period as it is shown.
+    """Return the JSON report of the period.
 
-    Where `unaccounted` is empty, everything is accounted for: it arrived, is on its way, or rests
-    with a reason. The longer lists hold their oldest items, MOST of each kind.
+    An empty `unaccounted` means that everything has arrived, is pending, or is held for a recorded
+    reason. Long lists hold their oldest items, MAX_LISTED of each kind.
     """
     reading = report_coverage(connection, period)
     arrivals = summarize_deliveries(connection, period)
@@ -30,7 +30,7 @@ def report_period(connection: Connection, period: Period, now: datetime) -> dict
         "since": isoformat(period.since),
         "until": isoformat(period.until),
         "coverage": reading.coverage,
-        "holes": reading.holes[:MAX_LISTED],
+        "holes": reading.gaps[:MAX_LISTED],
         "lost": reading.lost[:MAX_LISTED],
         "passed_over": reading.passed_over[:MAX_LISTED],
         "failures": reading.failures[:MAX_LISTED],
@@ -46,29 +46,29 @@ def report_period(connection: Connection, period: Period, now: datetime) -> dict
 
 
 def _list_unread(reading: CoverageReport) -> Iterator[dict[str, Any]]:
-    for hole in reading.holes[:MAX_LISTED]:
-        words = f"{_describe_extent(hole)} was not read"
-        yield represent_anomaly("hole", _describe_source(hole), hole["found_at"], words)
+    for gap in reading.gaps[:MAX_LISTED]:
+        words = f"{_describe_extent(gap)} was not read"
+        yield represent_anomaly("hole", _describe_source(gap), gap["found_at"], words)
     for lost in reading.lost[:MAX_LISTED]:
         words = f"{_describe_extent(lost)}: {lost['reason']}"
         yield represent_anomaly("lost", _describe_source(lost), lost["found_at"], words)
     for silent in reading.silent:
-        words = "it has not been read since, and no failure says why"
+        words = "not read since, and no failure was recorded"
         what = f"{silent['provider']}/{silent['stream']}"
         yield represent_anomaly("silent", what, silent["read_at"], words)
 
 
-def _describe_source(stretch: dict[str, Any]) -> str:
-    return f"{stretch['provider']}/{stretch['stream']} {stretch['source']}"
+def _describe_source(interval: dict[str, Any]) -> str:
+    return f"{interval['provider']}/{interval['stream']} {interval['source']}"
 
 
-def _describe_extent(stretch: dict[str, Any]) -> str:
-    unit = "byte " if isinstance(stretch["from"], int) else ""
-    return f"{unit}{stretch['from']} to {stretch['to']}"
+def _describe_extent(interval: dict[str, Any]) -> str:
+    unit = "byte " if isinstance(interval["from"], int) else ""
+    return f"{unit}{interval['from']} to {interval['to']}"
 
 
 def _count_incidents(connection: Connection, period: Period) -> dict[str, int]:
-    """Return how many were first stored in the period, by what was said of their alert."""
+    """Return the number of incidents first stored in the period, by alert outcome."""
     by_outcome = (
         select(incidents.c.alert_outcome, func.count())
         .where(*select_created_in(period))

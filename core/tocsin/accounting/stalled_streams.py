@@ -15,15 +15,15 @@ from tocsin.incidents import CoverageOutcome, StreamKey
 from tocsin.store.tables import coverage, providers, stream_positions
 
 STALL_TOLERANCE = timedelta(hours=1)
-"""A feed that tells what time it covers does so at each of its reads; it may be late by so much."""
+"""The delay after which a time-based stream counts as stalled."""
 MAX_MISSED_POLLS = 3
-"""A feed that is read seldom may be late by so many of its reads."""
+"""The same for rarely polled streams, in polls."""
 REMOVED_PROVIDER_WINDOW = timedelta(days=7)
-"""A provider that was removed is asked after for so long."""
+"""The time for which the streams of a removed provider are reported."""
 
 
 def load_last_reads(connection: Connection) -> dict[StreamKey, datetime]:
-    """Return when something was last read of each stream that there ever was."""
+    """Return the time of the last read of every known stream."""
     table = stream_positions.c
     rows = connection.execute(select(table.provider, table.stream, table.updated_at))
     return {StreamKey(row.provider, row.stream): row.updated_at for row in rows}
@@ -35,10 +35,9 @@ def find_stalled_streams(
     excused: Container[StreamKey],
     period: Period,
 ) -> list[dict[str, Any]]:
-    """Return the streams that were last `read` long ago, except the `excused`, as they are shown.
+    """Return the JSON of the streams whose last `read` is overdue, except the `excused` ones.
 
-    A file to which nothing is added is not read, so its silence says nothing: only streams that
-    cover time are asked after.
+    A file that does not grow is not read, so only time-based streams can stall.
     """
     earliest = min(period.since, period.until - REMOVED_PROVIDER_WINDOW)
     patience = _load_tolerances(connection)
@@ -52,7 +51,7 @@ def find_stalled_streams(
 
 
 def _load_tolerances(connection: Connection) -> Mapping[str, timedelta]:
-    """Return how late each provider may be, by how often it is read."""
+    """Return the tolerated delay of each provider, by its poll interval."""
     rows = connection.execute(select(providers.c.name, providers.c.poll_ms))
     return {
         name: max(STALL_TOLERANCE, MAX_MISSED_POLLS * timedelta(milliseconds=poll))

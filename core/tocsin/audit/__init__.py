@@ -1,4 +1,4 @@
-"""The audit log: what was done and what was refused, chained so that changes are noticed."""
+"""Audit log: actions and refusals in a tamper-evident chain."""
 
 from tocsin.audit.chain import SEAL, Sealer
 from tocsin.audit.log import AuditPage, AuditRecord, list_entries, record

@@ -18,20 +18,19 @@ from tocsin.store import AUDIT_POSITION, Database, allot_numbers
 from tocsin.store.tables import audit
 
 SEAL = "audit"
-"""What the key of the seals is derived for."""
+"""The purpose for which the seal key is derived."""
 GENESIS = "0" * 64
-"""Stands before the first seal."""
+"""The seal before the first one."""
 
 
 def compute_seal(key: bytes, before: str, row: RowMapping, position: int) -> str:
-    """Return the seal of `row` at `position`, where `before` is the seal before it.
+    """Return the HMAC of `row` at `position` and of the previous seal, `before`.
 
-    Every row has one, so that none keeps those after it from being sealed.
+    Every row gets a seal, readable or not, so that no row blocks the rows after it.
     """
     content = {str(name): value for name, value in row.items() if name != "seal"}
     content |= _normalize_details(row["details"]) | {"position": position}
-    # Sorted, since JSONB keeps an order of its own; not by orjson, whose versions differ in how
-    # they spell a float.
+    # Sorted, since JSONB reorders keys; not with orjson, whose versions format floats differently
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), default=_encode_bytes)
     return hmac.digest(key, (before + canonical).encode("utf-8", "surrogatepass"), "sha256").hex()
 
@@ -39,12 +38,15 @@ def compute_seal(key: bytes, before: str, row: RowMapping, position: int) -> str
 def _normalize_details(text: str) -> dict[str, Any]:
     try:
         return {"details": parse_details(text)}
-    except (TypeError, ValueError):  # marked, since a text may be the details of another row
+    except (
+        TypeError,
+        ValueError,
+    ):  # marked, so that it differs from details that are the same text
         return {"details": text, "unreadable": True}
 
 
 def _encode_bytes(value: bytes) -> dict[str, str]:
-    # only SQLite has bytes where text belongs
+    # only SQLite returns bytes for text
     return {"bytes": value.hex()}
 
 
@@ -64,7 +66,7 @@ _set_seal = (
 
 @dataclass(frozen=True, slots=True)
 class SealedBatch:
-    """What one batch has sealed, and the head of the chain since then."""
+    """Result of sealing one batch, with the new head of the chain."""
 
     count: int
     position: int
@@ -72,7 +74,7 @@ class SealedBatch:
 
 
 class Sealer:
-    """Seals what is committed; several nodes may, each entry is sealed once."""
+    """Seals committed entries; several nodes may run it, each entry is sealed once."""
 
     def __init__(self, database: Database, key: bytes, clock: Clock) -> None:
         self._database = database
@@ -81,19 +83,19 @@ class Sealer:
 
     async def run(self) -> NoReturn:
         """Seal every few seconds until cancelled."""
-        await run_forever(self._step, self._clock, "sealing the audit log")
+        await run_forever(self._step, self._clock, "audit log sealer")
 
     async def _step(self) -> None:
         await self.seal()
         await self._clock.sleep(_PAUSE)
 
     async def seal(self) -> int:
-        """Seal what is committed and not sealed yet, and return how many entries that were."""
+        """Seal all committed, unsealed entries, and return their number."""
         count = 0
         while await self._database.read(_has_unsealed):
             sealed = await self._database.write(_seal_next, self._key)
             count += sealed.count
-            # whoever cuts off the end of a chain leaves a chain; the log is the witness
+            # a truncated chain is still a valid chain; the log line is a witness of its head
             _log.info("audit sealed", position=sealed.position, seal=sealed.seal)
         return count
 
@@ -108,10 +110,10 @@ def _seal_next(connection: Connection, key: bytes) -> SealedBatch:
 
 
 def _seal_batch(connection: Connection, key: bytes) -> SealedBatch:
-    # Holding the sequence before looking keeps other sealers from seeing the same rows.
+    # Locking the sequence before the query keeps other sealers from reading the same rows.
     last = allot_numbers(connection, AUDIT_POSITION, 0).stop - 1
     rows = connection.execute(_next_rows).mappings().all()
-    # Where the last row was removed the chain begins anew, and `verify` reports what is missing.
+    # Where the last row was removed the chain restarts, and `verify` reports the missing row.
     seal = str(connection.execute(_seal_at, {"last": last}).scalar_one_or_none() or GENESIS)
     changes = []
     for position, row in zip(

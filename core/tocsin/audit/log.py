@@ -16,13 +16,13 @@ from tocsin.model import Json
 from tocsin.store import clean_text, count_matching
 from tocsin.store.tables import EPOCH, audit
 
-MAX_TEXT = 2_000  # characters of one text
+MAX_TEXT = 2_000  # characters per text
 
-_LEAST_INTEGER, _MOST_INTEGER = -(2**63), 2**64 - 1  # which orjson reads as integers
+_LEAST_INTEGER, _MOST_INTEGER = -(2**63), 2**64 - 1  # the range that orjson reads as integers
 
 
 def clean_details(details: Mapping[str, Json]) -> dict[str, Any]:
-    """Return the details with every text bounded and every number spelt in one way only."""
+    """Return the details with bounded texts and numbers in one canonical form."""
     return {clean_text(key, MAX_TEXT): _clean_detail(value) for key, value in details.items()}
 
 
@@ -41,7 +41,7 @@ def _clean_detail(value: Json) -> Json:
 
 
 def _clean_number(value: float) -> float:
-    # JSONB has no exponents and no -0.0: it gives 1e16 back as an integer, SQLite does not
+    # JSONB has no exponents and no -0.0: it returns 1e16 as an integer, SQLite does not
     is_integer = value.is_integer() and _LEAST_INTEGER <= value <= _MOST_INTEGER
     return int(value) if is_integer else value
 
@@ -54,7 +54,7 @@ _REQUEST_ID = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRecord:
-    """Something that was done, by whom, to what and from where."""
+    """An action: its actor, target and origin."""
 
     at: datetime
     actor: str
@@ -64,7 +64,7 @@ class AuditRecord:
     request_id: str
     details: Mapping[str, Json] = field(default_factory=dict)
     count: int = 1
-    """How often it happened, where one entry stands for several times."""
+    """The number of occurrences that one entry stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +76,11 @@ class AuditPage:
     exact: bool
     """False where there are more than `total`."""
     next: int | None
-    """What to go on `before` where more follows, else None."""
+    """The value of `before` for the next page, None on the last page."""
 
 
 def record(connection: Connection, *entries: AuditRecord) -> None:
-    """Store entries in this transaction, so that what was done and its entry are one."""
+    """Store entries in the transaction of the actions that they record."""
     if entries:
         connection.execute(insert(audit), [_build_row(entry) for entry in entries])
 
@@ -109,10 +109,10 @@ def list_entries(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> AuditPage:
-    """Return the entries that match, the newest first; `before` continues an earlier page.
+    """Return a page of matching entries, the newest first; `before` continues an earlier page.
 
-    `since` is the first moment that is wanted, `until` the first that is not.
-    Details that cannot be read come as `{"unreadable": text}`, such a moment as 1970.
+    `since` is inclusive, `until` exclusive. Details that cannot be read are returned as
+    `{"unreadable": text}`, such a time as 1970.
     """
     conditions = [
         *_build_conditions(action=action, actor=actor, target=target),
@@ -147,7 +147,7 @@ def _build_time_conditions(
 
 
 def _represent(row: RowMapping) -> dict[str, Any]:
-    # orjson takes no keys of SQLAlchemy's own kind
+    # orjson does not accept SQLAlchemy's key type
     entry = {str(name): _clean_value(value) for name, value in row.items()}
     return entry | {"at": _read_moment(row["at"]), "details": _read_details(row["details"])}
 
@@ -168,7 +168,7 @@ def _read_moment(value: Any) -> str:
 def _read_details(text: str) -> dict[str, Any]:
     try:
         details = parse_details(text)
-        orjson.dumps([[[details]]])  # as deep as they stand in an answer
+        orjson.dumps([[[details]]])  # as deeply nested as in a response
     except (TypeError, ValueError):
         details = None
     return details if isinstance(details, dict) else {"unreadable": clean_text(text, MAX_TEXT)}

@@ -15,8 +15,8 @@ from tocsin.store import Database
 
 ACTION = "refused"
 ELSEWHERE = "elsewhere"
-MAX_PER_MINUTE = 1_000  # addresses and reasons that are told apart
-MAX_PENDING = 10_000  # of all minutes, while the database is away
+MAX_PER_MINUTE = 1_000  # distinct pairs of address and reason
+MAX_PENDING = 10_000  # of all minutes, while the database is unavailable
 _MINUTE = timedelta(minutes=1)
 
 
@@ -27,7 +27,7 @@ class _RefusalKey(NamedTuple):
 
 
 class Refusals:
-    """Counts refusals by address, reason and minute; what is beyond the bounds is `elsewhere`."""
+    """Counts refusals by address, reason and minute; beyond the limits the address is `elsewhere`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -38,7 +38,7 @@ class Refusals:
         self._minute = self._this_minute()
 
     def count(self, address: str, reason: str) -> None:
-        """Count one refusal; any thread may."""
+        """Count one refusal; callable from any thread."""
         with self._lock:
             self._counts[self._place(address, reason)] += 1
 
@@ -58,17 +58,17 @@ class Refusals:
         return self._clock.now().replace(second=0, microsecond=0)
 
     async def run(self, database: Database) -> NoReturn:
-        """Write once a minute until cancelled; whoever cancels calls `flush` for the rest."""
+        """Write once a minute until cancelled; call `flush` afterwards for the rest."""
 
         async def step() -> None:
             await self.flush(database)
             await self._clock.sleep(_MINUTE)
 
-        await run_forever(step, self._clock, "writing refusals to the audit log")
+        await run_forever(step, self._clock, "audit of refusals")
 
     async def flush(self, database: Database) -> None:
-        """Write what has been counted, also of the minute under way; where it fails, it stays."""
-        # a write that has begun is seen to its end, else it would not be known what was written
+        """Write all counts, including the current minute; after an error they are kept."""
+        # a started write is completed, or it would be unknown which counts were written
         await asyncio.shield(self._flush(database))
 
     async def _flush(self, database: Database) -> None:

@@ -1,4 +1,4 @@
-"""Reading rows that whoever writes to the database may have filled with anything."""
+"""Audit rows as stored, readable whatever was written to the database."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from tocsin.store.tables import audit
 
-# As they are stored: a moment is a number, and details are text, be it JSON still or not.
+# As stored: a time is a number, and details are text, valid JSON or not.
 _STORED: dict[str, ColumnElement[Any]] = {
     "at": type_coerce(audit.c.at, BigInteger).label("at"),
     "details": cast(audit.c.details, Text).label("details"),
@@ -29,24 +29,24 @@ _STORED: dict[str, ColumnElement[Any]] = {
 
 
 def select_rows() -> Select[Any]:
-    """Return a query for entries as they are stored, whose reading cannot fail on one of them."""
+    """Return a query of entries as stored, which cannot fail on a corrupt row."""
     return select(*(_STORED.get(column.name, column) for column in audit.c))
 
 
 def parse_details(text: str) -> Any:
-    """Return what the details of a row say.
+    """Parse the details of a row.
 
-    Raises ValueError or TypeError for what `record` cannot have written.
+    Raises ValueError or TypeError for values that `record` cannot have written.
     """
     details = orjson.loads(text)
-    # orjson reads deeper than it writes, and so deep that a seal over it may overflow the stack
+    # orjson reads deeper nesting than it writes, so deep that a seal may overflow the stack
     orjson.dumps(details)
     return details
 
 
 @contextmanager
 def allow_any_text(connection: Connection) -> Iterator[None]:
-    """Have SQLite, whose texts may hold any bytes, give back what is not UTF-8 as surrogates."""
+    """Make SQLite, whose texts may hold any bytes, return invalid UTF-8 as surrogates."""
     driver = connection.connection.driver_connection
     if not isinstance(driver, sqlite3.Connection):
         yield

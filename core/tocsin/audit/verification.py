@@ -15,7 +15,7 @@ from tocsin.store import AUDIT_POSITION, clean_text, load_last_allotted
 from tocsin.store.tables import audit, sequences
 
 MOST_PROBLEMS = 100
-SEALED_WITHIN = timedelta(minutes=1)  # a sealer needs seconds
+SEALED_WITHIN = timedelta(minutes=1)  # a sealer needs a few seconds
 _BATCH = 500
 
 _rows = (
@@ -46,26 +46,26 @@ _overdue = select(func.min(audit.c.id), func.count()).where(
 
 @dataclass(frozen=True, slots=True)
 class AuditVerification:
-    """What became of the audit log; it is whole where there are no problems."""
+    """Result of a verification; the log is intact where there are no problems."""
 
     entries: int
-    """How many are sealed."""
+    """The number of sealed entries."""
     unsealed: int
-    """How many are not sealed yet: of these is only said when they should have been."""
+    """The number of unsealed entries, which are a problem only once they are overdue."""
     head_position: int | None
-    """The end of the chain, to be kept as a witness; None where nothing is sealed."""
+    """The end of the chain, to keep as a witness; None where nothing is sealed."""
     head_seal: str | None
     problems: list[str]
-    """At most 100. Where every row is one, the key is more likely to be another one."""
+    """At most 100. Problems in every row suggest a wrong key rather than tampering."""
 
 
 def verify(
     connection: Connection, key: bytes, *, now: datetime, head: tuple[int, str] | None = None
 ) -> AuditVerification:
-    """Return what is found wrong with the chain, and with a `head` that was witnessed before.
+    """Verify the chain, and that it still holds a `head` witnessed before.
 
-    Without a `head`, nobody can tell a chain whose end was cut off, sequence and all, from one
-    that never was longer. Problems never say which seal would be right: that would forge it.
+    Without a `head`, a chain truncated together with its sequence looks like one that never was
+    longer. Problems never name the correct seal, which would allow forging it.
     """
     with allow_any_text(connection):
         return _verify(connection, key, now, head)
@@ -74,7 +74,7 @@ def verify(
 def _verify(
     connection: Connection, key: bytes, now: datetime, head: tuple[int, str] | None
 ) -> AuditVerification:
-    # Every statement sees what was committed when it began. The sequence is therefore read first:
+    # Every statement sees what was committed when it started. The sequence is therefore read first:
     # all rows up to it are visible to the statements below, whatever is sealed meanwhile.
     last = load_last_allotted(connection, AUDIT_POSITION)
     found = connection.execute(_head, {"last": last}).one_or_none()
@@ -101,7 +101,7 @@ def _check_witness(connection: Connection, head: tuple[int, str] | None) -> Iter
     seal = connection.execute(_seal_at, {"position": position}).scalar_one_or_none()
     if seal != witnessed:
         instead = _format_seal(seal) if seal else "nothing"
-        yield f"position {position}: witnessed with the seal {witnessed}, found {instead}"
+        yield f"position {position}: expected the witnessed seal {witnessed}, found {instead}"
 
 
 def _format_seal(seal: object) -> str:
@@ -112,26 +112,26 @@ def _check_unsealed(connection: Connection, now: datetime) -> Iterator[str]:
     row, count = connection.execute(_overdue, {"due": now - SEALED_WITHIN}).one()
     if count:
         yield (
-            f"row {row}: not sealed, though older than a minute, as are {count} in all; "
-            "a running service seals within seconds"
+            f"row {row}: unsealed for more than a minute, {count} rows in total; "
+            "a running service seals rows within seconds"
         )
 
 
 def _check_positions(connection: Connection) -> Iterator[str]:
     for row in connection.execute(_never_allotted):
-        yield f"position {row.position} (row {row.id}): this position was never allotted"
+        yield f"position {row.position} (row {row.id}): the position was never allotted"
 
 
 def _check_chain(connection: Connection, key: bytes, last: int) -> Iterator[str]:
-    """Walk the chain up to the position `last`, telling what is missing and what does not fit."""
+    """Yield the missing and the invalid rows of the chain up to the position `last`."""
     position, seal = 0, GENESIS
     for row in _iter_rows(connection, last):
         place = f"position {row['position']} (row {row['id']})"
         if row["position"] > position + 1:
             missing = _describe_missing(position, row["position"] - 1)
-            yield f"{missing}, so {place} cannot be checked"
+            yield f"{missing}, so {place} cannot be verified"
         elif not _has_valid_seal(key, seal, row):
-            yield f"{place}: its seal does not follow from its content and the seal before"
+            yield f"{place}: the seal does not match the content and the previous seal"
         position, seal = row["position"], str(row["seal"])
     if position < last:
         yield f"{_describe_missing(position, last)}; position {last} was the last allotted"

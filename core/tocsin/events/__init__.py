@@ -1,4 +1,4 @@
-"""The outbox: events, written in the transaction of the change that caused them."""
+"""Event outbox: events are stored in the transaction of the change that causes them."""
 
 from tocsin.events.identifiers import new_id
 from tocsin.events.notifier import Notifier, Notifiers

@@ -12,9 +12,9 @@ _PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
 
 
 class _MonotonicUlids:
-    """Makes ULIDs of which each is greater than the one before, also within a millisecond.
+    """Creates ULIDs in strictly ascending order, also within a millisecond.
 
-    Those of one millisecond follow on the first of them, as the ULID specification has it.
+    Within a millisecond each ULID is the previous one plus one, as the ULID specification says.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class _MonotonicUlids:
 
 
 def _format_ulid(ulid: int) -> str:
-    """Return 26 characters, made two at a time: the library makes each by itself."""
+    """Return 26 characters, two at a time, which is faster than the library."""
     return "".join([_PAIRS[ulid >> shift & 1023] for shift in range(120, -1, -10)])
 
 
@@ -37,8 +37,8 @@ _ulids = _MonotonicUlids()
 
 
 def new_id(kind: str) -> str:
-    """Return a new identifier such as `evt_01JD...`; it holds no dot, as Standard Webhooks asks.
+    """Return a new identifier such as `evt_01JD...`, without dots, as Standard Webhooks requires.
 
-    Those that one process makes sort by the order in which it made them.
+    The identifiers of one process sort by creation order.
     """
     return f"{kind}_{_ulids.next()}"

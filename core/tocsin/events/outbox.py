@@ -12,7 +12,7 @@ from tocsin.store import announce
 from tocsin.store.tables import events
 
 EVENTS = "events"
-"""The topic of events that wait to be routed."""
+"""The topic of events that are not routed yet."""
 
 
 def _select_unrouted(*, whole: bool) -> Select[Any]:
@@ -37,10 +37,10 @@ UNROUTED = _select_unrouted(whole=False)
 _UNROUTED_WHOLE = _select_unrouted(whole=True)
 
 
-def emit_events(connection: Connection, happened: Sequence[Event]) -> None:
-    """Store events in this transaction, to be routed once it is committed."""
-    if happened:
-        connection.execute(insert(events), [_build_row(event) for event in happened])
+def emit_events(connection: Connection, new_events: Sequence[Event]) -> None:
+    """Store events in this transaction; they are routed once it is committed."""
+    if new_events:
+        connection.execute(insert(events), [_build_row(event) for event in new_events])
         announce(connection, EVENTS)
 
 
@@ -58,10 +58,9 @@ def _build_row(event: Event) -> dict[str, Any]:
 
 
 def load_unrouted(connection: Connection, limit: int, *, whole: bool = True) -> list[Event]:
-    """Return the oldest events that are not routed yet, held until this transaction ends.
+    """Return the oldest events that are not routed yet, locked until this transaction ends.
 
-    Unless `whole`, they come without what is related and without their context, which is most of
-    an event.
+    Unless `whole`, the events lack `related` and `context`, which is most of their size.
     """
     statement = _UNROUTED_WHOLE if whole else UNROUTED
     return [
@@ -70,13 +69,13 @@ def load_unrouted(connection: Connection, limit: int, *, whole: bool = True) -> 
 
 
 def mark_routed(connection: Connection, routed: Sequence[Event]) -> None:
-    """Note that these events have become deliveries, or concern nobody."""
+    """Mark events as routed, with or without deliveries."""
     ids = [event.id for event in routed]
     connection.execute(update(events).where(events.c.id.in_(ids)).values(routed=True))
 
 
 def parse_event_row(row: RowMapping) -> Event:
-    """Return the event that a row of the table `events` holds."""
+    """Return the event in a row of the table `events`."""
     return Event(
         id=row["id"],
         event_type=EventType(row["event_type"]),

@@ -1,6 +1,6 @@
-"""What each event tells: the shape of its `data`, and of the envelope around it.
+"""Event payload models: the `data` of each event type, and the envelope.
 
-Receivers read the JSON Schemas of these models in the API's description.
+The OpenAPI document publishes the JSON Schemas of these models.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class _EventModel(BaseModel):
 
 
 class IncidentAlert(_EventModel):
-    """What is told of a new incident."""
+    """Data of an event about a new incident."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "incident_number": 4711,
@@ -30,16 +30,16 @@ class IncidentAlert(_EventModel):
         "url": "https://tocsin.example.com/incidents/4711",
     }
 
-    incident_number: int = Field(description="Tocsin's own number of the incident.")
-    title: str = Field(description="The incident's title, as the SIEM has it.")
+    incident_number: int = Field(description="The number of the incident in Tocsin.")
+    title: str = Field(description="The title of the incident in the SIEM.")
     severity: Severity
     status: IncidentStatus
-    provider: str = Field(description="The name of the provider that it came from.")
-    url: str = Field(description="The incident's page in Tocsin's console.")
+    provider: str = Field(description="The name of the provider of the incident.")
+    url: str = Field(description="The URL of the incident in the Tocsin console.")
 
 
 class InvestigationCompleted(_EventModel):
-    """What is told of a scheduled investigation that finished."""
+    """Data of an event about a completed scheduled investigation."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "session_id": "ses_01KAJE0M5Y7R3S9T2V4W6X8Z1A",
@@ -59,11 +59,11 @@ class InvestigationCompleted(_EventModel):
     risk_score: float
     entity_count: int
     finding_count: int
-    url: str = Field(description="The investigation's page in Tocsin's console.")
+    url: str = Field(description="The URL of the investigation in the Tocsin console.")
 
 
 class InvestigationFailed(_EventModel):
-    """What is told of a scheduled investigation that failed."""
+    """Data of an event about a failed scheduled investigation."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "session_id": "ses_01KAJE0M5Y7R3S9T2V4W6X8Z1A",
@@ -79,11 +79,11 @@ class InvestigationFailed(_EventModel):
     schedule_name: str
     error: str
     consecutive_failures: int
-    url: str = Field(description="The schedule's page in Tocsin's console.")
+    url: str = Field(description="The URL of the schedule in the Tocsin console.")
 
 
 class ScheduleDisabled(_EventModel):
-    """What is told of a schedule that was disabled."""
+    """Data of an event about a disabled schedule."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "schedule_id": "sch_01KAH4Q7ZB2N8D5M3X9R6T1V0W",
@@ -99,14 +99,16 @@ class ScheduleDisabled(_EventModel):
     reason: str
     consecutive_failures: int
     last_error: str
-    url: str = Field(description="The schedule's page in Tocsin's console.")
+    url: str = Field(description="The URL of the schedule in the Tocsin console.")
 
 
 class EventEnvelope(_EventModel):
-    """What every event is wrapped in."""
+    """Envelope of every event."""
 
     event_type: EventType
-    timestamp: datetime = Field(description="When it happened: ISO 8601, UTC, to the millisecond.")
+    timestamp: datetime = Field(
+        description="The time of the event: ISO 8601, UTC, with milliseconds."
+    )
     data: BaseModel
 
 
@@ -132,7 +134,7 @@ class InvestigationFailedEvent(EventEnvelope):
 
 
 class ScheduleDisabledEvent(EventEnvelope):
-    """A schedule was disabled, since its runs failed too often in a row."""
+    """A schedule was disabled after too many consecutive failures."""
 
     event_type: Literal[EventType.SCHEDULE_DISABLED]
     data: ScheduleDisabled
@@ -146,4 +148,4 @@ ENVELOPES: Mapping[EventType, type[EventEnvelope]] = MappingProxyType(
         EventType.SCHEDULE_DISABLED: ScheduleDisabledEvent,
     }
 )
-"""The model of each kind of event."""
+"""The envelope model of each event type."""

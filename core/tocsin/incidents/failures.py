@@ -18,7 +18,7 @@ _log = structlog.get_logger()
 
 
 def classify_failure(error: BaseException) -> ReadFailure:
-    """Return the outcome and the reason of a read that this error stopped."""
+    """Return the outcome and the reason of a read that failed with this error."""
     words = str(getattr(error, "orig", None) or error)
     reason = words if isinstance(error, TocsinError) else f"{type(error).__name__}: {words}"
     return ReadFailure(_choose_outcome(error), reason)
@@ -26,7 +26,9 @@ def classify_failure(error: BaseException) -> ReadFailure:
 
 def _choose_outcome(error: BaseException) -> str:
     match error:
-        case TryLater() | OSError() | DBAPIError():  # the latter two: something of ours is away
+        case (
+            TryLater() | OSError() | DBAPIError()
+        ):  # the latter two: the network or the database is unavailable
             return "later"
         case Broken():
             return "broken"
@@ -41,9 +43,9 @@ def _choose_outcome(error: BaseException) -> str:
 
 
 def log_failure(key: StreamKey, failure: ReadFailure, error: BaseException) -> None:
-    """Log that a stream could not be read; with the traceback where that is somebody's bug."""
+    """Log a failed read, with the traceback where the error is a bug."""
     _log.warning(
-        "a stream could not be read",
+        "stream not read",
         provider=key.provider,
         stream=key.stream,
         outcome=failure.outcome,
@@ -54,21 +56,21 @@ def log_failure(key: StreamKey, failure: ReadFailure, error: BaseException) -> N
 
 LONGEST_PAUSE = timedelta(minutes=15)
 MAX_MISSED_POLLS = 20
-"""A provider that keeps failing is asked again after so many of its polls, or the pause above."""
+"""The longest pause of a failing provider, in polls, unless the duration above is shorter."""
 FIRST_AFTER_REFUSED = timedelta(minutes=1)
 LONGEST_AFTER_REFUSED = timedelta(hours=1)
-"""Credentials that are refused again and again lock accounts out."""
+"""Repeated refusals of credentials lock accounts out."""
 _MOST_DOUBLINGS = 16
 
 
 def compute_pause(
     errors: Sequence[BaseException], failures: int, poll: timedelta, *, jitter: float = 0.0
 ) -> timedelta:
-    """Return the pause after a round that met these errors, the `failures`-th in a row.
+    """Return the pause after a round with these errors, the `failures`-th consecutive failure.
 
-    It doubles with each failure up to a bound, is never shorter than the far side asked for nor
-    than a poll, and grows by a share of up to a quarter with a `jitter` from 0 to 1, so that not
-    all come back at once.
+    The pause doubles with each failure up to a limit, is never shorter than the poll interval or
+    the delay that the SIEM asked for, and grows by up to a quarter with a `jitter` from 0 to 1, so
+    that providers do not all return at once.
     """
     if not errors:
         return poll

@@ -19,39 +19,39 @@ from tocsin.store import lock_exclusively
 
 _log = structlog.get_logger()
 STREAM = "push"
-"""What the ledger calls everything that is pushed to a provider."""
+"""The stream in the ledger for everything that is pushed to a provider."""
 
 
 class PushInbox:
-    """Takes what is pushed to those of the providers that can be pushed to."""
+    """Receives incidents for the providers that support push."""
 
     def __init__(
         self,
         providers: Iterable[Provider],
-        around: SyncContext,
+        context: SyncContext,
         meter: Callable[[str], SyncMeter] = lambda _provider: SyncMeter.none(),
     ) -> None:
         self._writers = {
-            provider.tools.name: IncidentWriter(provider, around, meter(provider.tools.name))
+            provider.tools.name: IncidentWriter(provider, context, meter(provider.tools.name))
             for provider in providers
             if Capability.PUSH in provider.capabilities()
         }
 
     def has(self, name: str) -> bool:
-        """Return whether there is such a provider, and it can be pushed to."""
+        """Return whether a provider of this name exists and supports push."""
         return name in self._writers
 
     async def take(self, name: str, request: PushRequest) -> ReadCounts:
-        """Return what was stored of a request.
+        """Store the incidents of a request, and return the counts.
 
-        Raises what the provider's `receive` raises. What it refuses for anything but credentials
-        is kept aside as it came.
+        Raises what the provider's `receive` raises. A request refused for any reason but its
+        credentials is quarantined as it was received.
         """
         writer = self._writers[name]
         try:
             received = await writer.provider.receive(request)
         except CredentialsRefused:
-            _log.warning("a push was refused: it does not prove that it may", provider=name)
+            _log.warning("push refused: invalid credentials", provider=name)
             raise
         except Refused as error:
             whole = _reject_whole(request, error)
@@ -67,7 +67,7 @@ class PushInbox:
         key = StreamKey(writer.name, STREAM)
 
         def store(connection: Connection, now: datetime) -> StoreResult:
-            # Two senders may tell of one incident at once; others are read by one reader alone
+            # Two senders may push one incident at once; all other streams have a single reader
             lock_exclusively(connection, f"push to {writer.name}")
             return store_received(connection, key, received, policy=writer.policy, now=now)
 
@@ -77,8 +77,10 @@ class PushInbox:
 def _log_rejected(name: str, rejected: Sequence[Rejected]) -> None:
     first = rejected[0]
     facts = {"count": len(rejected), "location": first.location, "reason": first.reason}
-    _log.warning("records were set aside", provider=name, **facts)
+    _log.warning("records quarantined", provider=name, **facts)
 
 
 def _reject_whole(request: PushRequest, error: Refused) -> Rejected:
-    return Rejected(source=STREAM, location="all of it", reason=str(error), content=request.body)
+    return Rejected(
+        source=STREAM, location="whole request", reason=str(error), content=request.body
+    )

@@ -20,31 +20,31 @@ READ_OUTCOMES = (
 
 
 class SyncMeters:
-    """What this node counts of what it reads."""
+    """Sync metrics of this node."""
 
     def __init__(self, metrics: Metrics) -> None:
         self.stored = metrics.counter(
             "tocsin_incidents_stored_total",
-            "Incidents that this node stored, by whether they were new",
+            "Incidents stored by this node, by change (new or changed)",
             "provider",
             "change",
         )
         self.records = metrics.counter(
-            "tocsin_sync_records_total", "Records that were read, of whatever kind", "provider"
+            "tocsin_sync_records_total", "Records read, of any kind", "provider"
         )
         self.rejected = metrics.counter(
-            "tocsin_sync_rejected_total", "Records that were kept aside", "provider"
+            "tocsin_sync_rejected_total", "Records quarantined", "provider"
         )
         self.reads = metrics.counter(
             "tocsin_sync_reads_total",
-            "Reads of a stream, by how they ended",
+            "Reads of a stream, by outcome",
             "provider",
             "outcome",
         )
 
         self.succeeded = metrics.gauge(
             "tocsin_provider_succeeded_timestamp_seconds",
-            "When this node last read every stream of a provider to its end",
+            "Time of the last complete read of all streams of a provider by this node",
             "provider",
         )
 
@@ -54,34 +54,34 @@ class SyncMeters:
 
 
 class SyncMeter:
-    """Counts what one provider brings."""
+    """Counts the reads and incidents of one provider."""
 
     def __init__(self, meters: SyncMeters | None, provider: str) -> None:
         self._meters = meters
         self._provider = provider
         for (
             outcome
-        ) in READ_OUTCOMES:  # from 0 on, or the first of a kind would not show as an increase
+        ) in READ_OUTCOMES:  # start at 0, or the first event would not show as an increase
             self.count_read(outcome, 0)
         self.count_stored(ReadCounts())
 
     @classmethod
     def none(cls) -> Self:
-        """Return a meter that counts for nobody."""
+        """Return a meter that discards its counts."""
         return cls(None, "")
 
     def count_read(self, outcome: str, times: int = 1) -> None:
-        """Count reads of a stream that ended so."""
+        """Count reads of a stream with this outcome."""
         if self._meters is not None:
             self._meters.reads.labels(self._provider, outcome).inc(times)
 
     def note_success(self, at: datetime) -> None:
-        """Note that every stream was read to its end."""
+        """Record a complete read of all streams."""
         if self._meters is not None:
             self._meters.succeeded.labels(self._provider).set(at.timestamp())
 
     def count_stored(self, counts: ReadCounts) -> None:
-        """Count what a page brought."""
+        """Count the records of a page."""
         if self._meters is None:
             return
         self._meters.stored.labels(self._provider, "new").inc(counts.new)

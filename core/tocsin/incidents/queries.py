@@ -50,19 +50,19 @@ COLUMNS = (
     "created_at",
     "updated_at",
 )
-"""The columns that are shown."""
+"""The columns in the JSON of an incident."""
 _MOMENTS = COLUMNS[-3:]
 
 
 def build_incident_url(public_url: str, number: int) -> str:
-    """Return the address of the incident's page."""
+    """Return the URL of the incident in the console."""
     return f"{public_url}/incidents/{number}"
 
 
 def represent_incident(
     columns: Mapping[Any, Any], entities: list[dict[str, str]], *, public_url: str
 ) -> dict[str, Any]:
-    """Return an incident, given as its columns, as JSON."""
+    """Return the JSON of an incident, given as its columns."""
     shown = {name: columns[name] for name in COLUMNS}
     for name in _MOMENTS:
         shown[name] = isoformat(shown[name])
@@ -79,10 +79,10 @@ _every_entity = select(_e.incident_number, _e.kind, _e.value).order_by(
     _e.incident_number, _e.kind, _e.value
 )
 _entities = _every_entity.where(_e.incident_number.in_(bindparam("numbers", expanding=True)))
-# A list to expand is compiled anew at each execution, which costs as much as running it.
+# An expanding list is compiled at each execution, which costs as much as running it.
 _entities_of_one = _every_entity.where(_e.incident_number == bindparam("number"))
-# The clocks of two nodes differ, so the first change of a time is not always the lowest; but it is
-# among the next ones. Without the bound, SQLite would walk all changes from the oldest on.
+# The clocks of two nodes differ, so the earliest change by time is not always the lowest; but it is
+# among the next ones. Without the limit, SQLite would scan all changes from the oldest on.
 _first_changes = (
     select(incidents.c.change)
     .where(incidents.c.updated_at >= bindparam("since"))
@@ -94,7 +94,7 @@ _first_change = select(func.min(_first_changes.subquery().c.change))
 
 @dataclass(frozen=True, slots=True)
 class IncidentPage:
-    """One page of a list. `next` and `resume` are values of `change` to go on from."""
+    """One page of a list; `next` and `resume` are values of `change` to continue from."""
 
     incidents: list[dict[str, Any]]
     total: int
@@ -103,11 +103,11 @@ class IncidentPage:
     next: int | None
     """The last `change` of this page where more follows, else None."""
     resume: int
-    """Everything up to this `change` has been seen by whoever reads the list to its end."""
+    """A client that reads the list to its end has seen every change up to this one."""
 
 
 def get_incident(connection: Connection, number: int, *, public_url: str) -> dict[str, Any] | None:
-    """Return the incident as the API shows it, or None where there is none of that number."""
+    """Return the JSON of an incident, None for an unknown number."""
     row = connection.execute(_select_one, {"number": number}).mappings().one_or_none()
     return None if row is None else _represent_rows(connection, [row], public_url)[0]
 
@@ -123,17 +123,17 @@ def list_incidents(
     before: int | None = None,
     after: int | None = None,
 ) -> IncidentPage:
-    """Return the incidents that match, the most recently changed first.
+    """Return a page of matching incidents, the most recently changed first.
 
-    With `after`, those that changed after that `change`, in the order of their changes. `since`
-    leaves out what has not changed from that time on; `before` continues an earlier page. Raises
-    InvalidInputError for an `after` that this database has not come to.
+    With `after`, return those changed after that `change`, in the order of their changes. `since`
+    excludes incidents unchanged from that time on; `before` continues an earlier page. Raises
+    InvalidInputError for an `after` beyond the latest change of this database.
     """
-    # Every statement sees what was committed when it began. The sequence is therefore read first:
+    # Every statement sees what was committed when it started. The sequence is therefore read first:
     # all changes up to it are visible to the statements below, whatever is committed meanwhile.
     newest = load_last_allotted(connection, INCIDENT_CHANGE)
     if (after or 0) > newest:
-        raise InvalidInputError("This cursor is of another database; begin without one.")
+        raise InvalidInputError("This cursor is from another database; start without a cursor.")
     oldest = max(after or 0, _find_first_change(connection, since, newest))
     values = {
         "after": oldest,
@@ -158,7 +158,7 @@ def list_incidents(
 
 
 def _find_first_change(connection: Connection, since: datetime | None, newest: int) -> int:
-    """Return the `change` after which everything that changed at `since` or later lies."""
+    """Return the `change` after which all changes at `since` or later lie."""
     if since is None:
         return 0
     first = connection.execute(_first_change, {"since": since}).scalar_one()

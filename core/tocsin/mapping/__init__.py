@@ -1,4 +1,4 @@
-"""Making incidents of JSON that comes in a shape of its sender's, by a template that says how."""
+"""Mapping of foreign JSON to incidents by templates."""
 
 from tocsin.mapping.template import MappingTemplate
 

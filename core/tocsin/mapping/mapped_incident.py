@@ -28,11 +28,11 @@ def _to_utc(moment: datetime) -> datetime:
     try:
         return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
     except OverflowError:
-        raise ValueError("give a time that calendars hold") from None
+        raise ValueError("give a time within the range of the calendar") from None
 
 
 def _drop_nulls(values: Any) -> Any:
-    """Return a list without what the body did not have; an empty one where there was none."""
+    """Return a list without null items; an empty list for null."""
     if values is None:
         return []
     if isinstance(values, list):
@@ -53,9 +53,9 @@ Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else val
 Sparse = BeforeValidator(_drop_nulls)
 Optional = BeforeValidator(_none_if_empty)
 Moment = Annotated[Annotated[datetime, AfterValidator(_to_utc)] | None, Optional]
-"""ISO 8601, or seconds or milliseconds since 1970; in UTC where it names no zone."""
+"""ISO 8601, or seconds or milliseconds since 1970; UTC where no time zone is given."""
 Link = Annotated[Annotated[str, AfterValidator(_drop_unsafe_url)] | None, Optional]
-"""A web address; anything else is as good as none, since people will follow it."""
+"""An http or https URL; anything else is dropped, since people follow these links."""
 
 
 class _MappedModel(BaseModel):
@@ -63,14 +63,14 @@ class _MappedModel(BaseModel):
 
 
 class MappedEntity(_MappedModel):
-    """An entity; one without a value is left out."""
+    """An entity; entities without a value are dropped."""
 
     kind: Annotated[EntityKind, BeforeValidator(_parse_kind)]
     value: Text
 
 
 class MappedAlert(_MappedModel):
-    """One detection inside an incident, with its incident's severity and time if it has none."""
+    """A detection in an incident, which provides missing severity and time."""
 
     external_id: Name
     title: Text = ""
@@ -79,7 +79,7 @@ class MappedAlert(_MappedModel):
 
 
 class MappedIncident(_MappedModel):
-    """An incident as a mapping renders it."""
+    """An incident rendered by a mapping."""
 
     external_id: Name
     title: Text = ""
@@ -98,9 +98,9 @@ class MappedIncident(_MappedModel):
     alerts: Annotated[list[MappedAlert], Sparse] = []
 
     def incident(self, now: datetime) -> Incident:
-        """Return the incident; without a time of its own it happened `now`.
+        """Return the incident; without a time it occurred `now`.
 
-        A severity that is no word of ours is Medium, marked as assumed; a status is New.
+        An unknown severity becomes Medium, marked as assumed; an unknown status becomes New.
         """
         severity = _parse_or_none(Severity, self.severity)
         occurred_at = self.occurred_at or now
@@ -134,7 +134,7 @@ def _to_alert(alert: MappedAlert, severity: Severity | None, occurred_at: dateti
 
 
 def _parse_or_none(vocabulary: type[VocabularyT], word: str | None) -> VocabularyT | None:
-    """Return the word of ours that this is, None where it is none."""
+    """Return the member of a vocabulary, None for an unknown word."""
     try:
         return vocabulary.parse(word or "")
     except ValueError:

@@ -25,7 +25,7 @@ from tocsin.sandbox import Allowance, WritingEnvironment, write_json
 from tocsin.validation import explain_errors
 
 VARIABLE = "body"
-MAX_LENGTH = 32 * 1024  # compiling more than that would hold up everything else
+MAX_LENGTH = 32 * 1024  # compiling more would block the event loop
 MAX_UNITS = 20_000_000
 MAX_SECONDS = 2.0
 _MOST_MISTAKES = 5
@@ -33,9 +33,9 @@ _JINJA_NAMES = ("caller", "kwargs", "loop", "varargs")
 
 
 class MappingTemplate:
-    """Makes incidents of JSON; ValueError where the text is no mapping.
+    """Maps JSON to incidents; raises ValueError where the text is not a valid mapping.
 
-    `source` is what records that cannot be read are said to come from.
+    `source` is the source of records that cannot be mapped.
     """
 
     def __init__(self, text: str, source: str) -> None:
@@ -43,11 +43,10 @@ class MappingTemplate:
         self._template = _compile_template(text)
 
     def read(self, content: bytes, now: datetime) -> Received:
-        """Return the incidents that the content holds, and what of it cannot be understood.
+        """Map the content to incidents and rejected records.
 
-        An incident without a time of its own happened `now`. Takes its time, so it is best called
-        in a thread. Raises `Refused` where the content is not JSON, where the mapping fails, and
-        where not a single one of its incidents can be understood.
+        An incident without a time occurred `now`. The call is slow, so run it in a thread. Raises
+        `Refused` where the content is not JSON, the mapping fails, or all incidents are invalid.
         """
         rendered = self._render(_parse_body(content))
         incidents, rejected = [], []
@@ -79,25 +78,25 @@ class MappingTemplate:
         try:
             return _RenderedMapping.model_validate(orjson.loads(text.encode()))
         except orjson.JSONDecodeError as error:
-            raise Refused(f"the mapping does not give JSON: {error}") from None
+            raise Refused(f"the mapping does not render JSON: {error}") from None
         except ValidationError as error:
             raise Refused(
-                f"the mapping gives something else: {_describe_errors(error, _RenderedMapping)}"
+                f"the mapping renders invalid output: {_describe_errors(error, _RenderedMapping)}"
             ) from None
 
 
 class _RenderedMapping(BaseModel):
-    """What a mapping renders."""
+    """Output of a mapping."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     incidents: list[Json]
     missing: list[str] = []
-    """What the sender left out, each in words; it is kept with the records that cannot be read."""
+    """Descriptions of missing data, stored with the rejected records."""
 
 
 class _MissingMember(ChainableUndefined):
-    """What the body does not have."""
+    """Placeholder for members that the body lacks."""
 
     __iter__ = __len__ = Undefined._fail_with_undefined_error  # noqa: SLF001 - meant for this
 
@@ -108,7 +107,7 @@ def _write_value(value: Any) -> str:
 
 def _write_undefined(value: object) -> None:
     if not isinstance(value, Undefined):
-        raise TypeError(f"{type(value).__name__} is not a value that JSON can hold")
+        raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
 _environment = WritingEnvironment(
@@ -119,21 +118,23 @@ _environment = WritingEnvironment(
 @lru_cache(maxsize=16)
 def _compile_template(text: str) -> Template:
     if len(text) > MAX_LENGTH:
-        raise ValueError(f"a mapping has {MAX_LENGTH // 1024} KiB at most")
+        raise ValueError(f"a mapping may have at most {MAX_LENGTH // 1024} KiB")
     try:
         unknown = sorted(_find_unknown_names(_environment.parse(text)))
         template = _environment.from_string(text)
     except TemplateSyntaxError as error:
         raise ValueError(f"line {error.lineno}: {error.message}") from None
-    except Exception:  # noqa: BLE001 - of Python's compiler, which has limits of its own
-        raise ValueError("this mapping is nested too deeply") from None
+    except Exception:  # noqa: BLE001 - Python's compiler has limits of its own
+        raise ValueError("the mapping is nested too deeply") from None
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is not known; a mapping sees {VARIABLE!r} alone")
+        raise ValueError(
+            f"unknown name {unknown[0]!r}; the only variable of a mapping is {VARIABLE!r}"
+        )
     return template
 
 
 def _find_unknown_names(tree: nodes.Template) -> set[str]:
-    """Return the names that the template uses and nobody gives it."""
+    """Return the undefined names of the template."""
     names = list(tree.find_all(nodes.Name))
     known = {VARIABLE, *_JINJA_NAMES, *_environment.globals}
     known |= {name.name for name in names if name.ctx != "load"}
@@ -142,7 +143,7 @@ def _find_unknown_names(tree: nodes.Template) -> set[str]:
 
 
 def _locate_error(error: BaseException) -> str:
-    """Return where in the template it went wrong, nothing where that is not known."""
+    """Return the template line of an error, an empty text where it is unknown."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.filename == "<template>":
             return f" in line {frame.lineno}"
@@ -153,11 +154,11 @@ def _parse_body(content: bytes) -> Json:
     try:
         return parse_json(content)
     except ValueError as error:
-        raise Refused(f"it is not JSON: {error}") from None
+        raise Refused(f"the body is not JSON: {error}") from None
 
 
 def _parse_incident(value: Json, now: datetime) -> Incident:
-    """Return the incident; ValueError names each wrong field."""
+    """Parse an incident; the ValueError names each invalid field."""
     try:
         return MappedIncident.model_validate(value).incident(now)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""When something recurs, and what a schedule is defined by."""
+"""Recurrence: fire times and schedule definitions."""
 
 from tocsin.recurrence.cron import CronError
 from tocsin.recurrence.definition import Overlap, ScheduleDefinition

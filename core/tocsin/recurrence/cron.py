@@ -1,10 +1,10 @@
-"""Cron expressions, as Debian's cron reads them; no other module knows the library.
+"""Cron expressions in the dialect of Debian's cron; the only user of the library cronsim.
 
-Five fields: minute, hour, day of month, month, weekday, of which 0 and 7 are Sunday. Where both
-day fields are given, either of them is enough. A job at fixed hours and minutes that a change to
-summer time would leave out runs right after it, and one that the change back would repeat runs
-once; a job with a star in the hour or the minute goes by the time that passes. Where summer time
-is half an hour, as on Lord Howe Island, the library may pass over the half hour that comes twice.
+Five fields: minute, hour, day of month, month, weekday, where 0 and 7 are Sunday. Where both day
+fields are given, matching either is enough. A job at fixed hours and minutes that the change to
+daylight saving time would skip runs right after it, and one that the change back would repeat runs
+once; a job with a star in the hour or the minute follows elapsed time. Where daylight saving time is
+half an hour, as on Lord Howe Island, the library may skip the half hour that occurs twice.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ _MOST_DAYS = 31
 
 
 class CronError(ValueError):
-    """What is wrong with a cron expression."""
+    """A cron expression is invalid."""
 
 
 @lru_cache(maxsize=10_000)
 def parse_cron(text: str) -> str:
-    """Return the expression in five fields; CronError says which field is wrong."""
+    """Return the expression in five fields; the CronError names the invalid field."""
     plain = " ".join(text.split())
     expression = NICKNAMES.get(plain.lower(), plain)
     if expression.startswith("@"):
-        raise CronError(f"there is no {plain!r}; give one of: {', '.join(NICKNAMES)}")
+        raise CronError(f"unknown nickname {plain!r}; give one of: {', '.join(NICKNAMES)}")
     fields = expression.split(" ")
     if len(expression) > LONGEST or len(fields) != len(_FIELDS):
         raise CronError(f"give five fields, such as '0 2 * * *': {', '.join(_FIELDS)}")
@@ -64,32 +64,34 @@ def parse_cron(text: str) -> str:
     except CronSimError as error:
         raise CronError(_describe_error(str(error), fields)) from None
     if next(fires, None) is None:
-        raise CronError("it would never fire")
+        raise CronError("the expression never fires")
     return expression
 
 
 def _describe_error(words: str, fields: list[str]) -> str:
     name = words.removeprefix("Bad ")
     if name not in _EXPECTED:
-        return "this is no cron expression; give one such as '0 2 * * *'"
+        return "not a cron expression; give one such as '0 2 * * *'"
     found = fields[_FIELDS.index(name)]
     if name == "day-of-month" and found.isdigit() and 1 <= int(found) <= _MOST_DAYS:
-        return f"it would never fire: no month of {fields[3]!r} has a day {found}"
-    return f"the {name} field {found!r} is wrong: give {_EXPECTED[name]}, a list, a range or a step"
+        return f"the expression never fires: no month of {fields[3]!r} has a day {found}"
+    return (
+        f"the {name} field {found!r} is invalid: give {_EXPECTED[name]}, a list, a range or a step"
+    )
 
 
 def iter_cron_times(expression: str, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:
-    """Yield the moments after `after` at which a parsed expression fires in a zone, in UTC."""
+    """Yield the times after `after` at which a parsed expression fires in a zone, in UTC."""
     local = after.astimezone(UTC if zone.key == "UTC" else zone)
     for fire in CronSim(expression, local):
         moment = fire.astimezone(UTC)
-        if moment > after:  # within an hour that comes twice, the library begins with the first
+        if moment > after:  # within an hour that occurs twice, the library starts with the first
             yield moment
 
 
 @lru_cache(maxsize=10_000)
 def find_shortest_pause(expression: str, zone: str) -> timedelta:
-    """Return how close together its fire times are at least, as far as some of them tell."""
+    """Return the shortest interval between fire times, from a sample of them."""
     some = islice(iter_cron_times(expression, ZoneInfo(zone), _SOME_DAY), _SAMPLE_SIZE)
     pauses = (later - earlier for earlier, later in pairwise(some))
     return min(pauses, default=timedelta(days=365))

@@ -1,4 +1,4 @@
-"""What a schedule is defined by, in `plugins.toml` and over HTTP alike."""
+"""Schedule definition, for `plugins.toml` and for the REST API."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _YEARS = (1970, 9000)
 
 
 class Overlap(Vocabulary):
-    """What becomes of a run that is due while the one before is under way."""
+    """Policy for a run that is due while the previous one is running."""
 
     SKIP = "skip"
-    """It is left out, and that is noted."""
+    """Skip the run and record that."""
     QUEUE = "queue"
-    """It runs after it."""
+    """Run it after the previous one."""
 
 
 def _validate_cron(value: str) -> str:
@@ -56,8 +56,8 @@ def _validate_cron(value: str) -> str:
 
 @cache
 def _load_zones() -> set[str]:
-    """Return the names of all zones; to read them takes a while."""
-    return available_timezones() - {"localtime", "Factory"}  # which say nothing, or vary
+    """Return the names of all time zones; cached, since reading them is slow."""
+    return available_timezones() - {"localtime", "Factory"}  # placeholders
 
 
 def _validate_zone(value: str) -> str:
@@ -70,7 +70,7 @@ def _validate_zone(value: str) -> str:
 
 
 def _duration_between(shortest: timedelta, longest: timedelta) -> AfterValidator:
-    """Take whole seconds within bounds."""
+    """Validate whole seconds within limits."""
 
     def judge(value: timedelta) -> timedelta:
         if not shortest <= value <= longest or value.microseconds:
@@ -83,7 +83,9 @@ def _duration_between(shortest: timedelta, longest: timedelta) -> AfterValidator
 
 def _validate_moment(value: datetime) -> datetime:
     if not _YEARS[0] <= value.year <= _YEARS[1]:
-        raise PydanticCustomError("moment", "give a moment of this age")
+        raise PydanticCustomError(
+            "moment", "give a year from {from} to {to}", {"from": _YEARS[0], "to": _YEARS[1]}
+        )
     return value.astimezone(UTC)
 
 
@@ -96,7 +98,7 @@ def _validate_tag(value: str) -> str:
 
 _TAG = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,49}$")
 _SECOND, _DAY = timedelta(seconds=1), timedelta(days=1)
-_Strict = Annotated[Duration, Field(strict=True)]  # a number alone does not say of what
+_Strict = Annotated[Duration, Field(strict=True)]  # a plain number has no unit
 Interval = Annotated[_Strict, _duration_between(10 * _SECOND, 366 * _DAY)]
 Moment = Annotated[AwareDatetime, AfterValidator(_validate_moment)]
 Tag = Annotated[
@@ -107,60 +109,62 @@ Tag = Annotated[
 
 
 class ScheduleDefinition(BaseModel):
-    """What is investigated again and again, and when."""
+    """Query and timing of a recurring investigation."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
 
     query: QueryText = Field(
-        description="What to find out, in words: entities, time ranges, terms, incident numbers."
+        description="The question in plain words: entities, time ranges, terms, incident numbers."
     )
     persona: Annotated[Persona, any_case(Persona)] = Field(
-        default=Persona.ANALYST, description="For whom it is: how deep it looks."
+        default=Persona.ANALYST,
+        description="The audience, which determines the depth of the investigation.",
     )
     provider: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
-        default=None, description="The only provider to look at; all by default."
+        default=None, description="Restricts the investigation to one provider; all by default."
     )
     cron: Annotated[str, Field(max_length=LONGEST), AfterValidator(_validate_cron)] | None = Field(
         default=None,
-        description="When to run: minute, hour, day of month, month, weekday, or `@daily` and "
-        "its like; this or `interval`.",
+        description="A cron expression: minute, hour, day of month, month, weekday; or a nickname such "
+        "as `@daily`. Give this or `interval`.",
     )
     interval: Interval | None = Field(
         default=None,
         validate_default=True,
-        description="Instead of `cron`, how often: from 10 seconds to 366 days.",
+        description="The interval between runs, instead of `cron`: from 10 seconds to 366 days.",
     )
     timezone: Annotated[str, Field(max_length=100), AfterValidator(_validate_zone)] = Field(
-        default="UTC", description="The time zone that `cron` is in, such as `Europe/Berlin`."
+        default="UTC", description="The time zone of `cron`, such as `Europe/Berlin`."
     )
     jitter: Annotated[_Strict, _duration_between(_SECOND, _DAY)] | None = Field(
         default=None,
-        description="Put each run off by up to so much, so that not all begin at once; none by "
+        description="The maximum random delay of each run, so that not all start at once; none by "
         "default.",
     )
     starts_at: Moment | None = Field(
-        default=None, description="From when on it runs; intervals count from here."
+        default=None, description="The start of the schedule; intervals count from here."
     )
-    ends_at: Moment | None = Field(default=None, description="Until when it runs.")
+    ends_at: Moment | None = Field(default=None, description="The end of the schedule.")
     timeout: Annotated[_Strict, _duration_between(10 * _SECOND, _DAY)] = Field(
-        default=timedelta(minutes=10), description="How long a run may take before it has failed."
+        default=timedelta(minutes=10),
+        description="The longest duration of a run, after which it fails.",
     )
     misfire_grace: Annotated[_Strict, _duration_between(10 * _SECOND, 7 * _DAY)] = Field(
         default=timedelta(hours=1),
-        description="How late a run may begin; one that is later is recorded as missed.",
+        description="The longest delay of a run; a later one is recorded as missed.",
     )
     overlap: Annotated[Overlap, any_case(Overlap)] = Field(
         default=Overlap.SKIP,
-        description="What becomes of a run that is due while the one before is under way: `skip` "
-        "leaves it out, `queue` has it run next.",
+        description="The policy for a run that is due while the previous one is running: `skip` "
+        "skips it, `queue` starts it afterwards.",
     )
     failure_limit: Annotated[int, Field(ge=1, le=1_000), WholeNumber] | None = Field(
         default=None,
-        description="After how many failures in a row it is disabled; by default "
+        description="The number of consecutive failures after which the schedule is disabled; by default "
         "`TOCSIN_SCHEDULE_FAILURE_LIMIT`.",
     )
     tags: Annotated[tuple[Tag, ...], Field(max_length=_MOST_TAGS, strict=False)] = Field(
-        default=(), description="Words to find it by."
+        default=(), description="Labels for filtering."
     )
 
     @field_serializer("interval", "jitter", "timeout", "misfire_grace", when_used="json")
@@ -170,7 +174,7 @@ class ScheduleDefinition(BaseModel):
     @field_validator("interval")
     @classmethod
     def _one_of_both(cls, value: timedelta | None, info: ValidationInfo) -> timedelta | None:
-        # What is wrong itself is not among the data
+        # Invalid fields are missing in the data
         if "cron" in info.data and (info.data["cron"] is None) == (value is None):
             both = "both are given" if value is not None else "neither is given"
             words = f"give either `cron` or `interval`; {both}"
@@ -189,7 +193,7 @@ class ScheduleDefinition(BaseModel):
             parse_cron(given["cron"]), given["timezone"]
         )
         if value >= pause:
-            words = f"the runs are {format_duration(pause)} apart; give a shorter one"
+            words = f"the runs are {format_duration(pause)} apart; give a shorter jitter"
             raise PydanticCustomError("jitter", "{words}", {"words": words})
         return value
 
@@ -198,14 +202,14 @@ class ScheduleDefinition(BaseModel):
     def _after_the_beginning(cls, value: datetime | None, info: ValidationInfo) -> datetime | None:
         begin = info.data.get("starts_at")
         if value is not None and begin is not None and begin >= value:
-            raise PydanticCustomError("end", "give a moment after `starts_at`")
+            raise PydanticCustomError("end", "give a time after `starts_at`")
         return value
 
     @property
     def cron_fields(self) -> str:
-        """The cron expression in its five fields; only where there is one."""
+        """The cron expression in five fields; only for schedules with `cron`."""
         return parse_cron(self.cron or "")
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as it is stored and shown; durations in ISO 8601."""
+        """Return the stored JSON; durations in ISO 8601."""
         return self.model_dump(mode="json", include=set(ScheduleDefinition.model_fields))

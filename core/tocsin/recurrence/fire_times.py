@@ -1,4 +1,4 @@
-"""The moments at which something recurs: by a cron expression, or every so often."""
+"""Fire times of a schedule, by a cron expression or an interval."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tocsin.recurrence.cron import iter_cron_times
 from tocsin.recurrence.definition import ScheduleDefinition
 
 MAX_COUNTED = 100
-"""So many missed fire times are counted, since each has to be computed; of more, that they are."""
+"""The limit for counting missed fire times, since each has to be computed."""
 _TICK = timedelta(microseconds=1)
 _MINUTE = timedelta(minutes=1)
 _NO_TIME = timedelta(0)
@@ -21,65 +21,65 @@ _NO_TIME = timedelta(0)
 
 @dataclass(frozen=True, slots=True)
 class FireTime:
-    """One time to run."""
+    """One planned run."""
 
     at: datetime
-    """The time that the cron expression or the interval says; it names the run."""
+    """The time from the cron expression or the interval; it identifies the run."""
     due: datetime
-    """The same with the schedule's jitter added: when it is to run."""
+    """The same with the schedule's jitter: the time to run."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastFireTimes:
-    """The fire times of a schedule that are due by now and were not looked at yet."""
+    """Due fire times of a schedule that have not been handled yet."""
 
     first: FireTime | None
     latest: FireTime | None
-    """The first and the last of them; None where there is none."""
+    """The first and the last of them, None without any."""
     earlier: int
-    """How many there are before the last, counted up to MOST_COUNTED."""
+    """The number before the last, counted up to MAX_COUNTED."""
     until: datetime | None
     """The last of those."""
     following: FireTime | None
-    """The first that is not due yet; None where none will follow."""
+    """The first that is not due yet, None after the end of the schedule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """When one schedule runs."""
+    """Fire times of one schedule."""
 
     definition: ScheduleDefinition
     key: str
-    """What its jitter is drawn by: the same for every node, another for every schedule."""
+    """The seed of the jitter: equal on all nodes, different for each schedule."""
     anchor: datetime
-    """What an interval counts from, unless the schedule has a beginning."""
+    """The origin of an interval, unless the schedule has a `starts_at`."""
 
     def after(self, moment: datetime) -> Iterator[FireTime]:
-        """Yield the fire times after a moment, in their order."""
+        """Yield the fire times after a time, in order."""
         begin, end = self.definition.starts_at, self.definition.ends_at
         since = moment if begin is None else max(moment, begin - _TICK)
         times = takewhile(lambda at: end is None or at <= end, self._times(since))
         return (FireTime(at, at + self._delay(at)) for at in times)
 
     def since(self, moment: datetime) -> Iterator[FireTime]:
-        """Yield the fire times at a moment and after it, in their order."""
+        """Yield the fire times at and after a time, in order."""
         return self.after(moment - _TICK)
 
     def without_jitter(self) -> Recurrence:
-        """Return the same, of which each fire time is due at once."""
+        """Return the recurrence without its jitter."""
         return replace(self, definition=self.definition.model_copy(update={"jitter": None}))
 
     def next(self, moment: datetime) -> FireTime | None:
-        """Return the first fire time after a moment, None where none follows."""
+        """Return the first fire time after a time, None without any."""
         return next(self.after(moment), None)
 
     def pending(self, now: datetime) -> FireTime | None:
-        """Return the first fire time that is not due by `now`, None where none is left."""
+        """Return the first fire time that is not due by `now`, None without any."""
         times = self.after(now - (self.definition.jitter or _NO_TIME))
         return next((time for time in times if time.due > now), None)
 
     def past(self, first: datetime, now: datetime) -> PastFireTimes:
-        """Return what is due by `now`, from the fire time `first` on."""
+        """Return the fire times due by `now`, from `first` on."""
         due = list(islice(self._due(first, now), MAX_COUNTED + 1))
         if not due:
             return PastFireTimes(None, None, 0, None, next(self.since(first), None))
@@ -91,7 +91,7 @@ class Recurrence:
         return takewhile(lambda it: it.due <= now, self.since(first))
 
     def _last_two(self, first: datetime, now: datetime) -> list[FireTime]:
-        """Return the last of what is due by `now`: two or more, looking back ever further."""
+        """Return the last due fire times, two or more, in a growing window before `now`."""
         window = (self.definition.interval or _MINUTE) + (self.definition.jitter or _NO_TIME)
         found: list[FireTime] = []
         while not found[1:]:
@@ -103,11 +103,11 @@ class Recurrence:
         definition = self.definition
         if definition.cron is not None:
             return iter_cron_times(definition.cron_fields, ZoneInfo(definition.timezone), after)
-        assert definition.interval is not None  # noqa: S101 - it has the one or the other
+        assert definition.interval is not None  # noqa: S101 - a definition has either
         return _iter_interval_times(definition.interval, definition.starts_at, self.anchor, after)
 
     def _delay(self, at: datetime) -> timedelta:
-        """Return how much later than `at` it is due: drawn, but by every node alike."""
+        """Return the delay by jitter, which is random but equal on all nodes."""
         jitter = self.definition.jitter
         if jitter is None:
             return _NO_TIME
@@ -119,7 +119,7 @@ class Recurrence:
 def _iter_interval_times(
     interval: timedelta, begin: datetime | None, anchor: datetime, after: datetime
 ) -> Iterator[datetime]:
-    """Yield the moments after `after`: the first is the beginning, if there is one."""
+    """Yield the times after `after`; the first is `begin`, if given."""
     first = begin or anchor + interval
     passed = max((after - first) // interval + 1, 0)
     at = first + passed * interval

@@ -236,7 +236,7 @@ async def test_what_cannot_be_read_is_sealed_unlike_the_same_text(forge, tamper,
     await sealer.seal()
     await tamper("""UPDATE audit SET details = '"{"'""")
     [problem] = (await check()).problems
-    assert "its seal does not follow" in problem
+    assert "the seal does not match" in problem
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -16,8 +16,8 @@ async def head(add, sealer, check) -> tuple[int, str]:
 
 def broken(position: int, row: int) -> str:
     return (
-        f"position {position} (row {row}): its seal does not follow from its content and the "
-        "seal before"
+        f"position {position} (row {row}): the seal does not match the content and the "
+        "previous seal"
     )
 
 
@@ -60,13 +60,13 @@ async def test_swapped_rows_are_found(head, tamper, check):
 async def test_a_removed_row_is_found(head, tamper, check):
     await tamper("DELETE FROM audit WHERE id IN (2, 3)")
     [problem] = (await check(head=head)).problems
-    assert problem == "positions 2 to 3 are missing, so position 4 (row 4) cannot be checked"
+    assert problem == "positions 2 to 3 are missing, so position 4 (row 4) cannot be verified"
 
 
 async def test_a_removed_beginning_is_found(head, tamper, check):
     await tamper("DELETE FROM audit WHERE id = 1")
     [problem] = (await check(head=head)).problems
-    assert problem == "position 1 is missing, so position 2 (row 2) cannot be checked"
+    assert problem == "position 1 is missing, so position 2 (row 2) cannot be verified"
 
 
 async def test_a_removed_tail_is_found(head, tamper, check):
@@ -102,7 +102,7 @@ async def test_a_tail_that_is_cut_with_its_sequence_is_found_by_its_witness_alon
     await tamper(*CUT)
     assert (await check()).problems == []
     [problem] = (await check(head=head)).problems
-    assert problem == f"position 5: witnessed with the seal {head[1]}, found nothing"
+    assert problem == f"position 5: expected the witnessed seal {head[1]}, found nothing"
 
 
 async def test_a_tail_that_was_replaced_is_found_by_its_witness(head, tamper, check, add, sealer):
@@ -111,7 +111,7 @@ async def test_a_tail_that_was_replaced_is_found_by_its_witness(head, tamper, ch
     await sealer.seal()
     found = await check(head=head)
     assert found.problems == [
-        f"position 5: witnessed with the seal {head[1]}, found {found.head_seal}"
+        f"position 5: expected the witnessed seal {head[1]}, found {found.head_seal}"
     ]
 
 
@@ -129,7 +129,7 @@ async def test_a_forged_row_is_found_wherever_it_claims_to_be(head, tamper, chec
         f" SELECT 99, {columns}, {position}, seal FROM audit WHERE id = 5"
     )
     [problem] = (await check(head=head)).problems
-    assert problem == f"position {position} (row 99): this position was never allotted"
+    assert problem == f"position {position} (row 99): the position was never allotted"
 
 
 async def test_a_forged_row_with_an_allotted_position_is_found(head, tamper, check):
@@ -183,8 +183,8 @@ async def test_what_should_have_been_sealed_is_a_problem(head, add, check, clock
     assert (await check(head=head)).problems == []
     clock.advance(microseconds=1)
     assert (await check(head=head)).problems == [
-        "row 6: not sealed, though older than a minute, as are 2 in all; "
-        "a running service seals within seconds"
+        "row 6: unsealed for more than a minute, 2 rows in total; "
+        "a running service seals rows within seconds"
     ]
 
 

@@ -316,7 +316,7 @@ async def test_what_a_person_failed_to_read_is_tried_again_all_the_same(
     clock.advance(minutes=1)
     await ask(alert=True)
     sync.provider.errors = [Refused("400")]
-    await sync._backfiller.work()
+    await sync._backfill_runner.work()
     await sync.read_the_past()
     assert [(row["origin"], row["state"]) for row in await rows(backfills)] == [
         ("operator", "failed"),

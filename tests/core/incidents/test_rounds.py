@@ -36,7 +36,7 @@ def notifier(clock):
 @pytest.fixture
 def sync(make_archive, notifier):
     sync = make_archive(poll_interval="1m")
-    sync._woken = notifier
+    sync._new_backfill = notifier
     return sync
 
 

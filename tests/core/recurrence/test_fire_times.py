@@ -123,7 +123,7 @@ def test_what_has_ended_long_ago_has_a_latest_and_nothing_that_follows():
         ({"interval": "10500ms"}, "give whole seconds"),
         ({"cron": "@daily", "timezone": "Europe/Berln"}, "did you mean 'Europe/Berlin'"),
         ({"cron": "@daily", "timezone": "../etc/passwd"}, "give a time zone"),
-        ({"interval": "1h", "jitter": "1h"}, "the runs are 1h apart; give a shorter one"),
+        ({"interval": "1h", "jitter": "1h"}, "the runs are 1h apart; give a shorter jitter"),
         ({"cron": "*/5 * * * *", "jitter": "10m"}, "the runs are 5m apart"),
         ({"cron": "@daily", "starts_at": BEGIN, "ends_at": BEGIN}, "after `starts_at`"),
         ({"cron": "@daily", "starts_at": datetime(2026, 1, 1)}, "timezone"),  # noqa: DTZ001

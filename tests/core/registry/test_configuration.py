@@ -257,7 +257,7 @@ async def test_everything_wrong_with_schedules_is_said_at_once_where_it_stands(p
             "plugins.toml: schedules.a b.provider: there is no provider 'egde'; "
             "name one of: edge; did you mean 'edge'?",
             "plugins.toml: schedules.jittery.jitter: found '1h'; "
-            "the runs are 1h apart; give a shorter one",
+            "the runs are 1h apart; give a shorter jitter",
         ]
     )
 

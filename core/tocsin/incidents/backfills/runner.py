@@ -234,9 +234,9 @@ def _filter_untried(
     lost: Iterable[Loss], tries: Iterable[RowMapping]
 ) -> Iterator[tuple[datetime, datetime]]:
     """Yield the ends of what lies in no backfill since it was lost, and in few before."""
-    stretches = ((it.window.start, it.window.end, it) for it in lost)
+    intervals = ((it.window.start, it.window.end, it) for it in lost)
     made = ((it["start"], it["end"], it) for it in tries)
-    for loss, around in iter_overlaps(stretches, made):
+    for loss, around in iter_overlaps(intervals, made):
         start, end = loss.window.start, loss.window.end
         tried = [it["created_at"] for it in around if it["start"] <= start and end <= it["end"]]
         if len(tried) < MAX_TRIES and all(moment < loss.lost_at for moment in tried):

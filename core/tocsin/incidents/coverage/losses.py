@@ -18,16 +18,16 @@ from tocsin.store.tables import EPOCH, coverage
 T = TypeVar("T")
 U = TypeVar("U")
 Span = tuple[Any, Any]
-"""Its start and its end, as numbers or as moments."""
+"""Start and end, as numbers or as times."""
 TaggedSpan = tuple[Any, Any, T]
-"""Its start, its end, and what it holds."""
+"""Start, end, and an attached value."""
 _START = itemgetter(0)
 _MICROSECOND = timedelta(microseconds=1)
 _c = coverage.c
 
 
 def subtract_spans(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
-    """Return what of the spans lies in none of the others: in order, apart, none empty."""
+    """Return the parts of the spans outside all others: ordered, disjoint, none empty."""
     taken = merge_spans(others)
     left: list[Span] = []
     for start, end in merge_spans(spans):
@@ -44,7 +44,7 @@ def subtract_spans(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
 
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:
-    """Return the same stretches in order, each as long as it gets; those of no length vanish."""
+    """Return the union of the spans: ordered, disjoint, without empty spans."""
     merged: list[Span] = []
     for start, end in sorted(span for span in spans if span[0] < span[1]):
         if merged and start <= merged[-1][1]:
@@ -55,21 +55,21 @@ def merge_spans(spans: Iterable[Span]) -> list[Span]:
 
 
 def iter_overlaps(
-    stretches: Iterable[TaggedSpan[T]], others: Iterable[TaggedSpan[U]]
+    spans: Iterable[TaggedSpan[T]], others: Iterable[TaggedSpan[U]]
 ) -> Iterator[tuple[T, list[U]]]:
-    """Yield what each stretch holds, the earliest first, with what those hold that overlap it."""
+    """Yield the value of each span, the earliest first, with the values of overlapping others."""
     coming = deque(sorted(others, key=_START))
     near: list[TaggedSpan[U]] = []
-    for start, end, held in sorted(stretches, key=_START):
+    for start, end, value in sorted(spans, key=_START):
         while coming and coming[0][0] < end:
             near.append(coming.popleft())
         near = [other for other in near if other[1] > start]
-        yield held, [other[2] for other in near if other[0] < end]
+        yield value, [other[2] for other in near if other[0] < end]
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A stretch of time that was lost and not read since."""
+    """An interval of time that was lost and not read since."""
 
     window: Window
     lost_at: datetime
@@ -78,11 +78,11 @@ class Loss:
 def list_losses(
     connection: Connection, provider: str, streams: Sequence[str], since: datetime
 ) -> list[Loss]:
-    """Return what of these streams was lost after `since` and not read since, by its start."""
+    """Return what was lost in these streams after `since` and not read later, by start."""
     lost = select(coverage).where(
         _c.provider == provider,
         _c.stream.in_(streams),
-        # Written out, since the databases use a partial index only where they see its condition
+        # A literal, since the databases use a partial index only where its condition is literal
         literal_column("outcome") == literal_column(f"'{CoverageOutcome.LOST}'"),
         _c.unit == "time",
         _c.finished_at >= since,
@@ -97,7 +97,7 @@ def list_losses(
 def iter_still_lost(
     connection: Connection, lost: Iterable[RowMapping]
 ) -> Iterator[tuple[RowMapping, Span]]:
-    """Yield what of each row of time that was lost was not read since, by its start and end."""
+    """Yield the spans of each lost row of time that were not read later."""
     by_source: dict[tuple[str, ...], list[RowMapping]] = defaultdict(list)
     for row in lost:
         by_source[row["provider"], row["stream"], row["source"]].append(row)

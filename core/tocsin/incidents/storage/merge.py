@@ -15,7 +15,7 @@ from tocsin.store.tables import incident_alerts, incident_entities, incidents
 
 
 def fold_versions(page: Iterable[Incident]) -> dict[str, Incident]:
-    """Return one incident per `external_id`, made of all its versions in a page."""
+    """Merge the versions in a page into one incident per `external_id`."""
     folded: dict[str, Incident] = {}
     for version in map(clean_incident, page):
         known = folded.get(version.external_id)
@@ -24,7 +24,7 @@ def fold_versions(page: Iterable[Incident]) -> dict[str, Incident]:
 
 
 def combine_versions(known: Incident, version: Incident) -> Incident:
-    """Return one incident of two versions: the newest words, all entities and alerts."""
+    """Merge two versions: the newest texts, all entities and alerts."""
     newest = known if is_older(version.changed_at, known.changed_at) else version
     return replace(
         newest,
@@ -36,12 +36,12 @@ def combine_versions(known: Incident, version: Incident) -> Incident:
 
 
 def is_older(version: datetime | None, known: datetime | None) -> bool:
-    """Return whether a version is older than the known one; False where a time is not known."""
+    """Return whether a version is older than the known one; False where a time is missing."""
     return version is not None and known is not None and version < known
 
 
 def build_columns(incident: Incident) -> dict[str, Any]:
-    """Return what the table `incidents` keeps of a version."""
+    """Return the columns of the table `incidents` for a version."""
     return {
         "external_number": incident.external_number,
         "title": incident.title,
@@ -60,7 +60,7 @@ def build_columns(incident: Incident) -> dict[str, Any]:
 
 
 def merge_columns(stored: Mapping[str, Any], version: Incident) -> dict[str, Any]:
-    """Return the columns once `version` is merged into what is stored."""
+    """Return the columns after merging `version` into the stored incident."""
     kept = {name: stored[name] for name in build_columns(version)}
     latest = (
         kept
@@ -75,14 +75,14 @@ def merge_columns(stored: Mapping[str, Any], version: Incident) -> dict[str, Any
     }
 
 
-# Both databases take some 32,000 parameters in one statement
+# Both databases accept about 32,000 parameters per statement
 _CHUNK = 5_000
 IDENTITY = ("number", "provider", "external_id")
 
 
 @dataclass(slots=True)
 class Draft:
-    """One incident of a page beside what is stored of it, and the difference."""
+    """An incident of a page, its stored version, and the difference."""
 
     incident: Incident
     stored: Mapping[str, Any] | None
@@ -93,12 +93,12 @@ class Draft:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What never changes of an incident that is stored; nothing where it is new."""
+        """The constant columns of a stored incident; empty for a new one."""
         return {name: self.stored[name] for name in IDENTITY} if self.stored else {}
 
     @property
     def changed(self) -> bool:
-        """Whether an incident that is stored differs from what the page says of it."""
+        """Whether the page changes a stored incident."""
         if self.stored is None:
             return False
         differs = any(self.stored[name] != value for name, value in self.values.items())
@@ -106,7 +106,7 @@ class Draft:
 
 
 def make_drafts(connection: Connection, provider: str, page: Mapping[str, Incident]) -> list[Draft]:
-    """Return a draft of each incident, holding what is not stored of it yet."""
+    """Return a draft of each incident, with the parts that are not stored yet."""
     stored = _stored(connection, provider, list(page))
     entities = _known_entities(connection, [row["number"] for row in stored.values()])
     alerts = _known_alerts(
@@ -167,10 +167,10 @@ def _known_entities(
 def _known_alerts(
     connection: Connection, mentioned: Mapping[int, Sequence[Alert]]
 ) -> dict[int | None, set[str]]:
-    """Return which of the alerts mentioned with these numbers are stored under them."""
+    """Return the ids of the mentioned alerts that are stored, by incident number."""
     known: dict[int | None, set[str]] = {}
     table = incident_alerts.c
-    # The databases try each number with each identifier, so both lists are kept short
+    # The databases combine each number with each identifier, so both lists are kept short
     for numbers in _chunks(list(mentioned), 50):
         names = {alert.external_id for number in numbers for alert in mentioned[number]}
         for chunk in _chunks(list(names)):

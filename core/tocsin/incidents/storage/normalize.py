@@ -26,8 +26,8 @@ IDENTIFIER = 500
 ALERT_IDENTIFIER = 200
 ADDRESS = 4_096
 TECHNIQUES = 100
-ENTITIES = 1_000  # of one incident; a scan of a whole network would name many more
-# PostgreSQL's index rows hold 2,704 bytes
+ENTITIES = 1_000  # per incident; a scan of a whole network would name many more
+# PostgreSQL index rows hold 2,704 bytes
 ENTITY_BYTES = 2_000
 
 
@@ -39,7 +39,7 @@ def _clean_entity(entity: Entity) -> Entity:
 
 
 def clean_entities(entities: Iterable[Entity]) -> tuple[Entity, ...]:
-    """Return the entities that say something, each once, in the order in which they came."""
+    """Return the non-empty entities, each once, in their original order."""
     cleaned = dict.fromkeys(map(_clean_entity, entities))
     return tuple(entity for entity in cleaned if entity.value)
 
@@ -53,7 +53,7 @@ def _clean_alert(alert: Alert) -> Alert:
 
 
 def clean_incident(incident: Incident) -> Incident:
-    """Return the incident with every part within its bound."""
+    """Return the incident with every field within its limit."""
     return replace(
         incident,
         external_id=clean_identifier(incident.external_id, IDENTIFIER),
@@ -76,7 +76,7 @@ _OPTIONAL_TEXTS = ("external_number", "raw_severity", "raw_status", "merged_into
 
 
 def reject_invalid(source: str, received: _Received) -> _Received:
-    """Return what was received, with the incidents that cannot be kept among the rejected."""
+    """Return `received` with its invalid incidents moved to the rejected records."""
     kept: list[Incident] = []
     rejected: list[Rejected] = []
     for place, incident in enumerate(received.incidents, 1):
@@ -94,14 +94,14 @@ def reject_invalid(source: str, received: _Received) -> _Received:
 def _reject(source: str, place: int, incident: Any, reason: str) -> Rejected:
     return Rejected(
         source=source,
-        location=f"incident {place} of what was read at once",
-        reason=f"the plugin made an incident that cannot be kept: {reason}",
+        location=f"incident {place} of its page",
+        reason=f"the plugin returned an invalid incident: {reason}",
         content=repr(incident).encode("utf-8", "backslashreplace"),
     )
 
 
 def _check_types(incident: Incident) -> None:
-    """Raise ValueError for what types would not let through, if plugins were held to them."""
+    """Raise ValueError for values of a wrong type, since plugins are not type-checked."""
     _require(incident, Incident, "the incident")
     _require_members(incident, str, _TEXTS)
     _require_members(incident, str | None, _OPTIONAL_TEXTS)
@@ -130,12 +130,12 @@ def _require_members(whole: object, kind: Any, names: Iterable[str]) -> None:
 
 def _require(value: object, kind: Any, what: str) -> None:
     if not isinstance(value, kind):
-        raise ValueError(f"{what} is {value!r:.100}")  # noqa: TRY004 - a value of the far side
+        raise ValueError(f"{what} is {value!r:.100}")  # noqa: TRY004 - a value from a plugin
 
 
 def _require_moment(value: object, what: str) -> None:
     if not isinstance(value, datetime) or value.utcoffset() is None:
-        raise ValueError(f"{what} is {value!r:.100}, not a time with its zone")
+        raise ValueError(f"{what} is {value!r:.100}, not a time with a time zone")
 
 
 def _require_sequence(values: Any, what: str) -> Iterable[Any]:

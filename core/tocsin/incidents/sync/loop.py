@@ -29,50 +29,50 @@ from tocsin.loops import PLUGIN_FAILURES, run_forever, was_cancelled
 
 RETRY_INTERVAL = timedelta(hours=1)
 BACKFILL_POLL = timedelta(seconds=5)
-"""How long a backfill waits that was asked for by another process, which rings no notifier."""
+"""The poll interval for backfills that another process, such as the CLI, has created."""
 STATUS_INTERVAL = timedelta(seconds=10)
-"""A round that ended like the one before is noted again after so long."""
+"""The interval at which an unchanged status is stored."""
 _log = structlog.get_logger()
 
 
 class ProviderSync:
-    """The loop of one provider; what goes wrong in it holds up no other."""
+    """Sync loop of one provider; its failures do not affect other providers."""
 
     def __init__(
-        self, provider: Provider, around: SyncContext, meter: SyncMeter | None = None
+        self, provider: Provider, context: SyncContext, meter: SyncMeter | None = None
     ) -> None:
         self.name = provider.tools.name
         self._provider = provider
-        self._database = around.database
-        self._clock = around.clock
-        self._node = around.node
-        self._jitter = around.jitter
-        self._woken = around.notifiers[BACKFILLS]
-        self._writer = IncidentWriter(provider, around, meter or SyncMeter.none())
+        self._database = context.database
+        self._clock = context.clock
+        self._node = context.node
+        self._jitter = context.jitter
+        self._new_backfill = context.notifiers[BACKFILLS]
+        self._writer = IncidentWriter(provider, context, meter or SyncMeter.none())
         self._reader = StreamReader(self._writer)
-        self._rereader = IncidentRefresher(self._writer)
-        self._backfiller = BackfillRunner(self._writer)
+        self._refresher = IncidentRefresher(self._writer)
+        self._backfill_runner = BackfillRunner(self._writer)
         self._failures = 0
         self._failing: set[str] = set()
-        self._noted: tuple[ReadFailure | None, datetime] | None = None
+        self._stored_status: tuple[ReadFailure | None, datetime] | None = None
         self._refilled_at: datetime | None = None
         self._is_away = False
 
     async def run(self) -> None:
-        """Read the provider whenever its lease is to be had, until cancelled."""
-        await run_forever(self._serve, self._clock, "reading a provider", provider=self.name)
+        """Read the provider while this node holds its lease, until cancelled."""
+        await run_forever(self._serve, self._clock, "provider sync", provider=self.name)
 
     async def _serve(self) -> None:
         async with hold_lease(self._provider, self._database, self._clock, self._node) as lease:
             self._writer.lease = lease
-            _log.info("a provider is read by this node", provider=self.name, node=str(self._node))
+            _log.info("provider lease acquired", provider=self.name, node=str(self._node))
             while True:
                 await self.step()
 
     async def step(self) -> None:
-        """Read on and, until it is time to do so again, what is of the past.
+        """Read all streams, then run backfills and refreshes until the next poll.
 
-        A SIEM that asked to be left alone, or refuses us, is not asked for the past either.
+        A SIEM that is overloaded, or refuses the credentials, gets no backfills either.
         """
         pause = await self.read_all()
         again_at = self._clock.now() + pause
@@ -81,28 +81,28 @@ class ProviderSync:
                 again_at, rest = self._clock.now() + pause, pause
             if not self._is_away:
                 await self.read_the_past(again_at)
-            await self._woken.wait(min(rest, self._rereader.interval, BACKFILL_POLL))
+            await self._new_backfill.wait(min(rest, self._refresher.interval, BACKFILL_POLL))
             if not self._is_away:
-                await self._rereader.work()
+                await self._refresher.work()
 
     async def read_all(self) -> timedelta:
-        """Read every stream once, and return how long to wait before the next time.
+        """Read every stream once, and return the pause before the next round.
 
-        Nothing, where a stream has more than is read at once.
+        The pause is zero where a stream has more pages than are read in one round.
         """
         began_at = self._clock.now()
         ended = [await self._try(stream) for stream in self._provider.streams()]
         errors = [end for end in ended if isinstance(end, BaseException)]
         self._is_away = any(isinstance(error, TryLater | Misconfigured) for error in errors)
         if not self._is_away:
-            await self._rereader.work()
+            await self._refresher.work()
         self._failures = self._failures + 1 if errors else 0
         if not errors:
             self._writer.meter.note_success(self._clock.now())
         if all(end is True for end in ended):
-            self._backfiller.current = began_at
+            self._backfill_runner.current = began_at
         pause = self._pause(errors, has_more=False in ended)
-        await self._note(errors, pause)
+        await self._store_status(errors, pause)
         return pause
 
     def _pause(self, errors: Sequence[BaseException], *, has_more: bool) -> timedelta:
@@ -112,17 +112,17 @@ class ProviderSync:
         pause = compute_pause(errors, self._failures, poll, jitter=self._jitter())
         if errors:
             again_at = isoformat(self._clock.now() + pause)
-            _log.warning("a provider is read again later", provider=self.name, again_at=again_at)
+            _log.warning("next read delayed", provider=self.name, again_at=again_at)
         return pause
 
     async def read_the_past(self, until: datetime | None = None) -> None:
-        """Do the backfills that are due, those of what was lost too, until it is `until`."""
+        """Run due backfills, including retries of lost intervals, until `until`."""
         now = self._clock.now()
         if not _is_recent(self._refilled_at, now, RETRY_INTERVAL):
             self._refilled_at = now
             if Capability.BACKFILL in self._provider.capabilities():
                 await self._refill(now)
-        await self._backfiller.work(until)
+        await self._backfill_runner.work(until)
 
     async def _refill(self, now: datetime) -> None:
         streams = self._provider.streams()
@@ -131,7 +131,7 @@ class ProviderSync:
             await self._database.write(create_retry_backfills, self.name, untried, now)
 
     async def _try(self, stream: str) -> bool | BaseException:
-        """Read one stream; return whether to its end, or what stopped it."""
+        """Read one stream; return whether its end was reached, or the error."""
         try:
             is_at_end = await self._reader.read(stream)
         except PLUGIN_FAILURES as error:
@@ -143,7 +143,7 @@ class ProviderSync:
         self._writer.meter.count_read("read")
         if stream in self._failing:
             self._failing.remove(stream)
-            _log.info("a stream can be read again", provider=self.name, stream=stream)
+            _log.info("stream recovered", provider=self.name, stream=stream)
         return is_at_end
 
     async def _record(self, key: StreamKey, error: BaseException) -> None:
@@ -156,12 +156,12 @@ class ProviderSync:
         try:
             await self._database.write(record_failure, key, failure, now, continues=continues)
         except (SQLAlchemyError, OSError) as away:
-            _log.warning("the ledger could not be written", provider=self.name, reason=str(away))
+            _log.warning("coverage not recorded", provider=self.name, reason=str(away))
 
-    async def _note(self, errors: Sequence[BaseException], pause: timedelta) -> None:
-        """Note how the round ended, for everyone to see."""
+    async def _store_status(self, errors: Sequence[BaseException], pause: timedelta) -> None:
+        """Store the result of the round as the provider's status."""
         failure, now = classify_failure(errors[0]) if errors else None, self._clock.now()
-        if self._writer.lease is None or self._is_noted(failure, now):
+        if self._writer.lease is None or self._is_stored(failure, now):
             return
         ended = SyncRound(
             ended_at=now,
@@ -173,18 +173,18 @@ class ProviderSync:
         try:
             await self._database.write(record_round, self._writer.lease, ended)
         except (SQLAlchemyError, OSError) as away:
-            _log.warning("a standing could not be noted", provider=self.name, reason=str(away))
+            _log.warning("sync status not stored", provider=self.name, reason=str(away))
         else:
-            self._noted = failure, now
+            self._stored_status = failure, now
 
-    def _is_noted(self, failure: ReadFailure | None, now: datetime) -> bool:
-        """Whether the last round ended well, like this one, and was noted a moment ago."""
-        if failure is not None or self._noted is None:
+    def _is_stored(self, failure: ReadFailure | None, now: datetime) -> bool:
+        """Whether this round and the last one succeeded, and the last was stored recently."""
+        if failure is not None or self._stored_status is None:
             return False
-        noted, at = self._noted
-        return noted is None and _is_recent(at, now, STATUS_INTERVAL)
+        stored, at = self._stored_status
+        return stored is None and _is_recent(at, now, STATUS_INTERVAL)
 
 
 def _is_recent(moment: datetime | None, now: datetime, span: timedelta) -> bool:
-    """Whether it was less than `span` ago; not if it is to come, since the clock was set back."""
+    """Whether a time is less than `span` ago; False for future times, after a clock change."""
     return moment is not None and timedelta(0) <= now - moment < span

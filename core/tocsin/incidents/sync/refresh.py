@@ -27,17 +27,17 @@ from tocsin.store import LeaseLost
 REFRESH_STREAM = "reread"
 BATCH_SIZE = 50
 LONGEST_ROUND = timedelta(seconds=10)
-"""So many incidents are read again at once, or for so long: it is soon time to read on."""
+"""Limits of one batch of refreshes, so that the regular reads are not delayed."""
 _SHORTEST = timedelta(seconds=5)
 _SHORTEST_PAUSE = timedelta(minutes=1)
 _MAX_DELAY = timedelta(days=1)
-# What says nothing of the one incident that was asked for
+# Errors that are not caused by the requested incident
 _OUTAGES = (TryLater, Misconfigured, LeaseLost, OSError, OperationalError, InterfaceError)
 _log = structlog.get_logger()
 
 
 class IncidentRefresher:
-    """Reads the incidents of one provider again that are due."""
+    """Refreshes the incidents of one provider that are due."""
 
     def __init__(self, writer: IncidentWriter) -> None:
         self._writer = writer
@@ -48,11 +48,11 @@ class IncidentRefresher:
 
     @property
     def interval(self) -> timedelta:
-        """How often to look whether any is due."""
+        """The interval at which due refreshes are looked up."""
         return max(_SHORTEST, self._after[0] / 4) if self._after else timedelta.max
 
     async def work(self) -> None:
-        """Read again what is due; what the SIEM is too busy for stays so."""
+        """Refresh due incidents; during an outage of the SIEM they remain due."""
         writer = self._writer
         if not self._after:
             return
@@ -75,16 +75,16 @@ class IncidentRefresher:
                 return
 
     def _rest(self, error: Exception) -> None:
-        """Leave the SIEM alone for as long as a read would that met this error."""
+        """Pause as long as a regular read would after this error."""
         self._failures += 1
         pause = compute_pause([error], self._failures, _SHORTEST_PAUSE)
         self._rests_until = self._writer.clock.now() + pause
 
     async def _put_off(self, reread: DueRefresh, error: Exception) -> None:
-        """Try one that breaks again later; after a day it is left as it is."""
+        """Postpone a refresh that failed; after a day, skip this step."""
         writer, now = self._writer, self._writer.clock.now()
         facts = {"provider": writer.name, "external_id": reread.external_id}
-        _log.warning("an incident could not be read again", **facts, reason=repr(error))
+        _log.warning("incident not refreshed", **facts, reason=repr(error))
         age = now - reread.created_at
         if age > _MAX_DELAY + self._after[-1]:
             await self._store(reread, None)

@@ -22,19 +22,19 @@ MILLISECOND = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncRound:
-    """How one round of reading a provider's streams ended."""
+    """Result of one round of reading a provider's streams."""
 
     ended_at: datetime
     next_at: datetime
     failure: ReadFailure | None
-    """What stopped it; None where every stream was read to its end."""
+    """The first failure; None where every stream was read."""
     failures: int
-    """How many rounds in a row have failed."""
+    """The number of consecutive failed rounds."""
     clock_skew: timedelta | None
 
 
 def record_round(connection: Connection, lease: Lease, ended: SyncRound) -> None:
-    """Note how a round ended; nothing where the lease was lost."""
+    """Record the result of a round; nothing where the lease was lost."""
     values: dict[str, Any] = {
         "read_at": ended.ended_at,
         "next_read_at": ended.next_at,
@@ -54,7 +54,7 @@ def record_round(connection: Connection, lease: Lease, ended: SyncRound) -> None
 
 
 def load_statuses(connection: Connection, now: datetime) -> Mapping[str, dict[str, Any]]:
-    """Return how each provider does that was ever read, as it is shown, by name."""
+    """Return the JSON of the status of each provider that was ever read, by name."""
     rows = connection.execute(select(providers).order_by(providers.c.name)).mappings()
     return {row["name"]: _represent_status(row, now) for row in rows}
 
@@ -75,7 +75,7 @@ def _represent_status(row: RowMapping, now: datetime) -> dict[str, Any]:
 
 
 def _skew_seconds(skew: int) -> float:
-    """Return a skew in seconds; none where it is less than the whole seconds of `Date` tell."""
+    """Return a clock skew in seconds; 0 below the precision of the header `Date`."""
     return 0.0 if abs(skew) < _DATE_PRECISION else skew / 1000
 
 
@@ -91,24 +91,24 @@ PROVIDER_STATES = ("healthy", "failing", "waiting", "pushed", "absent", "removed
 
 @dataclass(frozen=True, slots=True)
 class ProviderFacts:
-    """What `plugins.toml` says of a provider, and what its plugin can do."""
+    """Configuration of a provider and the capabilities of its plugin."""
 
     name: str
     plugin: str
     capabilities: frozenset[Capability]
     absent: str | None = None
-    """Why it was left out; None where it was not."""
+    """The reason why the plugin is absent; None where it is present."""
 
     @property
     def is_pushed(self) -> bool:
-        """Whether it is sent to, and perhaps not read at all."""
+        """Whether the provider receives pushed incidents."""
         return Capability.PUSH in self.capabilities
 
 
 def describe_providers(
     configuration: Configuration, absent: Iterable[AbsentPlugin]
 ) -> list[ProviderFacts]:
-    """Return what is configured, in the order of the file, and what of it is absent."""
+    """Return the configured providers in the order of the file, with absent plugins marked."""
     reasons = {left_out.name: left_out.reason for left_out in absent}
     return [
         ProviderFacts(
@@ -128,7 +128,7 @@ def _capabilities(kind: type[Provider] | None) -> frozenset[Capability]:
 def list_providers(
     connection: Connection, configured: Sequence[ProviderFacts], now: datetime
 ) -> list[dict[str, Any]]:
-    """Return the configured providers, and those that are not any more but were read."""
+    """Return the configured providers, then removed ones that were once read."""
     standings, streams = load_statuses(connection, now), _load_streams(connection)
     names = {facts.name for facts in configured}
     gone = [(name, standing) for name, standing in standings.items() if name not in names]

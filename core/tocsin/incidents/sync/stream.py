@@ -21,21 +21,21 @@ from tocsin.incidents.writer import IncidentWriter
 from tocsin.model import Page
 
 MAX_PAGES = 200
-"""So many pages of a stream are read before the other streams have their turn."""
+"""The pages of a stream that are read before the other streams get their turn."""
 MAX_STALLED_PAGES = 10
-"""A provider whose position does not move for so many pages would never come to an end."""
+"""The pages without progress after which a read is considered endless."""
 _log = structlog.get_logger()
 
 
 class StreamReader:
-    """Stores what one provider reads, page by page."""
+    """Stores the pages of one provider's streams."""
 
     def __init__(self, writer: IncidentWriter) -> None:
         self._writer = writer
         self._provider = writer.provider
 
     async def read(self, stream: str) -> bool:
-        """Read a stream up to now, and return whether that was all there is."""
+        """Read a stream up to now, and return whether its end was reached."""
         writer, key = self._writer, StreamKey(self._writer.name, stream)
         position = await writer.database.read(load_position, key)
         quiet = self._provider.settings.quiet_first_fetch and not position.first_read_done
@@ -55,7 +55,7 @@ class StreamReader:
                 count += 1
                 standstills = standstills + 1 if page.next_position == value else 0
                 if standstills >= MAX_STALLED_PAGES:
-                    raise Broken("its position does not move from page to page")
+                    raise Broken(f"the position did not advance in {MAX_STALLED_PAGES} pages")
                 value = page.next_position
                 if count >= MAX_PAGES:
                     return False
@@ -74,9 +74,11 @@ def _log_page(key: StreamKey, page: Page) -> None:
     if page.rejected:
         first = page.rejected[0]
         where = {"source": first.source, "location": first.location, "reason": first.reason}
-        _log.warning("records were set aside", count=len(page.rejected), **facts, **where)
-    for stretch in page.covered:
-        if stretch.lost:
-            _log.warning("lost", **facts, source=stretch.source, reason=stretch.lost)
-        elif stretch.passed_over:
-            _log.info("passed over", **facts, source=stretch.source, reason=stretch.passed_over)
+        _log.warning("records quarantined", count=len(page.rejected), **facts, **where)
+    for interval in page.covered:
+        if interval.lost:
+            _log.warning("interval lost", **facts, source=interval.source, reason=interval.lost)
+        elif interval.passed_over:
+            _log.info(
+                "interval passed over", **facts, source=interval.source, reason=interval.passed_over
+            )

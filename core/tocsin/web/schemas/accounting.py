@@ -89,7 +89,7 @@ class AlertOutcome(ResponseModel):
     """What was said of an incident's alert."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
-        "detail": "an event was written for whoever wants to hear of it"
+        "detail": "an incident-alert event was created"
     }
 
     outcome: str = Field(
