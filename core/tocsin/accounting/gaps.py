@@ -1,9 +1,9 @@
 """Unread gaps between the intervals that were read, as a pure function.
 
-In a feed, the time between an interval and those read before it must lie in some interval, whenever
-that was read; backfills create no gaps. Of a file, the ledger stores only the name, which successive
-contents share: an interval must start at the first byte, or where another interval of the same
-stream ended, under any name.
+In a feed, the time between an interval and those read before it must lie in some interval,
+whenever that was read; backfills create no gaps. Of a file, the ledger stores only the name, which
+successive contents share: an interval must start at the first byte, or where another interval of
+the same stream ended, under any name.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class _RefusalKey(NamedTuple):
 
 
 class Refusals:
-    """Counts refusals by address, reason and minute; beyond the limits the address is `elsewhere`."""
+    """Counts refusals by address, reason and minute; beyond the limits under `elsewhere`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

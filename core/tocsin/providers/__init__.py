@@ -1,6 +1,6 @@
-"""What providers are made of: reading by windows of time, SIEMs' HTTP APIs, taking what is pushed.
+"""Building blocks for providers: windowed reads, an HTTP API client, push.
 
-Nothing here knows a vendor; `tocsin` hands it all out.
+Nothing here depends on a vendor; plugin authors import it from `tocsin`.
 """
 
 from tocsin.providers.client import Api, ApiResponse, ApiSettings, Grant

@@ -20,65 +20,64 @@ from tocsin.model import Json
 from tocsin.providers.responses import classify_response, parse_server_time
 
 RENEWAL_MARGIN = timedelta(seconds=60)
-"""A grant that ends sooner than this is renewed before it is used."""
+"""A grant that expires sooner is renewed before use."""
 MAX_BYTES = 16 * 1024 * 1024
-"""The longest answer that is read."""
+"""The maximum size of a response body."""
 _SHOWN = 80
 
 
 class ApiSettings(PluginSettings):
-    """What is told to whatever asks an HTTP API; derive from your own base's settings first."""
+    """Settings of an HTTP API client; derive from the settings of your own base class first."""
 
-    url: ServerUrl = Field(description="Where the API is, such as https://siem.example.com.")
+    url: ServerUrl = Field(description="Base URL of the API, such as https://siem.example.com.")
     timeout: Duration = Field(
         default=timedelta(seconds=60),
         gt=timedelta(0),
         le=timedelta(minutes=10),
-        description="How long one request may take.",
+        description="Timeout of one request.",
     )
     ca_file: LocalPath | None = Field(
         default=None,
-        description="Certificates (PEM) of authorities to trust instead of the system's.",
+        description="CA certificates (PEM) to trust instead of the system's.",
     )
     client_certificate: LocalPath | None = Field(
-        default=None, description="A certificate (PEM) to show to the server."
+        default=None, description="Client certificate (PEM)."
     )
     client_key: LocalPath | None = Field(
-        default=None, description="Its private key, if it is not in the same file."
+        default=None, description="Private key of the client certificate, if it is in another file."
     )
-    proxy: Annotated[str, FileOnly] | None = Field(
-        default=None, description="An HTTP proxy to go through."
-    )
+    proxy: Annotated[str, FileOnly] | None = Field(default=None, description="HTTP proxy to use.")
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a sign-in brought: the field `Authorization`, and until when it is good."""
+    """Result of a sign-in: the header `Authorization` and its expiry."""
 
     authorization: str
     expires_at: datetime | None = None
-    """None where the server did not say."""
+    """None where the server did not state it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiResponse:
-    """What the server answered to a request that succeeded in full."""
+    """A complete, successful response."""
 
     json: Json
-    """None where there was no body."""
+    """None for an empty body."""
     status: int
     """From 200 to 299."""
     headers: Mapping[str, str]
-    """Names match in any case."""
+    """Names are case-insensitive."""
     server_time: datetime | None
-    """What time the server had, to the second; None if it did not say."""
+    """The time of the server, to the second; None where it did not state it."""
 
 
 class Api:
-    """Requests to one server, below its base address.
+    """Sends requests to one server, below its base URL.
 
-    `sign_in` is called when a grant is needed: at the first request, shortly before the grant ends,
-    and once when a request is answered 401. It makes its own request with `signed=False`.
+    `sign_in` is called when a grant is needed: at the first request, shortly before the grant
+    expires, and once after a response with status 401. It sends its own request with
+    `signed=False`.
     """
 
     def __init__(
@@ -95,7 +94,7 @@ class Api:
         self._signing_in = asyncio.Lock()
 
     async def get(self, path: str, **query: Any) -> ApiResponse:
-        """Return the answer to a GET; a member of the query that is None is left out."""
+        """Send a GET request and return the response; query members that are None are omitted."""
         return await self.request("GET", path, query=query)
 
     async def request(
@@ -109,14 +108,15 @@ class Api:
         headers: Mapping[str, str] | None = None,
         signed: bool = True,
     ) -> ApiResponse:
-        """Return the answer, which was a success and JSON, or empty.
+        """Send a request and return the response, which is successful and JSON or empty.
 
-        `path` begins with a slash, or is an address of the same server, such as a link to the next
-        page; the grant is sent nowhere else.
+        `path` starts with a slash, or is a URL of the same server, such as a link to the next page;
+        the grant is never sent elsewhere.
 
-        Raises `TryLater` for what passes (a server that is away or busy, partial answers), with its
-        delay; `CredentialsRefused` for 401 and 403; `Refused` for other mistakes of the request and
-        for redirects; `Broken` for 5xx and for what is not JSON or too long.
+        Raises `TryLater` for temporary errors (a server that is unavailable or overloaded, partial
+        responses), with its delay; `CredentialsRefused` for 401 and 403; `Refused` for other errors
+        in the request and for redirects; `Broken` for 5xx and for bodies that are not JSON or too
+        long.
         """
         url, content, kind = self._url(path, query), None, {}
         if json is not None:
@@ -144,7 +144,7 @@ class Api:
     ) -> HttpResponse:
         grant = await self._current_grant()
         response = await send({"Authorization": grant.authorization})
-        if response.status != 401:  # noqa: PLR2004 - the status says it best
+        if response.status != 401:  # noqa: PLR2004 - the number is clear
             return response
         grant = await self._renew(grant)
         return await send({"Authorization": grant.authorization})
@@ -160,10 +160,10 @@ class Api:
         return ends is not None and ends - self._tools.clock.now() < RENEWAL_MARGIN
 
     async def _renew(self, stale: Grant | None) -> Grant:
-        """Return another grant than the stale one; those who ask meanwhile get the same."""
+        """Return a grant newer than the stale one; concurrent callers share one sign-in."""
         async with self._signing_in:
             if self._grant is stale or self._grant is None:
-                assert self._sign_in is not None  # noqa: S101 - only then is there anything to renew
+                assert self._sign_in is not None  # noqa: S101 - a grant implies a sign-in
                 self._grant = None
                 self._grant = await self._sign_in()
             return self._grant
@@ -187,17 +187,17 @@ class Api:
         encoded = urlencode(given, doseq=True)
         url = path if "://" in path else f"{self._settings.url}{path}"
         if not _is_below(url, self._settings.url):
-            raise Broken(f"{path[:_SHOWN]!r} leads to somewhere else than {self._settings.url}")
+            raise Broken(f"{path[:_SHOWN]!r} is outside {self._settings.url}")
         return url + (f"?{encoded}" if encoded else "")
 
 
 def _is_below(url: str, server: str) -> bool:
-    """Whether an address is of this server, and does not climb out of its path."""
+    """Whether a URL is on this server and inside its base path."""
     try:
         return _parse_origin(url) == _parse_origin(server) and ".." not in unquote(
             urlsplit(url).path
         ).split("/")
-    except ValueError:  # something after the port
+    except ValueError:  # invalid port
         return False
 
 
@@ -212,5 +212,5 @@ def _parse_body(response: HttpResponse, what: str) -> Json:
     try:
         return parse_json(response.body)
     except ValueError:
-        kind = response.headers.get("Content-Type", "something without a type")
+        kind = response.headers.get("Content-Type", "no content type")
         raise Broken(f"{what} answered {response.status} with {kind:.80}, not JSON") from None

@@ -1,4 +1,4 @@
-"""Where the reading of a stream by windows stands; frozen, and JSON between two reads."""
+"""Cursor of a windowed read: immutable, and stored as JSON between reads."""
 
 from __future__ import annotations
 
@@ -17,56 +17,56 @@ from tocsin.model import Json, Window
 
 VERSION = 1
 MAX_SEEN = 2_000
-"""So many records are remembered; what is forgotten is stored again, which changes nothing."""
+"""The number of remembered records; a forgotten one is stored again, which changes nothing."""
 SECOND = timedelta(seconds=1)
 
 
 def floor_to_second(moment: datetime) -> datetime:
-    """Return the second in which `moment` lies: vendors cut bounds at precisions of their own."""
+    """Return a time cut to whole seconds, since the precision of vendors differs."""
     return moment.astimezone(UTC).replace(microsecond=0)
 
 
 def ceil_to_second(moment: datetime) -> datetime:
-    """Return the first whole second that is not before `moment`."""
+    """Return a time rounded up to whole seconds."""
     second = floor_to_second(moment)
     return second if second == moment else second + SECOND
 
 
 def compute_digest(record: Json) -> str:
-    """Return what tells a record from any other, and from any other version of itself."""
+    """Return a digest that identifies a record and its version."""
     content = orjson.dumps(record, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(content).hexdigest()[:24]
 
 
 @dataclass(frozen=True, slots=True)
 class WindowCursor:
-    """Where the reading stands. `window` and `token` are those of a window that is being read."""
+    """Progress of a read; `window` and `token` belong to the window that is being read."""
 
     watermark: datetime
-    """Whatever changed before is stored."""
+    """All changes before this time are stored."""
     window: Window | None = None
     token: Json = None
     pages: int = 0
-    """How many pages of the window were read."""
+    """The number of pages read in the window."""
     floor: datetime | None = None
-    """Nothing before is asked for again: what broke there would break it again."""
+    """The earliest time to query again, since records before it fail."""
     seen: Mapping[str, int] = field(default_factory=dict)
-    """The digests of the records that the next window will bring again, and when they changed."""
+    """The digests and change times of the records that overlap the next window."""
 
     @classmethod
     def first(cls, start: datetime) -> Self:
-        """Return where to begin so that nothing that changed since `start` is left out."""
+        """Return a cursor that includes all changes since `start`."""
         return cls(floor_to_second(start))
 
     @classmethod
     def exactly(cls, start: datetime) -> Self:
-        """Return where to begin so that nothing is asked for that changed before `start`."""
+        """Return a cursor that excludes all changes before `start`."""
         return cls(floor_to_second(start), floor=floor_to_second(start))
 
     def towards(self, end: datetime, overlap: timedelta, longest: timedelta | None) -> Self:
-        """Return the cursor with the window to read next; with none where all up to `end` is.
+        """Return the cursor with the next window, without one where `end` is reached.
 
-        Windows may be as long as there is time, where `longest` is None.
+        Windows are unlimited where `longest` is None.
         """
         if self.window is not None or end <= self.watermark:
             return self
@@ -75,7 +75,7 @@ class WindowCursor:
         return replace(self, window=Window(start, floor_to_second(until)), token=None, pages=0)
 
     def restarted(self) -> Self:
-        """Return the cursor at the beginning of its window."""
+        """Return the cursor at the start of its window."""
         return replace(self, token=None, pages=0)
 
     def turned(self, token: Json) -> Self:
@@ -83,12 +83,12 @@ class WindowCursor:
         return replace(self, token=token, pages=self.pages + 1)
 
     def remembering(self, brought: Mapping[str, int]) -> Self:
-        """Return the cursor that knows these records as well, the latest if they are too many."""
+        """Return the cursor with these records remembered, limited to the latest."""
         seen = {**self.seen, **brought}
         return replace(self, seen=dict(list(seen.items())[-MAX_SEEN:])) if brought else self
 
     def finished(self, reached: datetime, kept: timedelta) -> Self:
-        """Return the cursor after its window, of which all up to `reached` is stored."""
+        """Return the cursor after its window, stored up to `reached`."""
         watermark = max(self.watermark, reached)
         oldest = (watermark - kept).timestamp()
         recent = sorted(
@@ -97,16 +97,16 @@ class WindowCursor:
         return replace(self, watermark=watermark, window=None, token=None, seen=dict(recent))
 
     def rewound(self, end: datetime) -> Self:
-        """Return the cursor where a clock that was ahead has been set back to `end`."""
+        """Return the cursor moved back to `end`, after a clock that was ahead was corrected."""
         return replace(self, watermark=end, floor=None, window=None, token=None)
 
     def giving_up(self, end: datetime) -> Self:
-        """Return the cursor after a stretch that is given up."""
+        """Return the cursor after a lost interval."""
         reached = max(self.watermark, end)
         return replace(self, watermark=reached, floor=end, window=None, token=None)
 
     def encode(self) -> dict[str, Any]:
-        """Return the position that `decode` turns back into this."""
+        """Return the stored position, the inverse of `decode_cursor`."""
         window = self.window
         return {
             "version": VERSION,
@@ -135,10 +135,9 @@ _STORED = TypeAdapter(_StoredCursor)
 
 
 def decode_cursor(position: Mapping[str, Any]) -> WindowCursor:
-    """Return the cursor that `encode` made the position of.
+    """Decode a stored position.
 
-    Raises `Refused` for a position that this version did not write: to start anew instead would
-    bring everything a second time.
+    Raises `Refused` for a position of another version, since a restart would read everything twice.
     """
     members = dict(position)
     if (version := members.pop("version", None)) != VERSION:
@@ -146,7 +145,7 @@ def decode_cursor(position: Mapping[str, Any]) -> WindowCursor:
     try:
         stored = _STORED.validate_python(members)
     except ValidationError as error:
-        words = "this version cannot read the position that was stored, so it is left as it is"
+        words = "this version cannot read the stored position, and leaves it unchanged"
         raise Refused(f"{words}: {error.errors(include_url=False, include_input=False)}") from error
     window = Window(*stored.window) if stored.window else None
     return WindowCursor(

@@ -18,30 +18,30 @@ from tocsin.hookspecs import Provider, PushRequest
 from tocsin.model import Page, Received
 
 TOLERANCE = timedelta(minutes=5)
-"""How far a signature's time may be from ours, as the libraries of Standard Webhooks have it."""
+"""The largest clock difference of a signature, as in the Standard Webhooks libraries."""
 _PREFIX = "whsec_"
 _SHORTEST_TOKEN = 16
-_REFUSED = "the request does not prove that it may push to this provider"
+_REFUSED = "invalid push credentials for this provider"
 
 
 class PushProvider(Provider):
-    """A provider that is not read but sent to; derive and say what a request holds.
+    """A provider that receives pushed incidents; derive and implement `unpack`.
 
-    A signed request can be sent again within `TOLERANCE` by whoever got hold of it. That is
-    harmless: what is stored goes by the incidents' ids, so the same again is nothing new.
+    An intercepted signed request can be replayed within `TOLERANCE`. That is harmless: incidents
+    are stored by their ids, so a repeated request changes nothing.
     """
 
     class Settings(Provider.Settings):
-        """What every provider that is sent to can be told; a token, a secret, or both."""
+        """Settings of every push provider: a token, a secret, or both."""
 
         token: SecretStr | None = Field(
             default=None,
-            description="What senders show: `Authorization: Bearer <token>`, or the password of "
-            "`Authorization: Basic`; 16 characters or more.",
+            description="The token of the senders, as `Authorization: Bearer <token>` or as the password "
+            "of `Authorization: Basic`; 16 characters or more.",
         )
         secret: SecretStr | None = Field(
             default=None,
-            description="What senders sign with as Standard Webhooks 1.0.0 has it: whsec_ and "
+            description="The signing secret of the senders (Standard Webhooks 1.0.0): whsec_ and "
             "base64.",
         )
 
@@ -62,16 +62,16 @@ class PushProvider(Provider):
         @model_validator(mode="after")
         def _has_either(self) -> Self:
             if self.token is None and self.secret is None:
-                raise ValueError("give a token or a secret: nobody may push without")
+                raise ValueError("give a token or a secret; push requires one of them")
             return self
 
     def streams(self) -> Sequence[str]:
-        """Return none: nothing is read."""
+        """Return no streams, since nothing is read."""
         return ()
 
     async def read(
         self,
-        stream: str,  # noqa: ARG002 - there is none
+        stream: str,  # noqa: ARG002 - unused
         position: Mapping[str, Any] | None,  # noqa: ARG002
         until: datetime,  # noqa: ARG002
     ) -> AsyncGenerator[Page, None]:
@@ -81,10 +81,10 @@ class PushProvider(Provider):
             yield page
 
     async def receive(self, request: PushRequest) -> Received:
-        """Return what was sent, by someone who may.
+        """Authenticate a request, and return its incidents.
 
-        Raises `CredentialsRefused` where neither token nor signature is right, before the body is
-        looked into, and whatever `unpack` raises.
+        Raises `CredentialsRefused` where neither token nor signature is valid, before the body is
+        parsed, and whatever `unpack` raises.
         """
         if not (self._shows_token(request) or self._is_signed(request)):
             raise CredentialsRefused(_REFUSED)
@@ -92,9 +92,9 @@ class PushProvider(Provider):
 
     @abstractmethod
     def unpack(self, body: bytes) -> Received:
-        """Return what a request holds; `Refused` where it is nothing that can be understood.
+        """Parse the body of a request; raises `Refused` where it is invalid.
 
-        It is called in a thread, since a large body takes its time.
+        It runs in a thread, since large bodies take long.
         """
 
     def _shows_token(self, request: PushRequest) -> bool:
@@ -106,7 +106,7 @@ class PushProvider(Provider):
         )
 
     def _is_signed(self, request: PushRequest) -> bool:
-        """Whether it is signed as https://www.standardwebhooks.com 1.0.0 has it, and just now."""
+        """Whether the request has a recent signature of https://www.standardwebhooks.com 1.0.0."""
         if self.settings.secret is None:
             return False
         names = ("webhook-id", "webhook-timestamp", "webhook-signature")
@@ -127,15 +127,15 @@ class PushProvider(Provider):
 
 
 def decode_secret(secret: str) -> bytes:
-    """Return the key that a `whsec_` secret stands for; ValueError where it is none."""
+    """Decode a `whsec_` secret; raises ValueError where it is invalid."""
     key = _decode_base64(secret.removeprefix(_PREFIX))
-    if not secret.startswith(_PREFIX) or not 24 <= len(key) <= 64:  # noqa: PLR2004 - the standard's
+    if not secret.startswith(_PREFIX) or not 24 <= len(key) <= 64:  # noqa: PLR2004 - from the standard
         raise ValueError("give whsec_ and 24 to 64 bytes in base64")
     return key
 
 
 def _extract_token(authorization: str) -> bytes:
-    """Return the token that the field `Authorization` shows, nothing where it shows none."""
+    """Return the token in the header `Authorization`, empty without one."""
     scheme, _, value = authorization.partition(" ")
     match scheme.lower():
         case "bearer":
@@ -153,5 +153,5 @@ def _decode_base64(text: str) -> bytes:
 
 
 def _encode_header(field: str) -> bytes:
-    """Return a header field as it was sent: what was not UTF-8 in it are surrogates here."""
+    """Return the raw bytes of a header, which decodes invalid UTF-8 as surrogates."""
     return field.encode("utf-8", "surrogateescape")

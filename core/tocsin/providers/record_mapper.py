@@ -19,14 +19,14 @@ _KEPT = 16_384
 
 
 class RecordSource(Protocol):
-    """What a `WindowedProvider` says of a record."""
+    """Record functions of a `WindowedProvider`."""
 
     page_size: ClassVar[int]
     settings: Any
     tools: Tools
 
     def record_version(self, record: Mapping[str, Json]) -> Json:
-        """Return what is the same until the incident changes."""
+        """Return the part of a record that is constant until the incident changes."""
         ...
 
     def to_incident(self, record: Mapping[str, Json]) -> Incident | None:
@@ -34,26 +34,26 @@ class RecordSource(Protocol):
         ...
 
     async def complete(self, incident: Incident, record: Mapping[str, Json]) -> Incident:
-        """Return the incident with what the list does not say of it."""
+        """Return the incident with details that the list lacks."""
         ...
 
 
 @dataclass(slots=True)
 class MappedRecords:
-    """What the records of one page came to."""
+    """Incidents and rejected records of one page."""
 
     incidents: list[Incident] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     brought: dict[str, int] = field(default_factory=dict)
-    """The digests of what was not seen before, and the seconds at which it changed."""
+    """The digests of new records, with their change times in seconds."""
     records: int = 0
     incomplete: list[str] = field(default_factory=list)
-    """The ids of incidents whose details could not be had."""
+    """The ids of incidents whose details could not be read."""
     stopped: PluginFailure | None = None
-    """What kept the rest of the page from being taken."""
+    """The error that stopped the rest of the page."""
 
     def page(self, cursor: WindowCursor, *covered: Covered) -> Page:
-        """Return the page that is stored with this cursor."""
+        """Return the page to store with this cursor."""
         return Page(
             next_position=cursor.encode(),
             incidents=tuple(self.incidents),
@@ -65,7 +65,7 @@ class MappedRecords:
 
 
 class RecordMapper:
-    """Takes the records of one stream."""
+    """Maps the records of one stream."""
 
     def __init__(self, source: RecordSource, stream: str) -> None:
         self._source = source
@@ -74,7 +74,7 @@ class RecordMapper:
     async def take(
         self, records: Sequence[Mapping[str, Json]], seen: Mapping[str, int], window: Window
     ) -> MappedRecords:
-        """Return what those records say that were not seen before."""
+        """Map the records that were not seen before."""
         taken = MappedRecords(records=len(records))
         for record in records:
             name = compute_digest(self._source.record_version(record))
@@ -88,10 +88,10 @@ class RecordMapper:
         return taken
 
     async def _take(self, record: Mapping[str, Json], window: Window, taken: MappedRecords) -> int:
-        """Take one record, and return the second at which it changed."""
+        """Map one record, and return its change time in seconds."""
         try:
             incident = self._source.to_incident(record)
-        except Exception as error:  # noqa: BLE001 - a record that meets a bug must not stop the feed
+        except Exception as error:  # noqa: BLE001 - a bug with one record must not stop the feed
             taken.rejected.append(self._aside(record, window, error))
             incident = None
         if incident is not None:
@@ -102,18 +102,18 @@ class RecordMapper:
     async def _complete(
         self, incident: Incident, record: Mapping[str, Json], window: Window, taken: MappedRecords
     ) -> Incident:
-        """Return the incident with its details; as it is where they cannot be had."""
+        """Return the incident with its details, without them where they cannot be read."""
         try:
             return await self._source.complete(incident, record)
         except (TryLater, Misconfigured):
             raise
         except Broken as error:
-            words = "an incident is kept without its details for now"
+            words = "incident stored without details"
             facts = {"external_id": incident.external_id, "reason": str(error)}
             self._source.tools.log.warning(words, **facts)
             taken.incomplete.append(incident.external_id)
         except Exception as error:  # noqa: BLE001 - one incident must not stop the feed
-            taken.rejected.append(self._aside(record, window, error, "its details: "))
+            taken.rejected.append(self._aside(record, window, error, "details: "))
         return incident
 
     def _aside(
@@ -137,4 +137,4 @@ def _describe_error(error: Exception) -> str:
             )
         case ValueError() | PluginFailure():
             return str(error)
-    return f"it met a bug: {error!r}"
+    return f"plugin bug: {error!r}"

@@ -29,21 +29,21 @@ _THROTTLING = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
-    """Return how long an answer asks to wait, 24 hours at most; None if it does not say.
+    """Return the delay in the header `Retry-After`, 24 hours at most; None without one.
 
     RFC 9110 section 10.2.3: a number of seconds, or a date in any of the three forms of section
-    5.6.7. Fractions of a second, which some send, count. A date that has passed says nothing.
+    5.6.7. Fractions of a second are accepted, since some servers send them. A past date is ignored.
     """
     value = headers.get("Retry-After", "").strip()
     try:
         delay = _parse_seconds(value) if _SECONDS.fullmatch(value) else _parse_date(value) - now
-    except (ValueError, OverflowError):  # no date, or one that no calendar holds
+    except (ValueError, OverflowError):  # no date, or one outside the calendar
         return None
     return min(delay, _LONGEST_DELAY) if delay > timedelta(0) else None
 
 
 def parse_server_time(headers: Mapping[str, str]) -> datetime | None:
-    """Return what time the server had when it answered, to the second; None if it does not say."""
+    """Return the server time in the header `Date`, to the second; None without one."""
     try:
         return _parse_date(headers.get("Date", ""))
     except (ValueError, OverflowError):
@@ -51,7 +51,7 @@ def parse_server_time(headers: Mapping[str, str]) -> datetime | None:
 
 
 def classify_response(response: HttpResponse, what: str, now: datetime) -> PluginFailure | None:
-    """Return the error that an answer to `what` is, None for one that succeeded in full."""
+    """Return the error for a response to `what`, None for a complete success."""
     status, body = response.status, response.body[:_KEPT]
     words = f"{what} answered {status}{_format_excerpt(body[:_SHOWN])}"
     if status == HTTPStatus.PARTIAL_CONTENT:
@@ -59,7 +59,7 @@ def classify_response(response: HttpResponse, what: str, now: datetime) -> Plugi
     if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
         return None
     if status in _TRANSIENT:
-        # A date is by the server's clock, which need not agree with ours
+        # A date follows the server's clock, which may differ from ours
         after = retry_after(response.headers, parse_server_time(response.headers) or now)
         throttled = status in _THROTTLING
         return TryLater(words, after=after, throttled=throttled, status=status, response=body)
@@ -81,7 +81,7 @@ def _format_warning(response: HttpResponse) -> str:
 
 def _format_location(response: HttpResponse) -> str:
     location = response.headers.get("Location")
-    return f"; it leads to {location[:_SHOWN]}" if location else ""
+    return f"; it redirects to {location[:_SHOWN]}" if location else ""
 
 
 def _parse_seconds(value: str) -> timedelta:

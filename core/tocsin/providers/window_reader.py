@@ -17,23 +17,23 @@ from tocsin.providers.cursor import SECOND, WindowCursor, floor_to_second
 from tocsin.providers.record_mapper import RecordMapper, RecordSource
 
 SEARCH_THRESHOLD = 2
-"""After so many reads that broke in a row, it is found out where."""
+"""The consecutive failures after which the failing records are searched."""
 MAX_PIECES = 200
-"""So many pieces of a window are tried in one read to find that."""
+"""The pieces of a window that one search may try."""
 MAX_GIVEN_UP = 30
-"""Where so many seconds in a row break it is an outage, and nothing is given up for a while."""
+"""The consecutive failing seconds that count as an outage, in which nothing is given up."""
 FORCE_THRESHOLD = 8
-"""After so many reads that broke in a row, not even an outage holds up what is behind it."""
+"""The consecutive failures after which even an outage is skipped."""
 MAX_PAGES = 1_000
-"""A window has fewer pages, or the SIEM does not end them."""
+"""The pages of a window after which the SIEM is considered to repeat them."""
 MAX_PAGES_PER_PIECE = 200
 SMALL_PAGE = 10
-"""So much smaller than usual are pages while it is found out what breaks."""
+"""The divisor of the page size during a search."""
 CLOCK_STEP_BACK = timedelta(minutes=15)
-"""A clock further behind what was read already was ahead when that was read."""
+"""A clock this far behind the watermark was ahead during the earlier read."""
 SKEW_SAMPLES = 2
-"""So many answers in a row have to agree that the SIEM's clock is ahead."""
-# Whether the SIEM answers at all is asked of other times, which may have been given up as well
+"""The consecutive responses that must agree that the clock of the SIEM is ahead."""
+# Offsets of probes for whether the SIEM can list anything at all
 _PROBE_OFFSETS = (timedelta(hours=1), timedelta(days=1), timedelta(days=7))
 
 WindowStep = tuple[WindowCursor, Page]
@@ -41,31 +41,31 @@ WindowStep = tuple[WindowCursor, Page]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """One page of what a SIEM lists, as it came."""
+    """One page of records, as the SIEM returned it."""
 
     records: Sequence[Mapping[str, Json]]
     next_token: Json = None
-    """What the next page is asked for with; None at the last one."""
+    """The token of the next page; None on the last page."""
     server_time: datetime | None = None
-    """What time the SIEM had; None if it did not say."""
+    """The time of the SIEM; None where it did not state it."""
 
 
 class WindowSource(RecordSource, Protocol):
-    """What is read: a `WindowedProvider`."""
+    """The provider that is read, a `WindowedProvider`."""
 
     clock_skew: timedelta | None
 
     async def list_changes(self, stream: str, window: Window, token: Json, limit: int) -> Listing:
-        """Return a page of what changed in the window."""
+        """Return a page of the changes in the window."""
         ...
 
     def longest_window(self, stream: str) -> timedelta | None:
-        """Return how much time is asked for at once at most, None for all there is."""
+        """Return the longest window of one query, None for unlimited."""
         ...
 
 
 class WindowReader:
-    """Reads one stream; what it remembers between two reads is only how often it broke."""
+    """Reads one stream; between reads it remembers only failures and clock skews."""
 
     def __init__(self, source: WindowSource, stream: str) -> None:
         self._source = source
@@ -76,14 +76,14 @@ class WindowReader:
 
     @property
     def lead(self) -> timedelta:
-        """How far the SIEM's clock is certainly ahead of ours."""
+        """The confirmed lead of the SIEM clock over ours."""
         certain = min(self._skews) if len(self._skews) == SKEW_SAMPLES else timedelta(0)
         return max(certain, timedelta(0))
 
     async def pages(
         self, cursor: WindowCursor, end: datetime, overlap: timedelta
     ) -> AsyncGenerator[Page, None]:
-        """Yield what changed from the cursor on up to `end`, or as far as the SIEM's clock goes."""
+        """Yield the changes from the cursor to `end`, or to the time of the SIEM clock."""
         longest = self._source.longest_window(self._stream)
         if cursor.window is None and cursor.watermark - end > CLOCK_STEP_BACK:
             cursor = cursor.rewound(end - overlap - SECOND)
@@ -97,7 +97,7 @@ class WindowReader:
 
     async def _window(self, cursor: WindowCursor) -> AsyncGenerator[WindowStep, None]:
         window = cursor.window
-        # Of a single second nothing is left to find out: whoever asked for it asks again later
+        # A single second cannot be divided further; the caller tries again later
         is_divisible = window is not None and window.end - window.start > SECOND
         often = self._breaks >= SEARCH_THRESHOLD and is_divisible
         reading = (
@@ -117,7 +117,7 @@ class WindowReader:
     async def _drain(
         self, cursor: WindowCursor, size: int, most: int
     ) -> AsyncGenerator[WindowStep, None]:
-        """Yield the pages of the cursor's window; none where the SIEM has not come to it yet."""
+        """Yield the pages of the window; none where the SIEM clock has not reached it."""
         asked_from = cursor.watermark
         listing, cursor = await self._begin(cursor, size)
         window, before = cursor.window, cursor.watermark
@@ -128,7 +128,7 @@ class WindowReader:
             taken = await self._taker.take(listing.records, cursor.seen, window)
             cursor = cursor.remembering(taken.brought)
             if taken.stopped is not None:
-                if taken.brought:  # so that it is not taken again
+                if taken.brought:  # so that these records are not mapped again
                     yield cursor, taken.page(cursor, self._covered(before, before))
                 raise taken.stopped
             if listing.next_token is None:
@@ -140,13 +140,13 @@ class WindowReader:
             listing = await self._list(window, cursor.token, size)
 
     async def _begin(self, cursor: WindowCursor, size: int) -> tuple[Listing, WindowCursor]:
-        """Return the first page to read of the window, and the cursor with the window as it is.
+        """Return the first page of the window, and the cursor with the actual window.
 
-        A page token may have expired since it was stored: then the window begins anew. The SIEM's
-        clock may be behind: then the window ends where it has come to.
+        Where a stored page token has expired, the window restarts. Where the clock of the SIEM is
+        behind, the window ends at the time of the SIEM.
         """
         window = cursor.window
-        assert window is not None  # noqa: S101 - there is one to begin
+        assert window is not None  # noqa: S101 - called with a window
         if cursor.token is not None:
             try:
                 return await self._list(window, cursor.token, size), cursor
@@ -164,7 +164,7 @@ class WindowReader:
         return await self._list(window, None, size), replace(cursor, window=window)
 
     def _ready(self, listing: Listing) -> datetime | None:
-        """Return up to when the SIEM has everything; None where it does not say what time it is."""
+        """Return the time up to which the SIEM is complete; None where its time is unknown."""
         if listing.server_time is None:
             return None
         return floor_to_second(listing.server_time - self._source.settings.settle_delay)
@@ -177,7 +177,7 @@ class WindowReader:
         except Refused as refused:
             if token is None:
                 raise
-            raise Broken(f"the page token is not accepted any more: {refused}") from None
+            raise Broken(f"the page token is no longer valid: {refused}") from None
         if listing.server_time is not None:
             skew = listing.server_time - self._source.tools.clock.now()
             self._source.clock_skew = skew
@@ -185,11 +185,11 @@ class WindowReader:
         return listing
 
     async def _around(self, cursor: WindowCursor) -> AsyncGenerator[WindowStep, None]:
-        """Yield the window's pages piece by piece, giving up the seconds that break each time.
+        """Yield the pages of the window in pieces, and give up the seconds that keep failing.
 
-        Nothing is given up while nothing else can be read either, be it behind those seconds.
+        Nothing is given up unless some other time can be read, after those seconds or before.
         """
-        assert cursor.window is not None  # noqa: S101 - there is one to read
+        assert cursor.window is not None  # noqa: S101 - called with a window
         patient = self._breaks < FORCE_THRESHOLD
         search = _FailureSearch(cursor.window, MAX_GIVEN_UP if patient else MAX_PIECES)
         for _ in range(MAX_PIECES):
@@ -203,7 +203,7 @@ class WindowReader:
             except Broken as error:
                 search.narrow(self._stream, error)
             else:
-                if cursor.watermark < search.piece.end:  # the SIEM has not come to it yet
+                if cursor.watermark < search.piece.end:  # the SIEM clock has not reached it
                     return
                 search.widen()
         if search.lost:
@@ -211,13 +211,13 @@ class WindowReader:
                 raise Broken(str(search.lost[0].lost))
             yield self._give_up(cursor, search)
         if not search.is_over:
-            raise Broken(f"{MAX_PIECES} pieces of a window were not enough to find what breaks")
+            raise Broken(f"the failing records were not found in {MAX_PIECES} pieces of the window")
 
     async def _piece(
         self, cursor: WindowCursor, search: _FailureSearch
     ) -> AsyncGenerator[WindowStep, None]:
         size = self._source.page_size // SMALL_PAGE
-        if search.lost:  # before these are given up, something behind them has to be there
+        if search.lost:  # give these up only if something after them can be read
             await self._list(search.piece, None, size)
             cursor, page = self._give_up(cursor, search)
             yield cursor, page
@@ -229,14 +229,14 @@ class WindowReader:
     def _give_up(self, cursor: WindowCursor, search: _FailureSearch) -> WindowStep:
         lost, search.lost = tuple(search.lost), []
         end = lost[-1].end
-        assert isinstance(end, datetime)  # noqa: S101 - it was made of a window
+        assert isinstance(end, datetime)  # noqa: S101 - created from a window
         cursor = cursor.giving_up(end)
         return cursor, Page(next_position=cursor.encode(), covered=lost)
 
     async def _answers(self, lost: Covered) -> bool:
         """Return whether the SIEM can list anything at all."""
         place = lost.start
-        assert isinstance(place, datetime)  # noqa: S101 - it was made of a window
+        assert isinstance(place, datetime)  # noqa: S101 - created from a window
         for ago in _PROBE_OFFSETS:
             with suppress(Broken):
                 await self._list(Window(place - ago, place - ago + SECOND), None, 1)
@@ -248,7 +248,7 @@ class WindowReader:
 
 
 class _FailureSearch:
-    """Looks for the seconds of a window that break, by reading ever smaller pieces of it."""
+    """Searches the failing seconds of a window by bisection."""
 
     def __init__(self, window: Window, most: int) -> None:
         self._end = window.end
@@ -258,23 +258,23 @@ class _FailureSearch:
         self.works = False
         """Whether any piece could be read."""
         self.lost: list[Covered] = []
-        """The seconds that broke, before those that were not tried yet."""
+        """The failing seconds before the next piece."""
 
     @property
     def is_over(self) -> bool:
-        """Whether the window was tried to its end."""
+        """Whether the end of the window is reached."""
         return self.piece.start >= self._end
 
     def widen(self) -> None:
-        """Go on behind a piece that was read."""
+        """Continue after a piece that was read."""
         self.works = True
         self._span *= 2
         self._begin(self.piece.end)
 
     def narrow(self, source: str, error: Broken) -> None:
-        """Take less at once or, where it was a second, note it as lost.
+        """Halve the piece or, for a single second, record it as lost.
 
-        Raises the error where too many in a row are.
+        Raises the error after too many consecutive lost seconds.
         """
         if self._span > SECOND:
             self._span = timedelta(seconds=int(self._span.total_seconds()) // 2)
@@ -291,18 +291,18 @@ class _FailureSearch:
 
 
 class _PageTurner:
-    """Turns the pages of one window, as long as they lead on."""
+    """Turns the pages of one window, and detects loops."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._tokens: set[bytes] = set()
 
     def turn(self, cursor: WindowCursor, token: Json) -> WindowCursor:
-        """Return the cursor at the next page; Broken where the pages would never end."""
+        """Return the cursor at the next page; raises Broken where the pages are endless."""
         name = orjson.dumps(token)
         if name in self._tokens:
-            raise Broken(f"the SIEM leads to the same page again: {name[:80]!r}")
+            raise Broken(f"the SIEM returned a page token twice: {name[:80]!r}")
         if cursor.pages >= self._most:
-            raise Broken(f"the SIEM has more than {self._most:,} pages of one window")
+            raise Broken(f"the SIEM returned more than {self._most:,} pages for one window")
         self._tokens.add(name)
         return cursor.turned(token)

@@ -27,101 +27,102 @@ __all__ = ["Listing", "WindowedProvider"]
 
 
 class WindowedProvider(Provider):
-    """A provider that asks for what changed in a window of time; derive and say how.
+    """A provider that queries changes by windows of time; derive and implement the query.
 
-    Both ends of a window stay as they are until its last page is stored. Windows overlap, and what
-    was seen of the overlap is known by its content, so that nothing is missed that changes within
-    the same moment or becomes visible late, and nothing is read twice in vain. A page that breaks
-    is asked for again, then in ever smaller windows until the second is found that cannot be read;
-    it is recorded as lost, and tried again later.
+    Both ends of a window are fixed until its last page is stored. Windows overlap, and records in
+    the overlap are recognized by their content, so that simultaneous and late changes are not
+    missed and known records are not stored again. A page that fails is requested again, then in
+    ever smaller windows until the failing second is found; it is recorded as lost, and tried again
+    later.
     """
 
     class Settings(Provider.Settings):
-        """What every provider that reads by windows can be told."""
+        """Settings of every windowed provider."""
 
         first_fetch: Duration = Field(
             default=timedelta(hours=24),
-            description="At the very first read, begin with what changed so long ago.",
+            description="Age of the oldest changes in the first read.",
         )
         overlap: Duration = Field(
             default=timedelta(minutes=10),
             le=timedelta(days=7),
-            description="How far each read goes back behind the last one, for what the SIEM shows "
-            "late.",
+            description="How far each read goes back before the end of the last one, for changes that "
+            "the SIEM shows late.",
         )
         settle_delay: Duration = Field(
             default=timedelta(seconds=30),
             le=timedelta(days=1),
-            description="How old a change must be to be read, for the SIEM to have it complete.",
+            description="Minimum age of a change to be read, so that the SIEM has completed it.",
         )
         longest_window: Duration = Field(
             default=timedelta(hours=1),
             ge=SECOND,
-            description="How much time is asked for at once when there is much to catch up on.",
+            description="Longest window of one query while catching up.",
         )
         reread_after: tuple[Duration, ...] = Field(
             default=(timedelta(minutes=2), timedelta(minutes=10), timedelta(minutes=30)),
             max_length=10,
-            description="How long after an incident was new to read it again, since its alerts and "
-            "entities may come later.",
+            description="Ages at which to refresh a new incident, since alerts and entities may arrive "
+            "late.",
         )
 
     page_size: ClassVar[int] = 100
-    """How many records to ask for at once."""
+    """The number of records per page."""
 
     def __init__(self, settings: Any, tools: Any) -> None:
-        """Keep what is needed; do no I/O."""
+        """Store the settings and tools; do no I/O."""
         super().__init__(settings, tools)
         self._readers: dict[tuple[str, bool], WindowReader] = {}
 
     @abstractmethod
     async def list_changes(self, stream: str, window: Window, token: Json, limit: int) -> Listing:
-        """Return a page of what changed in the window, by the SIEM's own time of change.
+        """Return a page of the changes in the window, by the change time of the SIEM.
 
-        `token` is None for the first page, afterwards the `next_token` of the page before. Ask for
-        `limit` records, in ascending order of change if the SIEM can. The ends of the window are
-        whole seconds. Raises what `Api.request` raises; never returns less than there was.
+        `token` is None for the first page, then the `next_token` of the previous page. Request
+        `limit` records, in ascending order of change time if the SIEM supports that. The ends of
+        the window are whole seconds. Raises what `Api.request` raises; never return incomplete
+        results.
         """
 
     @abstractmethod
     def to_incident(self, record: Mapping[str, Json]) -> Incident | None:
-        """Return the incident that a record is a version of, None for one that is not wanted.
+        """Map a record to an incident, None for a record to ignore.
 
-        Raises ValueError with the reason for a record that cannot be understood: it is kept aside.
+        Raise ValueError with the reason for an invalid record, which is quarantined.
         """
 
     def record_version(self, record: Mapping[str, Json]) -> Json:
-        """Return what is the same in each answer until the incident changes: all of the record.
+        """Return the part of a record that is constant until the incident changes: all of it.
 
-        Leave out of it what differs in every answer, such as a score of the search or a remaining
-        time; else all of the overlap is stored anew at each read.
+        Omit members that differ in every response, such as a search score or a remaining time;
+        otherwise each read stores the whole overlap again.
         """
         return record
 
     def longest_window(self, stream: str) -> timedelta | None:  # noqa: ARG002
-        """Return how much time of a stream is asked for at once at most, None for all there is."""
+        """Return the longest window of one query, None for unlimited."""
         longest: timedelta = self.settings.longest_window
         return longest
 
     async def complete(self, incident: Incident, record: Mapping[str, Json]) -> Incident:  # noqa: ARG002
-        """Return the incident with what the list does not say of it, such as its entities.
+        """Return the incident with details that the list lacks, such as its entities.
 
-        Only asked for versions that were not seen before. Where it raises `TryLater`, what came
-        before is stored, and reading goes on from there; where it raises anything else, the
-        incident is stored as the list has it.
+        Called only for versions that were not seen before. After `TryLater` the previous records
+        are stored, and reading continues from there; after any other error the incident is stored
+        without details.
         """
         return incident
 
     async def read(
         self, stream: str, position: Mapping[str, Any] | None, until: datetime
     ) -> AsyncGenerator[Page, None]:
-        """Yield what changed from `position` up to `until`, less the settle delay."""
+        """Yield the changes from `position` to `until`, minus the settle delay."""
         settings = self.settings
         reader = self._reader(stream)
         end = floor_to_second(until + reader.lead - settings.settle_delay)
         start = until - settings.first_fetch
         cursor = WindowCursor.first(start) if position is None else decode_cursor(position)
-        if position is None:  # so that a first read that brings nothing is not the first again
+        if position is None:  # so that an empty first read is not repeated
             yield Page(next_position=cursor.encode())
         async with aclosing(reader.pages(cursor, end, settings.overlap)) as pages:
             async for page in pages:
@@ -130,7 +131,7 @@ class WindowedProvider(Provider):
     async def backfill(
         self, stream: str, position: Mapping[str, Any] | None, window: Window
     ) -> AsyncGenerator[Page, None]:
-        """Yield what last changed in a window of the past."""
+        """Yield the records last changed in a past window."""
         cursor = WindowCursor.exactly(window.start) if position is None else decode_cursor(position)
         reader, end = self._reader(stream, past=True), ceil_to_second(window.end)
         async with aclosing(reader.pages(cursor, end, SECOND)) as pages:
@@ -138,10 +139,12 @@ class WindowedProvider(Provider):
                 cursor = decode_cursor(page.next_position)
                 yield page
         if cursor.watermark < end:
-            raise TryLater(f"the SIEM has not come to the window's end, but to {cursor.watermark}")
+            raise TryLater(
+                f"the clock of the SIEM has not reached the end of the window, only {cursor.watermark}"
+            )
 
     def _reader(self, stream: str, *, past: bool = False) -> WindowReader:
-        """Return the stream's reader, which remembers what has broken."""
+        """Return the reader of a stream, which remembers its failures."""
         key = stream, past
         if key not in self._readers:
             self._readers[key] = WindowReader(self, stream)
