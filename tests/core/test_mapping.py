@@ -122,14 +122,14 @@ def test_what_is_said_to_be_missing_is_kept_aside_with_all_that_came():
     ("text", "body", "reason"),
     [
         (PLAIN, [{}, {}], "incident 1 of 2: external_id: missing"),
-        (PLAIN, {"external_id": "1"}, "something else: incidents: found names and values"),
+        (PLAIN, {"external_id": "1"}, "invalid output: incidents: found names and values"),
         ("{}", {}, "incidents: missing"),
         ("[]", {}, "the mapping renders invalid output"),
         ('{"incidents": []', {}, "the mapping does not render JSON"),
         ("{% for one in body.alerts %}{% endfor %}", {}, "in line 1: .* no attribute 'alerts'"),
         ("\n{{ body.alerts|length }}", {}, "in line 2: .* no attribute 'alerts'"),
         ("{{ 1 // 0 }}", {}, "the mapping fails in line 1"),
-        ("{{ body.split }}", "x", "not a value that JSON can hold"),
+        ("{{ body.split }}", "x", "not a JSON value"),
     ],
 )
 def test_a_body_of_another_shape_is_refused_and_never_taken_for_an_empty_one(text, body, reason):
@@ -169,7 +169,7 @@ def test_a_macro_gives_json_as_well():
         ("{{ bdoy.x }}", "unknown name 'bdoy'; the only variable of a mapping is 'body'"),
         ("\n{{ body.", "line 2: "),
         ("{{ body|shout }}", "line 1: No filter named 'shout'"),
-        ("x" * 32_769, "32 KiB at most"),
+        ("x" * 32_769, "at most 32 KiB"),
         ("{{ " + "-" * 2_000 + "1 }}", "nested too deeply"),
     ],
 )

@@ -36,8 +36,8 @@ class PushProvider(Provider):
 
         token: SecretStr | None = Field(
             default=None,
-            description="The token of the senders, as `Authorization: Bearer <token>` or as the password "
-            "of `Authorization: Basic`; 16 characters or more.",
+            description="The token of the senders: `Authorization: Bearer <token>`, or the "
+            "password of `Authorization: Basic`; 16 characters or more.",
         )
         secret: SecretStr | None = Field(
             default=None,

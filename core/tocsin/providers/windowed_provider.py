@@ -46,8 +46,8 @@ class WindowedProvider(Provider):
         overlap: Duration = Field(
             default=timedelta(minutes=10),
             le=timedelta(days=7),
-            description="How far each read goes back before the end of the last one, for changes that "
-            "the SIEM shows late.",
+            description="How far each read goes back before the end of the last one, for changes "
+            "that the SIEM shows late.",
         )
         settle_delay: Duration = Field(
             default=timedelta(seconds=30),
@@ -62,8 +62,8 @@ class WindowedProvider(Provider):
         reread_after: tuple[Duration, ...] = Field(
             default=(timedelta(minutes=2), timedelta(minutes=10), timedelta(minutes=30)),
             max_length=10,
-            description="Ages at which to refresh a new incident, since alerts and entities may arrive "
-            "late.",
+            description="Ages at which to refresh a new incident, since alerts and entities may "
+            "arrive late.",
         )
 
     page_size: ClassVar[int] = 100
@@ -140,7 +140,7 @@ class WindowedProvider(Provider):
                 yield page
         if cursor.watermark < end:
             raise TryLater(
-                f"the clock of the SIEM has not reached the end of the window, only {cursor.watermark}"
+                f"the SIEM clock has not reached the end of the window, only {cursor.watermark}"
             )
 
     def _reader(self, stream: str, *, past: bool = False) -> WindowReader:

@@ -3,8 +3,8 @@
 Five fields: minute, hour, day of month, month, weekday, where 0 and 7 are Sunday. Where both day
 fields are given, matching either is enough. A job at fixed hours and minutes that the change to
 daylight saving time would skip runs right after it, and one that the change back would repeat runs
-once; a job with a star in the hour or the minute follows elapsed time. Where daylight saving time is
-half an hour, as on Lord Howe Island, the library may skip the half hour that occurs twice.
+once; a job with a star in the hour or the minute follows elapsed time. Where daylight saving time
+is half an hour, as on Lord Howe Island, the library may skip the half hour that occurs twice.
 """
 
 from __future__ import annotations

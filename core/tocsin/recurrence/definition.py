@@ -125,8 +125,8 @@ class ScheduleDefinition(BaseModel):
     )
     cron: Annotated[str, Field(max_length=LONGEST), AfterValidator(_validate_cron)] | None = Field(
         default=None,
-        description="A cron expression: minute, hour, day of month, month, weekday; or a nickname such "
-        "as `@daily`. Give this or `interval`.",
+        description="A cron expression: minute, hour, day of month, month, weekday; or a nickname "
+        "such as `@daily`. Give this or `interval`.",
     )
     interval: Interval | None = Field(
         default=None,
@@ -160,7 +160,7 @@ class ScheduleDefinition(BaseModel):
     )
     failure_limit: Annotated[int, Field(ge=1, le=1_000), WholeNumber] | None = Field(
         default=None,
-        description="The number of consecutive failures after which the schedule is disabled; by default "
+        description="Consecutive failures after which the schedule is disabled; by default "
         "`TOCSIN_SCHEDULE_FAILURE_LIMIT`.",
     )
     tags: Annotated[tuple[Tag, ...], Field(max_length=_MOST_TAGS, strict=False)] = Field(

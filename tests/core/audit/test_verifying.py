@@ -151,7 +151,7 @@ async def test_problems_are_capped_and_the_rest_is_still_counted(add, sealer, ch
     await sealer.seal()
     found = await check(b"another", head=(600, "x"))
     assert len(found.problems) == 100
-    assert found.problems[0].startswith("position 600: witnessed")
+    assert found.problems[0].startswith("position 600: expected the witnessed seal")
     assert found.entries == 600
 
 

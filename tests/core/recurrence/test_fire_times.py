@@ -118,7 +118,7 @@ def test_what_has_ended_long_ago_has_a_latest_and_nothing_that_follows():
     [
         ({}, "give either `cron` or `interval`"),
         ({"cron": "@daily", "interval": "1h"}, "give either `cron` or `interval`"),
-        ({"cron": "99 * * * *"}, "the minute field '99' is wrong"),
+        ({"cron": "99 * * * *"}, "the minute field '99' is invalid"),
         ({"interval": "9s"}, "give whole seconds, from 10s to 366d"),
         ({"interval": "10500ms"}, "give whole seconds"),
         ({"cron": "@daily", "timezone": "Europe/Berln"}, "did you mean 'Europe/Berlin'"),
