@@ -14,6 +14,7 @@ from tocsin.investigations.codec import encode_report
 from tocsin.investigations.evidence import RelationReport
 from tocsin.investigations.runs.assignment import RunAssignment
 from tocsin.investigations.runs.lease import RunLease, RunLeaseLost
+from tocsin.investigations.runs.recorder import LedgerChanges, store_changes
 from tocsin.investigations.sessions import add_message_row, end_columns, index_session
 from tocsin.model import Entity, Inquiry, Report, SessionStatus, Vocabulary
 from tocsin.store import clean_text
