@@ -88,9 +88,7 @@ class TracedIncident(ResponseModel):
 class AlertOutcome(ResponseModel):
     """What was said of an incident's alert."""
 
-    EXAMPLE: ClassVar[dict[str, Json]] = {
-        "detail": "an incident-alert event was created"
-    }
+    EXAMPLE: ClassVar[dict[str, Json]] = {"detail": "an incident-alert event was created"}
 
     outcome: str = Field(
         json_schema_extra={"enum": ["alerted", "below-threshold", "quiet", "rose-unalerted"]}
