@@ -16,7 +16,7 @@ from tocsin.testing.conformance import (
 
 PROVIDERS = (ProviderConformance, FileProviderConformance, PushProviderConformance)
 SUITES = (*PROVIDERS, EnricherConformance, ChannelConformance)
-SUITES_PAGE = "[conformance suites](testing.md#the-conformance-suites)"
+SUITES_PAGE = "[conformance suites](testing.md#conformance-suites)"
 HEAD = f"""\
 # Rules
 

@@ -31,7 +31,7 @@ def test_every_tracker_is_listed_with_a_page_and_its_class():
     for name, kind in named.items():
         [row] = re.findall(rf"^\| `{name}` \|.*$", PAGE, re.MULTILINE)
         assert (FOLDER / re.search(r"\((trackers/[\w-]+\.md)\)", row)[1]).is_file()
-        assert ("a key of its own" in row) == (kind.idempotency == "native")
+        assert ("idempotency key" in row) == (kind.idempotency == "native")
 
 
 def test_every_setting_of_its_own_is_told():
