@@ -1,4 +1,4 @@
-"""What is known beyond one incident: the graph, the history, and search."""
+"""Knowledge beyond a single incident: the graph, the history and the search index."""
 
 from tocsin.knowledge.graph import (
     MAX_DEPTH,

@@ -238,7 +238,7 @@ class Case:
             (disposition for disposition in ranked if disposition in said), Disposition.UNKNOWN
         )
 
-    def marking_of(self, entity: Entity) -> Marking:
+    def find_entity_marking(self, entity: Entity) -> Marking:
         """Return the strictest marking of the sources of an entity."""
         return Marking.strictest(self._markings.get(entity, ()))
 

@@ -158,7 +158,7 @@ class EntityExaminer:
             says_much = not sighting.well_known or entity in self.case.scope.entities
             may_go = not (enricher.online and self.case.is_ours(entity))
             if entity.kind in enricher.kinds and says_much and may_go:
-                alike[self.case.marking_of(entity)].append(entity)
+                alike[self.case.find_entity_marking(entity)].append(entity)
         for marking in sorted(alike, key=lambda marking: (marking.tlp.rank, marking.pap.rank)):
             for chunk in _chunks(alike[marking], _ENRICHMENTS_AT_ONCE):
                 yield GetEnrichments(enricher=enricher.name, entities=chunk, marking=marking)
