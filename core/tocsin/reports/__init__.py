@@ -1,10 +1,11 @@
 """Reports as JSON, Markdown, HTML and plain text.
 
-What a report says is put in order once (`parts`); each form only writes it down, and escapes it.
+The content is put in order once (`parts`); each form only renders and escapes it.
 """
 
 from tocsin.reports.blocks import MAX_ROWS
 from tocsin.reports.document import from_json, to_json
+from tocsin.reports.drawing import EdgeCurve
 from tocsin.reports.graph import draw_graph
 from tocsin.reports.html import CONTENT_SECURITY_POLICY, to_html
 from tocsin.reports.markdown import escape_markdown, to_markdown
@@ -15,6 +16,7 @@ from tocsin.reports.timeline import draw_timeline
 __all__ = [
     "CONTENT_SECURITY_POLICY",
     "MAX_ROWS",
+    "EdgeCurve",
     "draw_graph",
     "draw_timeline",
     "escape_markdown",

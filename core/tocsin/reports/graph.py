@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import fmean
-from unicodedata import combining, east_asian_width
 
 from tocsin.model import Disposition, Entity, EntityAssessment, Relation, Report
+from tocsin.reports.drawing import EdgeCurve, shorten_middle
 from tocsin.reports.text_format import clean_line, clean_value, format_count
 
 NODES = 60
@@ -155,8 +155,8 @@ def _box(
         kind=each.entity.kind.value.replace("_", " "),
         disposition=each.disposition.value,
         internal=each.internal,
-        findings=_shortened(" ".join(named), 10),
-        value=_shortened(clean_value(each.entity.value), _CHARACTERS),
+        findings=shorten_middle(" ".join(named), 10),
+        value=shorten_middle(clean_value(each.entity.value), _CHARACTERS),
         label=f"{clean_value(each.entity.value)}: {each.disposition}",
     )
 
@@ -174,52 +174,25 @@ def _arrow(relation: Relation, count: int, places: Places) -> GraphArrow:
     """Return a curve between the nearer sides of two boxes, and the place of its label."""
     (from_x, from_y), (to_x, to_y) = places[relation.source], places[relation.target]
     backwards, beside = to_x < from_x, to_x == from_x
-    start_x = from_x if backwards else from_x + _BOX_WIDTH
-    end_x = to_x + _BOX_WIDTH if backwards or beside else to_x
-    start_y, end_y = from_y + _BOX_HEIGHT / 2, to_y + _BOX_HEIGHT / 2
     out = -_BEND if backwards else _BEND
-    back = out if beside else -out
+    curve = EdgeCurve(
+        (from_x if backwards else from_x + _BOX_WIDTH, from_y + _BOX_HEIGHT / 2),
+        (to_x + _BOX_WIDTH if backwards or beside else to_x, to_y + _BOX_HEIGHT / 2),
+        out,
+        out if beside else -out,
+    )
+    x, y = curve.at(_WORDS_AT)
     words = (
         f"{clean_value(relation.source.value)} {relation.type} {clean_value(relation.target.value)}"
     )
     return GraphArrow(
-        path=f"M{start_x:g},{start_y:g} C{start_x + out:g},{start_y:g}"
-        f" {end_x + back:g},{end_y:g} {end_x:g},{end_y:g}",
-        x=_along(start_x, start_x + out, end_x + back, end_x) + 5 * beside,
+        path=curve.path,
+        x=x + 5 * beside,
         is_loop=beside,
-        y=_along(start_y, start_y, end_y, end_y),
+        y=y,
         type=relation.type.value,
         label=f"{words} ({count} times)" if count > 1 else words,
     )
-
-
-def _along(start: float, first: float, second: float, end: float) -> float:
-    """Return a coordinate of a cubic Bezier curve at the position of its label."""
-    t, s = _WORDS_AT, 1 - _WORDS_AT
-    return s**3 * start + 3 * s**2 * t * first + 3 * s * t**2 * second + t**3 * end
-
-
-def _shortened(text: str, most: int) -> str:
-    """Return `text` without its middle if it is wider than `most` letters."""
-    if sum(map(_width, text)) <= most:
-        return text
-    head = _fitting(text, most // 2)
-    tail = _fitting(text[::-1], most - most // 2 - 1)[::-1]
-    return f"{head}…{tail}"
-
-
-def _fitting(text: str, most: int) -> str:
-    width = 0
-    for position, letter in enumerate(text):
-        width += _width(letter)
-        if width > most:
-            return text[:position]
-    return text
-
-
-def _width(letter: str) -> int:
-    """Return the number of columns of a letter in a monospaced font."""
-    return 0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1
 
 
 def _description(drawn: int, total: int, arrows: int) -> str:

@@ -112,7 +112,7 @@ def _findings(report: Report) -> tuple[Block, ...]:
 
 
 def _finding(finding: Finding) -> Card:
-    told = Items(tuple(cite_statements([each]) for each in finding.statements))
+    items = Items(tuple(cite_statements([each]) for each in finding.statements))
     rows: list[tuple[str, Phrase]] = [
         ("Severity", (Mark(finding.severity),)),
         ("Rule", (finding.kind,)),
@@ -123,7 +123,7 @@ def _finding(finding: Finding) -> Card:
         rows.append(("ATT&CK techniques", (join_words(finding.techniques),)))
     if finding.entities:
         rows.append(("Entities", list_values(finding.entities)))
-    return Card(finding.id, finding.title, (told, Facts(tuple(rows))))
+    return Card(finding.id, finding.title, (items, Facts(tuple(rows))))
 
 
 def _entities(report: Report) -> tuple[Block, ...]:

@@ -59,7 +59,7 @@ class TimelineDrawing:
     top: int
     legend: tuple[TimelineLabel, ...]
     lanes: tuple[TimelineLabel, ...]
-    stretches: tuple[tuple[float, float], ...]
+    segments: tuple[tuple[float, float], ...]
     ticks: tuple[TimelineLabel, ...]
     days: tuple[TimelineLabel, ...]
     gaps: tuple[TimelineLabel, ...]
@@ -86,10 +86,10 @@ def draw_timeline(moments: Sequence[TimelineEntry]) -> TimelineDrawing | None:
     """Return the drawing; None without moments."""
     if not moments:
         return None
-    stretches = _stretches(sorted({_second(moment.at) for moment in moments}))
+    segments = _segments(sorted({_second(moment.at) for moment in moments}))
     lanes = _lanes(moments)
     bottom = _TOP + _LANE * len(lanes)
-    ticks = [(stretch, each) for stretch in stretches for each in _ticks(stretch)]
+    ticks = [(segment, each) for segment in segments for each in _ticks(segment)]
     return TimelineDrawing(
         width=WIDTH,
         height=bottom + _AXIS,
@@ -100,14 +100,14 @@ def draw_timeline(moments: Sequence[TimelineEntry]) -> TimelineDrawing | None:
         lanes=tuple(
             TimelineLabel(0, _y(n), truncate(clean_line(name), 21)) for n, name in enumerate(lanes)
         ),
-        stretches=tuple((stretch.left, stretch.right) for stretch in stretches),
+        segments=tuple((segment.left, segment.right) for segment in segments),
         ticks=tuple(
             TimelineLabel(segment.x(at), bottom + 20, _time_of_day(at)) for segment, at in ticks
         ),
         days=tuple(_days(ticks, bottom + 36)),
-        gaps=tuple(_gaps(stretches, bottom - 4)),
-        dots=tuple(_dots(moments, stretches, lanes)),
-        description=_description(moments, stretches),
+        gaps=tuple(_gaps(segments, bottom - 4)),
+        dots=tuple(_dots(moments, segments, lanes)),
+        description=_description(moments, segments),
     )
 
 
@@ -115,17 +115,17 @@ def _second(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(microsecond=0)
 
 
-def _stretches(times: Sequence[datetime]) -> list[_TimelineSegment]:
+def _segments(times: Sequence[datetime]) -> list[_TimelineSegment]:
     """Cut the time at its longest gaps, and divide the width by the number of moments."""
     pieces = _pieces(times)
     room = WIDTH - _LEFT - _RIGHT - _GAP * (len(pieces) - 1)
     weights = [1 + log2(len(piece)) for piece in pieces]
-    stretches, left = [], float(_LEFT)
+    segments, left = [], float(_LEFT)
     for piece, weight in zip(pieces, weights, strict=True):
         right = left + room * weight / sum(weights)
-        stretches.append(_TimelineSegment(piece[0], piece[-1], left, right))
+        segments.append(_TimelineSegment(piece[0], piece[-1], left, right))
         left = right + _GAP
-    return stretches
+    return segments
 
 
 def _pieces(times: Sequence[datetime]) -> list[Sequence[datetime]]:
@@ -141,18 +141,18 @@ def _pieces(times: Sequence[datetime]) -> list[Sequence[datetime]]:
     return [times[start:end] for start, end in pairwise(edges)]
 
 
-def _ticks(stretch: _TimelineSegment) -> Iterator[datetime]:
+def _ticks(segment: _TimelineSegment) -> Iterator[datetime]:
     """Yield round times for ticks; for a segment without duration, its only time."""
-    span = stretch.end - stretch.start
-    most = max(int((stretch.right - stretch.left) / _TICK), 1)
+    span = segment.end - segment.start
+    most = max(int((segment.right - segment.left) / _TICK), 1)
     if not span:
-        yield stretch.start
+        yield segment.start
         return
     step = next((step for step in _STEPS if span / step <= most), span / most)
-    first = ceil((stretch.start - _EPOCH) / step)
-    count = floor((stretch.end - _EPOCH) / step) - first + 1
+    first = ceil((segment.start - _EPOCH) / step)
+    count = floor((segment.end - _EPOCH) / step) - first + 1
     if count < 1:
-        yield stretch.start
+        yield segment.start
     yield from (_EPOCH + step * n for n in range(first, first + count))
 
 
@@ -163,14 +163,14 @@ def _time_of_day(moment: datetime) -> str:
 def _days(ticks: Sequence[tuple[_TimelineSegment, datetime]], y: float) -> Iterator[TimelineLabel]:
     """Yield the day below each tick that starts a day or a segment."""
     before: tuple[_TimelineSegment, object] | None = None
-    for stretch, at in ticks:
-        if (stretch, at.date()) != before:
-            yield TimelineLabel(stretch.x(at), y, at.date().isoformat())
-        before = (stretch, at.date())
+    for segment, at in ticks:
+        if (segment, at.date()) != before:
+            yield TimelineLabel(segment.x(at), y, at.date().isoformat())
+        before = (segment, at.date())
 
 
-def _gaps(stretches: Sequence[_TimelineSegment], y: float) -> Iterator[TimelineLabel]:
-    for earlier, later in pairwise(stretches):
+def _gaps(segments: Sequence[_TimelineSegment], y: float) -> Iterator[TimelineLabel]:
+    for earlier, later in pairwise(segments):
         yield TimelineLabel(
             (earlier.right + later.left) / 2, y, _duration(later.start - earlier.end)
         )
@@ -193,14 +193,14 @@ def _y(lane: int) -> float:
 
 
 def _dots(
-    moments: Sequence[TimelineEntry], stretches: Sequence[_TimelineSegment], lanes: Sequence[str]
+    moments: Sequence[TimelineEntry], segments: Sequence[_TimelineSegment], lanes: Sequence[str]
 ) -> Iterator[TimelineDot]:
     order = {name: n for n, name in enumerate(lanes)}
     cells: dict[tuple[int, int], list[TimelineEntry]] = defaultdict(list)
     for moment in sorted(moments, key=lambda moment: moment.at):
-        stretch = next(each for each in reversed(stretches) if each.start <= moment.at)
+        segment = next(each for each in reversed(segments) if each.start <= moment.at)
         lane = order.get(moment.source, len(lanes) - 1)
-        cells[lane, round(stretch.x(moment.at) / _CELL)].append(moment)
+        cells[lane, round(segment.x(moment.at) / _CELL)].append(moment)
     for (lane, cell), shared in cells.items():
         radius = min(5 + log2(len(shared)), _CELL)
         yield TimelineDot(cell * _CELL, _y(lane), radius, _worst(shared), _label(shared))
@@ -217,8 +217,8 @@ def _label(moments: Sequence[TimelineEntry]) -> str:
     return f"{first} And {rest:,} more until {format_time(moments[-1].at)}." if rest else first
 
 
-def _description(moments: Sequence[TimelineEntry], stretches: Sequence[_TimelineSegment]) -> str:
+def _description(moments: Sequence[TimelineEntry], segments: Sequence[_TimelineSegment]) -> str:
     return (
-        f"{format_count(len(moments), 'moment')} from {format_time(stretches[0].start)}"
-        f" to {format_time(stretches[-1].end)}. See the table below for details."
+        f"{format_count(len(moments), 'moment')} from {format_time(segments[0].start)}"
+        f" to {format_time(segments[-1].end)}. See the table below for details."
     )

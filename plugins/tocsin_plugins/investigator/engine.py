@@ -57,47 +57,47 @@ class DefaultInvestigator(Investigator):
 
     settings: InvestigatorSettings
 
-    async def investigate(self, inquiry: Inquiry, desk: QueryClient) -> Report:
+    async def investigate(self, inquiry: Inquiry, client: QueryClient) -> Report:
         """Return the report of an inquiry.
 
         Raises InvestigationFailed if a named incident does not exist or all required providers are
         unavailable.
         """
-        desk.enter(Phase.UNDERSTAND)
+        client.enter(Phase.UNDERSTAND)
         bounds = self.settings.bounds[inquiry.persona]
-        asking = BoundedQueryClient(desk, bounds)
-        sources = await asking.ask(ListSources())
+        queries = BoundedQueryClient(client, bounds)
+        sources = await queries.ask(ListSources())
         providers = (
             [provider.name for provider in sources.content.providers] if sources.content else []
         )
         scope = interpret_messages(inquiry.messages, inquiry.asked_at, providers)
-        understood = [await desk.conclude(to_sentence(note), ()) for note in _notes(scope)]
-        desk.enter(Phase.GATHER)
-        asking.bounds = bounds.deepened(scope.deeper)
-        examiner = await gather(asking, inquiry, scope, self.settings, sources)
+        understood = [await client.conclude(to_sentence(note), ()) for note in _notes(scope)]
+        client.enter(Phase.GATHER)
+        queries.bounds = bounds.deepened(scope.deeper)
+        examiner = await gather(queries, inquiry, scope, self.settings, sources)
         if not examiner.case.scope.is_empty:
             check_availability(examiner)
-        desk.enter(Phase.PIVOT)
+        client.enter(Phase.PIVOT)
         await follow_pivots(examiner)
         note_gaps(examiner)
-        desk.enter(Phase.CORRELATE)
+        client.enter(Phase.CORRELATE)
         findings = correlate(examiner.case)
         for weighed in findings:
-            await desk.conclude(to_sentence(weighed.finding.title), _finding_evidence(weighed))
-        conclusion = await self._judge(inquiry, desk, examiner, findings, understood)
-        desk.enter(Phase.REPORT)
+            await client.conclude(to_sentence(weighed.finding.title), _finding_evidence(weighed))
+        conclusion = await self._judge(inquiry, client, examiner, findings, understood)
+        client.enter(Phase.REPORT)
         return build_report(conclusion)
 
     async def _judge(
         self,
         inquiry: Inquiry,
-        desk: QueryClient,
+        client: QueryClient,
         examiner: EntityExaminer,
         findings: Sequence[WeightedFinding],
         understood: Sequence[str],
     ) -> Conclusion:
-        desk.enter(Phase.SCORE)
-        case, asking = examiner.case, examiner.asking
+        client.enter(Phase.SCORE)
+        case, queries = examiner.case, examiner.client
         parts = score_findings(findings, self.settings)
         score = total_score(parts)
         verdict = judge_verdict(score, findings)
@@ -109,16 +109,16 @@ class DefaultInvestigator(Investigator):
         return Conclusion(
             inquiry=inquiry,
             case=case,
-            bounds=asking.bounds,
+            bounds=queries.bounds,
             findings=tuple(weighed.finding for weighed in findings),
             near=frozenset(weighed.finding.id for weighed in findings if weighed.is_near),
             contributions=parts,
             score=score,
             verdict=verdict,
             confidence=confidence,
-            gaps=_gaps(case, asking, understood),
+            gaps=_gaps(case, queries, understood),
             understood=tuple(understood),
-            scored=await desk.conclude(text, _score_evidence(parts)),
+            scored=await client.conclude(text, _score_evidence(parts)),
         )
 
 
@@ -136,16 +136,16 @@ def _score_evidence(parts: Sequence[Contribution]) -> list[str]:
 
 
 def _gaps(
-    case: Case, asking: BoundedQueryClient, understood: Sequence[str]
+    case: Case, queries: BoundedQueryClient, understood: Sequence[str]
 ) -> tuple[Statement, ...]:
     """Return everything that was not understood, asked, answered or reported in full."""
     doubts = [state(doubt, *understood) for doubt in case.scope.doubts]
     truncated = [
         state(
             f"{name_source(asked_of)} has more results than the limit for "
-            f"{join_entities(entity for entity, _ in told)}",
-            *(step for _, step in told),
+            f"{join_entities(entity for entity, _ in cut)}",
+            *(step for _, step in cut),
         )
-        for asked_of, told in sorted(case.truncated.items())
+        for asked_of, cut in sorted(case.truncated.items())
     ]
-    return (*doubts, *asking.gaps(), *case.gaps, *truncated)
+    return (*doubts, *queries.gaps(), *case.gaps, *truncated)

@@ -73,9 +73,9 @@ def describe_incident(case: Case, record: IncidentRecord) -> Statement:
     kind = next((sign for sign in _TOLD_FIRST if sign in find_attacks(record)), None)
     what = f"shows {kind.value} and began" if kind else "began"
     alerts = count_noun(record.alert_count, "alert") if record.alert_count else ""
-    teller = f"{alerts} of {name_source(f'provider:{record.provider}')}".lstrip()
-    standing = f"{describe_severity(record)}, {record.status.value}, {teller}"
-    text = f"incident {record.number}, “{title}” ({standing})"
+    source = f"{alerts} of {name_source(f'provider:{record.provider}')}".lstrip()
+    details = f"{describe_severity(record)}, {record.status.value}, {source}"
+    text = f"incident {record.number}, “{title}” ({details})"
     text = f"{text}, {what} at {format_time(record.occurred_at)}"
     return state(f"{text}{_who(case, record)}", f"incident:{record.number}")
 
@@ -107,13 +107,13 @@ def describe_reactions(case: Case, record: IncidentRecord) -> Iterator[Statement
     """
     found: dict[str, str] = {}
     for seen in (*case.find_own_events(record), *_later(case, record)):
-        if told := find_block_clause(describe_event(seen.event)):
-            found.setdefault(told, seen.step)
-    if not found and (told := find_block_clause(record.description)):
-        found[told] = f"incident:{record.number}"
+        if clause := find_block_clause(describe_event(seen.event)):
+            found.setdefault(clause, seen.step)
+    if not found and (clause := find_block_clause(record.description)):
+        found[clause] = f"incident:{record.number}"
     provider = name_source(f"provider:{record.provider}")
-    for told, reference in islice(found.items(), _MOST):
-        yield state(f"response of {provider}: “{shorten(told, 160)}”", reference)
+    for clause, reference in islice(found.items(), _MOST):
+        yield state(f"response of {provider}: “{shorten(clause, 160)}”", reference)
 
 
 def describe_pass(case: Case, record: IncidentRecord) -> Iterator[Statement]:
@@ -143,9 +143,9 @@ def _who(case: Case, record: IncidentRecord) -> str:
     users = find_accounts(case, record)
     others = [entity for entity in _involved(case, record) if entity not in {*by, *to, *users}]
     sides = [join_entities(side) for side in (by, [*to, *users]) if side]
-    told = [" against ".join(sides)] if sides else []
-    told += [f"involving {join_entities(others)}"] if others else []
-    return f": {', '.join(told)}" if told else ""
+    parts = [" against ".join(sides)] if sides else []
+    parts += [f"involving {join_entities(others)}"] if others else []
+    return f": {', '.join(parts)}" if parts else ""
 
 
 def _involved(case: Case, record: IncidentRecord) -> list[Entity]:

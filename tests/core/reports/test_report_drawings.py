@@ -75,7 +75,7 @@ def test_a_long_time_in_which_nothing_happened_is_cut_out():
     times = [BEGIN - timedelta(days=30), *(BEGIN + HOUR * n for n in range(4))]
     drawing = draw_timeline(list(map(moment, times)))
     assert [gap.text for gap in drawing.gaps] == ["30 days"]
-    (_, end_of_first), (start_of_second, end) = drawing.stretches
+    (_, end_of_first), (start_of_second, end) = drawing.segments
     assert end_of_first < start_of_second < end
     assert [day.text for day in drawing.days] == ["2026-10-22", "2026-11-21"]
 

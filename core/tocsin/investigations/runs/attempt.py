@@ -82,8 +82,8 @@ class RunAttempt:
 
     def is_stuck(self, patience: timedelta) -> bool:
         """Return whether its investigator has ignored its cancellation for this long."""
-        told = self._stopped_after
-        return told is not None and self._is_asking and self.spent - told >= patience
+        stopped = self._stopped_after
+        return stopped is not None and self._is_asking and self.spent - stopped >= patience
 
     def abandon(self) -> RunResult:
         """Return the result without its investigator, which gets no more answers."""

@@ -45,7 +45,7 @@ MAX_RUNS = 4
 STOP_TIMEOUT = timedelta(seconds=10)
 """Time in which a cancelled investigator may clean up; then its task is abandoned."""
 MAX_ATTEMPTS = 5
-"""A run that was lost with so many nodes is assumed to be the cause."""
+"""A run that was lost with this many nodes is assumed to be the cause."""
 NOT_STORED = RunFailure(
     FailureCause.INTERNAL, "the report could not be stored; see the service log"
 )

@@ -42,8 +42,8 @@ def find_edges_between(
         connection, {**parameters, "nodes": encode_list(nodes), "most": _READ + 1}
     )
     shown = set(nodes)
-    told = chain(_incident_edges(reading, view), _relation_edges(reading, view, shown))
-    edges = (edge for edge in told if edge.source in shown and edge.target in shown)
+    reported = chain(_incident_edges(reading, view), _relation_edges(reading, view, shown))
+    edges = (edge for edge in reported if edge.source in shown and edge.target in shown)
     return _latest(edges, reading)
 
 
@@ -55,8 +55,8 @@ def find_incident_edges(
     return _latest(_incident_edges(reading, GraphFilter()), reading)
 
 
-def _latest(told: Iterable[Edge], reading: _EdgeReader) -> tuple[tuple[Edge, ...], bool]:
-    edges = sorted(told, key=lambda edge: edge.last_seen, reverse=True)
+def _latest(reported: Iterable[Edge], reading: _EdgeReader) -> tuple[tuple[Edge, ...], bool]:
+    edges = sorted(reported, key=lambda edge: edge.last_seen, reverse=True)
     return tuple(edges[:MAX_EDGES]), reading.complete and len(edges) <= MAX_EDGES
 
 
@@ -116,7 +116,7 @@ def _incident(number: int) -> Node:
 def _relation_edges(
     reading: _EdgeReader, view: GraphFilter, shown: AbstractSet[Node]
 ) -> Iterator[Edge]:
-    rows = reading.rows(_relations(reading.dialect, view.shape)) if view.shape.told else ()
+    rows = reading.rows(_relations(reading.dialect, view.shape)) if view.shape.reported else ()
     ends = {row: _ends(row) for row in rows}
     rows = [row for row in rows if set(ends[row]) <= shown]
     sources: dict[int, list[str]] = {row.id: [] for row in rows}
@@ -186,13 +186,13 @@ def _techniques(dialect: str) -> Select[Any]:
 @cache
 def _relations(dialect: str, shape: GraphQueryShape) -> Select[Any]:
     nodes = select_list(dialect, "nodes")
-    told = []
+    reported = []
     for step in STEPS:
         if step.table is relations:
             rows = relations.alias()
             columns = (rows.c[name] for name in _COLUMNS)
-            told.append(select(*columns).where(*step.conditions(nodes, rows, shape)))
-    every = union(*told).subquery()
+            reported.append(select(*columns).where(*step.conditions(nodes, rows, shape)))
+    every = union(*reported).subquery()
     return select(every).limit(_MOST)
 
 

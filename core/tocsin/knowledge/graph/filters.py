@@ -34,7 +34,7 @@ class GraphFilter:
         types = frozenset(RelationType) if self.types is None else frozenset(self.types)
         return GraphQueryShape(
             of_incidents=types & INCIDENT_RELATIONS,
-            told=bool(types - INCIDENT_RELATIONS),
+            reported=bool(types - INCIDENT_RELATIONS),
             typed=self.types is not None,
             kinds=self.kinds is not None,
             timed=self.since is not None or self.until is not None,

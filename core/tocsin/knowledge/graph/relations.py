@@ -45,12 +45,12 @@ def record_relations(
     itself and with invalid incident numbers are left out. Writers exclude each other, so that they
     cannot deadlock.
     """
-    told = _collect_updates(seen)
-    if not told:
+    updates = _collect_updates(seen)
+    if not updates:
         return
     lock_exclusively(connection, "relations")
-    for start in range(0, len(told), _CHUNK):
-        _record(connection, told[start : start + _CHUNK])
+    for start in range(0, len(updates), _CHUNK):
+        _record(connection, updates[start : start + _CHUNK])
 
 
 @dataclass(slots=True)
@@ -97,16 +97,16 @@ class _RelationUpdate:
 def _collect_updates(seen: Mapping[str, Iterable[ObservedRelation]]) -> list[_RelationUpdate]:
     """Return each relation once, with all its reports."""
     spelt: dict[_Ends, _RelationUpdate | None] = {}
-    told: dict[str, _RelationUpdate] = {}
+    updates: dict[str, _RelationUpdate] = {}
     for known_from, several in seen.items():
         for one in several:
             ends = (one.source, one.type, one.target)
             if ends not in spelt:
                 new = _new_update(ends)
-                spelt[ends] = new and told.setdefault(new.digest, new)
+                spelt[ends] = new and updates.setdefault(new.digest, new)
             if (update := spelt[ends]) is not None:
                 update.add(one, known_from)
-    return list(told.values())
+    return list(updates.values())
 
 
 def _new_update(ends: _Ends) -> _RelationUpdate | None:
@@ -125,16 +125,16 @@ def _is_node(node: Node) -> bool:
     )
 
 
-def _record(connection: Connection, told: Sequence[_RelationUpdate]) -> None:
-    known = _known(connection, [update.digest for update in told])
-    rows = [row for update in told if (row := update.changed(known.get(update.digest)))]
+def _record(connection: Connection, updates: Sequence[_RelationUpdate]) -> None:
+    known = _known(connection, [update.digest for update in updates])
+    rows = [row for update in updates if (row := update.changed(known.get(update.digest)))]
     _upsert(connection).run(connection, rows)
-    new = _known(connection, [update.digest for update in told if update.digest not in known])
+    new = _known(connection, [update.digest for update in updates if update.digest not in known])
     ids = {digest: row["id"] for digest, row in {**known, **new}.items()}
     kept = _kept_sources(connection, [row["id"] for row in known.values()])
     added: list[tuple[Any, ...]] = []
     dropped: list[tuple[int, str]] = []
-    for update in told:
+    for update in updates:
         relation = ids[update.digest]
         before = kept[relation]
         newest = _newest(before, update.sources)
@@ -159,9 +159,9 @@ def _kept_sources(
     return kept
 
 
-def _newest(before: Mapping[str, datetime], told: Mapping[str, datetime]) -> dict[str, datetime]:
+def _newest(before: Mapping[str, datetime], updates: Mapping[str, datetime]) -> dict[str, datetime]:
     """Return the newest sources, each with the time at which it last saw the relation."""
-    latest = {source: max(at, before.get(source, at)) for source, at in told.items()}
+    latest = {source: max(at, before.get(source, at)) for source, at in updates.items()}
     every = {**before, **latest}
     if len(every) <= MAX_SOURCES:
         return every

@@ -48,7 +48,7 @@ class GraphQueryShape:
 
     of_incidents: frozenset[RelationType] = INCIDENT_RELATIONS
     """The relations defined by incidents that are followed."""
-    told: bool = True
+    reported: bool = True
     """Whether relations from other sources are followed."""
     typed: bool = False
     """Whether only relations of `types` are followed."""
@@ -61,7 +61,9 @@ class GraphQueryShape:
     def steps(self) -> tuple[GraphStep, ...]:
         """The steps along such edges."""
         return tuple(
-            step for step in STEPS if (step.type in self.of_incidents if step.type else self.told)
+            step
+            for step in STEPS
+            if (step.type in self.of_incidents if step.type else self.reported)
         )
 
 

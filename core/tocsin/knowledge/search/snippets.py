@@ -28,12 +28,12 @@ def build_snippet(query: ParsedQuery, text: str) -> tuple[SnippetPart, ...]:
     """Return the text around the first hit, or else its beginning, in parts."""
     sought = _find_phrases(query)
     start = _first(sought, text)
-    stretch = " ".join(text[start : start + SNIPPET_LENGTH + _BEFORE].split())[
+    excerpt = " ".join(text[start : start + SNIPPET_LENGTH + _BEFORE].split())[
         : SNIPPET_LENGTH + _BEFORE
     ]
     before = "…" if start else ""
     after = "…" if start + SNIPPET_LENGTH + _BEFORE < len(text) else ""
-    return tuple(_merged(_parts(sought, before + stretch + after)))
+    return tuple(_merged(_parts(sought, before + excerpt + after)))
 
 
 def render_snippet(parts: Sequence[SnippetPart]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tocsin.reports import EdgeCurve
+
 _BEND = 48
 _WORDS_AT = 0.62  # fraction of a curve at which the labels of a bundle are far enough apart
 
@@ -36,31 +38,6 @@ class BoxPosition:
     def middle(self) -> float:
         """The y coordinate of the center of the box."""
         return self.y + BOX.height / 2
-
-
-@dataclass(frozen=True, slots=True)
-class EdgeCurve:
-    """A cubic Bezier curve with the horizontal offsets of its control points."""
-
-    begin: tuple[float, float]
-    end: tuple[float, float]
-    leaves: float
-    arrives: float
-
-    @property
-    def path(self) -> str:
-        """Path data for SVG."""
-        (x, y), (to_x, to_y) = self.begin, self.end
-        bends = f"{x + self.leaves:g},{y:g} {to_x + self.arrives:g},{to_y:g}"
-        return f"M{x:g},{y:g} C{bends} {to_x:g},{to_y:g}"
-
-    def at(self, part: float) -> tuple[float, float]:
-        """Return the point at a fraction of the curve, from 0 to 1."""
-        (x, y), (to_x, to_y), rest = self.begin, self.end, 1 - part
-        out, back = x + self.leaves, to_x + self.arrives
-        begin, first, second, end = rest**3, 3 * rest**2 * part, 3 * rest * part**2, part**3
-        across = begin * x + first * out + second * back + end * to_x
-        return round(across, 1), round((begin + first) * y + (second + end) * to_y, 1)
 
 
 def curve_between(source: BoxPosition, target: BoxPosition) -> EdgeCurve:

@@ -56,14 +56,14 @@ def judge_confidence(
 
 def independent_sources(case: Case) -> frozenset[str]:
     """Return the sources of incidents, events and opinions."""
-    told = {f"provider:{record.provider}" for record in case.records}
-    told |= {f"provider:{seen.provider}" for seen in case.events}
+    sources = {f"provider:{record.provider}" for record in case.records}
+    sources |= {f"provider:{seen.provider}" for seen in case.events}
     opinions = (
         opinion
         for opinion in case.opinions
         if opinion.enrichment.disposition is not Disposition.UNKNOWN
     )
-    return frozenset(told | {f"enricher:{opinion.source}" for opinion in opinions})
+    return frozenset(sources | {f"enricher:{opinion.source}" for opinion in opinions})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

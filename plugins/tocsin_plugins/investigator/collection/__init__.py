@@ -38,7 +38,7 @@ __all__ = [
 
 
 async def gather(
-    asking: BoundedQueryClient,
+    client: BoundedQueryClient,
     inquiry: Inquiry,
     scope: InvestigationScope,
     settings: Settings,
@@ -48,7 +48,7 @@ async def gather(
 
     Raises InvestigationFailed if a named incident does not exist.
     """
-    named = await load_named_incidents(asking, scope)
+    named = await load_named_incidents(client, scope)
     window = choose_window(named.scope, named.records, inquiry.asked_at, settings)
     case = Case(named.scope, window, settings.everywhere, settings.between_steps)
     case.gaps += named.gaps
@@ -57,8 +57,8 @@ async def gather(
     provider = inquiry.provider or scope.provider
     there = sources.content or Sources(providers=(), enrichers=())
     if not case.scope.is_specific and not case.scope.is_empty:
-        await add_matching_incidents(asking, case, provider, inquiry.session_id)
-    examiner = EntityExaminer(asking, case, there, settings, provider, sources.step)
+        await add_matching_incidents(client, case, provider, inquiry.session_id)
+    examiner = EntityExaminer(client, case, there, settings, provider, sources.step)
     await examine_named(examiner)
     await suggest_spellings(examiner)
     _note_providers(examiner, sources.step)
@@ -68,7 +68,7 @@ async def gather(
 def check_availability(examiner: EntityExaminer) -> None:
     """Raise InvestigationFailed if all required providers are unavailable."""
     asked = [provider for provider in examiner.meant if provider.answers_events or provider.reason]
-    silent = examiner.asking.away()
+    silent = examiner.client.away()
     reasons = {
         provider.name: provider.reason or silent.get(f"provider:{provider.name}")
         for provider in asked
@@ -83,7 +83,7 @@ def check_availability(examiner: EntityExaminer) -> None:
 def silent_sources(examiner: EntityExaminer) -> frozenset[str]:
     """Return the sources that left a question unanswered or are not running."""
     absent = {f"provider:{provider.name}" for provider in examiner.meant if provider.reason}
-    return frozenset(absent | examiner.asking.unavailable().keys())
+    return frozenset(absent | examiner.client.unavailable().keys())
 
 
 def needed_sources(examiner: EntityExaminer) -> frozenset[str]:
@@ -91,11 +91,11 @@ def needed_sources(examiner: EntityExaminer) -> frozenset[str]:
 
     They are the one that the query names, or those of the incidents in focus, or all.
     """
-    told = {record.provider for record in examiner.case.in_focus}
+    providers = {record.provider for record in examiner.case.in_focus}
     names = (
         {examiner.provider}
         if examiner.provider
-        else told or {provider.name for provider in examiner.meant}
+        else providers or {provider.name for provider in examiner.meant}
     )
     return frozenset(f"provider:{name}" for name in names)
 

@@ -75,7 +75,7 @@ _KINDS = frozenset(kind.value for kind in EntityKind)
 class EntityExaminer:
     """Examines the entities of a case, round by round."""
 
-    asking: BoundedQueryClient
+    client: BoundedQueryClient
     case: Case
     sources: Sources
     settings: Settings
@@ -94,7 +94,7 @@ class EntityExaminer:
         new = [entity for entity in entities if entity not in self.case.sightings]
         chunks = _chunks(new, _SIGHTINGS_AT_ONCE)
         questions = [GetSightings(entities=chunk) for chunk in chunks]
-        for answer in await self.asking.ask_all(questions):
+        for answer in await self.client.ask_all(questions):
             for sighting in answer.content or ():
                 self.case.sightings[sighting.entity] = (sighting, answer.step)
 
@@ -113,7 +113,7 @@ class EntityExaminer:
         The newest incidents may all be outside the window or from other providers, so there is a
         separate question for those inside.
         """
-        limit, window = self.asking.bounds.incidents + 1, self.case.window
+        limit, window = self.client.bounds.incidents + 1, self.case.window
         questions = [
             question
             for chunk in _chunks(entities, _ABOUT_AT_ONCE)
@@ -123,12 +123,12 @@ class EntityExaminer:
             )
         ]
         found: dict[int, tuple[IncidentRecord, str]] = {}
-        for answer in await self.asking.ask_all(questions):
+        for answer in await self.client.ask_all(questions):
             for record in answer.content or ():
                 self.case.mark(record)
                 if self._is_wanted(record):
                     found.setdefault(record.number, (record, answer.step))
-        add_bounded_incidents(self.asking, self.case, list(found.values()))
+        add_bounded_incidents(self.client, self.case, list(found.values()))
 
     def _is_wanted(self, record: IncidentRecord) -> bool:
         """Return whether to examine a related incident."""
@@ -143,7 +143,7 @@ class EntityExaminer:
             for enricher in sorted(self.sources.enrichers, key=lambda enricher: enricher.name)
             for question in self._questions_to(enricher, entities)
         ]
-        answers = await self.asking.ask_all(questions)
+        answers = await self.client.ask_all(questions)
         for question, answer in zip(questions, answers, strict=False):
             for enrichment in answer.content or ():
                 self.case.add_opinion(question.enricher, enrichment, answer.step)
@@ -165,7 +165,7 @@ class EntityExaminer:
 
     async def _neighbours(self, entities: Sequence[Entity]) -> None:
         questions = [FindNeighbors(entity=entity) for entity in entities]
-        for question, answer in zip(questions, await self.asking.ask_all(questions), strict=False):
+        for question, answer in zip(questions, await self.client.ask_all(questions), strict=False):
             if answer.content is None:
                 continue
             for edge in answer.content.edges:
@@ -180,13 +180,13 @@ class EntityExaminer:
             subjects = self.case.subjects
             entities = [entity for entity in entities if entity in subjects]
         questions = self._questions_for_events(entities)
-        room = max(self.asking.bounds.provider_calls - self.asking.provider_calls, 0)
+        room = max(self.client.bounds.provider_calls - self.client.provider_calls, 0)
         self._cut(len(questions) - room)
         for some in _chunks(questions[:room], _EVENTS_AT_ONCE * max(len(self.meant), 1)):
             asked = [
-                question for question in some if not self.asking.has_given_up_on(question.asked_of)
+                question for question in some if not self.client.has_given_up_on(question.asked_of)
             ]
-            for question, answer in zip(asked, await self.asking.ask_all(asked), strict=False):
+            for question, answer in zip(asked, await self.client.ask_all(asked), strict=False):
                 if answer.content is not None:
                     self._take_events(question, answer.content, answer.step)
 
@@ -212,8 +212,8 @@ class EntityExaminer:
     def _cut(self, left: int) -> None:
         if left > 0:
             text = f"{count_noun(left, 'event search', 'event searches')} skipped"
-            bound = f"the limit is {self.asking.bounds.provider_calls}"
-            self.case.gaps.append(state(f"{text}: {bound}", self.asking.last_step))
+            bound = f"the limit is {self.client.bounds.provider_calls}"
+            self.case.gaps.append(state(f"{text}: {bound}", self.client.last_step))
 
     def _incomplete(self, asked_of: str, entity: Entity, step: str) -> None:
         self.case.truncated.setdefault(asked_of, []).append((entity, step))

@@ -120,11 +120,11 @@ def _is_unknown(case: Case, entity: Entity) -> bool:
 
 
 async def _suggest(examiner: EntityExaminer, entity: Entity) -> None:
-    matching = await examiner.asking.ask(SearchHistory(text=entity.value))
+    matching = await examiner.client.ask(SearchHistory(text=entity.value))
     numbers = [int(match.id) for match in matching.content or () if match.kind == "incident"]
     if not numbers:
         return
-    answer = await examiner.asking.ask(GetIncidents(numbers=tuple(numbers[:_MOST])))
+    answer = await examiner.client.ask(GetIncidents(numbers=tuple(numbers[:_MOST])))
     records = [record for record in answer.content or () if _alike(entity, record.entities)]
     if alike := sorted(
         {other for record in records for other in _alike(entity, record.entities)},

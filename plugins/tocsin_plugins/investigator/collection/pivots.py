@@ -27,9 +27,9 @@ async def follow_pivots(examiner: EntityExaminer) -> None:
     """Pivot to related entities, one step deeper each round, unless the query excludes that."""
     if examiner.case.scope.narrowed:
         return
-    for depth in range(1, examiner.asking.bounds.depth + 1):
+    for depth in range(1, examiner.client.bounds.depth + 1):
         candidates = _candidates(examiner.case)
-        if not candidates or examiner.asking.is_out_of_time:
+        if not candidates or examiner.client.is_out_of_time:
             break
         await _examine(examiner, candidates, depth)
     _note_unexamined(examiner)
@@ -37,7 +37,7 @@ async def follow_pivots(examiner: EntityExaminer) -> None:
 
 async def _examine(examiner: EntityExaminer, candidates: Sequence[Entity], depth: int) -> None:
     """Examine the most significant candidates, as many as the bound allows."""
-    case, bounds = examiner.case, examiner.asking.bounds
+    case, bounds = examiner.case, examiner.client.bounds
     room = max(bounds.entities - len(case.depths), 0)
     considered = sort_by_priority(case, candidates) if depth else list(candidates)
     await examiner.sight(considered[: room * _SIGHTED_PER_EXAMINED])
@@ -58,16 +58,16 @@ def _candidates(case: Case) -> list[Entity]:
 
 
 def _note_unexamined(examiner: EntityExaminer) -> None:
-    case, asking = examiner.case, examiner.asking
-    if asking.is_out_of_time:
-        bound = count_noun(asking.bounds.seconds, "second")
-        case.gaps.append(state(f"no further questions were asked after {bound}", asking.last_step))
+    case, client = examiner.case, examiner.client
+    if client.is_out_of_time:
+        bound = count_noun(client.bounds.seconds, "second")
+        case.gaps.append(state(f"no further questions were asked after {bound}", client.last_step))
     left = len(_candidates(case))
     if not left:
         return
     what = (
         f"{count_noun(left, 'related entity', 'related entities')} {'was' if left == 1 else 'were'}"
     )
-    depth = f"the limits are {count_noun(asking.bounds.depth, 'step')} from the subject"
-    most = count_noun(asking.bounds.entities, "entity", "entities")
-    case.gaps.append(state(f"{what} not examined: {depth} and {most}", asking.last_step))
+    depth = f"the limits are {count_noun(client.bounds.depth, 'step')} from the subject"
+    most = count_noun(client.bounds.entities, "entity", "entities")
+    case.gaps.append(state(f"{what} not examined: {depth} and {most}", client.last_step))

@@ -18,8 +18,8 @@ _PATIENCE = 3
 class BoundedQueryClient:
     """A query client that respects bounds and records unanswered questions."""
 
-    def __init__(self, desk: QueryClient, bounds: Bounds) -> None:
-        self._desk = desk
+    def __init__(self, client: QueryClient, bounds: Bounds) -> None:
+        self._client = client
         self.bounds = bounds
         self.provider_calls = 0
         self.last_step = ""
@@ -30,11 +30,11 @@ class BoundedQueryClient:
     @property
     def is_out_of_time(self) -> bool:
         """Whether the time bound is reached."""
-        return self._desk.elapsed >= timedelta(seconds=self.bounds.seconds)
+        return self._client.elapsed >= timedelta(seconds=self.bounds.seconds)
 
     async def ask(self, question: Question[T]) -> QueryResult[T]:
         """Return the outcome of a question."""
-        answer = await self._desk.ask(question)
+        answer = await self._client.ask(question)
         self._note(question, answer)
         return answer
 
@@ -43,7 +43,7 @@ class BoundedQueryClient:
         answers: list[QueryResult[T]] = []
         while len(answers) < len(questions) and not self.is_out_of_time:
             some = questions[len(answers) : len(answers) + _AT_ONCE]
-            for question, answer in zip(some, await self._desk.ask_all(some), strict=True):
+            for question, answer in zip(some, await self._client.ask_all(some), strict=True):
                 self._note(question, answer)
                 answers.append(answer)
         return answers

@@ -61,7 +61,7 @@ class NamedIncidents:
 
 
 async def load_named_incidents(
-    asking: BoundedQueryClient, scope: InvestigationScope
+    client: BoundedQueryClient, scope: InvestigationScope
 ) -> NamedIncidents:
     """Return the incidents that the messages name, up to the bound.
 
@@ -70,9 +70,9 @@ async def load_named_incidents(
     """
     if not scope.incidents or scope.nothing_left:
         return NamedIncidents(scope)
-    most = asking.bounds.incidents
+    most = client.bounds.incidents
     numbers, beyond = scope.incidents[:most], scope.incidents[most:]
-    answer = await asking.ask(GetIncidents(numbers=numbers))
+    answer = await client.ask(GetIncidents(numbers=numbers))
     if answer.outcome is not QueryOutcome.ANSWERED:
         raise InvestigationFailed(f"the incidents could not be read: {answer.reason}")
     records = answer.content or ()
@@ -102,7 +102,7 @@ def _name_missing(numbers: Sequence[int]) -> str:
 
 
 async def add_matching_incidents(
-    asking: BoundedQueryClient, case: Case, provider: str | None, session_id: str
+    client: BoundedQueryClient, case: Case, provider: str | None, session_id: str
 ) -> None:
     """Add the incidents that match the words of the messages, or without words, the time window.
 
@@ -111,7 +111,7 @@ async def add_matching_incidents(
     """
     scope = case.scope
     if scope.words or scope.techniques:
-        await _add_matching(asking, case, provider)
+        await _add_matching(client, case, provider)
     case.matches = [
         pair for pair in case.matches if (pair[0].kind, pair[0].id) != ("session", session_id)
     ]
@@ -121,13 +121,13 @@ async def add_matching_incidents(
         window=case.window,
         provider=provider,
         min_severity=scope.severity or Severity.INFORMATIONAL,
-        limit=asking.bounds.incidents + 1,
+        limit=client.bounds.incidents + 1,
     )
-    answer = await asking.ask(question)
-    add_bounded_incidents(asking, case, [(record, answer.step) for record in answer.content or ()])
+    answer = await client.ask(question)
+    add_bounded_incidents(client, case, [(record, answer.step) for record in answer.content or ()])
 
 
-def add_bounded_incidents(asking: BoundedQueryClient, case: Case, found: Sequence[_Told]) -> None:
+def add_bounded_incidents(client: BoundedQueryClient, case: Case, found: Sequence[_Told]) -> None:
     """Add incidents, the newest first, up to the bound; note the rest as a gap."""
     newest = sorted(found, key=lambda pair: (pair[0].occurred_at, pair[0].number), reverse=True)
     fresh = {
@@ -135,13 +135,13 @@ def add_bounded_incidents(asking: BoundedQueryClient, case: Case, found: Sequenc
         for record, step in newest
         if record.number not in case.incidents and record.number not in case.scope.ignored_incidents
     }
-    room = max(asking.bounds.incidents - len(case.incidents), 0)
+    room = max(client.bounds.incidents - len(case.incidents), 0)
     for record, _ in list(fresh.values())[:room]:
         case.add_incident(record)
     if left := list(fresh.values())[room:]:
         number = count_noun(len(left), "more matching incident")
         text = f"at least {number} {_WERE[len(left) == 1]}"
-        bound = count_noun(asking.bounds.incidents, "incident")
+        bound = count_noun(client.bounds.incidents, "incident")
         evidence = {step for _, step in left}
         case.gaps.append(state(f"{text} not examined: the limit is {bound}", *evidence))
 
@@ -149,33 +149,33 @@ def add_bounded_incidents(asking: BoundedQueryClient, case: Case, found: Sequenc
 _WERE = {True: "was", False: "were"}
 
 
-async def _add_matching(asking: BoundedQueryClient, case: Case, provider: str | None) -> None:
+async def _add_matching(client: BoundedQueryClient, case: Case, provider: str | None) -> None:
     """Add the incidents that match all words, or else those that match most of them."""
     scope = case.scope
     texts = [*([" ".join(scope.words)] if scope.words else []), *scope.techniques]
-    found = await _matches(asking, case, texts)
+    found = await _matches(client, case, texts)
     if not found and len(scope.words) > 1:
-        found = await _matches(asking, case, scope.words)
+        found = await _matches(client, case, scope.words)
         if found:
             words = join_names(scope.words, 10)
             text = f"no incident matches all of the words {words}, only some of them"
-            case.gaps.append(state(text, asking.last_step))
-    numbers = [int(id_) for id_ in found if id_.isdecimal()][: asking.bounds.incidents]
+            case.gaps.append(state(text, client.last_step))
+    numbers = [int(id_) for id_ in found if id_.isdecimal()][: client.bounds.incidents]
     if not numbers:
         return
-    answer = await asking.ask(GetIncidents(numbers=tuple(numbers)))
+    answer = await client.ask(GetIncidents(numbers=tuple(numbers)))
     fitting = [
         (record, answer.step)
         for record in answer.content or ()
         if _is_meant(case, record, provider)
     ]
-    add_bounded_incidents(asking, case, fitting)
+    add_bounded_incidents(client, case, fitting)
 
 
-async def _matches(asking: BoundedQueryClient, case: Case, texts: Sequence[str]) -> list[str]:
+async def _matches(client: BoundedQueryClient, case: Case, texts: Sequence[str]) -> list[str]:
     """Return the IDs of the matching incidents, those that match most texts first."""
     times: dict[str, int] = {}
-    for answer in await asking.ask_all([SearchHistory(text=text) for text in texts]):
+    for answer in await client.ask_all([SearchHistory(text=text) for text in texts]):
         for match in answer.content or ():
             _remember(case, match, answer.step)
             if match.kind == "incident":

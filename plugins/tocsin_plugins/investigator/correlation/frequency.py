@@ -38,12 +38,12 @@ def _draft_sharing(case: Case, numbers: tuple[int, ...], entities: list[Entity])
     which = join_names([f"incident {number}" for number in sorted(numbers)])
     what = join_names([name_entity(entity) for entity in entities])
     providers = sorted({record.provider for record in incidents})
-    told = f", reported by {join_names(providers)}" if len(providers) > 1 else ""
+    origin = f", reported by {join_names(providers)}" if len(providers) > 1 else ""
     return FindingDraft(
         title=f"{count_noun(len(numbers), 'incident')} have {what} in common",
         severity=Severity.MEDIUM if len(providers) > 1 else Severity.LOW,
         strength=grade_strength(len(numbers), _STRENGTHS),
-        statements=(state(f"{which} involve {what}{told}", *cite_incidents(incidents)),),
+        statements=(state(f"{which} involve {what}{origin}", *cite_incidents(incidents)),),
         entities=tuple(entities),
         incidents=tuple(sorted(numbers)),
     )
@@ -107,12 +107,12 @@ _Moment = tuple[datetime, str]
 
 def find_bursts(case: Case) -> Iterator[FindingDraft]:
     """Yield each period of five minutes with 10 or more events and incidents, with its entities."""
-    stretches: dict[tuple[_Moment, ...], list[Entity]] = {}
+    periods: dict[tuple[_Moment, ...], list[Entity]] = {}
     for entity in case.entities:
         densest = tuple(_densest(_moments(case, entity)))
         if grade_strength(len(densest), _BURSTS) and not case.find_sighting(entity).well_known:
-            stretches.setdefault(densest, []).append(entity)
-    for moments, entities in stretches.items():
+            periods.setdefault(densest, []).append(entity)
+    for moments, entities in periods.items():
         number, whose = (
             count_noun(len(moments), "record"),
             join_names([name_entity(entity) for entity in entities]),

@@ -47,7 +47,7 @@ _TAKES_A_HOST = frozenset({AttackSign.MALWARE, AttackSign.CALLBACK})
 class _AttackStage:
     at: datetime
     places: tuple[int, ...]
-    teller: str
+    source: str
     words: str
     reference: str
     incident: int | None = None
@@ -112,7 +112,7 @@ def _stages(case: Case, entity: Entity, by: AbstractSet[Entity]) -> list[_Attack
         _AttackStage(
             at=record.occurred_at,
             places=_places(find_incident_signs(record), record.techniques),
-            teller=f"incident {record.number}",
+            source=f"incident {record.number}",
             words=record.title,
             reference=f"incident:{record.number}",
             incident=record.number,
@@ -122,8 +122,8 @@ def _stages(case: Case, entity: Entity, by: AbstractSet[Entity]) -> list[_Attack
     ]
     for seen in case.events_with(entity):
         if seen.signs and _is_theirs(case, seen.event.entities, by):
-            places, teller = _places(seen.signs), f"an event of {seen.provider}"
-            stage = (seen.event.occurred_at, places, teller, seen.event.summary, seen.step)
+            places, source = _places(seen.signs), f"an event of {seen.provider}"
+            stage = (seen.event.occurred_at, places, source, seen.event.summary, seen.step)
             stages.append(_AttackStage(*stage))
     with_places = (stage for stage in stages if stage.places)
     return sorted(with_places, key=lambda stage: (stage.at, stage.reference, stage.words))
@@ -202,5 +202,5 @@ def _build_draft(chain: _Chain, entities: Sequence[Entity]) -> FindingDraft:
 
 
 def _statement(place: int, stage: _AttackStage) -> Statement:
-    told = f"{stage.teller} ({shorten(stage.words)})"
-    return state(f"at {format_time(stage.at)}, {told} shows {TACTICS[place]}", stage.reference)
+    record = f"{stage.source} ({shorten(stage.words)})"
+    return state(f"at {format_time(stage.at)}, {record} shows {TACTICS[place]}", stage.reference)

@@ -79,11 +79,11 @@ def describe_sighting(
     if sighting is None:
         return
     events = case.events_with(entity)
-    told = _since(sighting) if with_times else ""
-    told += f"; events: {len(events):,}" if events else ""
+    details = _since(sighting) if with_times else ""
+    details += f"; events: {len(events):,}" if events else ""
     latest = [number for number in sighting.recent[:_LATEST] if number in case.incidents]
     evidence = [step, *(f"incident:{number}" for number in latest), *cite_steps(events)]
-    yield state(f"{name_entity(entity)} is in {_incidents(sighting)}{told}", *evidence)
+    yield state(f"{name_entity(entity)} is in {_incidents(sighting)}{details}", *evidence)
 
 
 def _incidents(sighting: Sighting) -> str:

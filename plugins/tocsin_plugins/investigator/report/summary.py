@@ -161,13 +161,13 @@ def _nothing_found(conclusion: Conclusion) -> Iterator[Statement]:
 def _main_findings(conclusion: Conclusion) -> Iterator[Statement]:
     """Yield the main findings: explanations for a benign verdict, or else the worst."""
     main = _main_part(conclusion)
-    told = main.statement.text if main else ""
+    main_text = main.statement.text if main else ""
     findings = [
         finding
         for finding in conclusion.findings
         if finding.kind != "incident"
         and finding.id not in conclusion.near
-        and not told.endswith(f"({finding.id}).")
+        and not main_text.endswith(f"({finding.id}).")
     ]
     telling = [finding for finding in findings if finding.severity is not Severity.INFORMATIONAL]
     for finding in (telling or findings)[:_TOP]:

@@ -41,8 +41,8 @@ def _incidents(case: Case) -> Iterator[_Ranked]:
             f"incident {record.number} ({describe_severity(record)}) began: {shorten(record.title)}"
         )
         accounts = case.find_own_events(record)
-        told = dict.fromkeys(shorten(seen.event.summary, 200) for seen in accounts)
-        words = "".join(f"; “{words}”" for words in [*told][:_ACCOUNTS] if words)
+        quotes = dict.fromkeys(shorten(seen.event.summary, 200) for seen in accounts)
+        words = "".join(f"; “{words}”" for words in [*quotes][:_ACCOUNTS] if words)
         yield (
             0,
             TimelineEntry(

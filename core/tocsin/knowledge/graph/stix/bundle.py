@@ -108,12 +108,12 @@ class _BundleBuilder:
     def _mark(self) -> dict[Node, Tlp]:
         """Return the markings of nodes from the incidents in the bundle."""
         tlps = {node: incident.marking.tlp for node, incident in self._incidents.items()}
-        told = dict(tlps)
+        marked = dict(tlps)
         for edge in self._part.edges:
             for node, other in ((edge.source, edge.target), (edge.target, edge.source)):
                 if other in tlps and node not in tlps:
-                    told[node] = max(told.get(node, tlps[other]), tlps[other], key=_rank)
-        return told
+                    marked[node] = max(marked.get(node, tlps[other]), tlps[other], key=_rank)
+        return marked
 
     def _marked(self, made: StixObject, *nodes: Node) -> StixObject:
         tlps = [self._tlps[node] for node in nodes if node in self._tlps]

@@ -134,16 +134,17 @@ def _attackers(conclusion: Conclusion) -> Iterator[tuple[Entity, Statement]]:
             yield from ((entity, cite_finding(finding)) for entity in finding.entities)
     if conclusion.verdict is not Verdict.BENIGN:
         for entity in sorted(case.subjects, key=entity_sort_key):
-            told = [event for event in case.events_with(entity) if event.signs & _TOLD_ATTACKS]
+            attacks = [event for event in case.events_with(entity) if event.signs & _TOLD_ATTACKS]
             failed = [
                 event
                 for event in case.events_with(entity)
                 if AttackSign.FAILED_LOGON in event.signs
             ]
-            told += failed if len(failed) >= _MANY else []
-            if told:
-                text = f"{count_noun(len(told), 'event')} with it {_SHOW[len(told) == 1]} an attack"
-                yield entity, state(text, *(seen.step for seen in told))
+            attacks += failed if len(failed) >= _MANY else []
+            if attacks:
+                number = count_noun(len(attacks), "event")
+                text = f"{number} with it {_SHOW[len(attacks) == 1]} an attack"
+                yield entity, state(text, *(seen.step for seen in attacks))
 
 
 _SHOW = {True: "shows", False: "show"}
