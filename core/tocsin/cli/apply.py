@@ -34,8 +34,8 @@ def apply(
     configuration = asyncio.run(
         load_configuration(settings.plugins_file, templates_dir=settings.templates_dir)
     )
-    # The node imports every package, which takes time
-    from tocsin.node.configuration import plan_file
+    # Imported here, because the node imports every package
+    from tocsin.node import plan_file
 
     work = plan_file if dry_run else _apply
     steps = run_on_database(settings, lambda database: database.write(work, configuration))
@@ -43,7 +43,7 @@ def apply(
 
 
 def _apply(connection: Connection, configuration: Configuration) -> list[PlannedChange]:
-    from tocsin.node.configuration import apply_file
+    from tocsin.node import apply_file
     from tocsin.schedules import load_schedules
 
     now = SystemClock().now()

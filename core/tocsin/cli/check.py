@@ -101,7 +101,7 @@ async def _check_database(
     settings: Settings, configuration: Configuration, maker: PluginFactory
 ) -> bool:
     """Return whether the database can be used, and what was made over HTTP is well."""
-    from tocsin.node.configuration import plan_file  # which takes its time to be imported
+    from tocsin.node import plan_file
 
     url = parse_url(settings.database)
     if is_sqlite(url) and not sqlite_file(url).exists():

@@ -1,6 +1,7 @@
 """Composition root: builds a node and runs it until it is stopped."""
 
 from tocsin.node.composition import open_node, open_ready_database, serve
+from tocsin.node.configuration import apply_file, plan_file
 from tocsin.node.process import Node
 
-__all__ = ["Node", "open_node", "open_ready_database", "serve"]
+__all__ = ["Node", "apply_file", "open_node", "open_ready_database", "plan_file", "serve"]
