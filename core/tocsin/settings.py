@@ -194,7 +194,7 @@ class Settings(BaseSettings):
 
     @field_validator("base_url", "auth_url", "oidc_issuer")
     @classmethod
-    def _absolute(cls, value: str, info: ValidationInfo) -> str:
+    def _check_url(cls, value: str, info: ValidationInfo) -> str:
         if value and not value.startswith(("http://", "https://")):
             raise ValueError("give an absolute URL, such as https://tocsin.example.org")
         # issuers are compared exactly, including a trailing slash
@@ -202,28 +202,28 @@ class Settings(BaseSettings):
 
     @field_validator("templates_dir")
     @classmethod
-    def _there(cls, value: Path | None) -> Path | None:
+    def _check_folder(cls, value: Path | None) -> Path | None:
         if value is not None and not value.is_dir():
             raise ValueError("give an existing folder, such as /etc/tocsin/templates")
         return value and value.absolute()
 
     @field_validator("allow_networks", "trusted_proxies", mode="before")
     @classmethod
-    def _networks(cls, value: str | Sequence[Network]) -> list[Network]:
+    def _parse_networks(cls, value: str | Sequence[Network]) -> list[Network]:
         try:
-            return [ip_network(part) for part in _parts(value)]
+            return [ip_network(part) for part in _split(value)]
         except ValueError as error:
             raise ValueError(f"give networks such as 10.20.0.0/16 ({error})") from None
 
     @field_validator("roles", mode="before")
     @classmethod
-    def _roles(cls, value: str | Sequence[NodeRole]) -> list[NodeRole]:
-        return list(dict.fromkeys(NodeRole.parse(part) for part in _parts(value)))
+    def _parse_roles(cls, value: str | Sequence[NodeRole]) -> list[NodeRole]:
+        return list(dict.fromkeys(NodeRole.parse(part) for part in _split(value)))
 
     @field_validator("cors_origins", mode="before")
     @classmethod
-    def _origins(cls, value: str | Sequence[str]) -> list[str]:
-        origins = _parts(value)
+    def _parse_origins(cls, value: str | Sequence[str]) -> list[str]:
+        origins = _split(value)
         for origin in origins:
             if not _ORIGIN.fullmatch(origin):
                 raise ValueError(f"give origins such as https://soar.example.org, not {origin!r}")
@@ -270,12 +270,12 @@ class Settings(BaseSettings):
             return self.host
 
 
-def _parts(value: str | Sequence[Any]) -> list[Any]:
+def _split(value: str | Sequence[Any]) -> list[Any]:
     """Split the value of a variable; defaults are already split."""
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else list(value)
 
 
-def _misspelt() -> list[ConfigurationProblem]:
+def _find_misspelled() -> list[ConfigurationProblem]:
     """Return a problem for each variable that is almost the name of a setting."""
     known = [name.upper() for name in Settings.model_fields]
     given = [name.removeprefix(PREFIX) for name in os.environ if name.startswith(PREFIX)]
@@ -285,17 +285,21 @@ def _misspelt() -> list[ConfigurationProblem]:
         ConfigurationProblem("environment", PREFIX + name, "unknown setting", f"remove it{hint}")
         for name in given
         if name not in own
-        and (hint := suggest_nearest(name, _alike(name, known)).replace("'", f"'{PREFIX}", 1))
+        and (
+            hint := suggest_nearest(name, _select_similar(name, known)).replace(
+                "'", f"'{PREFIX}", 1
+            )
+        )
     ]
 
 
-def _alike(name: str, known: Sequence[str]) -> list[str]:
+def _select_similar(name: str, known: Sequence[str]) -> list[str]:
     """Return the names with a similar first word: JIRA_CLIENT_SECRET is the operator's own."""
     first = name.partition("_")[0]
     return [other for other in known if suggest_nearest(first, [other.partition("_")[0]])]
 
 
-def _disagreements(settings: Settings) -> Iterator[ConfigurationProblem]:
+def _find_conflicts(settings: Settings) -> Iterator[ConfigurationProblem]:
     """Yield a problem for each setting that conflicts with another."""
     if settings.is_exposed:
         yield ConfigurationProblem(
@@ -333,10 +337,10 @@ def _disagreements(settings: Settings) -> Iterator[ConfigurationProblem]:
             f"found both this setting and {PREFIX}METRICS_TOKEN",
             "set only one of them",
         )
-    yield from _disagreements_on_oidc(settings)
+    yield from _find_oidc_conflicts(settings)
 
 
-def _disagreements_on_oidc(settings: Settings) -> Iterator[ConfigurationProblem]:
+def _find_oidc_conflicts(settings: Settings) -> Iterator[ConfigurationProblem]:
     purposes = settings.oidc_audience or settings.oidc_client_id
     if settings.oidc_issuer and not purposes:
         yield ConfigurationProblem(
@@ -365,10 +369,10 @@ def _disagreements_on_oidc(settings: Settings) -> Iterator[ConfigurationProblem]
 
 def load_settings() -> Settings:
     """Return the settings; raises ConfigurationError with all problems at once."""
-    problems = _misspelt()
+    problems = _find_misspelled()
     try:
         settings = Settings()
-        problems += _disagreements(settings)
+        problems += _find_conflicts(settings)
     except ValidationError as error:
         problems += [
             ConfigurationProblem(

@@ -74,14 +74,14 @@ class AdminApi:
         try:
             response = await self._client.request(
                 method,
-                f"{self._url}{path}?{urlencode(_given(query or {}))}",
+                f"{self._url}{path}?{urlencode(_drop_none(query or {}))}",
                 headers=self._headers(method),
-                content=None if body is None else orjson.dumps(_given(body)),
+                content=None if body is None else orjson.dumps(_drop_none(body)),
                 timeout=_TIMEOUT,
                 limit=_LARGEST_ANSWER,
             )
         except PluginFailure as error:
-            raise OperatorError(_unreached(method, error)) from None
+            raise OperatorError(_describe_failure(method, error)) from None
         return read_response(response)
 
     async def collect(
@@ -111,11 +111,11 @@ class AdminApi:
 
 def run_on_api(url: str | None, token: str | None, work: Callable[[AdminApi], Awaitable[T]]) -> T:
     """Return the result of `work`; raises OperatorError if the token cannot be sent to the URL."""
-    base = _parse(url or load_settings().public_url)
-    checked = _check(token)
+    base = _parse_base_url(url or load_settings().public_url)
+    checked = _check_token(token)
 
     async def run() -> T:
-        client = _open(base)
+        client = _open_client(base)
         try:
             return await work(AdminApi(client, str(base).rstrip("/"), checked))
         finally:
@@ -129,26 +129,26 @@ def admin_path(*parts: str) -> str:
     return "/".join(["/api/admin", *(quote(part, safe="") for part in parts)])
 
 
-def _parse(text: str) -> URL:
+def _parse_base_url(text: str) -> URL:
     from tocsin.net import parse_url
 
     try:
         url = parse_url(text)
     except ValueError as error:
-        raise _no_address(str(error)) from None
+        raise _invalid_url(str(error)) from None
     if url.raw_query_string:
-        raise _no_address("found a query (?...) in the URL")
+        raise _invalid_url("found a query (?...) in the URL")
     return url
 
 
-def _no_address(reason: str) -> OperatorError:
+def _invalid_url(reason: str) -> OperatorError:
     return OperatorError(
         f"--url (or TOCSIN_URL, TOCSIN_BASE_URL): {reason}; "
         "give a base URL such as https://tocsin.example.org"
     )
 
 
-def _check(token: str | None) -> str:
+def _check_token(token: str | None) -> str:
     if not token:
         raise OperatorError(
             "no admin token: set TOCSIN_ADMIN_TOKEN, or give --token; "
@@ -162,7 +162,7 @@ def _check(token: str | None) -> str:
     return token.strip()
 
 
-def _open(url: URL) -> GuardedClient:
+def _open_client(url: URL) -> GuardedClient:
     """Return a client for this host; over plain HTTP it connects only to loopback addresses."""
     from tocsin.net import literal_address, open_client
 
@@ -178,11 +178,11 @@ def _open(url: URL) -> GuardedClient:
     return open_client(allow_networks=_LOOPBACK)
 
 
-def _given(values: Mapping[str, object]) -> dict[str, object]:
+def _drop_none(values: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _unreached(method: str, error: PluginFailure) -> str:
+def _describe_failure(method: str, error: PluginFailure) -> str:
     advice = "check that Tocsin is running there, or give another address with --url or TOCSIN_URL"
     if method != "GET" and isinstance(error, TryLater):
         advice += "; the request may have been processed: check before you repeat it"

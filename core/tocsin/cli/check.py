@@ -30,8 +30,8 @@ from tocsin.registry import (
 from tocsin.settings import Settings, load_settings
 from tocsin.store import check_schema, is_sqlite, open_database, parse_url, sqlite_file
 
-_SECONDS = 30
-_WRONG = 2
+_TIMEOUT_SECONDS = 30
+_INVALID_CONFIGURATION = 2
 
 
 def check() -> None:
@@ -58,17 +58,17 @@ async def _check(settings: Settings) -> int:
         print(problem, file=sys.stderr)
     if not problems:
         print(f"{settings.plugins_file}: configuration valid")
-    # What is left out of a strict configuration is among the problems
+    # Absent parts of a strict configuration are among the problems
     lenient = replace(configuration, strict=configuration.strict and not problems)
-    well = await _check_parts(settings, lenient)
-    return _WRONG if problems else int(not well)
+    passed = await _check_parts(settings, lenient)
+    return _INVALID_CONFIGURATION if problems else int(not passed)
 
 
 async def _check_parts(settings: Settings, configuration: Configuration) -> bool:
-    """Return whether all is well with what the configuration says rightly."""
+    """Return whether all checks of the valid parts of the configuration pass."""
     environment = Environment(configuration.environment)
     maker = PluginFactory(SystemClock(), settings.public_url, environment)
-    well = [await _check_database(settings, configuration, maker)]
+    passed = [await _check_database(settings, configuration, maker)]
     live = await start_plugins(configuration, maker)
     try:
         for section, plugins in (
@@ -76,19 +76,19 @@ async def _check_parts(settings: Settings, configuration: Configuration) -> bool
             ("enrichers", live.enrichers),
             ("destinations", live.channels),
         ):
-            well += [await _ask(section, plugin) for plugin in plugins.values()]
+            passed += [await _check_plugin(section, plugin) for plugin in plugins.values()]
     finally:
         await live.close()
-    well.append(check_receivers(configuration, settings))
+    passed.append(check_receivers(configuration, settings))
     for name, definition in configuration.schedules.items():
         print(f"schedules.{name}: {_next_run(definition)}")
     for absent in live.absent:
         print(f"{absent.name}: not loaded: {absent.reason}", file=sys.stderr)
-    return all(well) and not live.absent
+    return all(passed) and not live.absent
 
 
 def _next_run(definition: ScheduleDefinition) -> str:
-    """Return when a schedule that is made now would run first."""
+    """Return the first run of a schedule that is created now."""
     now = SystemClock().now()
     following = Recurrence(definition, "", now).without_jitter().next(now)
     if following is None:
@@ -100,7 +100,7 @@ def _next_run(definition: ScheduleDefinition) -> str:
 async def _check_database(
     settings: Settings, configuration: Configuration, maker: PluginFactory
 ) -> bool:
-    """Return whether the database can be used, and what was made over HTTP is well."""
+    """Return whether the database and the destinations created over the API pass their checks."""
     from tocsin.node import plan_file
 
     url = parse_url(settings.database)
@@ -114,13 +114,13 @@ async def _check_database(
         print("database: schema current, encryption key valid")
         channels = ChannelFactory(configuration, maker, vault.decrypt, settings.allow_networks)
         known = await database.read(load_destinations)
-        await database.read(plan_file, configuration)  # raises where a name is taken
+        await database.read(plan_file, configuration)  # raises if a name is taken
         made = [
             destination
             for destination in known
             if destination.managed_by is ManagedBy.API and destination.is_served
         ]
-        return all([await _ask_made(destination, channels) for destination in made])
+        return all([await _check_destination(destination, channels) for destination in made])
     except OperatorError as error:
         print(f"database: {error}", file=sys.stderr)
         return False
@@ -128,21 +128,21 @@ async def _check_database(
         await database.close()
 
 
-async def _ask_made(destination: Destination, channels: ChannelFactory) -> bool:
-    """Return whether a destination that was made over HTTP is well."""
+async def _check_destination(destination: Destination, channels: ChannelFactory) -> bool:
+    """Return whether a destination that was created over the API passes its check."""
     try:
         live = await channels.make(destination)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a plugin does costs only itself
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's error must not affect others
         print(f"destinations.{destination.name}: not loaded: {error}", file=sys.stderr)
         return False
     try:
-        return await _ask("destinations", live.plugin)
+        return await _check_plugin("destinations", live.plugin)
     finally:
         await live.close()
 
 
-async def _ask(section: str, plugin: Provider | Channel | Enricher) -> bool:
-    health = await _health(plugin)
+async def _check_plugin(section: str, plugin: Provider | Channel | Enricher) -> bool:
+    health = await _load_health(plugin)
     for problem in health.problems:
         print(f"{section}.{plugin.tools.name}: {problem}", file=sys.stderr)
     if not health.problems:
@@ -150,15 +150,15 @@ async def _ask(section: str, plugin: Provider | Channel | Enricher) -> bool:
     return not health.problems
 
 
-async def _health(plugin: Provider | Channel | Enricher) -> Health:
+async def _load_health(plugin: Provider | Channel | Enricher) -> Health:
     try:
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
             health = await plugin.check()
     except PluginFailure as error:
         return Health(detail="", problems=(str(error),))
     except TimeoutError:
-        return Health(detail="", problems=(f"no response within {_SECONDS} seconds",))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's bug costs only itself
+        return Health(detail="", problems=(f"no response within {_TIMEOUT_SECONDS} seconds",))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's bug must not affect others
         return Health(detail="", problems=(f"health check failed: {error!r}",))
     if isinstance(health, Health):
         return health

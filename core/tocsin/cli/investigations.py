@@ -65,10 +65,10 @@ _STEPS = (
     "conclusion",
     "reason",
 )
-_UNDER_WAY = {SessionStatus.QUEUED.value, SessionStatus.RUNNING.value}
-_LOOKED_AGAIN = timedelta(seconds=0.5)
-_PATIENCE = timedelta(seconds=15)
-_NOBODY = "still queued; make sure that `tocsin serve` is running with the role investigate"
+_ACTIVE = {SessionStatus.QUEUED.value, SessionStatus.RUNNING.value}
+_POLL_INTERVAL = timedelta(seconds=0.5)
+_HINT_AFTER = timedelta(seconds=15)
+_NOT_STARTED = "still queued; make sure that `tocsin serve` is running with the role investigate"
 
 
 class ReportFormat(StrEnum):
@@ -110,7 +110,7 @@ def start(
     Exit status: 0 if it completed, 1 if it failed or was cancelled.
     """
     settings = load_settings()
-    _require_words(query, "QUERY")
+    _require_text(query, "QUERY")
     _require_provider(settings, provider)
 
     def create(connection: Connection) -> str:
@@ -134,7 +134,7 @@ def message(
     as_json: AsJson = False,
 ) -> None:
     """Send a follow-up question and print the new report."""
-    _require_words(text, "MESSAGE")
+    _require_text(text, "MESSAGE")
 
     def send(connection: Connection) -> str:
         now = SystemClock().now()
@@ -154,7 +154,7 @@ def cancel(session_id: SessionId) -> None:
 
     def end(connection: Connection) -> None:
         now = SystemClock().now()
-        if _find(connection, session_id)["status"] in _UNDER_WAY:
+        if _find(connection, session_id)["status"] in _ACTIVE:
             record(connection, now, "session.cancel", target=f"session:{session_id}")
         investigations.cancel_session(connection, session_id, now)
 
@@ -282,9 +282,9 @@ async def _begin(
     session_id = await database.write(begin)
 
     found, waited = await database.read(_find, session_id), timedelta(0)
-    while found["status"] in _UNDER_WAY and not detach:
-        await asyncio.sleep(_LOOKED_AGAIN.total_seconds())
-        waited += _LOOKED_AGAIN
+    while found["status"] in _ACTIVE and not detach:
+        await asyncio.sleep(_POLL_INTERVAL.total_seconds())
+        waited += _POLL_INTERVAL
         found = await database.read(_find, session_id)
         _show(found, waited)
     load, url = investigations.load_session, settings.public_url
@@ -293,12 +293,12 @@ async def _begin(
 
 
 def _show(found: dict[str, Any], waited: timedelta) -> None:
-    if waited == _PATIENCE and found["status"] == SessionStatus.QUEUED:
-        print(_NOBODY, file=sys.stderr)
+    if waited == _HINT_AFTER and found["status"] == SessionStatus.QUEUED:
+        print(_NOT_STARTED, file=sys.stderr)
     if sys.stderr.isatty():
         progress = found["progress"]
         words = f"{progress['phase'] or found['status']}, {progress['asked']} queries"
-        end = "" if found["status"] in _UNDER_WAY else "\n"
+        end = "" if found["status"] in _ACTIVE else "\n"
         print(f"\r{words:<40}", end=end, file=sys.stderr, flush=True)
 
 
@@ -309,7 +309,7 @@ def _find(connection: Connection, session_id: str) -> dict[str, Any]:
     return found
 
 
-def _require_words(text: str, name: str) -> None:
+def _require_text(text: str, name: str) -> None:
     """Raise OperatorError if a text is empty or too long."""
     if not text.strip():
         raise OperatorError(f"{name}: found an empty text; give a question")

@@ -47,7 +47,7 @@ def _print_table(records: Sequence[Mapping[str, Any]]) -> None:
         # The first column identifies the record, and is not wrapped so that it can be copied
         table.add_column(name.replace("_", " "), overflow="fold", no_wrap=place == 0)
     for record in records:
-        table.add_row(*map(_escaped, record.values()))
+        table.add_row(*map(_escape, record.values()))
     Console().print(table)
 
 
@@ -58,7 +58,7 @@ def _print_members(record: Mapping[str, Any]) -> None:
         print(f"{name.replace('_', ' '):{width}}  {'' if value is None else value}")
 
 
-def _escaped(value: Any) -> str:
+def _escape(value: Any) -> str:
     from rich.markup import escape
 
     return escape("" if value is None else str(value))

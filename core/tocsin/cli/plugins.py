@@ -48,10 +48,10 @@ class ScaffoldKind(StrEnum):
 def list_plugins(as_json: AsJson = False) -> None:
     """List installed and enabled plugins without importing them."""
     file, _ = read_plugins_file(load_settings().plugins_file)
-    print_records(list(_listed(file)), as_json=as_json)
+    print_records(list(_list_records(file)), as_json=as_json)
 
 
-def _listed(file: PluginsFile) -> Iterator[dict[str, Any]]:
+def _list_records(file: PluginsFile) -> Iterator[dict[str, Any]]:
     known = index_by_name(installed_plugins())
     for name in dict.fromkeys((*known, *file.enabled)):
         enabled = file.enables(name)
@@ -98,33 +98,33 @@ def explain(
     if as_json:
         print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
     else:
-        print_records(list(_parts(found)), as_json=False)
+        print_records(list(_list_parts(found)), as_json=False)
     if found.broken:
         raise typer.Exit(1)
 
 
-def _parts(found: PluginDescription) -> Iterator[dict[str, str | None]]:
+def _list_parts(found: PluginDescription) -> Iterator[dict[str, str | None]]:
     state = "enabled" if found.enabled else "not enabled"
-    yield _part("plugin", found.name, f"{found.distribution} {found.version}", state)
+    yield _record("plugin", found.name, f"{found.distribution} {found.version}", state)
     if found.absent:
-        yield _part("absent", found.name, None, found.absent)
+        yield _record("absent", found.name, None, found.absent)
     for table in found.used_by:
-        yield _part("used by", table)
+        yield _record("used by", table)
     for hook in found.hooks:
-        yield _part("hook", hook)
+        yield _record("hook", hook)
     for kind in found.kinds:
         yield from _kind(kind)
 
 
 def _kind(kind: OfferedKind) -> Iterator[dict[str, str | None]]:
     table = kind.section if kind.section == "investigator" else f"{kind.section}.<name>"
-    yield _part("offers", kind.name, f"for [{table}]", kind.summary)
+    yield _record("offers", kind.name, f"for [{table}]", kind.summary)
     for capability in kind.capabilities:
-        yield _part("capability", capability)
+        yield _record("capability", capability)
     for stream in kind.streams or ():
-        yield _part("stream", stream)
+        yield _record("stream", stream)
     for permission in kind.permissions:
-        yield _part("permission", permission)
+        yield _record("permission", permission)
     for setting in kind.settings:
         yield _setting(setting)
 
@@ -133,10 +133,10 @@ def _setting(setting: SettingDescription) -> dict[str, str | None]:
     part = "common setting" if setting.common else "setting"
     default = "required" if setting.required else setting.default
     value = setting.type if default is None else f"{setting.type}; {default}"
-    return _part(part, setting.name, value, setting.description)
+    return _record(part, setting.name, value, setting.description)
 
 
-def _part(
+def _record(
     part: str, name: str, value: str | None = None, detail: str | None = None
 ) -> dict[str, str | None]:
     return {"part": part, "name": name, "value": value, "detail": detail}

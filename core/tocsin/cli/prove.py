@@ -19,7 +19,7 @@ from tocsin.errors import OperatorError
 from tocsin.fields import Duration
 from tocsin.settings import load_settings
 
-_COUNTED = {"stretches": "stretch", "records": "record", "new": "new", "rejected": "rejected"}
+_COUNTERS = {"stretches": "stretch", "records": "record", "new": "new", "rejected": "rejected"}
 """Counters of a source, and the singular of each."""
 
 
@@ -40,7 +40,7 @@ def prove(
     Exit status: 0 if everything is accounted for, 1 if it is not.
     """
     now = SystemClock().now()
-    period = accounting.Period(now - _parse(since), now)
+    period = accounting.Period(now - _parse_since(since), now)
     proof = run_on_database(
         load_settings(), lambda database: database.read(accounting.report_period, period, now)
     )
@@ -55,7 +55,7 @@ def prove(
     print("everything is accounted for", file=sys.stderr)
 
 
-def _parse(text: str) -> timedelta:
+def _parse_since(text: str) -> timedelta:
     adapter: TypeAdapter[timedelta] = TypeAdapter(Duration)
     try:
         duration = adapter.validate_python(text)
@@ -70,7 +70,7 @@ def _parse(text: str) -> timedelta:
 
 
 def _records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield from _read(proof)
+    yield from _coverage_records(proof)
     for name, count in proof["incidents"].items():
         yield _record("incidents", name, None, count)
     yield _record("incidents", "quarantined records", None, proof["quarantined"])
@@ -79,15 +79,15 @@ def _records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for counts in proof["destinations"]:
         states = (f"{count} {state}" for state, count in counts.items() if state != "destination")
         yield _record("destination", counts["destination"], None, ", ".join(states))
-    yield from _not_arrived(proof)
+    yield from _undelivered_records(proof)
     for item in proof["unaccounted"]:
         detail = f"{item['kind']}: {item['detail']}"
         yield _record("UNACCOUNTED", item["what"], item["since"], detail)
 
 
-def _read(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _coverage_records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for source in proof["coverage"]:
-        counts = (_counted(source[name], name) for name in _COUNTED)
+        counts = (_format_count(source[name], name) for name in _COUNTERS)
         detail = f"{source['from']} to {source['to']}: {', '.join(counts)}"
         name = f"{source['provider']}/{source['stream']} {source['source']}"
         yield _record("coverage", name, source["read_at"], detail)
@@ -98,11 +98,11 @@ def _read(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield _record("failure", name, failure["to"], detail)
 
 
-def _counted(count: int, several: str) -> str:
-    return f"{count} {_COUNTED[several] if count == 1 else several}"
+def _format_count(count: int, several: str) -> str:
+    return f"{count} {_COUNTERS[several] if count == 1 else several}"
 
 
-def _not_arrived(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _undelivered_records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for delivery in proof["not_arrived"]:
         due = f"next attempt at {delivery['due_at']}" if delivery["due_at"] else None
         tried = f"attempts: {delivery['attempts']}"

@@ -23,7 +23,7 @@ from tocsin.validation import suggest_nearest
 
 _TEMPLATE = re.compile(rf"(?:{'|'.join(EventType)})(?:\.[\w-]+)?\.(?:json|txt|html)\.j2")
 
-_ALIKE = 0.75  # of two names, one of which is probably the other, misspelt
+_SIMILARITY = 0.75  # similarity of two names, one of which is probably a misspelling
 
 
 def find_unused(mine: Path, shipped: Sequence[Path], named: set[str]) -> Iterator[str]:
@@ -36,7 +36,7 @@ def find_unused(mine: Path, shipped: Sequence[Path], named: set[str]) -> Iterato
         {folder.name for path in shipped for folder in path.glob("[!_.]*") if folder.is_dir()}
     )
     for folder in sorted(path for path in mine.glob("[!_.]*") if path.is_dir()):
-        near = suggest_nearest(folder.name, receivers, _ALIKE)
+        near = suggest_nearest(folder.name, receivers, _SIMILARITY)
         if folder.name not in (*receivers, *named) and near:
             yield f"{folder}: unused{near}"
         else:
@@ -47,7 +47,7 @@ def _unused_files(folder: Path, shipped: Sequence[Path]) -> Iterator[str]:
     theirs = {file.name for path in shipped for file in (path / folder.name).glob("*")}
     known = sorted({*theirs, CONTRACT, SCHEMA, *(f"{event}.json.j2" for event in EventType)})
     for path in sorted(path for path in folder.glob("[!_.]*") if path.is_file()):
-        near = suggest_nearest(path.name, known, _ALIKE)
+        near = suggest_nearest(path.name, known, _SIMILARITY)
         if path.name not in known and not _TEMPLATE.fullmatch(path.name) and near:
             yield f"{path}: unused{near}"
 
@@ -58,7 +58,7 @@ def check_receivers(configuration: Configuration, settings: Settings) -> bool:
     Problems and hints go to standard error. Hints do not affect the result.
     """
     judge = _ReceiverChecker(configuration, settings)
-    well = True
+    passed = True
     for destination in configuration.destinations:
         misfits = judge.find_misfits(destination)
         wrong = [misfit for misfit in misfits if not misfit.is_hint]
@@ -67,12 +67,12 @@ def check_receivers(configuration: Configuration, settings: Settings) -> bool:
         breaches = [] if wrong else judge.find_breaches(destination)
         for breach in breaches:
             print(f"destinations.{destination.name}: {breach}", file=sys.stderr)
-        well = well and not wrong and not breaches
+        passed = passed and not wrong and not breaches
     if (mine := configuration.templates_dir) is not None:
         named = {destination.settings.template for destination in configuration.destinations}
         for words in find_unused(mine, configuration.template_paths, named):
             print(f"hint: {words}", file=sys.stderr)
-    return well
+    return passed
 
 
 class _ReceiverChecker:

@@ -27,11 +27,11 @@ class ApiResponse(dict[str, Any]):
 def read_response(response: HttpResponse) -> ApiResponse:
     """Return the members of a response; raises OperatorError with the reason of a refusal."""
     if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
-        raise OperatorError(_refusal(response))
+        raise OperatorError(_describe_refusal(response))
     try:
         return ApiResponse(orjson.loads(response.body))
     except (ValueError, TypeError):
-        raise OperatorError(_foreign(response)) from None
+        raise OperatorError(_describe_foreign(response)) from None
 
 
 def print_columns(
@@ -39,7 +39,7 @@ def print_columns(
 ) -> None:
     """Print these columns of the records, or complete records as JSON."""
     if not as_json:
-        records = [{name: _plain(record[name]) for name in columns} for record in records]
+        records = [{name: _format_value(record[name]) for name in columns} for record in records]
     print_records(records, as_json=as_json)
 
 
@@ -52,23 +52,23 @@ def print_secret(answer: ApiResponse, *members: str, remark: str, as_json: bool)
         print(f"{remark}; shown only once", file=sys.stderr)
 
 
-class _Mistake(BaseModel):
+class _FieldProblem(BaseModel):
     path: str
     detail: str
 
 
-class _Problem(BaseModel):
+class _ProblemDocument(BaseModel):
     """Problem document (RFC 9457), as far as it is shown."""
 
     detail: str
-    errors: list[_Mistake] = []
+    errors: list[_FieldProblem] = []
 
 
-def _refusal(response: HttpResponse) -> str:
+def _describe_refusal(response: HttpResponse) -> str:
     try:
-        problem = _Problem.model_validate_json(response.body)
+        problem = _ProblemDocument.model_validate_json(response.body)
     except ValidationError:
-        return _foreign(response)
+        return _describe_foreign(response)
     lines = [f"{response.status}: {problem.detail}"]
     lines += [f"  {mistake.path}: {mistake.detail}" for mistake in problem.errors]
     if response.status == HTTPStatus.UNAUTHORIZED:
@@ -78,7 +78,7 @@ def _refusal(response: HttpResponse) -> str:
     return "\n".join(lines)
 
 
-def _foreign(response: HttpResponse) -> str:
+def _describe_foreign(response: HttpResponse) -> str:
     """Return the error for a response that is not from Tocsin, such as a proxy's page."""
     kind = response.headers.get("Content-Type", "no type")
     location = response.headers.get("Location")
@@ -89,7 +89,7 @@ def _foreign(response: HttpResponse) -> str:
     )
 
 
-def _plain(value: Any) -> Any:
+def _format_value(value: Any) -> Any:
     match value:
         case list():
             return ",".join(map(str, value))

@@ -41,7 +41,7 @@ _UPCOMING = ("due_at", "schedule_name", "schedule_id")
 Id = Annotated[str, typer.Argument(metavar="ID", help="ID of the schedule.")]
 
 
-def _definable(command: Callable[..., None]) -> Callable[..., None]:
+def _add_definition_options(command: Callable[..., None]) -> Callable[..., None]:
     """Replace the `**given` of a command by an option for each member of a definition."""
     own = [
         parameter
@@ -101,7 +101,7 @@ def show(
 
 
 @app.command()
-@_definable
+@_add_definition_options
 def create(
     *,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the schedule.")],
@@ -122,7 +122,7 @@ def create(
 
 
 @app.command()
-@_definable
+@_add_definition_options
 def change(
     *,
     schedule_id: Id,

@@ -41,9 +41,9 @@ _COLUMNS = (
     "rejected",
     "reason",
 )
-_LOOKED_AGAIN = timedelta(seconds=1)
-_PATIENCE = timedelta(seconds=30)
-_NOBODY = "not started yet; `tocsin serve` starts it as soon as the regular sync has caught up"
+_POLL_INTERVAL = timedelta(seconds=1)
+_HINT_AFTER = timedelta(seconds=30)
+_NOT_STARTED = "not started yet; `tocsin serve` starts it as soon as the regular sync has caught up"
 
 
 @app.command()
@@ -74,10 +74,10 @@ def backfill(
         raise OperatorError(f"--from: found {from_!r}; give a time before --to")
     if end > now:
         raise OperatorError(f"--to: found {to!r}; give a time in the past")
-    _require_able(settings, provider)
+    _require_backfill_support(settings, provider)
     window = Window(start, end)
     found = run_on_database(
-        settings, lambda database: _fill(database, provider, window, alert, detach)
+        settings, lambda database: _run_backfill(database, provider, window, alert, detach)
     )
     print_columns([found], _COLUMNS, as_json=as_json)
     if found["state"] == BackfillState.FAILED:
@@ -114,7 +114,7 @@ def cancel(
     run_on_database(load_settings(), lambda database: database.write(_cancel, backfill_id))
 
 
-def _require_able(settings: Settings, name: str) -> None:
+def _require_backfill_support(settings: Settings, name: str) -> None:
     known = {facts.name: facts for facts in configured_providers(settings)}
     if name not in known:
         names = ", ".join(known) or "none yet"
@@ -126,7 +126,7 @@ def _require_able(settings: Settings, name: str) -> None:
         )
 
 
-async def _fill(
+async def _run_backfill(
     database: Database, provider: str, window: Window, alert: bool, detach: bool
 ) -> dict[str, Any]:
     made = await database.write(_create, provider, window, alert)
@@ -147,20 +147,20 @@ async def _follow(database: Database, made: dict[str, Any]) -> dict[str, Any]:
     """Return the backfill when it has ended, and show its progress until then."""
     found, waited = made, timedelta(0)
     while found["state"] == BackfillState.RUNNING:
-        await asyncio.sleep(_LOOKED_AGAIN.total_seconds())
-        waited += _LOOKED_AGAIN
+        await asyncio.sleep(_POLL_INTERVAL.total_seconds())
+        waited += _POLL_INTERVAL
         now_found = await database.read(incidents.load_backfill, made["id"])
         found = now_found or found
-        if waited == _PATIENCE and not found["pages"]:
-            print(found["reason"] or _NOBODY, file=sys.stderr)
+        if waited == _HINT_AFTER and not found["pages"]:
+            print(found["reason"] or _NOT_STARTED, file=sys.stderr)
         if sys.stderr.isatty():
-            print(f"\r{_words(found)}", end="", file=sys.stderr, flush=True)
+            print(f"\r{_describe_progress(found)}", end="", file=sys.stderr, flush=True)
     if sys.stderr.isatty():
         print(file=sys.stderr)
     return found
 
 
-def _words(found: dict[str, Any]) -> str:
+def _describe_progress(found: dict[str, Any]) -> str:
     share = "" if found["progress"] is None else f"{found['progress']:.0%}, "
     return f"{share}{found['records']} records, {found['new']} new, {found['changed']} updated"
 

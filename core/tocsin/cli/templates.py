@@ -26,12 +26,12 @@ app = typer.Typer(no_args_is_help=True, help="List and render payload templates.
 def list_all(as_json: AsJson = False) -> None:
     """List receivers with templates and their contracts."""
     configuration, _ = _load()
-    renderer = _renderer(configuration)
-    records = [_described(renderer, receiver) for receiver in configuration.receivers]
+    renderer = _make_renderer(configuration)
+    records = [_describe(renderer, receiver) for receiver in configuration.receivers]
     print_records(records, as_json=as_json)
 
 
-def _described(renderer: Renderer, receiver: str) -> dict[str, Any]:
+def _describe(renderer: Renderer, receiver: str) -> dict[str, Any]:
     try:
         contract = renderer.contract(receiver)
     except Misconfigured as error:
@@ -86,7 +86,7 @@ def render(
     """
     configuration, settings = _load()
     _check_receiver(receiver, configuration)
-    renderer = _renderer(configuration)
+    renderer = _make_renderer(configuration)
     happened = build_sample(event, settings.public_url, SystemClock().now())
     try:
         contract = renderer.contract(receiver)
@@ -112,5 +112,5 @@ def _load() -> tuple[Configuration, Settings]:
     return asyncio.run(loading), settings
 
 
-def _renderer(configuration: Configuration) -> Renderer:
+def _make_renderer(configuration: Configuration) -> Renderer:
     return Renderer(configuration.template_paths, configuration.templates_dir)

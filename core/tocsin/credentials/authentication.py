@@ -144,7 +144,7 @@ class Authenticator:
         try:
             admin = await self._issuer.verify(credential.text)
         except TokenError as error:
-            raise _token_refused(error) from None
+            raise _refuse_token(error) from None
         self._admitted.add(self._digest(credential), admin.subject)
         return admin
 
@@ -162,7 +162,7 @@ class Authenticator:
                 return self._identify_client(connection, credential, proven)
             case OidcAdmin():
                 if self._clock.now().timestamp() >= credential.expires_at:
-                    raise _token_refused(TokenError(expired=True))
+                    raise _refuse_token(TokenError(expired=True))
                 name = credential.subject
                 return Principal(f"oidc:{name}", name, is_admin=credential.is_admin)
             case AdminToken():
@@ -177,14 +177,14 @@ class Authenticator:
         for stored in hashes:
             if await self._hasher.verify(secret.identifier, secret.secret, stored):
                 return stored
-        raise AuthenticationError(_unknown(secret))
+        raise AuthenticationError(_invalid_credential(secret))
 
     def _identify_key(
         self, connection: Connection, value: KeyValue, proven: str | None
     ) -> Principal:
         key = load_api_key(connection, value.identifier)
         if key is None or key.prefix != value.prefix:
-            raise AuthenticationError(_unknown(value))
+            raise AuthenticationError(_invalid_credential(value))
         now = self._clock.now()
         self._require_proof(value, key.hashes(now), proven)
         match key.status(now):
@@ -200,7 +200,7 @@ class Authenticator:
     ) -> Principal:
         client = load_api_client(connection, presented.identifier)
         if client is None:
-            raise AuthenticationError(_unknown(presented))
+            raise AuthenticationError(_invalid_credential(presented))
         self._require_proof(presented, (client.secret_hash,), proven)
         if client.status is ClientStatus.DISABLED:
             raise AuthenticationError("The API client is disabled.")
@@ -211,7 +211,7 @@ class Authenticator:
         try:
             claims = self._access_tokens.verify(connection, token.text)
         except TokenError as error:
-            raise _token_refused(error) from None
+            raise _refuse_token(error) from None
         self._usage.note("client", claims.client_id)
         return Principal(f"client:{claims.client_id}", claims.client_id, claims.scopes)
 
@@ -219,7 +219,7 @@ class Authenticator:
         try:
             name = self._admins.verify(connection, token.text)
         except TokenError as error:
-            raise _token_refused(error) from None
+            raise _refuse_token(error) from None
         self._admitted.add(self._digest(token), name)
         return Principal(f"admin:{name}", name, is_admin=True)
 
@@ -230,7 +230,7 @@ class Authenticator:
         if proven in hashes or self._hasher.recall(secret.identifier, secret.secret) in hashes:
             return
         if proven is not None:  # the hash was replaced in the meantime
-            raise AuthenticationError(_unknown(secret))
+            raise AuthenticationError(_invalid_credential(secret))
         raise ProofRequired(hashes)
 
 
@@ -242,11 +242,11 @@ _KEY_AS_TOKEN = "This is an API key. Send it in the X-API-Key header."  # noqa: 
 _INVALID_TOKEN = "The bearer token is not valid."  # noqa: S105 - a sentence
 
 
-def _token_refused(error: TokenError) -> AuthenticationError:
+def _refuse_token(error: TokenError) -> AuthenticationError:
     return AuthenticationError("The bearer token has expired." if error.expired else _INVALID_TOKEN)
 
 
-def _unknown(secret: Secret) -> str:
+def _invalid_credential(secret: Secret) -> str:
     """Return the same text for unknown and wrong credentials, to hide which ones exist."""
     if isinstance(secret, KeyValue):
         return "The API key is not valid."

@@ -157,7 +157,7 @@ class IssuerKeys:
         self._keys: tuple[IssuerKey, ...] = ()
         self._discovery: Discovery | None = None
         self._usable_until = self._refresh_at = self._look_again_at = _LONG_AGO
-        self._flight: asyncio.Task[None] | None = None
+        self._running_fetch: asyncio.Task[None] | None = None
 
     async def find(self, algorithm: str, key_id: str | None) -> IssuerKey | None:
         """Return the issuer's key for a signature, None if no single key matches.
@@ -167,7 +167,9 @@ class IssuerKeys:
         now = self._clock.now()
         if now >= self._refresh_at:
             await self._refresh()
-        elif self._pick(algorithm, key_id) is None and (self._flight or now >= self._look_again_at):
+        elif self._pick(algorithm, key_id) is None and (
+            self._running_fetch or now >= self._look_again_at
+        ):
             self._look_again_at = now + _COOL_DOWN
             await self._refresh()
         return self._pick(algorithm, key_id)
@@ -194,14 +196,14 @@ class IssuerKeys:
 
     async def _refresh(self) -> None:
         """Fetch the keys; concurrent callers share one fetch."""
-        if self._flight is None:
-            self._flight = asyncio.create_task(self._fetch())
-            self._flight.add_done_callback(self._land)
+        if self._running_fetch is None:
+            self._running_fetch = asyncio.create_task(self._fetch())
+            self._running_fetch.add_done_callback(self._clear_fetch)
         # The cancellation of one caller must not affect the others.
-        await asyncio.shield(self._flight)
+        await asyncio.shield(self._running_fetch)
 
-    def _land(self, _: asyncio.Task[None]) -> None:
-        self._flight = None
+    def _clear_fetch(self, _: asyncio.Task[None]) -> None:
+        self._running_fetch = None
 
     async def _fetch(self) -> None:
         """Replace the keys; if that fails, keep the cached ones until they are too old."""

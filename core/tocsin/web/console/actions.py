@@ -67,10 +67,10 @@ class ActionHandler:
         return self._lead_on(request, answer)
 
     async def _run(self, request: web.Request, user: SignedInUser, form: Form) -> Response:
-        reading = PageRequest(services=self._services, user=user, request=request)
+        page_request = PageRequest(services=self._services, user=user, http=request)
         model = self._endpoint.body
         body = None if model is None else _parse(model, self._action.body(form))
-        call = reading.call(self._endpoint, request.match_info, {}, body=body)
+        call = page_request.call(self._endpoint, request.match_info, {}, body=body)
         if iscoroutinefunction(self._action.handler):
             return await cast("AsyncHandler", self._action.handler)(call)
         attempt = self._attempt(call, form)

@@ -35,33 +35,33 @@ def describe_cron(cron: str) -> str | None:
     """Return the meaning of a valid cron expression, None if it is complex."""
     fields = ScheduleDefinition.model_construct(query="", cron=cron).cron_fields.lower()
     minute, hour, day, month, weekday = fields.split()
-    times, days = _times(minute, hour), _days(day, weekday)
+    times, days = _describe_times(minute, hour), _describe_days(day, weekday)
     if times is None or days is None or month != "*":
         return None
     return times if days == "every day" and times.startswith("every") else f"{days} {times}"
 
 
-def _times(minute: str, hour: str) -> str | None:
+def _describe_times(minute: str, hour: str) -> str | None:
     """Return the times within a day, None if they are complex."""
-    often = _often(minute, _MINUTES, "minute")
+    often = _describe_step(minute, _MINUTES, "minute")
     hours = _RANGE.fullmatch(hour)
     if often is not None and hour == "*":
         return often
     if often is not None and hours is not None:
         return f"{often} from {int(hours[1]):02}:00 to {int(hours[2]):02}:59"
-    return _at_minute(int(minute), hour) if _NUMBER.fullmatch(minute) else None
+    return _describe_hours(int(minute), hour) if _NUMBER.fullmatch(minute) else None
 
 
-def _at_minute(minute: int, hour: str) -> str | None:
-    if (often := _often(hour, _HOURS, "hour")) is not None:
+def _describe_hours(minute: int, hour: str) -> str | None:
+    if (often := _describe_step(hour, _HOURS, "hour")) is not None:
         return f"{often} at minute {minute}" if minute else often
     hours = hour.split(",")
     if not all(map(_NUMBER.fullmatch, hours)):
         return None
-    return "at " + _joined([f"{int(hour):02}:{minute:02}" for hour in hours])
+    return "at " + _join([f"{int(hour):02}:{minute:02}" for hour in hours])
 
 
-def _often(field: str, of: int, unit: str) -> str | None:
+def _describe_step(field: str, of: int, unit: str) -> str | None:
     """Return the frequency of a step, None if it does not divide the unit evenly."""
     if field == "*":
         return f"every {unit}"
@@ -71,7 +71,7 @@ def _often(field: str, of: int, unit: str) -> str | None:
     return f"every {step[1]} {unit}s"
 
 
-def _days(day: str, weekday: str) -> str | None:
+def _describe_days(day: str, weekday: str) -> str | None:
     """Return the days, None if they are complex."""
     match day, weekday:
         case "*", "*":
@@ -79,17 +79,17 @@ def _days(day: str, weekday: str) -> str | None:
         case "l", "*":
             return "on the last day of each month"
         case "*", _:
-            return _weekdays(weekday)
+            return _describe_weekdays(weekday)
         case _, "*" if all(map(_NUMBER.fullmatch, day.split(","))):
-            return f"on day {_joined([str(int(part)) for part in day.split(',')])} of each month"
+            return f"on day {_join([str(int(part)) for part in day.split(',')])} of each month"
     return None
 
 
-def _weekdays(field: str) -> str | None:
+def _describe_weekdays(field: str) -> str | None:
     parts = [[_weekday(day) for day in part.split("-")] for part in field.split(",")]
     if any(None in part or len(part) > 2 for part in parts):  # noqa: PLR2004 - from and to
         return None
-    return "on " + _joined([" to ".join(filter(None, part)) for part in parts])
+    return "on " + _join([" to ".join(filter(None, part)) for part in parts])
 
 
 def _weekday(word: str) -> str | None:
@@ -97,6 +97,6 @@ def _weekday(word: str) -> str | None:
     return _DAYS[int(word)] if is_number else _SHORT.get(word)
 
 
-def _joined(words: list[str]) -> str:
+def _join(words: list[str]) -> str:
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last

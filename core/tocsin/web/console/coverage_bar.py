@@ -81,7 +81,8 @@ class _BarScale:
 
     def pieces(self, kind: str, parts: Iterable[Mapping[str, Any]]) -> Iterator[CoverageSegment]:
         for part in parts:
-            words = f"{kind}: {part['from']} to {part['to']}. {part.get('reason', '')}"
+            label = "gap" if kind == "hole" else kind
+            words = f"{label}: {part['from']} to {part['to']}. {part.get('reason', '')}"
             yield self.piece(kind, _moment(part["from"]), _moment(part["to"]), words.strip())
 
     def piece(self, kind: str, begin: datetime, end: datetime, words: str) -> CoverageSegment:

@@ -69,9 +69,13 @@ def split_sides(
     for _, ring in groupby(nodes, key=lambda node: steps.get(node, len(steps))):
         inner = dict(ranks)
         ordered = sorted(ring, key=lambda node: (_rank(node, joined, inner), node[0]))
-        half = _half([_rank(node, joined, inner) for node in ordered]) if inner else _most(ordered)
+        half = (
+            _split_ring([_rank(node, joined, inner) for node in ordered])
+            if inner
+            else _larger_half(ordered)
+        )
         for side, part, begin in ((right, ordered[:half], 0.0), (left, ordered[half:], _LEFT)):
-            side.extend(_columns(part))
+            side.extend(_split_columns(part))
             ranks |= {node: begin + _LEFT * row / len(part) for row, node in enumerate(part)}
     return right, left
 
@@ -82,17 +86,17 @@ def _rank(node: NodeKey, joined: Adjacency, ranks: Mapping[NodeKey, float]) -> f
     return sum(known_by) / len(known_by) if known_by else 0
 
 
-def _most(ring: Sequence[NodeKey]) -> int:
+def _larger_half(ring: Sequence[NodeKey]) -> int:
     return (len(ring) + 1) // 2
 
 
-def _half(ranks: Sequence[float]) -> int:
+def _split_ring(ranks: Sequence[float]) -> int:
     """Return the number of nodes on the right: one quarter to three quarters of the ring."""
     near, least = sum(rank < _LEFT for rank in ranks), len(ranks) // 4
     return min(max(near, least), len(ranks) - least)
 
 
-def _columns(nodes: Sequence[NodeKey]) -> Iterator[list[NodeKey]]:
+def _split_columns(nodes: Sequence[NodeKey]) -> Iterator[list[NodeKey]]:
     """Yield the nodes in columns of similar height."""
     count = -(-len(nodes) // _ROWS)
     for number in range(count):
@@ -168,12 +172,12 @@ def draw_graph_around(
     sides = split_sides((node for node in chosen if node != middle), steps, joined)
     rows = max((len(column) for side in sides for column in side), default=1)
     height = max(rows, 3) * _ROW + 2 * _MARGIN
-    to_right, to_left = map(_reach, sides)
+    to_right, to_left = map(_side_width, sides)
     center = BoxPosition(to_left, (height - BOX.height) / 2, 0)
     places = {middle: center}
     for side, sign in zip(sides, (1, -1), strict=True):
-        places |= _placed(side, sign, center)
-    lines, left_out = _lines(found["edges"], places)
+        places |= _place_boxes(side, sign, center)
+    lines, left_out = _build_lines(found["edges"], places)
     return NeighborhoodDrawing(
         width=to_left + BOX.width + to_right,
         height=height,
@@ -185,14 +189,16 @@ def draw_graph_around(
     )
 
 
-def _reach(side: Columns) -> float:
+def _side_width(side: Columns) -> float:
     """Return the width of a side, measured from the center box."""
     columns = len(side)
     beyond = _BEFORE + columns * (BOX.width + _BETWEEN) - _BETWEEN + _BOW + _LOOP
     return _MARGIN + (beyond if columns else 0)
 
 
-def _placed(side: Columns, sign: int, center: BoxPosition) -> Iterator[tuple[NodeKey, BoxPosition]]:
+def _place_boxes(
+    side: Columns, sign: int, center: BoxPosition
+) -> Iterator[tuple[NodeKey, BoxPosition]]:
     for number, column in enumerate(side):
         out = BOX.width + _BEFORE + number * (BOX.width + _BETWEEN)
         for row, node in enumerate(column):
@@ -202,7 +208,7 @@ def _placed(side: Columns, sign: int, center: BoxPosition) -> Iterator[tuple[Nod
             yield node, BoxPosition(x, y, sign, number + 1)
 
 
-def _lines(
+def _build_lines(
     edges: Sequence[Mapping[str, Any]], places: Mapping[NodeKey, BoxPosition]
 ) -> tuple[tuple[EdgeLine, ...], int]:
     """Return a line for each connected pair of nodes, and the number of edges without one."""
@@ -215,11 +221,11 @@ def _lines(
             left_out += 1
         else:
             pairs.setdefault(pair, []).append(edge["type"])
-    lines = tuple(_line(*pair, types, places) for pair, types in pairs.items())
+    lines = tuple(_build_line(*pair, types, places) for pair, types in pairs.items())
     return lines, left_out
 
 
-def _line(
+def _build_line(
     source: NodeKey, target: NodeKey, types: Sequence[str], places: Mapping[NodeKey, BoxPosition]
 ) -> EdgeLine:
     ends = places[source], places[target]

@@ -32,17 +32,17 @@ class PageRequest:
 
     services: ApiServices
     user: SignedInUser
-    request: web.Request
+    http: web.Request
 
     @property
     def path(self) -> Mapping[str, str]:
         """Path parameters of the page."""
-        return self.request.match_info
+        return self.http.match_info
 
     @property
     def query(self) -> Mapping[str, str]:
         """Query parameters of the page that are not empty."""
-        return {name: value for name, value in self.request.query.items() if value}
+        return {name: value for name, value in self.http.query.items() if value}
 
     async def ask(
         self,
@@ -81,7 +81,7 @@ class PageRequest:
         return RequestContext(
             services=self.services,
             principal=self.user.principal,
-            request=self.request,
+            request=self.http,
             path=path,
             query=parsed,
             body=body,
@@ -97,14 +97,14 @@ MOMENTS = ("since", "until")
 """Query parameters of a period."""
 
 
-def select_query(reading: PageRequest, *names: str) -> dict[str, str]:
+def select_query(request: PageRequest, *names: str) -> dict[str, str]:
     """Return the given query parameters."""
-    return {name: reading.query[name] for name in names if name in reading.query}
+    return {name: request.query[name] for name in names if name in request.query}
 
 
-def select_period(reading: PageRequest) -> dict[str, str]:
+def select_period(request: PageRequest) -> dict[str, str]:
     """Return the given ends of the period in UTC."""
-    return {name: to_utc(text) for name, text in select_query(reading, *MOMENTS).items()}
+    return {name: to_utc(text) for name, text in select_query(request, *MOMENTS).items()}
 
 
 def format_period_fields(query: Mapping[str, str]) -> dict[str, str]:

@@ -141,9 +141,8 @@ class _Console:
         once = secrets.token_urlsafe(12)
         context = {**await self._context(page, request, user, once), **extra}
         status = context["fault"].status if context["fault"] else 200
-        if (
-            context["fault"] or context["answer"]
-        ):  # a live update would replace a message that is shown once
+        # A live update would replace a message that is shown once
+        if context["fault"] or context["answer"]:
             context["live"] = None
         return rendering.respond(page.template, context, status)
 
@@ -162,7 +161,7 @@ class _Console:
     async def _context(
         self, page: ConsolePage, request: web.Request, user: SignedInUser, once: str
     ) -> Mapping[str, Any]:
-        reading = PageRequest(services=self._services, user=user, request=request)
+        page_request = PageRequest(services=self._services, user=user, http=request)
         live = live_path(str(request.rel_url.update_query({ONCE: once})))
         common = {
             **_DEFAULTS,
@@ -171,7 +170,7 @@ class _Console:
             "once": once,
             "live": live if page.is_live else None,
         }
-        return {**common, **await page.view(reading)}
+        return {**common, **await page.view(page_request)}
 
     async def _show_error(self, request: web.Request, error: Exception) -> web.Response:
         fault = describe_error(request, error)

@@ -29,8 +29,10 @@ ONCE = "once"
 """Form field that identifies a form that is submitted twice, for example by a double click."""
 
 _LONGEST_SECRET = 100
-_OURS = {"", "same-origin", "none"}
-_STRANGE = "This form was not submitted from this console. Go back, reload the page and try again."
+_SAME_SITE = {"", "same-origin", "none"}
+_FOREIGN_FORM = (
+    "This form was not submitted from this console. Go back, reload the page and try again."
+)
 
 
 class NotSignedIn(TocsinError):  # noqa: N818 - a state that leads to the sign-in form
@@ -99,7 +101,7 @@ class ConsoleSessions:
         """Raise ProblemError (403) unless the form comes from this console."""
         require_own_site(request)
         if not is_form_token(user.secret, form.get(FORM_TOKEN, "")):
-            raise ProblemError(403, _STRANGE)
+            raise ProblemError(403, _FOREIGN_FORM)
 
     def remember(self, response: web.StreamResponse, secret: str, expires_at: datetime) -> None:
         """Set the session cookie."""
@@ -124,5 +126,5 @@ class ConsoleSessions:
 
 def require_own_site(request: web.Request) -> None:
     """Raise ProblemError (403) if the browser reports a cross-site request."""
-    if request.headers.get("Sec-Fetch-Site", "") not in _OURS:
-        raise ProblemError(403, _STRANGE)
+    if request.headers.get("Sec-Fetch-Site", "") not in _SAME_SITE:
+        raise ProblemError(403, _FOREIGN_FORM)

@@ -58,20 +58,20 @@ def _field(setting: Mapping[str, Any], value: Any, is_set: bool) -> SettingField
         name=setting["name"],
         key=f"{prefix}{setting['shape']}.{setting['name']}",
         setting=setting,
-        text="" if value is None else _written(setting["shape"], value),
+        text="" if value is None else _format_value(setting["shape"], value),
         chosen=value if isinstance(value, list) else (),
         is_set=is_set,
     )
 
 
-def _written(shape: str, value: Any) -> str:
+def _format_value(shape: str, value: Any) -> str:
     match value:
         case list() if shape == SettingShape.LIST:
             return "\n".join(map(str, value))
         case dict() if shape == SettingShape.TABLE:
             # sorted, because PostgreSQL does not keep the order
             return "\n".join(f"{name}: {text}" for name, text in sorted(value.items()))
-        case str() if shape != SettingShape.ANYTHING or _as_json(value) == value:
+        case str() if shape != SettingShape.ANYTHING or _parse_json(value) == value:
             return value
     return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
 
@@ -90,20 +90,20 @@ def read_settings(form: Form) -> dict[str, Any]:
     Unchanged fields are omitted, because they may have been changed elsewhere. Secrets are included
     only if they were entered, because the field of an existing secret is empty.
     """
-    fields = [(key, name) for key, name in _fields(form) if not _stands_as_it_stood(form, key)]
-    read = {name: _read(form, key) for key, name in fields}
+    fields = [(key, name) for key, name in _list_fields(form) if not _is_unchanged(form, key)]
+    read = {name: _read_field(form, key) for key, name in fields}
     secret = {name for key, name in fields if key.startswith(_SECRET)}
     kept = {name for name in secret if read[name] is None and not form.text(_FORGET + name)}
     return {name: value for name, value in read.items() if name not in kept}
 
 
-def _fields(form: Form) -> list[tuple[str, str]]:
+def _list_fields(form: Form) -> list[tuple[str, str]]:
     """Return the keys of the form fields with the names of their settings."""
     parts = ((key, *key.partition(".")) for key in form)
     return [(key, name) for key, how, dot, name in parts if dot and _shape(how) in _READERS]
 
 
-def _stands_as_it_stood(form: Form, key: str) -> bool:
+def _is_unchanged(form: Form, key: str) -> bool:
     now = "\n".join(text for text in form.several[key] if text).strip()
     return _WAS + key in form and form.text(_WAS + key) == now
 
@@ -116,7 +116,7 @@ def _shape(how: str) -> str:
     return how.removeprefix(_SECRET)
 
 
-def _read(form: Form, key: str) -> Any:
+def _read_field(form: Form, key: str) -> Any:
     shape = _parse_shape(key)
     if shape == SettingShape.CHOICES:
         return [text for text in form.several[key] if text] or None
@@ -124,30 +124,30 @@ def _read(form: Form, key: str) -> Any:
     return _READERS[shape](text) if text else None
 
 
-def _as_lines(text: str) -> list[str]:
+def _parse_lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def _as_table(text: str) -> Any:
+def _parse_table(text: str) -> Any:
     """Parse lines such as `Name: value` into a table; return other text unchanged."""
-    pairs = [line.partition(":") for line in _as_lines(text)]
+    pairs = [line.partition(":") for line in _parse_lines(text)]
     if not all(colon for _, colon, _ in pairs):
         return text  # the plugin rejects it
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _as_number(text: str) -> Any:
-    value = _as_json(text)
+def _parse_number(text: str) -> Any:
+    value = _parse_json(text)
     return (
         value if type(value) in (int, float) else text
     )  # `true` is an int in Python, but not a number
 
 
-def _as_flag(text: str) -> Any:
+def _parse_flag(text: str) -> Any:
     return {"true": True, "false": False}.get(text, text)
 
 
-def _as_json(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -156,11 +156,11 @@ def _as_json(text: str) -> Any:
 
 _READERS: Mapping[str, Callable[[str], Any]] = {
     SettingShape.TEXT: str,
-    SettingShape.NUMBER: _as_number,
-    SettingShape.FLAG: _as_flag,
+    SettingShape.NUMBER: _parse_number,
+    SettingShape.FLAG: _parse_flag,
     SettingShape.CHOICE: str,
     SettingShape.CHOICES: str,
-    SettingShape.LIST: _as_lines,
-    SettingShape.TABLE: _as_table,
-    SettingShape.ANYTHING: _as_json,
+    SettingShape.LIST: _parse_lines,
+    SettingShape.TABLE: _parse_table,
+    SettingShape.ANYTHING: _parse_json,
 }

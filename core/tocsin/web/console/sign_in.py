@@ -86,7 +86,7 @@ class SignInRoutes:
 
     async def _authenticate(self, request: web.Request, token: str) -> ConsoleSession:
         credential = self._services.authenticator.present_token(token)
-        principal = await self._gate.authenticate(request, credential, _itself)
+        principal = await self._gate.authenticate(request, credential, _keep_principal)
         if not principal.is_admin:
             raise AuthenticationError("This is not an admin token.")
         expires_at = read_expiry(token)
@@ -129,13 +129,13 @@ def to_local_path(place: str) -> str:
     return place if is_ours and place.isascii() and place.isprintable() else "/"
 
 
-def _itself(_connection: Connection, principal: Principal) -> Principal:
+def _keep_principal(_connection: Connection, principal: Principal) -> Principal:
     return principal
 
 
 OIDC_SIGN_IN = "/sign-in/oidc"
-_MINUTES = 10
-_AWAY = (
+_COOKIE_MINUTES = 10
+_ISSUER_UNAVAILABLE = (
     "The OpenID Connect issuer is unavailable. See the Tocsin log for the reason. Try again, or "
     "sign in with an admin token."
 )
@@ -159,10 +159,10 @@ class OidcSignInRoutes:
         try:
             address, sealed = await self._oidc.begin(place)
         except IssuerUnavailable as error:
-            return self._away(error, place)
+            return self._show_unavailable(error, place)
         headers = {"Location": address, "Cache-Control": "no-store"}
         response = web.Response(status=303, headers=headers)
-        self._keep(response, sealed)
+        self._set_cookie(response, sealed)
         return response
 
     async def arrive(self, request: web.Request) -> web.Response:
@@ -180,7 +180,7 @@ class OidcSignInRoutes:
             await self._sign_in.count_failure(request)
             return self._sign_in.form("", ProblemError(401, str(error)))
         except IssuerUnavailable as error:
-            return self._away(error, "")
+            return self._show_unavailable(error, "")
         except RequestError as error:
             return self._sign_in.form("", describe_error(request, error))
         return await self._sign_in.begin(request, arrival.session, arrival.place)
@@ -193,15 +193,17 @@ class OidcSignInRoutes:
         answer = dict(request.query) if len(set(request.query)) == len(request.query) else {}
         return await self._oidc.finish(request.cookies.get(self._cookie, ""), answer)
 
-    def _away(self, error: IssuerUnavailable, place: str) -> web.Response:
+    def _show_unavailable(self, error: IssuerUnavailable, place: str) -> web.Response:
         _log.warning("openid connect sign-in unavailable", reason=str(error))
-        return self._sign_in.form(place, ProblemError(503, _AWAY, headers={"Retry-After": "10"}))
+        return self._sign_in.form(
+            place, ProblemError(503, _ISSUER_UNAVAILABLE, headers={"Retry-After": "10"})
+        )
 
-    def _keep(self, response: web.Response, sealed: str) -> None:
+    def _set_cookie(self, response: web.Response, sealed: str) -> None:
         response.set_cookie(
             self._cookie,
             sealed,
-            max_age=_MINUTES * 60,
+            max_age=_COOKIE_MINUTES * 60,
             path="/",
             secure=self._is_secure,
             httponly=True,

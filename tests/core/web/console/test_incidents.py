@@ -146,8 +146,7 @@ async def test_the_chain_leads_from_the_stretch_to_the_remote_ticket(api, person
         "Stored",
         "alerted",
         "incident-alert",
-        "soc",
-        "delivered",
+        "To soc delivered",
         "SIR-77",
         "HTTP 503",
     ]

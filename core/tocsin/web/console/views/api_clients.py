@@ -16,22 +16,22 @@ from tocsin.web.routes.oauth import TOKEN_PATH
 _LIST, _ONE = "/admin/api-clients", "/admin/api-clients/{client_id}"
 
 
-async def show_clients(reading: PageRequest) -> Mapping[str, Any]:
+async def show_clients(request: PageRequest) -> Mapping[str, Any]:
     """Return one page of the clients and the scopes for new ones."""
-    query, cursor = select_query(reading, "search"), select_query(reading, "cursor")
+    query, cursor = select_query(request, "search"), select_query(request, "cursor")
     return {
-        "found": await reading.ask(api.list_api_clients, {}, **query, **cursor),
+        "found": await request.ask(api.list_api_clients, {}, **query, **cursor),
         "query": query,
         "scopes": SCOPES,
     }
 
 
-async def show_client(reading: PageRequest) -> Mapping[str, Any]:
+async def show_client(request: PageRequest) -> Mapping[str, Any]:
     """Return a client without its secret."""
     return {
-        "client": await reading.ask(api.get_api_client),
+        "client": await request.ask(api.get_api_client),
         "scopes": SCOPES,
-        "token_endpoint": reading.services.issuer_url + TOKEN_PATH,
+        "token_endpoint": request.services.issuer_url + TOKEN_PATH,
     }
 
 

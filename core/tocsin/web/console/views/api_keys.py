@@ -15,19 +15,19 @@ from tocsin.web.routes import api_keys as api
 _LIST, _ONE = "/admin/api-keys", "/admin/api-keys/{key_id}"
 
 
-async def show_keys(reading: PageRequest) -> Mapping[str, Any]:
+async def show_keys(request: PageRequest) -> Mapping[str, Any]:
     """Return one page of the keys and the scopes for new ones."""
-    query, cursor = select_query(reading, "search"), select_query(reading, "cursor")
+    query, cursor = select_query(request, "search"), select_query(request, "cursor")
     return {
-        "found": await reading.ask(api.list_api_keys, {}, **query, **cursor),
+        "found": await request.ask(api.list_api_keys, {}, **query, **cursor),
         "query": query,
         "scopes": SCOPES,
     }
 
 
-async def show_key(reading: PageRequest) -> Mapping[str, Any]:
+async def show_key(request: PageRequest) -> Mapping[str, Any]:
     """Return a key without its value."""
-    return {"key": await reading.ask(api.get_api_key), "scopes": SCOPES}
+    return {"key": await request.ask(api.get_api_key), "scopes": SCOPES}
 
 
 def new_key(form: Form) -> Mapping[str, Any]:

@@ -33,11 +33,11 @@ _PLACES = {
 }
 
 
-async def show_audit(reading: PageRequest) -> Mapping[str, Any]:
+async def show_audit(request: PageRequest) -> Mapping[str, Any]:
     """Return one page of the audit log."""
-    query = select_query(reading, *_TEXTS) | select_period(reading)
-    cursor = select_query(reading, "cursor")
-    found = await reading.ask(list_audit_entries, {}, **query, **cursor)
+    query = select_query(request, *_TEXTS) | select_period(request)
+    cursor = select_query(request, "cursor")
+    found = await request.ask(list_audit_entries, {}, **query, **cursor)
     entries = [
         {
             **entry,

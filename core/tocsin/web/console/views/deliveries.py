@@ -34,14 +34,14 @@ _PAGES = {
 }
 
 
-async def show_deliveries(reading: PageRequest) -> Mapping[str, Any]:
+async def show_deliveries(request: PageRequest) -> Mapping[str, Any]:
     """Return one page of the deliveries and the running replays."""
-    query = select_query(reading, *_TEXTS) | select_period(reading)
-    cursor = select_query(reading, "cursor")
-    known = await reading.ask(list_destinations, limit="200")
-    replays = await reading.ask(list_replays, limit="20")
+    query = select_query(request, *_TEXTS) | select_period(request)
+    cursor = select_query(request, "cursor")
+    known = await request.ask(list_destinations, limit="200")
+    replays = await request.ask(list_replays, limit="20")
     return {
-        "found": await reading.ask(list_deliveries, {}, **query, **cursor),
+        "found": await request.ask(list_deliveries, {}, **query, **cursor),
         "query": query,
         "fields": format_period_fields(query),
         "states": list(DeliveryState),
@@ -61,9 +61,9 @@ def _can_replay(query: Mapping[str, str]) -> bool:
     return state in REPLAYABLE_STATES and "subject" not in query
 
 
-async def show_delivery(reading: PageRequest) -> Mapping[str, Any]:
+async def show_delivery(request: PageRequest) -> Mapping[str, Any]:
     """Return a delivery with its event and attempts."""
-    delivery = await reading.ask(get_delivery)
+    delivery = await request.ask(get_delivery)
     return {"delivery": delivery, "about": _link_to_subject(delivery["subject"])}
 
 
@@ -73,15 +73,15 @@ def _link_to_subject(subject: str) -> str | None:
     return _PAGES[kind] + quote(identifier, safe="") if kind in _PAGES and identifier else None
 
 
-async def show_body(reading: PageRequest) -> Mapping[str, Any]:
+async def show_body(request: PageRequest) -> Mapping[str, Any]:
     """Return the payload preview of a delivery."""
-    body = await reading.ask(get_delivery_body)
-    return {"body": body, "delivery": await reading.ask(get_delivery)}
+    body = await request.ask(get_delivery_body)
+    return {"body": body, "delivery": await request.ask(get_delivery)}
 
 
-async def show_replays(reading: PageRequest) -> Mapping[str, Any]:
+async def show_replays(request: PageRequest) -> Mapping[str, Any]:
     """Return the replays with their progress."""
-    return {"found": await reading.ask(list_replays, {}, **select_query(reading, "cursor"))}
+    return {"found": await request.ask(list_replays, {}, **select_query(request, "cursor"))}
 
 
 def _replay(form: Form) -> Mapping[str, Any]:

@@ -31,61 +31,61 @@ _SETTINGS = f"{_PAGE}/settings"
 _NEW = "/admin/new-destination"
 
 
-async def show_destinations(reading: PageRequest) -> Mapping[str, Any]:
+async def show_destinations(request: PageRequest) -> Mapping[str, Any]:
     """Return one page of the destinations with their delivery counts."""
-    query = select_query(reading, "state")
-    cursor = select_query(reading, "cursor")
-    found = await reading.ask(list_destinations, {}, **query, **cursor)
+    query = select_query(request, "state")
+    cursor = select_query(request, "cursor")
+    found = await request.ask(list_destinations, {}, **query, **cursor)
     names = [destination["name"] for destination in found["destinations"]]
     return {
         "found": found,
-        "destinations": [await reading.ask(get_destination, {"name": name}) for name in names],
+        "destinations": [await request.ask(get_destination, {"name": name}) for name in names],
         "query": query,
         "states": list(DestinationState),
-        "channels": (await reading.ask(list_channels))["channels"],
+        "channels": (await request.ask(list_channels))["channels"],
     }
 
 
-async def show_destination(reading: PageRequest) -> Mapping[str, Any]:
+async def show_destination(request: PageRequest) -> Mapping[str, Any]:
     """Return a destination with its latest deliveries."""
-    destination = await reading.ask(get_destination)
-    latest = await reading.ask(list_deliveries, destination=destination["name"], limit="10")
+    destination = await request.ask(get_destination)
+    latest = await request.ask(list_deliveries, destination=destination["name"], limit="10")
     return {
         "destination": destination,
         "latest": latest,
-        "failed": await _failed(reading, destination["name"], latest["deliveries"]),
+        "failed": await _failed(request, destination["name"], latest["deliveries"]),
         "kinds": list(EventType),
     }
 
 
 async def _failed(
-    reading: PageRequest, name: str, latest: Sequence[Mapping[str, Any]]
+    request: PageRequest, name: str, latest: Sequence[Mapping[str, Any]]
 ) -> Mapping[str, Any] | None:
     """Return the newest failed delivery, None if all were delivered."""
     tried = [delivery for delivery in latest if delivery["attempts"]]
     # The newest deliveries of a stopped destination have no attempts
     for state in ("dead", "on_hold"):
         if not tried:
-            page = await reading.ask(list_deliveries, destination=name, state=state, limit="200")
+            page = await request.ask(list_deliveries, destination=name, state=state, limit="200")
             tried = [delivery for delivery in page["deliveries"] if delivery["attempts"]]
     failed = (delivery["id"] for delivery in tried if delivery["state"] != "delivered")
     if (newest := next(failed, None)) is None:
         return None
-    found: Mapping[str, Any] = await reading.ask(get_delivery, {"delivery_id": newest})
+    found: Mapping[str, Any] = await request.ask(get_delivery, {"delivery_id": newest})
     return found
 
 
-async def show_settings(reading: PageRequest) -> Mapping[str, Any]:
+async def show_settings(request: PageRequest) -> Mapping[str, Any]:
     """Return the settings form of a destination; raises ProblemError (404) without its plugin."""
-    destination = await reading.ask(get_destination)
-    channel = await _channel(reading, destination["plugin"])
+    destination = await request.ask(get_destination)
+    channel = await _channel(request, destination["plugin"])
     fields = build_fields(channel, destination["settings"], destination["secrets"])
     return {"destination": destination, **_form(channel, fields)}
 
 
-async def show_new(reading: PageRequest) -> Mapping[str, Any]:
+async def show_new(request: PageRequest) -> Mapping[str, Any]:
     """Return the form of a new destination; raises ProblemError (404) without its plugin."""
-    channel = await _channel(reading, reading.query.get("plugin", ""))
+    channel = await _channel(request, request.query.get("plugin", ""))
     return {"destination": None, **_form(channel, build_fields(channel, {}))}
 
 
@@ -93,8 +93,8 @@ def _form(channel: Mapping[str, Any], fields: Sequence[SettingField]) -> Mapping
     return {"channel": channel, "fields": fields, "find_errors": find_errors}
 
 
-async def _channel(reading: PageRequest, plugin: str) -> Mapping[str, Any]:
-    for channel in (await reading.ask(list_channels))["channels"]:
+async def _channel(request: PageRequest, plugin: str) -> Mapping[str, Any]:
+    for channel in (await request.ask(list_channels))["channels"]:
         if channel["plugin"] == plugin:
             found: Mapping[str, Any] = channel
             return found

@@ -29,22 +29,25 @@ _ENDS = ("from", "to", "from_kind", "to_kind")
 _MOST_SKIPPED = 10_000
 
 
-async def show_graph(reading: PageRequest) -> Mapping[str, Any]:
+async def show_graph(request: PageRequest) -> Mapping[str, Any]:
     """Return the neighborhood of a node, or the size of the graph."""
-    entity, asked = reading.query.get("entity"), _asked(reading, _FILTERS, ("types", "kinds"))
+    entity, asked = (
+        request.query.get("entity"),
+        _read_filters(request, _FILTERS, ("types", "kinds")),
+    )
     context = {"entity": entity, "asked": asked, **_CHOICES, "found": None, "stats": None}
     if entity is None:
-        latest = await reading.ask(list_incidents, limit="8")
-        stats = await reading.ask(get_graph_statistics)
+        latest = await request.ask(list_incidents, limit="8")
+        stats = await request.ask(get_graph_statistics)
         return {**context, "stats": stats, "latest": latest["incidents"]}
     try:
-        found = await reading.ask(get_graph_entity, {"value": entity}, **_to_endpoint_query(asked))
+        found = await request.ask(get_graph_entity, {"value": entity}, **_to_endpoint_query(asked))
     except RequestError as error:
-        return {**context, "fault": describe_error(reading.request, error)}
-    return {**context, "found": found, **_shown(found, _skipped(reading))}
+        return {**context, "fault": describe_error(request.http, error)}
+    return {**context, "found": found, **_build_context(found, _read_skip(request))}
 
 
-def _shown(found: Mapping[str, Any], skipped: int) -> dict[str, Any]:
+def _build_context(found: Mapping[str, Any], skipped: int) -> dict[str, Any]:
     joined = build_adjacency(found["edges"])
     steps = measure_distances(parse_node(found["entity"]), joined)
     following = skipped + AT_ONCE
@@ -56,20 +59,20 @@ def _shown(found: Mapping[str, Any], skipped: int) -> dict[str, Any]:
     }
 
 
-async def show_path(reading: PageRequest) -> Mapping[str, Any]:
+async def show_path(request: PageRequest) -> Mapping[str, Any]:
     """Return the path between two nodes with the edges of each step."""
-    asked = _asked(reading, _ENDS, ("types",))
+    asked = _read_filters(request, _ENDS, ("types",))
     context = {"asked": asked, **_CHOICES, "path": None, "hops": []}
     if not {"from", "to"} <= asked.keys():
         return context
     try:
-        path = await reading.ask(get_graph_path, None, **asked)
+        path = await request.ask(get_graph_path, None, **asked)
     except RequestError as error:
-        return {**context, "fault": describe_error(reading.request, error)}
-    return {**context, "path": path, "hops": _hops(path)}
+        return {**context, "fault": describe_error(request.http, error)}
+    return {**context, "path": path, "hops": _build_hops(path)}
 
 
-def _hops(path: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _build_hops(path: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return each node of a path with the edges to the next node."""
     nodes = path["nodes"]
     edges = [add_sources(edge) for edge in path["edges"]]
@@ -83,12 +86,12 @@ def _joins(edge: Mapping[str, Any], one: object, other: object) -> bool:
     return (edge["source"], edge["target"]) in ((one, other), (other, one))
 
 
-def _asked(
-    reading: PageRequest, names: tuple[str, ...], several: tuple[str, ...]
+def _read_filters(
+    request: PageRequest, names: tuple[str, ...], several: tuple[str, ...]
 ) -> dict[str, str]:
     """Return the filters in the page's query, with multiple choices joined by commas."""
-    asked = {name: reading.query[name] for name in names if name in reading.query}
-    given = reading.request.query
+    asked = {name: request.query[name] for name in names if name in request.query}
+    given = request.http.query
     lists = {name: ",".join(filter(None, given.getall(name, []))) for name in several}
     return asked | {name: chosen for name, chosen in lists.items() if chosen}
 
@@ -100,9 +103,9 @@ def _to_endpoint_query(asked: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _skipped(reading: PageRequest) -> int:
+def _read_skip(request: PageRequest) -> int:
     """Return the number of relations to skip, 0 if the query has no valid number."""
-    text = reading.query.get("skip", "")
+    text = request.query.get("skip", "")
     is_number = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_SKIPPED))
     return int(text) if is_number else 0
 

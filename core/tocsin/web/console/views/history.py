@@ -8,58 +8,64 @@ from typing import Any
 
 from tocsin.model import Severity, Statement, TimelineEntry
 
-_HERE = "Tocsin"
+_TOCSIN = "Tocsin"
 
 
 def build_history(incident: Mapping[str, Any], trace: Mapping[str, Any]) -> Sequence[TimelineEntry]:
     """Return the events of an incident with their sources, earliest first."""
     moments = (
-        *_of_incident(incident),
-        *_of_events(trace["events"]),
-        *_of_investigations(trace["investigations"]),
+        *_list_incident_changes(incident),
+        *_list_deliveries(trace["events"]),
+        *_list_investigations(trace["investigations"]),
     )
     return sorted(moments, key=lambda moment: moment.at)
 
 
-def _of_incident(incident: Mapping[str, Any]) -> Iterator[TimelineEntry]:
+def _list_incident_changes(incident: Mapping[str, Any]) -> Iterator[TimelineEntry]:
     severity = Severity(incident["severity"])
-    yield _moment(incident["occurred_at"], incident["provider"], "Incident occurred.", severity)
-    yield _moment(incident["created_at"], _HERE, "Incident synced.")
+    yield _build_entry(
+        incident["occurred_at"], incident["provider"], "Incident occurred.", severity
+    )
+    yield _build_entry(incident["created_at"], _TOCSIN, "Incident synced.")
     if incident["updated_at"] != incident["created_at"]:
-        yield _moment(incident["updated_at"], _HERE, "Incident updated.")
+        yield _build_entry(incident["updated_at"], _TOCSIN, "Incident updated.")
 
 
-def _of_events(events: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry]:
+def _list_deliveries(events: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry]:
     for event in events:
-        yield _moment(event["timestamp"], _HERE, f"Event {event['event_type']} created.")
+        yield _build_entry(event["timestamp"], _TOCSIN, f"Event {event['event_type']} created.")
         for delivery in event["deliveries"]:
             for attempt in delivery["attempts"]:
-                yield _moment(attempt["started_at"], delivery["destination"], _tried(attempt))
+                yield _build_entry(
+                    attempt["started_at"], delivery["destination"], _describe_attempt(attempt)
+                )
 
 
-def _tried(attempt: Mapping[str, Any]) -> str:
+def _describe_attempt(attempt: Mapping[str, Any]) -> str:
     status = f" ({attempt['status']})" if attempt["status"] else ""
     return f"Attempt {attempt['number']}: {attempt['outcome']}{status}."
 
 
-def _of_investigations(investigations: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry]:
+def _list_investigations(investigations: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry]:
     for session in investigations:
         who = "A schedule" if session["schedule_id"] else session["created_by"]
         words = f"{who} asked: {session['query']}"
-        yield _moment(session["created_at"], "investigations", words)
-        yield from _of_write_backs(session["write_backs"])
-        yield from _of_events(session["events"])
+        yield _build_entry(session["created_at"], "investigations", words)
+        yield from _list_write_backs(session["write_backs"])
+        yield from _list_deliveries(session["events"])
 
 
-def _of_write_backs(write_backs: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry]:
+def _list_write_backs(write_backs: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry]:
     for each in write_backs:
         if each["finished_at"] is not None:
             because = f": {each['reason']}" if each["reason"] else ""
             words = f"SIEM comment: {each['state']}{because}."
-            yield _moment(each["finished_at"], "write-back", words)
+            yield _build_entry(each["finished_at"], "write-back", words)
 
 
-def _moment(at: str, source: str, words: str, severity: Severity | None = None) -> TimelineEntry:
+def _build_entry(
+    at: str, source: str, words: str, severity: Severity | None = None
+) -> TimelineEntry:
     known_from = Statement(words, (source,))
     moment = datetime.fromisoformat(at)
     return TimelineEntry(at=moment, statement=known_from, severity=severity, source=source)

@@ -27,12 +27,12 @@ _TIMESPANS = {
 }
 
 
-async def show_incidents(reading: PageRequest) -> Mapping[str, Any]:
+async def show_incidents(request: PageRequest) -> Mapping[str, Any]:
     """Return one page of incidents, most recently updated first."""
-    chosen = select_query(reading, *_FILTERS)
-    cursor = select_query(reading, "cursor")
+    chosen = select_query(request, *_FILTERS)
+    cursor = select_query(request, "cursor")
     return {
-        "page": await reading.ask(list_incidents, {}, **chosen, **cursor),
+        "page": await request.ask(list_incidents, {}, **chosen, **cursor),
         "chosen": chosen,
         "is_first": not cursor,
         "severities": list(reversed(Severity)),
@@ -41,10 +41,10 @@ async def show_incidents(reading: PageRequest) -> Mapping[str, Any]:
     }
 
 
-async def show_incident(reading: PageRequest) -> Mapping[str, Any]:
+async def show_incident(request: PageRequest) -> Mapping[str, Any]:
     """Return an incident with its trace, timeline and investigations."""
-    incident = await reading.ask(get_incident)
-    trace = await reading.ask(get_incident_trace)
+    incident = await request.ask(get_incident)
+    trace = await request.ask(get_incident_trace)
     history = build_history(incident, trace)
     return {
         "incident": incident,

@@ -58,13 +58,13 @@ _LATEST = 12
 """Number of latest steps that a running investigation shows."""
 
 
-async def show_investigations(reading: PageRequest) -> Mapping[str, Any]:
+async def show_investigations(request: PageRequest) -> Mapping[str, Any]:
     """Return one page of investigations, newest first."""
-    chosen = select_query(reading, *_FILTERS)
-    cursor = select_query(reading, "cursor")
-    providers = (await reading.ask(list_providers))["providers"]
+    chosen = select_query(request, *_FILTERS)
+    cursor = select_query(request, "cursor")
+    providers = (await request.ask(list_providers))["providers"]
     return {
-        "page": await reading.ask(list_investigations, {}, **chosen, **cursor),
+        "page": await request.ask(list_investigations, {}, **chosen, **cursor),
         "chosen": chosen,
         "is_first": not cursor,
         "statuses": list(SessionStatus),
@@ -73,36 +73,36 @@ async def show_investigations(reading: PageRequest) -> Mapping[str, Any]:
     }
 
 
-async def show_investigation(reading: PageRequest) -> Mapping[str, Any]:
+async def show_investigation(request: PageRequest) -> Mapping[str, Any]:
     """Return a session with its progress and its report."""
-    session = await reading.ask(get_session)
+    session = await request.ask(get_session)
     is_under_way = session["status"] in _UNDER_WAY
     return {
         "session": session,
         "is_under_way": is_under_way,
         "phases": list(Phase),
-        "latest": await _latest_steps(reading, session) if is_under_way else [],
+        "latest": await _latest_steps(request, session) if is_under_way else [],
         "place_of": partial(link_to_reference, session["id"]),
-        **await _report(reading, session),
+        **await _report(request, session),
         # A finished investigation does not change
         **({} if is_under_way else {"live": None}),
     }
 
 
 async def _latest_steps(
-    reading: PageRequest, session: Mapping[str, Any]
+    request: PageRequest, session: Mapping[str, Any]
 ) -> list[Mapping[str, Any]]:
     """Return the latest steps of the run, newest first."""
-    steps = partial(reading.ask, list_investigation_steps, reading.path)
+    steps = partial(request.ask, list_investigation_steps, request.path)
     before = (await steps(limit="1"))["total"] - _LATEST
     cursor = {"cursor": PageCursor(STEPS, str(before)).encode()} if before > 0 else {}
     return list(reversed((await steps(run=str(session["run"]), **cursor))["steps"]))
 
 
-async def _report(reading: PageRequest, session: Mapping[str, Any]) -> Mapping[str, Any]:
+async def _report(request: PageRequest, session: Mapping[str, Any]) -> Mapping[str, Any]:
     if session["report"] is None:
         return {"report": None}
-    document = await reading.ask(get_investigation_report)
+    document = await request.ask(get_investigation_report)
     return await asyncio.to_thread(build_report_view, document)
 
 

@@ -21,25 +21,25 @@ _MAX_ITEMS = 100
 """Items of each list that a step shows."""
 
 
-async def show_steps(reading: PageRequest) -> Mapping[str, Any]:
+async def show_steps(request: PageRequest) -> Mapping[str, Any]:
     """Return one page of the ledger in the order of its steps."""
-    chosen = select_query(reading, *_FILTERS)
-    cursor = select_query(reading, "cursor")
+    chosen = select_query(request, *_FILTERS)
+    cursor = select_query(request, "cursor")
     return {
-        "session": await reading.ask(get_investigation),
-        "page": await reading.ask(
-            list_investigation_steps, reading.path, **chosen, **cursor, limit="200"
+        "session": await request.ask(get_investigation),
+        "page": await request.ask(
+            list_investigation_steps, request.path, **chosen, **cursor, limit="200"
         ),
         "chosen": chosen,
     }
 
 
-async def show_step(reading: PageRequest) -> Mapping[str, Any]:
+async def show_step(request: PageRequest) -> Mapping[str, Any]:
     """Return a step with its query and its answer."""
-    session = await reading.ask(get_investigation)
+    session = await request.ask(get_investigation)
     return {
         "session": session,
-        "step": await reading.ask(get_investigation_step),
+        "step": await request.ask(get_investigation_step),
         "place_of": partial(link_to_reference, session["id"]),
         "max_items": _MAX_ITEMS,
     }

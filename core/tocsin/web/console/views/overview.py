@@ -14,13 +14,13 @@ from tocsin.web.routes.providers import list_providers
 from tocsin.web.routes.schedules import list_schedules, list_upcoming_runs
 
 
-async def show_overview(reading: PageRequest) -> Mapping[str, Any]:
+async def show_overview(request: PageRequest) -> Mapping[str, Any]:
     """Return the status of providers, destinations and schedules."""
-    proof = await reading.ask(get_proof)
-    providers = (await reading.ask(list_providers))["providers"]
-    destinations = await _destinations(reading)
-    schedules = await reading.ask(list_schedules, status="disabled", limit="20")
-    upcoming = await reading.ask(list_upcoming_runs, limit="200")
+    proof = await request.ask(get_proof)
+    providers = (await request.ask(list_providers))["providers"]
+    destinations = await _destinations(request)
+    schedules = await request.ask(list_schedules, status="disabled", limit="20")
+    upcoming = await request.ask(list_upcoming_runs, limit="200")
     counts = {each["destination"]: each for each in proof["destinations"]}
     return {
         "proof": proof,
@@ -36,12 +36,12 @@ async def show_overview(reading: PageRequest) -> Mapping[str, Any]:
     }
 
 
-async def _destinations(reading: PageRequest) -> list[Mapping[str, Any]]:
+async def _destinations(request: PageRequest) -> list[Mapping[str, Any]]:
     """Return all destinations, because the overview counts the healthy ones."""
-    page = await reading.ask(list_destinations, limit="200")
+    page = await request.ask(list_destinations, limit="200")
     found: list[Mapping[str, Any]] = page["destinations"]
     while (cursor := page["next_cursor"]) is not None:
-        page = await reading.ask(list_destinations, limit="200", cursor=cursor)
+        page = await request.ask(list_destinations, limit="200", cursor=cursor)
         found.extend(page["destinations"])
     return found
 

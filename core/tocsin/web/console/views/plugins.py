@@ -16,9 +16,9 @@ _LIST, _ONE = "/admin/plugins", "/admin/plugins/{plugin}"
 _PLACES = {"providers": "/providers#{}", "destinations": "/destinations/{}"}
 
 
-async def show_plugins(reading: PageRequest) -> Mapping[str, Any]:
+async def show_plugins(request: PageRequest) -> Mapping[str, Any]:
     """Return the enabled plugins and the others."""
-    plugins = (await reading.ask(list_plugins, {}))["plugins"]
+    plugins = (await request.ask(list_plugins, {}))["plugins"]
     return {
         "enabled": [
             _add_links(plugin) for plugin in plugins if plugin["state"] != PluginState.NOT_ENABLED
@@ -27,9 +27,9 @@ async def show_plugins(reading: PageRequest) -> Mapping[str, Any]:
     }
 
 
-async def show_plugin(reading: PageRequest) -> Mapping[str, Any]:
+async def show_plugin(request: PageRequest) -> Mapping[str, Any]:
     """Return a plugin with its kinds and settings."""
-    return {"plugin": _add_links(await reading.ask(get_plugin))}
+    return {"plugin": _add_links(await request.ask(get_plugin))}
 
 
 def _add_links(plugin: Mapping[str, Any]) -> Mapping[str, Any]:

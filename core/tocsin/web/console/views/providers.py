@@ -22,15 +22,15 @@ from tocsin.web.routes.providers import (
 _SECTION = "providers"
 
 
-async def show_providers(reading: PageRequest) -> Mapping[str, Any]:
+async def show_providers(request: PageRequest) -> Mapping[str, Any]:
     """Return the providers with their coverage, and the backfills."""
-    proof = await reading.ask(get_proof)
-    providers = (await reading.ask(list_providers))["providers"]
-    cursor = select_query(reading, "cursor")
+    proof = await request.ask(get_proof)
+    providers = (await request.ask(list_providers))["providers"]
+    cursor = select_query(request, "cursor")
     return {
         "proof": proof,
         "providers": [_with_reading(provider, proof) for provider in providers],
-        "backfills": await reading.ask(list_backfills, {}, limit="20", **cursor),
+        "backfills": await request.ask(list_backfills, {}, limit="20", **cursor),
         "can_backfill": [provider["name"] for provider in providers if _reads_the_past(provider)],
     }
 
@@ -58,10 +58,10 @@ def _reads_the_past(provider: Mapping[str, Any]) -> bool:
     return Capability.BACKFILL in provider["capabilities"]
 
 
-async def show_new_backfill(reading: PageRequest) -> Mapping[str, Any]:
+async def show_new_backfill(request: PageRequest) -> Mapping[str, Any]:
     """Return the backfill form with the values in the query."""
-    providers = (await reading.ask(list_providers))["providers"]
-    asked = {name: reading.query.get(name, "") for name in ("provider", "from", "to")}
+    providers = (await request.ask(list_providers))["providers"]
+    asked = {name: request.query.get(name, "") for name in ("provider", "from", "to")}
     moments = {name: to_field(asked[name]) for name in ("from", "to")}
     return {
         "providers": [provider["name"] for provider in providers if _reads_the_past(provider)],

@@ -35,10 +35,10 @@ _TEXTS = (
 _DURATIONS = ("interval", "jitter", "timeout", "misfire_grace")
 
 
-async def show_schedules(reading: PageRequest) -> Mapping[str, Any]:
+async def show_schedules(request: PageRequest) -> Mapping[str, Any]:
     """Return one page of the schedules and the runs of the next 24 hours."""
-    narrowed, cursor = select_query(reading, "status", "tag"), select_query(reading, "cursor")
-    page = await reading.ask(api.list_schedules, None, **narrowed, **cursor)
+    narrowed, cursor = select_query(request, "status", "tag"), select_query(request, "cursor")
+    page = await request.ask(api.list_schedules, None, **narrowed, **cursor)
     return {
         "schedules": [
             {**schedule, "cadence": describe_cadence(schedule)} for schedule in page["schedules"]
@@ -47,15 +47,15 @@ async def show_schedules(reading: PageRequest) -> Mapping[str, Any]:
         "next_cursor": page["next_cursor"],
         "query": narrowed,
         "statuses": list(ScheduleStatus),
-        "upcoming": await reading.ask(api.list_upcoming_runs, limit="10"),
+        "upcoming": await request.ask(api.list_upcoming_runs, limit="10"),
     }
 
 
-async def show_schedule(reading: PageRequest) -> Mapping[str, Any]:
+async def show_schedule(request: PageRequest) -> Mapping[str, Any]:
     """Return a schedule and one page of its runs."""
-    schedule = await reading.ask(api.get_schedule)
-    narrowed, cursor = select_query(reading, "state"), select_query(reading, "cursor")
-    runs = await reading.ask(api.list_schedule_runs, None, **narrowed, **cursor)
+    schedule = await request.ask(api.get_schedule)
+    narrowed, cursor = select_query(request, "state"), select_query(request, "cursor")
+    runs = await request.ask(api.list_schedule_runs, None, **narrowed, **cursor)
     lasting = {name: format_duration(schedule[name]) for name in _DURATIONS}
     return {
         "schedule": {**schedule, "cadence": describe_cadence(schedule)},
@@ -66,23 +66,23 @@ async def show_schedule(reading: PageRequest) -> Mapping[str, Any]:
     }
 
 
-async def show_new(reading: PageRequest) -> Mapping[str, Any]:
+async def show_new(request: PageRequest) -> Mapping[str, Any]:
     """Return the choices of the form of a new schedule."""
-    return {**await _choices(reading), "written": {}}
+    return {**await _choices(request), "written": {}}
 
 
-async def show_change(reading: PageRequest) -> Mapping[str, Any]:
+async def show_change(request: PageRequest) -> Mapping[str, Any]:
     """Return the form of a schedule with its current values."""
-    schedule = await reading.ask(api.get_schedule)
+    schedule = await request.ask(api.get_schedule)
     written = {name: "" if schedule[name] is None else str(schedule[name]) for name in _TEXTS}
     written |= {name: format_duration(schedule[name]) for name in _DURATIONS}
     written["failure_limit"] = str(schedule["failure_limit"] or "")
     written["tags"] = " ".join(schedule["tags"])
-    return {**await _choices(reading), "schedule": schedule, "written": written}
+    return {**await _choices(request), "schedule": schedule, "written": written}
 
 
-async def _choices(reading: PageRequest) -> dict[str, Any]:
-    providers = (await reading.ask(list_providers))["providers"]
+async def _choices(request: PageRequest) -> dict[str, Any]:
+    providers = (await request.ask(list_providers))["providers"]
     return {
         "providers": [provider["name"] for provider in providers],
         "personas": list(Persona),

@@ -20,9 +20,9 @@ _ENTITIES = "entity"
 _A_FEW = "10"
 
 
-async def show_search(reading: PageRequest) -> Mapping[str, Any]:
+async def show_search(request: PageRequest) -> Mapping[str, Any]:
     """Return matching incidents, investigations and entities, or the error in the query."""
-    text, kind = reading.query.get("q", "").strip(), reading.query.get("kind", "")
+    text, kind = request.query.get("q", "").strip(), request.query.get("kind", "")
     shown: dict[str, Any] = {
         "q": text,
         "kind": kind,
@@ -34,33 +34,33 @@ async def show_search(reading: PageRequest) -> Mapping[str, Any]:
         return shown
     try:
         if kind in ("", *_DOCUMENTS):
-            shown["documents"] = await _documents(reading, text, kind)
+            shown["documents"] = await _documents(request, text, kind)
     except RequestError as error:
-        shown["fault"] = describe_error(reading.request, error)
+        shown["fault"] = describe_error(request.http, error)
     try:
-        if kind not in _DOCUMENTS and not (kind == "" and "cursor" in reading.query):
-            shown["entities"] = await _entities(reading, text, kind)
+        if kind not in _DOCUMENTS and not (kind == "" and "cursor" in request.query):
+            shown["entities"] = await _entities(request, text, kind)
     except RequestError as error:
-        shown.setdefault("fault", describe_error(reading.request, error))
+        shown.setdefault("fault", describe_error(request.http, error))
     return shown
 
 
-async def _documents(reading: PageRequest, text: str, kind: str) -> Mapping[str, Any]:
+async def _documents(request: PageRequest, text: str, kind: str) -> Mapping[str, Any]:
     question = f"{text} kind:{kind}" if kind else text
-    found = await reading.ask(
-        api.search, None, q=question, limit="25", **select_query(reading, "cursor")
+    found = await request.ask(
+        api.search, None, q=question, limit="25", **select_query(request, "cursor")
     )
     results = [{**result, "parts": highlights(result["snippet"])} for result in found["results"]]
     return {**found, "results": results}
 
 
-async def _entities(reading: PageRequest, text: str, kind: str) -> Mapping[str, Any]:
+async def _entities(request: PageRequest, text: str, kind: str) -> Mapping[str, Any]:
     """Return a few entities next to other results, or a full page of entities alone."""
     if not kind:
-        return dict(await reading.ask(api.search_entities, q=text, limit=_A_FEW))
+        return dict(await request.ask(api.search_entities, q=text, limit=_A_FEW))
     narrowed = {} if kind == _ENTITIES else {"kind": kind}
-    cursor = select_query(reading, "cursor")
-    return dict(await reading.ask(api.search_entities, None, q=text, **narrowed, **cursor))
+    cursor = select_query(request, "cursor")
+    return dict(await request.ask(api.search_entities, None, q=text, **narrowed, **cursor))
 
 
 def highlights(snippet: str) -> list[tuple[str, bool]]:
