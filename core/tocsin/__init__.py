@@ -14,7 +14,14 @@ from tocsin.errors import (
     TocsinError,
     TryLater,
 )
-from tocsin.fields import Duration, LocalPath, PluginSettings, ServerUrl, any_case
+from tocsin.fields import (
+    Duration,
+    LocalPath,
+    PluginSettings,
+    ServerUrl,
+    any_case,
+    decode_webhook_key,
+)
 from tocsin.hookspecs import (
     AttemptLog,
     Capability,
@@ -238,6 +245,7 @@ __all__ = [
     "Window",
     "WindowedProvider",
     "any_case",
+    "decode_webhook_key",
     "defang",
     "find_in_record",
     "find_observables",

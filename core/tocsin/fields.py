@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -69,6 +70,21 @@ def any_case(vocabulary: type[Vocabulary]) -> BeforeValidator:
     """Accept a vocabulary member in any letter case; leave other values to later validators."""
     parse: Callable[[Any], Any] = vocabulary.parse
     return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
+
+
+def decode_webhook_key(text: str, prefix: str, lengths: Container[int], expected: str) -> bytes:
+    """Return the bytes of a Standard Webhooks key; ValueError, without quoting it, if invalid.
+
+    Prefix and base64 padding are optional. `expected` describes a valid key for the error.
+    """
+    digits = text.removeprefix(prefix).rstrip("=")
+    try:
+        key = base64.b64decode(digits + "=" * (-len(digits) % 4), validate=True)
+    except ValueError:
+        raise ValueError(expected) from None
+    if len(key) not in lengths:
+        raise ValueError(f"{expected}; this one has {len(key)}")
+    return key
 
 
 def _to_whole_number(value: object) -> object:

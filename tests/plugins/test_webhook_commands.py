@@ -27,7 +27,7 @@ def test_a_signing_key_is_printed_alone_and_its_public_key_beside_it():
     assert key.startswith("whsk_")
     assert len(key) == len("whsk_") + 88  # 64 bytes in base64
     public = SigningKey.decode(key).describe()
-    assert result.stderr == f"give receivers its public key: {public}\n"
+    assert result.stderr == f"public key for receivers: {public}\n"
 
 
 @pytest.mark.parametrize("command", ["new-secret", "new-signing-key"])

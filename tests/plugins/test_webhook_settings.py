@@ -64,7 +64,7 @@ def test_what_is_wrong_with_the_reference_of_a_url_is_told_of_the_url(monkeypatc
     of_url = [
         error for error in explain_errors(caught.value, Webhook.Settings) if error.path == ("url",)
     ]
-    assert [words in it.expected for it in of_url] == [True]
+    assert [words in problem.expected for problem in of_url] == [True]
 
 
 def test_plain_http_needs_an_allowed_network():

@@ -195,7 +195,7 @@ class CaseChannel(Channel):
     async def _places(self, delivery: Delivery) -> Sequence[str]:
         """Return the existing objects that the event belongs to."""
         known = list_known_objects(delivery)
-        return [it for it in known if await self._takes(it, delivery.event)]
+        return [identifier for identifier in known if await self._takes(identifier, delivery.event)]
 
     async def _takes(self, identifier: str, event: Event) -> bool:
         """Return whether an event belongs to an object; a failure does not to a closed one."""

@@ -72,7 +72,9 @@ def list_observables(delivery: Delivery, most: int) -> Sequence[Observable]:
     """Return an event's observables: the incident's entities, or a report's notable ones."""
     names = delivery.contract.entities if delivery.contract else {}
     found = dict.fromkeys(_entities(delivery.event.context))
-    return [Observable(it.kind, it.value, names.get(it.kind)) for it in found][:most]
+    return [Observable(entity.kind, entity.value, names.get(entity.kind)) for entity in found][
+        :most
+    ]
 
 
 def _is_first(event: Event) -> bool:

@@ -127,8 +127,8 @@ class BatchedEnricher:
 
     async def _take_turn(self, count: int, patient_until: datetime) -> EnrichmentFailure | None:
         rate = self.enricher.settings.requests_per_minute
-        while not (standing := self._buckets.take(self.name, count * _TOKENS / rate)).allowed:
-            pause = timedelta(seconds=standing.retry_after)
+        while not (status := self._buckets.take(self.name, count * _TOKENS / rate)).allowed:
+            pause = timedelta(seconds=status.retry_after)
             if self._clock.now() + pause > patient_until:
                 reason = f"requests_per_minute ({rate}) is exhausted"
                 return EnrichmentFailure(QueryOutcome.UNAVAILABLE, reason, final=True)

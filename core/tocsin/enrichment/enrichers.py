@@ -138,7 +138,11 @@ class Enrichers:
         while left:
             kept |= await self._kept(asker, left)
             now = self._clock.now()
-            cached |= {it: kept[it] for it in left if it in kept and _is_good(kept[it], now)}
+            cached |= {
+                entity: kept[entity]
+                for entity in left
+                if entity in kept and _is_good(kept[entity], now)
+            }
             claim.release(cached)
             wanted = [entity for entity in left if entity not in cached]
             replies.update(await claim.ask(asker.ask, wanted))

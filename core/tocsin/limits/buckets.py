@@ -79,13 +79,13 @@ class TokenBuckets:
                 missing += amount
                 self._keep(key, now + missing)
                 self._taken[key] = self._taken.get(key, 0) + amount
-        return self._standing(missing, lacking)
+        return self._status(missing, lacking)
 
     def look(self, key: str) -> QuotaStatus:
         """Return whether one token would be granted, without taking it."""
         with self._lock:
             _, _, missing = self._find(key)
-        return self._standing(missing, missing + _TOKEN - self._capacity)
+        return self._status(missing, missing + _TOKEN - self._capacity)
 
     def give_back(self, key: str, cost: float = 1) -> None:
         """Return unused tokens, up to the size of the bucket."""
@@ -138,7 +138,7 @@ class TokenBuckets:
             forgotten, _ = self._full_at.popitem(last=False)
             self._taken.pop(forgotten, None)
 
-    def _standing(self, missing: int, lacking: int) -> QuotaStatus:
+    def _status(self, missing: int, lacking: int) -> QuotaStatus:
         left = self._capacity - missing
         return QuotaStatus(
             lacking <= 0,
@@ -148,18 +148,18 @@ class TokenBuckets:
         )
 
 
-def build_rate_limit_headers(name: str, quota: Quota, standing: QuotaStatus) -> dict[str, str]:
+def build_rate_limit_headers(name: str, quota: Quota, status: QuotaStatus) -> dict[str, str]:
     """Return the headers of a limit; `Retry-After` (RFC 9110) only if it refuses.
 
     The form is draft-ietf-httpapi-ratelimit-headers-11, which may still change. `name` needs no
     escaping. The effective window `t` lasts until the bucket is full or, in a refusal, until a
     retry is worthwhile, because `Retry-After` should not end before it.
     """
-    window = standing.reset_after if standing.allowed else standing.retry_after
+    window = status.reset_after if status.allowed else status.retry_after
     fields = {
         "RateLimit-Policy": f'"{name}";q={quota.per_minute};w=60',
-        "RateLimit": f'"{name}";r={standing.remaining};t={window}',
+        "RateLimit": f'"{name}";r={status.remaining};t={window}',
     }
-    if not standing.allowed:
-        fields["Retry-After"] = str(standing.retry_after)
+    if not status.allowed:
+        fields["Retry-After"] = str(status.retry_after)
     return fields

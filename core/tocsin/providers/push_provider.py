@@ -14,6 +14,7 @@ from typing import Any, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from tocsin.errors import CredentialsRefused
+from tocsin.fields import decode_webhook_key
 from tocsin.hookspecs import Provider, PushRequest
 from tocsin.model import Page, Received
 
@@ -127,11 +128,11 @@ class PushProvider(Provider):
 
 
 def decode_secret(secret: str) -> bytes:
-    """Decode a `whsec_` secret; raises ValueError where it is invalid."""
-    key = _decode_base64(secret.removeprefix(_PREFIX))
-    if not secret.startswith(_PREFIX) or not 24 <= len(key) <= 64:  # noqa: PLR2004 - from the standard
-        raise ValueError("give whsec_ and 24 to 64 bytes in base64")
-    return key
+    """Decode a `whsec_` secret; raises ValueError if it is invalid."""
+    expected = "give whsec_ and 24 to 64 bytes in base64"
+    if not secret.startswith(_PREFIX):
+        raise ValueError(expected)
+    return decode_webhook_key(secret, _PREFIX, range(24, 65), expected)
 
 
 def _extract_token(authorization: str) -> bytes:

@@ -15,6 +15,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 from tocsin.fields import PluginSettings, format_duration
 
+_NULL = {"type": "null"}
+_Alternative = tuple[Mapping[str, Any], Mapping[str, Any]]
 _SECRET = 'secret: { env = "NAME" } or { file = "path" }'  # noqa: S105 - describes the syntax
 _WORDS = {
     "string": "text",
@@ -87,29 +89,36 @@ def _property(schema: Mapping[str, Any], name: str, field: FieldInfo) -> Any:
     return properties.get(name, properties.get(field.alias, {}))
 
 
-def _describe_type(schema: Any, definitions: Mapping[str, Any]) -> str:
+def _list_alternatives(schema: Any, definitions: Mapping[str, Any]) -> list[_Alternative]:
+    """Return the plain schemas of a present value, each with the definitions for its members."""
     if not isinstance(schema, Mapping):  # `true` permits anything
-        return "anything"
+        return [({}, definitions)]
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        others = {
-            key: value for key, value in definitions.items() if key != name
-        }  # recursive definitions end here
-        return _describe_type(definitions.get(name, {}), others)
-    if schema.get("format") == "password":
-        return _SECRET
+        # a definition that refers to itself ends here
+        others = {key: value for key, value in definitions.items() if key != name}
+        return _list_alternatives(definitions.get(name, {}), others)
     for several in ("anyOf", "oneOf", "allOf"):
-        if several in schema:
-            kinds = (
-                _describe_type(it, definitions) for it in schema[several] if it != {"type": "null"}
-            )
-            return " or ".join(dict.fromkeys(kinds))
-    if "enum" in schema or "const" in schema:
-        return "one of " + ", ".join(map(_format_toml, schema.get("enum", [schema.get("const")])))
-    return _describe_plain_type(schema, definitions)
+        if several in schema and schema.get("format") != "password":
+            return [
+                alternative
+                for option in schema[several]
+                if option != _NULL
+                for alternative in _list_alternatives(option, definitions)
+            ]
+    return [(schema, definitions)]
+
+
+def _describe_type(schema: Any, definitions: Mapping[str, Any]) -> str:
+    alternatives = _list_alternatives(schema, definitions)
+    return " or ".join(dict.fromkeys(_describe_plain_type(*each) for each in alternatives))
 
 
 def _describe_plain_type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    if schema.get("format") == "password":
+        return _SECRET
+    if "enum" in schema or "const" in schema:
+        return "one of " + ", ".join(map(_format_toml, schema.get("enum", [schema.get("const")])))
     kind = schema.get("type")
     if kind == "array":
         return f"list of {_describe_type(schema.get('items', {}), definitions)}"
@@ -142,9 +151,6 @@ def _to_json(value: object) -> Any:
         case set() | frozenset():
             return list(value)
     return str(value)
-
-
-_NULL = {"type": "null"}
 
 
 class SettingShape(StrEnum):
@@ -185,50 +191,35 @@ def list_setting_shapes(model: type[PluginSettings]) -> Mapping[str, ShapedSetti
     schema = settings_schema(model)
     definitions = schema.get("$defs", {})
     properties: Mapping[str, Any] = schema.get("properties", {})
-    return {name: _find_shape(it, definitions) for name, it in properties.items()}
+    return {name: _find_shape(schema, definitions) for name, schema in properties.items()}
 
 
-def _find_shape(written: Any, definitions: Mapping[str, Any]) -> ShapedSetting:
-    schema = _resolve_schema(written, definitions)
-    if choices := _list_choices(schema):
+def _find_shape(schema: Any, definitions: Mapping[str, Any]) -> ShapedSetting:
+    alternatives = _list_alternatives(schema, definitions)
+    if len(alternatives) != 1:
+        return ShapedSetting(SettingShape.ANYTHING)
+    [(plain, within)] = alternatives
+    if choices := _list_choices(plain):
         return ShapedSetting(SettingShape.CHOICE, choices)
-    match schema.get("type"):
+    match plain.get("type"):
         case "array":
-            return _find_list_shape(_resolve_schema(schema.get("items"), definitions))
+            return _find_list_shape(_find_shape(plain.get("items"), within))
         case "object":
-            member = _resolve_schema(schema.get("additionalProperties"), definitions)
-            return ShapedSetting(
-                SettingShape.TABLE if member.get("type") == "string" else SettingShape.ANYTHING
-            )
+            member = _find_shape(plain.get("additionalProperties"), within)
+            is_table = member.shape in (SettingShape.TEXT, SettingShape.CHOICE)
+            return ShapedSetting(SettingShape.TABLE if is_table else SettingShape.ANYTHING)
         case kind:
             return ShapedSetting(_PLAIN.get(str(kind), SettingShape.ANYTHING))
 
 
-def _find_list_shape(member: Mapping[str, Any]) -> ShapedSetting:
-    if choices := _list_choices(member):
-        return ShapedSetting(SettingShape.CHOICES, choices)
-    return ShapedSetting(
-        SettingShape.LIST if member.get("type") == "string" else SettingShape.ANYTHING
-    )
+def _find_list_shape(member: ShapedSetting) -> ShapedSetting:
+    if member.shape is SettingShape.CHOICE:
+        return ShapedSetting(SettingShape.CHOICES, member.choices)
+    is_list = member.shape is SettingShape.TEXT
+    return ShapedSetting(SettingShape.LIST if is_list else SettingShape.ANYTHING)
 
 
 def _list_choices(schema: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the permitted words; empty if other values are possible."""
     choices = schema.get("enum", [])
     return tuple(choices) if all(isinstance(choice, str) for choice in choices) else ()
-
-
-def _resolve_schema(schema: Any, definitions: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema of a present value; `{}` if several types are possible."""
-    if not isinstance(schema, Mapping):  # `true` permits anything
-        return {}
-    if "$ref" in schema:
-        name = schema["$ref"].rpartition("/")[2]
-        others = {
-            key: value for key, value in definitions.items() if key != name
-        }  # recursive definitions end here
-        return _resolve_schema(definitions.get(name), others)
-    if "anyOf" in schema:
-        kinds = [it for it in schema["anyOf"] if it != _NULL]
-        return _resolve_schema(kinds[0], definitions) if len(kinds) == 1 else {}
-    return schema

@@ -95,10 +95,10 @@ class ApiRateLimits:
 
     def count_request(self, principal_id: str) -> Mapping[str, str]:
         """Return the header fields that say where the caller stands; ProblemError (429)."""
-        standing = self._requests.take(principal_id)
-        if not standing.allowed:
-            raise _limit_exceeded(self._requests, standing, TOO_MANY_REQUESTS)
-        return build_rate_limit_headers(self._requests.name, self._requests.quota, standing)
+        status = self._requests.take(principal_id)
+        if not status.allowed:
+            raise _limit_exceeded(self._requests, status, TOO_MANY_REQUESTS)
+        return build_rate_limit_headers(self._requests.name, self._requests.quota, status)
 
     def is_failing(self, address: str) -> bool:
         """Return whether so many authentications failed lately that a new one is not tried."""
@@ -110,16 +110,16 @@ class ApiRateLimits:
         Holding the answer back is what keeps one address from having the service do nothing but
         refuse it.
         """
-        standing = self._failures.take(address_key(address))
-        if not standing.allowed:
+        status = self._failures.take(address_key(address))
+        if not status.allowed:
             await self._hold_back()
-            raise _limit_exceeded(self._failures, standing, TOO_MANY_FAILURES)
+            raise _limit_exceeded(self._failures, status, TOO_MANY_FAILURES)
 
     def try_secret(self, identifier: str, address: str) -> None:
         """Take what a run of Argon2id costs; ProblemError (429) where too many were run lately."""
-        standing = self._secrets.take(f"{identifier} {address_key(address)}")
-        if not standing.allowed:
-            raise _limit_exceeded(self._secrets, standing, TOO_MANY_FAILURES)
+        status = self._secrets.take(f"{identifier} {address_key(address)}")
+        if not status.allowed:
+            raise _limit_exceeded(self._secrets, status, TOO_MANY_FAILURES)
 
     def give_back_secret(self, identifier: str, address: str) -> None:
         """Take nothing for a secret that was right."""
@@ -130,10 +130,10 @@ class ApiRateLimits:
 
         Not 429: Alertmanager and Datadog send again what was answered 5xx, and nothing else.
         """
-        standing = self._pushes.take(provider)
-        fields = build_rate_limit_headers(self._pushes.name, self._pushes.quota, standing)
-        if not standing.allowed:
-            raise TOO_MANY_PUSHES.error(fields, seconds=standing.retry_after)
+        status = self._pushes.take(provider)
+        fields = build_rate_limit_headers(self._pushes.name, self._pushes.quota, status)
+        if not status.allowed:
+            raise TOO_MANY_PUSHES.error(fields, seconds=status.retry_after)
         return fields
 
     def give_back_push(self, provider: str) -> None:
@@ -151,12 +151,12 @@ class ApiRateLimits:
 
 
 def _limit_exceeded(
-    buckets: TokenBuckets, standing: QuotaStatus, problem: ProblemType
+    buckets: TokenBuckets, status: QuotaStatus, problem: ProblemType
 ) -> ProblemError:
     """Return the error that tells a caller when to come back (RFC 6585 section 4)."""
-    fields = build_rate_limit_headers(buckets.name, buckets.quota, standing)
-    headers = {**fields, "Retry-After": str(standing.retry_after)}
-    return problem.error(headers, seconds=standing.retry_after)
+    fields = build_rate_limit_headers(buckets.name, buckets.quota, status)
+    headers = {**fields, "Retry-After": str(status.retry_after)}
+    return problem.error(headers, seconds=status.retry_after)
 
 
 PUSH_CHALLENGE = 'Bearer realm="tocsin", Basic realm="tocsin"'

@@ -42,7 +42,7 @@ class MailEnvelope:
     @property
     def recipients(self) -> tuple[Mailbox, ...]:
         """All recipients, without duplicates."""
-        return tuple({it.address: it for it in (*self.to, *self.cc)}.values())
+        return tuple({mailbox.address: mailbox for mailbox in (*self.to, *self.cc)}.values())
 
     def groups(self, left: Sequence[Mailbox] | None = None) -> list[tuple[bool, list[str]]]:
         """Return the addresses by whether they need SMTPUTF8 (RFC 6531).

@@ -42,7 +42,8 @@ async def _ask(conversation: SmtpSession, addressing: MailEnvelope) -> dict[str,
 
 
 def _problems(addressing: MailEnvelope, outcomes: Mapping[str, RecipientOutcome]) -> Sequence[str]:
-    copied = {it.address for it in addressing.cc} - {it.address for it in addressing.to}
+    copied = {mailbox.address for mailbox in addressing.cc}
+    copied -= {mailbox.address for mailbox in addressing.to}
     return [
         f"{'cc' if address in copied else 'to'}: {address}: {outcome}"
         for address, outcome in outcomes.items()

@@ -55,7 +55,7 @@ class Mailer:
         if delivery.attempt > 1:
             found = parse_accepted(await self._tools.attempts.last_answer(delivery.id))
             addresses = {recipient.address for recipient in self._addressing.recipients}
-            errand.outcomes = {it: found[it] for it in found if it in addresses}
+            errand.outcomes = {address: found[address] for address in found if address in addresses}
         try:
             errand.entry = self._writer.entry(delivery)
         except Misconfigured as failure:
@@ -73,7 +73,7 @@ class Mailer:
             )
             waiting.setdefault(tuple(missing), []).append(errand)
         for recipients, those in waiting.items():
-            for chunk in split_into_mails([(it, it.entry) for it in those if it.entry]):
+            for chunk in split_into_mails([(task, task.entry) for task in those if task.entry]):
                 yield from self._round([errand for errand, _ in chunk], recipients)
 
     def _round(

@@ -27,7 +27,7 @@ def to_one_line(text: str, longest: int) -> str:
     A cut text ends with `…`. Nothing in it can start another header.
     """
     begin = _REORDERING.sub("", text[: 4 * longest])  # bounds the work
-    spaced = "".join(" " if category(it) in _SEPARATE else it for it in begin)
+    spaced = "".join(" " if category(sign) in _SEPARATE else sign for sign in begin)
     line = " ".join(spaced.split())
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
 

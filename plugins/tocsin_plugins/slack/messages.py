@@ -66,7 +66,7 @@ def find_thread(delivery: Delivery, channel: str) -> SlackThread | None:
     """
     if ts := _in(channel, delivery.remote_id):
         return SlackThread(ts, is_own=delivery.remote_id not in delivery.related.values())
-    incidents = [it for it in delivery.event.related if it.startswith("incident:")]
+    incidents = [subject for subject in delivery.event.related if subject.startswith("incident:")]
     if len(incidents) == 1 and (ts := _in(channel, delivery.related.get(incidents[0]))):
         return SlackThread(ts, is_own=False)
     return None

@@ -18,7 +18,7 @@ _SERVICES = "/services/"
 
 def is_official(host: str | None) -> bool:
     """Return whether a host belongs to Slack."""
-    return any(host == it or (host or "").endswith(f".{it}") for it in OFFICIAL_HOSTS)
+    return any(host == name or (host or "").endswith(f".{name}") for name in OFFICIAL_HOSTS)
 
 
 def _token(value: SecretStr) -> SecretStr:

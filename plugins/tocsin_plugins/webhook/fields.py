@@ -8,8 +8,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, SecretStr
 
-from tocsin_plugins.webhook.secrets import MIN_SECRET_LENGTH
-from tocsin_plugins.webhook.signing import SharedSecret, SigningKey
+from tocsin_plugins.webhook.signing import MIN_SECRET_LENGTH, SharedSecret, SigningKey
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 section 5.6.2
 # headers that the client sets, and connection headers (RFC 9110 section 7.6.1)

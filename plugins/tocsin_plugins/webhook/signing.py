@@ -1,16 +1,21 @@
-"""Signatures of Standard Webhooks 1.0.0: both kinds of key, and the headers."""
+"""Secrets of webhooks: signatures (Standard Webhooks 1.0.0), body secrets, and redaction."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import hmac
-from collections.abc import Container, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol, Self
+from urllib.parse import SplitResult
 
+import orjson
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from pydantic import SecretStr
+
+from tocsin import HttpResponse, Misconfigured, decode_webhook_key
 
 _SECRET = "a webhook secret is whsec_ and the base64 of 24 to 64 random bytes"  # noqa: S105
 _SEED_LENGTH = 32
@@ -18,6 +23,9 @@ _KEY = (
     "a signing key is whsk_ and the base64 of 64 bytes, an ed25519 seed and its public key, "
     "or of the 32 bytes of the seed alone"
 )
+_HIDDEN = b"[secret]"
+MIN_SECRET_LENGTH = 8
+"""Minimum length of a secret; a shorter one is not distinct from other text in a response."""
 
 
 class Signer(Protocol):
@@ -44,7 +52,7 @@ class SharedSecret:
 
         Prefix and base64 padding are optional.
         """
-        return cls(_decode(text, "whsec_", range(24, 65), _SECRET))
+        return cls(decode_webhook_key(text, "whsec_", range(24, 65), _SECRET))
 
     def sign(self, content: bytes) -> str:
         """Return `v1,` and the HMAC."""
@@ -67,7 +75,7 @@ class SigningKey:
 
         Prefix and base64 padding are optional.
         """
-        decoded = _decode(text, "whsk_", (_SEED_LENGTH, 2 * _SEED_LENGTH), _KEY)
+        decoded = decode_webhook_key(text, "whsk_", (_SEED_LENGTH, 2 * _SEED_LENGTH), _KEY)
         key = Ed25519PrivateKey.from_private_bytes(decoded[:_SEED_LENGTH])
         if decoded[_SEED_LENGTH:] not in (b"", key.public_key().public_bytes_raw()):
             raise ValueError(f"{_KEY}; its public key belongs to another seed")
@@ -95,16 +103,37 @@ def signature_headers(
     }
 
 
-def _decode(text: str, prefix: str, lengths: Container[int], what_is_right: str) -> bytes:
-    digits = text.removeprefix(prefix).rstrip("=")
-    try:
-        key = base64.b64decode(digits + "=" * (-len(digits) % 4), validate=True)
-    except ValueError:
-        raise ValueError(what_is_right) from None
-    if len(key) not in lengths:
-        raise ValueError(f"{what_is_right}; this one has {len(key)}")
-    return key
-
-
 def _base64(content: bytes) -> str:
     return base64.b64encode(content).decode()
+
+
+def insert_secrets(body: bytes, secrets: Mapping[str, SecretStr]) -> bytes:
+    """Return `body` with these members, replacing those of the same names.
+
+    Raises `Misconfigured` if there are secrets and the body is not a JSON object.
+    """
+    if not secrets:
+        return body
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        document = None
+    if not isinstance(document, dict):
+        raise Misconfigured("body_secrets needs a template whose output is a JSON object")
+    return orjson.dumps(
+        document | {name: text.get_secret_value() for name, text in secrets.items()}
+    )
+
+
+def list_secret_parts(parts: SplitResult) -> list[str]:
+    """Return the parts of a URL that may be secret: its path, and its query values."""
+    values = (pair.partition("=")[2] for pair in parts.query.split("&"))
+    return [value for value in (parts.path, *values) if len(value) >= MIN_SECRET_LENGTH]
+
+
+def redact_secrets(response: HttpResponse, secrets: Iterable[str]) -> HttpResponse:
+    """Return the response, which is stored and shown, without these secrets."""
+    body = response.body
+    for secret in secrets:
+        body = body.replace(secret.encode(), _HIDDEN)
+    return replace(response, body=body)

@@ -87,10 +87,10 @@ class Happenings:
             created_at=now,
             updated_at=now,
         )
-        standing = replace(made.standing, held_until=members.pop("held_until", None))
+        health = replace(made.health, held_until=members.pop("held_until", None))
         free_at = {"free_at": members.pop("free_at", None)}
         await self._insert(
-            destinations, destination_to_row(replace(made, standing=standing, **members)) | free_at
+            destinations, destination_to_row(replace(made, health=health, **members)) | free_at
         )
 
     async def deliver(

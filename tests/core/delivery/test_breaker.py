@@ -20,28 +20,28 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 PATIENCE = PausePolicy(timedelta(minutes=5), 10, timedelta(minutes=1))
 
 seconds = st.integers(0, 10_000).map(lambda n: timedelta(seconds=n))
-verdicts = st.sampled_from([it for it in Verdict if it is not Verdict.UNWANTED])
+verdicts = st.sampled_from([verdict for verdict in Verdict if verdict is not Verdict.UNWANTED])
 courses = st.lists(st.tuples(seconds, verdicts, st.none() | seconds), max_size=60)
 
 
 def after(course, patience=PATIENCE):
-    """Return the standing and the moment after a course of (time passed, verdict, asked)."""
-    standing, now = HealthStatus(), NOW
+    """Return the health and the moment after a course of (time passed, verdict, asked)."""
+    health, now = HealthStatus(), NOW
     for passed, verdict, asked in course:
         now += passed
-        standing = apply_verdict(standing, verdict, patience, now, asked)
-    return standing, now
+        health = apply_verdict(health, verdict, patience, now, asked)
+    return health, now
 
 
 @given(courses)
 def test_a_success_ends_whatever_was(course):
-    standing, now = after(course)
-    assert apply_verdict(standing, Verdict.HEALTHY, PATIENCE, now) == HealthStatus()
+    health, now = after(course)
+    assert apply_verdict(health, Verdict.HEALTHY, PATIENCE, now) == HealthStatus()
 
 
 @given(courses)
 def test_a_pause_needs_both_time_and_number(course):
-    standing, now = after(course)
+    health, now = after(course)
     failures, since = 0, None
     for passed, verdict, _ in course:
         if verdict is Verdict.HEALTHY:
@@ -51,20 +51,20 @@ def test_a_pause_needs_both_time_and_number(course):
             since = timedelta(0) if since is None else since + passed
         elif since is not None:
             since += passed
-    assert standing.failures == failures
-    if standing.is_paused:
+    assert health.failures == failures
+    if health.is_paused:
         assert failures >= PATIENCE.failures
         assert since >= PATIENCE.period
-    assert standing.failing_since is None or standing.failing_since <= now
+    assert health.failing_since is None or health.failing_since <= now
 
 
 @given(courses)
 def test_a_paused_destination_is_always_probed_again(course):
-    standing, now = after(course)
-    if standing.is_paused:
-        assert standing.held_until is not None
-    if standing.held_until is not None:
-        assert standing.held_until <= now + MAX_HOLD + PATIENCE.probe_interval
+    health, now = after(course)
+    if health.is_paused:
+        assert health.held_until is not None
+    if health.held_until is not None:
+        assert health.held_until <= now + MAX_HOLD + PATIENCE.probe_interval
 
 
 def test_steady_failures_pause_and_few_or_short_ones_do_not():
@@ -75,8 +75,8 @@ def test_steady_failures_pause_and_few_or_short_ones_do_not():
 
 
 def test_what_says_nothing_of_the_receiver_changes_nothing():
-    standing, now = after([(timedelta(0), Verdict.FAILING, None)])
-    assert apply_verdict(standing, Verdict.NOTHING, PATIENCE, now) == standing
+    health, now = after([(timedelta(0), Verdict.FAILING, None)])
+    assert apply_verdict(health, Verdict.NOTHING, PATIENCE, now) == health
 
 
 @pytest.mark.parametrize(
@@ -84,21 +84,21 @@ def test_what_says_nothing_of_the_receiver_changes_nothing():
     [(None, 1), (timedelta(seconds=30), 30), (timedelta(days=2), 3600), (timedelta(0), 1)],
 )
 def test_a_throttled_receiver_is_left_alone_for_as_long_as_it_asks(asked, held):
-    standing = apply_verdict(HealthStatus(), Verdict.THROTTLED, PATIENCE, NOW, asked)
-    assert standing.held_until == NOW + timedelta(seconds=held)
+    health = apply_verdict(HealthStatus(), Verdict.THROTTLED, PATIENCE, NOW, asked)
+    assert health.held_until == NOW + timedelta(seconds=held)
 
 
 def test_a_receiver_that_stays_throttled_is_left_alone_for_longer_each_time():
-    standing, now, holds = HealthStatus(), NOW, []
+    health, now, holds = HealthStatus(), NOW, []
     for _ in range(8):
-        standing = apply_verdict(standing, Verdict.THROTTLED, PATIENCE, now)
-        holds.append((standing.held_until - now).total_seconds())
-        now = standing.held_until
+        health = apply_verdict(health, Verdict.THROTTLED, PATIENCE, now)
+        holds.append((health.held_until - now).total_seconds())
+        now = health.held_until
     assert holds == [1, 2, 4, 8, 16, 32, 60, 60]
 
 
 def test_answers_that_were_under_way_count_as_one_hold():
-    standing = HealthStatus()
+    health = HealthStatus()
     for _ in range(8):
-        standing = apply_verdict(standing, Verdict.THROTTLED, PATIENCE, NOW)
-    assert (standing.holds, standing.held_until) == (1, NOW + timedelta(seconds=1))
+        health = apply_verdict(health, Verdict.THROTTLED, PATIENCE, NOW)
+    assert (health.holds, health.held_until) == (1, NOW + timedelta(seconds=1))

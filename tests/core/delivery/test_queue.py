@@ -41,9 +41,11 @@ class Queue:
         await self.database.write(self.queue.offer, wanted, self.clock.now())
 
     async def claim(
-        self, most: int = 10, of: str = "soc", *, in_order=False, home=""
+        self, most: int = 10, of: str = "soc", *, in_order=False, tenant_key=""
     ) -> list[ClaimedDelivery]:
-        return await self.queue.claim(of, most, self.clock.now(), in_order=in_order, home=home)
+        return await self.queue.claim(
+            of, most, self.clock.now(), in_order=in_order, tenant_key=tenant_key
+        )
 
     def attempt(self, claimed: ClaimedDelivery, state: str = DELIVERED, **members) -> AttemptResult:
         now = self.clock.now()
@@ -72,7 +74,7 @@ async def test_what_was_offered_is_claimed_once(waiting):
     event = alert()
     await waiting.offer(event)
     [claimed] = await waiting.claim()
-    assert (claimed.event, claimed.attempt, claimed.remote) == (event, 1, None)
+    assert (claimed.event, claimed.attempt, claimed.remote_id) == (event, 1, None)
     assert await waiting.claim() == []
 
 
@@ -139,7 +141,7 @@ async def test_a_later_delivery_of_the_subject_knows_the_remote_object(waiting):
     await waiting.settle(waiting.attempt(claimed, remote_id="T-1"))
     await waiting.offer(second)
     [claimed] = await waiting.claim()
-    assert claimed.remote == "T-1"
+    assert claimed.remote_id == "T-1"
 
 
 async def test_a_delivery_knows_the_objects_of_what_it_is_related_to(waiting):
@@ -149,7 +151,7 @@ async def test_a_delivery_knows_the_objects_of_what_it_is_related_to(waiting):
     later = replace(alert(8), related=("incident:7", "incident:9"))
     await waiting.offer(later)
     [claimed] = await waiting.claim()
-    assert (claimed.remote, claimed.related) == (None, {"incident:7": "T-1"})
+    assert (claimed.remote_id, claimed.related) == (None, {"incident:7": "T-1"})
     await waiting.offer(later_to := replace(alert(8), related=("incident:7",)), to="other")
     [claimed] = await waiting.claim(of="other")
     assert (claimed.event, claimed.related) == (later_to, {})
@@ -193,11 +195,11 @@ async def test_what_was_given_up_in_the_middle_may_have_arrived(waiting, clock):
 
 async def test_an_object_that_was_made_elsewhere_is_not_known(waiting):
     await waiting.offer(alert(7))
-    [claimed] = await waiting.claim(home="here")
+    [claimed] = await waiting.claim(tenant_key="here")
     await waiting.settle(waiting.attempt(claimed, remote_id="T-1"))
     await waiting.offer(alert(7), replace(alert(8), related=("incident:7",)))
-    claims = await waiting.claim(home="there")
-    assert [(claim.remote, claim.related) for claim in claims] == [(None, {}), (None, {})]
+    claims = await waiting.claim(tenant_key="there")
+    assert [(claim.remote_id, claim.related) for claim in claims] == [(None, {}), (None, {})]
 
 
 async def test_a_delivery_that_is_sent_again_knows_what_it_left(waiting):
@@ -207,7 +209,11 @@ async def test_a_delivery_that_is_sent_again_knows_what_it_left(waiting):
     [again] = await waiting.claim()
     await waiting.settle(waiting.attempt(again, PENDING))
     [third] = await waiting.claim()
-    assert (claimed.left, again.left, third.left) == (None, "T-1", "T-1")
+    assert (claimed.previous_remote_id, again.previous_remote_id, third.previous_remote_id) == (
+        None,
+        "T-1",
+        "T-1",
+    )
 
 
 async def test_an_event_that_is_sent_again_does_not_bring_back_an_older_object(waiting):
@@ -218,7 +224,7 @@ async def test_an_event_that_is_sent_again_does_not_bring_back_an_older_object(w
         await waiting.settle(waiting.attempt(claimed, remote_id=name))
     await waiting.offer(alert(7))
     [claimed] = await waiting.claim()
-    assert claimed.remote == "T-2"
+    assert claimed.remote_id == "T-2"
 
 
 async def test_what_a_later_event_has_left_is_not_what_an_earlier_one_is_related_to(waiting):

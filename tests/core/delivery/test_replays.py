@@ -210,7 +210,7 @@ async def test_nodes_that_replay_together_send_nothing_twice(database, migrated_
                 done[batch.replayed] += 1
         return done
 
-    done = sum(await asyncio.gather(*(work(it) for it in (database, other, other))), Counter())
+    done = sum(await asyncio.gather(*(work(one) for one in (database, other, other))), Counter())
     await other.close()
     assert (await database.read(load_replay, replay))["replayed"] == 60
     assert len(await database.read(sent_again)) == 60

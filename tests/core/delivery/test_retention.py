@@ -60,7 +60,9 @@ async def test_an_old_event_goes_with_its_deliveries_and_attempts(database, cloc
 async def test_an_event_of_which_anything_waits_is_kept_whole(database, clock, state):
     def add(connection):
         about = add_event(connection, at=OLD)
-        return {add_delivery(connection, it, event=about, to=it) for it in (state, "delivered")}
+        return {
+            add_delivery(connection, name, event=about, to=name) for name in (state, "delivered")
+        }
 
     made = await database.write(add)
     assert await remove_old(database, clock) == 0
@@ -165,7 +167,7 @@ async def test_nodes_that_remove_together_archive_each_event_once(
     other = open_database(migrated_url)
     folder = tmp_path / "archive"
     removed = await asyncio.gather(
-        *(remove_old(it, clock, Archive(folder)) for it in (database, other))
+        *(remove_old(one, clock, Archive(folder)) for one in (database, other))
     )
     await other.close()
     assert sum(removed) == 30

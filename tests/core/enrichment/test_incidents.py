@@ -59,7 +59,7 @@ async def test_what_each_says_of_each_is_told_by_entity_and_then_by_enricher(
         (OUTSIDE.value, "lists", EnrichmentDifference.NEW),
         (OUTSIDE.value, "vendor", EnrichmentDifference.NEW),
     ]
-    assert [(it.entity, it.enricher, it.outcome) for it in changes.skipped] == [
+    assert [(each.entity, each.enricher, each.outcome) for each in changes.skipped] == [
         (INSIDE, "vendor", QueryOutcome.REFUSED)
     ]
     assert changes.failed == ()
@@ -95,7 +95,7 @@ async def test_one_that_is_broken_costs_only_itself(enriching, sources, number):
     vendor.errors = {entity.value: Broken("nonsense") for entity in (OUTSIDE, DOMAIN)}
     changes = await enriching.enrich(number)
     assert told(changes) == [(DOMAIN.value, "lists", EnrichmentDifference.NEW)]
-    assert [(it.entity, it.enricher, it.reason) for it in changes.failed] == [
+    assert [(each.entity, each.enricher, each.reason) for each in changes.failed] == [
         (DOMAIN, "vendor", "nonsense"),
         (OUTSIDE, "vendor", "nonsense"),
     ]
@@ -104,7 +104,7 @@ async def test_one_that_is_broken_costs_only_itself(enriching, sources, number):
 async def test_the_marking_is_that_of_the_incidents_provider(enriching, sources, database):
     [number] = await database.write(add_incidents, entities=ENTITIES, provider="secret")
     changes = await enriching.enrich(number)
-    assert {it.reason for it in changes.skipped} == {
+    assert {each.reason for each in changes.skipped} == {
         "one of its sources is marked TLP:RED, and this enricher accepts AMBER at most (max_tlp)"
     }
     assert sources["vendor"][1].asked == []

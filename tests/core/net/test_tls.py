@@ -191,7 +191,8 @@ def test_a_file_without_a_certificate_is_named(make_client, text_file, tmp_path,
         with pytest.raises(OperatorError) as caught:
             make_client(**{setting: path})
         begins = [
-            f"{setting}: {path}: {it}" for it in ([found] if isinstance(found, str) else found)
+            f"{setting}: {path}: {words}"
+            for words in ([found] if isinstance(found, str) else found)
         ]
         assert str(caught.value).startswith(tuple(begins))
         assert "; give a" in str(caught.value)

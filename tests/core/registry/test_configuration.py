@@ -111,7 +111,7 @@ async def test_five_mistakes_give_five_precise_messages(problems):
             f"known: {', '.join(plugin.name for plugin in installed_plugins())}; "
             "did you mean 'suricata'?",
             "plugins.toml: providers.edge.path: missing; "
-            "it says: The file to follow, or a glob; rotated siblings are followed with it.",
+            "it says: File to read, or a glob pattern. Rotated siblings are included.",
             "plugins.toml: providers.edge.poll_interval: found '5 parsecs'; "
             "give a number with a unit, such as '30s', '5m', '24h' or '7d'",
             "plugins.toml: providers.edge.pth: unknown key; remove it; did you mean 'path'?",
@@ -394,7 +394,7 @@ async def test_a_provider_that_is_not_whole_is_left_out_with_words_for_its_autho
     configuration = await load_configuration(write(text), plugins)
     live = await start_plugins(configuration, PluginFactory(SystemClock()))
     await live.close()
-    [absent] = [it for it in live.absent if it.name == "providers.other"]
+    [absent] = [plugin for plugin in live.absent if plugin.name == "providers.other"]
     assert reason in absent.reason
     assert sorted(live.channels) == ["soc"]
 

@@ -19,7 +19,7 @@ async def test_a_value_of_any_type_is_taken_or_refused(plugin):
     offers = await load_plugins([plugin])
     enrichers = [kind for kinds in offers.enrichers.values() for kind in kinds]
     kinds = (offers.providers, offers.channels, offers.investigators)
-    for kind in (*(it for found in kinds for it in found.values()), *enrichers):
+    for kind in (*(kind for found in kinds for kind in found.values()), *enrichers):
         for name in kind.Settings.model_fields:
             for value in VALUES:
                 with suppress(ValidationError):

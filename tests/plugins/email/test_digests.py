@@ -59,10 +59,10 @@ async def test_a_digest_of_one_event_is_its_mail(server, channel):
 async def test_a_digest_that_fails_fails_for_each(server, channel):
     server.desk.answers["dot"] = ["451 4.3.0 later", "250 ok"]
     first = await together(channel, event(2), event(3))
-    assert [type(it) for it in first] == [TryLater, TryLater]
+    assert [type(result) for result in first] == [TryLater, TryLater]
     assert first[0] is not first[1]
     again = await together(channel, event(2, attempt=2), event(3, attempt=2))
-    assert all(isinstance(it, Receipt) for it in again)
+    assert all(isinstance(result, Receipt) for result in again)
     assert len(server.desk.mails) == 1
 
 

@@ -56,7 +56,7 @@ async def test_who_is_put_off_gets_it_later_and_the_others_once(server, make_cha
     del server.desk.answers["RCPT b@example.com"]
     receipt = await attempt(channel, 3)
     assert recipients(server) == [["a@example.com", "c@example.com"], ["b@example.com"]]
-    assert all(f"{it}: 250" in receipt.response.decode() for it in THREE)
+    assert all(f"{address}: 250" in receipt.response.decode() for address in THREE)
 
 
 async def test_what_is_known_of_recipients_outlives_attempts_that_came_to_nothing(
@@ -89,7 +89,7 @@ async def test_a_server_that_takes_few_recipients_at_once_is_told_of_the_others_
         "RCPT c@example.com": ["452 4.5.3 too many recipients"] * 2 + ["250 ok"],
     }
     receipt = await make_channel(server, to=THREE).deliver(delivery())
-    assert recipients(server) == [[it] for it in THREE]
+    assert recipients(server) == [[address] for address in THREE]
     assert receipt.status == 250
 
 

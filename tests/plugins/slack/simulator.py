@@ -133,7 +133,7 @@ class Slack:
         return len(self._faults)
 
     def calls_of(self, method: str) -> list[Asked]:
-        return [it for it in self.asked if it.method == method]
+        return [call for call in self.asked if call.method == method]
 
     async def __aenter__(self) -> Self:
         await self._server.__aenter__()
@@ -191,7 +191,7 @@ class Slack:
 
     def _is_too_much(self, method: str) -> bool:
         now, most = self.clock.now(), self.most_per_minute.get(method)
-        recent = [it for it in self._called_at.get(method, ()) if it > now - _MINUTE]
+        recent = [moment for moment in self._called_at.get(method, ()) if moment > now - _MINUTE]
         if most is not None and len(recent) >= most:
             return True
         self._called_at[method] = [*recent, now]

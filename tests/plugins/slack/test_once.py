@@ -218,8 +218,8 @@ async def test_the_search_is_bounded(make, slack, clock, bring):
     await bring(delivery, tried_at=clock.now())
     asked = slack.calls_of("conversations.history")
     assert len(asked) == 5
-    assert {it.arguments["limit"] for it in asked} == {"200"}
-    assert {float(it.arguments["oldest"]) for it in asked} == {NOON.timestamp() - 300}
+    assert {call.arguments["limit"] for call in asked} == {"200"}
+    assert {float(call.arguments["oldest"]) for call in asked} == {NOON.timestamp() - 300}
 
 
 async def test_nothing_that_another_has_marked_is_taken_for_ours(make, slack, clock, bring):

@@ -63,12 +63,12 @@ async def test_nothing_is_linked_or_previewed_by_guessing(make, slack):
         assert asked.arguments["link_names"] is False
     [updated] = slack.calls_of("chat.update")
     assert (updated.arguments["parse"], updated.arguments["link_names"]) == ("none", False)
-    assert {it.arguments["channel"] for it in (posted, reply, updated)} == {CHANNEL}
+    assert {call.arguments["channel"] for call in (posted, reply, updated)} == {CHANNEL}
 
 
 async def test_the_first_attempt_looks_for_nothing(make, slack):
     await make().deliver(delivery())
-    assert [it.method for it in slack.asked] == ["auth.test", "chat.postMessage"]
+    assert [call.method for call in slack.asked] == ["auth.test", "chat.postMessage"]
 
 
 # --- threads
@@ -245,6 +245,6 @@ async def test_an_attempt_ends_with_its_time_out(make, slack):
 
 
 def test_every_kind_of_event_has_its_subject():
-    kinds = {it.event.event_type for it in (delivery(), completed(), failed(), disabled())}
+    kinds = {each.event.event_type for each in (delivery(), completed(), failed(), disabled())}
     assert kinds == set(EventType)
     assert completed().event.subject == SESSION

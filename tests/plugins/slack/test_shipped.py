@@ -48,7 +48,9 @@ def hostile(kind: EventType, text: str) -> Event:
     names = {"title", "error", "last_error", "schedule_name", "provider"}
     data = {name: text if name in names else value for name, value in usual.data.items()}
     context: dict[str, Any] = dict(usual.context)
-    entities = [{"kind": it, "value": text} for it in ("user", "host", "url", "file", "process")]
+    entities = [
+        {"kind": kind, "value": text} for kind in ("user", "host", "url", "file", "process")
+    ]
     entities += [{"kind": "host", "value": f"<!here>-{number}"} for number in range(300)]
     if "incident" in context:
         written = dict.fromkeys(("title", "description", "external_number", "source_url"), text)
@@ -114,7 +116,7 @@ async def test_what_is_told_is_escaped_once(make, slack, kind):
         for object_ in text_objects(message["blocks"])
         if object_["type"] == "plain_text"
     ]
-    assert any("Q&A <b>" in it for it in plain)
+    assert any("Q&A <b>" in text for text in plain)
 
 
 @pytest.mark.parametrize("letter", ["x", "<", "`", "\u202e", "\U0001f6a8"])

@@ -78,7 +78,7 @@ def change_destination(
     The caller must have loaded it in this transaction, locked.
     """
     changed = replace(
-        destination, revision=destination.revision + 1, updated_at=now, standing=HealthStatus()
+        destination, revision=destination.revision + 1, updated_at=now, health=HealthStatus()
     )
     if changed.is_served:
         requeue_destination(connection, changed.name, now)

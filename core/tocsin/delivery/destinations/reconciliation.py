@@ -82,10 +82,15 @@ def plan_destinations(
     return plan_changes(
         SECTION,
         {
-            it.name: StoredObject(
-                it.managed_by, it.reason is StopReason.REMOVED, (it.plugin, it.settings)
+            destination.name: StoredObject(
+                destination.managed_by,
+                destination.reason is StopReason.REMOVED,
+                (destination.plugin, destination.settings),
             )
-            for it in known
+            for destination in known
         },
-        {it.name: (it.plugin, to_json_settings(it.settings)) for it in wanted},
+        {
+            destination.name: (destination.plugin, to_json_settings(destination.settings))
+            for destination in wanted
+        },
     )

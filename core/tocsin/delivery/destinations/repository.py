@@ -54,7 +54,7 @@ class Destination:
     created_by: str
     created_at: datetime
     updated_at: datetime
-    standing: HealthStatus = field(default_factory=HealthStatus)
+    health: HealthStatus = field(default_factory=HealthStatus)
 
     @property
     def is_served(self) -> bool:
@@ -108,7 +108,7 @@ def destination_from_row(row: RowMapping) -> Destination:
         created_by=row["created_by"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
-        standing=HealthStatus(
+        health=HealthStatus(
             is_paused=row["state"] == DestinationState.PAUSED,
             failures=row["failures"],
             failing_since=row["failing_since"],
@@ -120,8 +120,8 @@ def destination_from_row(row: RowMapping) -> Destination:
 
 def destination_to_row(destination: Destination) -> dict[str, Any]:
     """Return the columns of a destination's row."""
-    standing = asdict(destination.standing)
-    del standing["is_paused"]
+    health = asdict(destination.health)
+    del health["is_paused"]
     return {
         "name": destination.name,
         "plugin": destination.plugin,
@@ -135,7 +135,7 @@ def destination_to_row(destination: Destination) -> dict[str, Any]:
         "created_by": destination.created_by,
         "created_at": destination.created_at,
         "updated_at": destination.updated_at,
-        **standing,
+        **health,
     }
 
 

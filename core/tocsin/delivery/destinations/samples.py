@@ -103,7 +103,7 @@ def _claim_sample(event: Event) -> ClaimedDelivery:
         event=event,
         attempt=1,
         step=1,
-        remote=None,
+        remote_id=None,
         lease="",
         leased_until=event.timestamp + PATIENCE,
     )

@@ -40,7 +40,7 @@ class InvalidDestinationError(TocsinError):
 
     def __init__(self, wrong: Iterable[DestinationProblem]) -> None:
         self.wrong = tuple(wrong)
-        super().__init__("; ".join(f"{it.path}: {it.detail}" for it in self.wrong))
+        super().__init__("; ".join(f"{problem.path}: {problem.detail}" for problem in self.wrong))
 
 
 class DestinationValidator:

@@ -53,7 +53,7 @@ class PausePolicy:
 
 
 def apply_verdict(
-    standing: HealthStatus,
+    health: HealthStatus,
     verdict: Verdict,
     patience: PausePolicy,
     now: datetime,
@@ -64,36 +64,36 @@ def apply_verdict(
         case Verdict.HEALTHY:
             return HealthStatus()
         case Verdict.FAILING | Verdict.THROTTLED:
-            failed = _count_failure(standing, now)
+            failed = _count_failure(health, now)
             if verdict is Verdict.THROTTLED:
                 failed = _hold(failed, now, asked)
             return _pause(failed, patience, now)
         case _:
-            return standing
+            return health
 
 
-def _count_failure(standing: HealthStatus, now: datetime) -> HealthStatus:
-    since = standing.failing_since or now
-    return replace(standing, failures=standing.failures + 1, failing_since=since)
+def _count_failure(health: HealthStatus, now: datetime) -> HealthStatus:
+    since = health.failing_since or now
+    return replace(health, failures=health.failures + 1, failing_since=since)
 
 
-def _hold(standing: HealthStatus, now: datetime, asked: timedelta | None) -> HealthStatus:
+def _hold(health: HealthStatus, now: datetime, asked: timedelta | None) -> HealthStatus:
     """Hold deliveries back; responses that were in progress when a hold began do not extend it."""
-    until = standing.held_until
+    until = health.held_until
     if until is not None and until > now:
         asked_until = now + min(asked or timedelta(0), MAX_HOLD)
-        return replace(standing, held_until=max(until, asked_until))
-    own = min(_MIN_HOLD * 2 ** min(standing.holds, 10), _MAX_OWN_HOLD)
+        return replace(health, held_until=max(until, asked_until))
+    own = min(_MIN_HOLD * 2 ** min(health.holds, 10), _MAX_OWN_HOLD)
     delay = min(max(asked or own, _MIN_HOLD), MAX_HOLD)
-    return replace(standing, holds=standing.holds + 1, held_until=now + delay)
+    return replace(health, holds=health.holds + 1, held_until=now + delay)
 
 
-def _pause(standing: HealthStatus, patience: PausePolicy, now: datetime) -> HealthStatus:
-    if not standing.is_paused:
-        since = standing.failing_since or now
-        is_steady = now - since >= patience.period and standing.failures >= patience.failures
+def _pause(health: HealthStatus, patience: PausePolicy, now: datetime) -> HealthStatus:
+    if not health.is_paused:
+        since = health.failing_since or now
+        is_steady = now - since >= patience.period and health.failures >= patience.failures
         if not is_steady:
-            return standing
+            return health
     probe_at = now + patience.probe_interval
-    until = max(standing.held_until, probe_at) if standing.held_until else probe_at
-    return replace(standing, is_paused=True, held_until=until)
+    until = max(health.held_until, probe_at) if health.held_until else probe_at
+    return replace(health, is_paused=True, held_until=until)

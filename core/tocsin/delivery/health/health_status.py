@@ -57,7 +57,7 @@ def record_verdicts(
     if before is None or not before.is_served or before.revision != known.revision:
         return None
     after = _assess(before, ended, patience, now)
-    if after == before and before.standing.held_until is None:
+    if after == before and before.health.held_until is None:
         return None
     columns = destination_to_row(after)
     statement = update(destinations).where(destinations.c.name == after.name)
@@ -74,19 +74,21 @@ def record_verdicts(
 def _assess(
     destination: Destination, ended: Sequence[AttemptResult], patience: PausePolicy, now: datetime
 ) -> Destination:
-    standing = destination.standing
+    health = destination.health
     for attempt in sorted(ended, key=lambda attempt: attempt.ended_at):
         if attempt.verdict is Verdict.UNWANTED:
             return _stop(destination, attempt)
-        standing = apply_verdict(standing, attempt.verdict, patience, now, attempt.asked)
-    if not standing.is_paused:
+        health = apply_verdict(health, attempt.verdict, patience, now, attempt.asked)
+    if not health.is_paused:
         return replace(
-            destination, standing=standing, state=DestinationState.ACTIVE, reason=None, detail=None
+            destination, health=health, state=DestinationState.ACTIVE, reason=None, detail=None
         )
-    detail = destination.detail or next((it.reason for it in reversed(ended) if it.reason), None)
+    detail = destination.detail or next(
+        (attempt.reason for attempt in reversed(ended) if attempt.reason), None
+    )
     return replace(
         destination,
-        standing=standing,
+        health=health,
         state=DestinationState.PAUSED,
         reason=StopReason.FAILING,
         detail=detail,
@@ -96,7 +98,7 @@ def _assess(
 def _stop(destination: Destination, attempt: AttemptResult) -> Destination:
     return replace(
         destination,
-        standing=HealthStatus(),
+        health=HealthStatus(),
         state=DestinationState.DISABLED,
         reason=StopReason.GONE,
         detail=attempt.reason,

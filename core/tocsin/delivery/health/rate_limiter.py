@@ -46,10 +46,10 @@ class DeliveryRateLimiter:
         """Return how many of the wanted deliveries may be claimed now."""
         if not await self._is_current():
             return Permit(0)
-        now, standing = self._clock.now(), self.destination.standing
-        if standing.held_until is not None:
-            may = standing.held_until <= now and await self._may_probe(now)
-            return Permit(int(may), is_probe=may, is_early=may and standing.is_paused)
+        now, health = self._clock.now(), self.destination.health
+        if health.held_until is not None:
+            may = health.held_until <= now and await self._may_probe(now)
+            return Permit(int(may), is_probe=may, is_early=may and health.is_paused)
         if self._gathering is not None and not await self._has_gathered(now, self._gathering):
             return Permit(0)
         if self._interval is None:
@@ -78,7 +78,7 @@ class DeliveryRateLimiter:
         """Return whether an attempt may begin: the revision is served and not on hold."""
         if not await self._is_current():
             return False
-        held_until = self.destination.standing.held_until
+        held_until = self.destination.health.held_until
         return held_until is None or held_until <= self._clock.now()
 
     @property

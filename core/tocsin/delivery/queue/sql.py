@@ -72,16 +72,16 @@ class DeliveryQueue:
         *,
         in_order: bool = False,
         early: bool = False,
-        home: str = "",
+        tenant_key: str = "",
     ) -> list[ClaimedDelivery]:
         """Lease up to `most` due deliveries of a destination, longest due first, and return them.
 
         With `in_order`, only the oldest waiting delivery of each subject qualifies: none while
         another is in progress, and none before older deliveries of a subject that its event is
-        related to. With `early`, deliveries qualify before they are due, as probes. `home` is where
-        the channel keeps its objects: objects that were made elsewhere are ignored.
+        related to. With `early`, deliveries qualify before they are due, as probes. `tenant_key`
+        identifies where the channel keeps its objects: objects made elsewhere are ignored.
         """
-        lease = _Lease(new_id("lease"), now + LEASE, self._holder, home)
+        lease = _Lease(new_id("lease"), now + LEASE, self._holder, tenant_key)
         claim = self._database.write
         return await claim(
             _claim, destination, most, now, lease=lease, in_order=in_order, early=early
@@ -123,7 +123,7 @@ class _Lease:
     name: str
     until: datetime
     holder: int
-    home: str
+    tenant_key: str
 
 
 def _claim(
@@ -152,11 +152,11 @@ def _claim(
     ids = list(connection.execute(statement, parameters | taking).scalars())
     if not ids:
         return []
-    rows = connection.execute(TAKEN, {"ids": ids, "at_home": lease.home}).mappings()
+    rows = connection.execute(TAKEN, {"ids": ids, "at_tenant": lease.tenant_key}).mappings()
     by_id = sorted(rows, key=itemgetter("delivery_id"))
     if in_order:
         by_id = _release_followers(connection, destination, by_id, now)
-    known = _known_objects(connection, destination, by_id, lease.home)
+    known = _known_objects(connection, destination, by_id, lease.tenant_key)
     return [_build_claimed(row, lease, known, is_probe=early) for row in by_id]
 
 
@@ -168,12 +168,12 @@ def _release_followers(
     in_front = _find_predecessors(connection, destination, rows)
     for row in rows:
         before = [
-            it
-            for it in in_front
-            if it["subject"] in row["related"] and it["id"] < row["delivery_id"]
+            other
+            for other in in_front
+            if other["subject"] in row["related"] and other["id"] < row["delivery_id"]
         ]
         if before:
-            waits[row["delivery_id"]] = max(_recheck_at(it, now) for it in before)
+            waits[row["delivery_id"]] = max(_recheck_at(other, now) for other in before)
         else:
             ours.append(row)
     for id_, due_at in waits.items():
@@ -198,13 +198,13 @@ def _recheck_at(row: RowMapping, now: datetime) -> datetime:
 
 
 def _known_objects(
-    connection: Connection, destination: str, rows: Sequence[RowMapping], home: str
+    connection: Connection, destination: str, rows: Sequence[RowMapping], tenant_key: str
 ) -> Mapping[str, RowMapping]:
     """Return the remote objects of the subjects that events are related to, by subject."""
     subjects = sorted({subject for row in rows for subject in row["related"]})
     if not subjects:
         return {}
-    asked = {"at_destination": destination, "subjects": subjects, "at_home": home}
+    asked = {"at_destination": destination, "subjects": subjects, "at_tenant": tenant_key}
     return {row["subject"]: row for row in connection.execute(RELATED, asked).mappings()}
 
 
@@ -218,8 +218,8 @@ def _build_claimed(
         attempt=row["attempts"] + 1,
         step=row["attempts"] - row["schedule_start"] + 1,
         tried_at=row["begun_before"],
-        remote=row["remote"],
-        left=row["left"],
+        remote_id=row["object_remote_id"],
+        previous_remote_id=row["previous_remote_id"],
         # the object of a later event is unknown to this one
         related={
             subject: known[subject]["remote_id"]
@@ -228,7 +228,7 @@ def _build_claimed(
         },
         lease=lease.name,
         leased_until=lease.until,
-        home=lease.home,
+        tenant_key=lease.tenant_key,
         is_probe=is_probe,
     )
 
@@ -309,7 +309,7 @@ def _store_remote_objects(
         key = {"destination": destination, "subject": subject}
         values = {
             "remote_id": attempt.remote_id,
-            "home": attempt.claimed.home,
+            "home": attempt.claimed.tenant_key,
             "event_id": attempt.claimed.event.id,
             "updated_at": attempt.ended_at,
         }

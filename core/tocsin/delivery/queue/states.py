@@ -87,15 +87,16 @@ class ClaimedDelivery:
     attempt: int
     step: int
     """Number of the attempt in the current retry schedule; a replay starts a new schedule."""
-    remote: str | None
+    remote_id: str | None
+    """Remote id of the subject's object at the destination."""
     lease: str
     leased_until: datetime
     related: Mapping[str, str] = field(default_factory=dict)
     """Remote ids at the destination of the subjects that the event is related to."""
     tried_at: datetime | None = None
     """Latest time at which an earlier attempt can have begun; None without earlier attempts."""
-    home: str = ""
-    left: str | None = None
+    tenant_key: str = ""
+    previous_remote_id: str | None = None
     """Remote id that this delivery returned when it was delivered before."""
     is_probe: bool = False
     """Whether it probes a failing receiver; its retry schedule does not advance."""
@@ -245,8 +246,8 @@ TAKEN = (
         deliveries.c.attempts,
         deliveries.c.schedule_start,
         deliveries.c.begun_before,
-        deliveries.c.remote_id.label("left"),
-        remote_objects.c.remote_id.label("remote"),
+        deliveries.c.remote_id.label("previous_remote_id"),
+        remote_objects.c.remote_id.label("object_remote_id"),
         events,
     )
     .join(events, events.c.id == deliveries.c.event_id)
@@ -255,7 +256,7 @@ TAKEN = (
         and_(
             remote_objects.c.destination == deliveries.c.destination,
             remote_objects.c.subject == deliveries.c.subject,
-            remote_objects.c.home == bindparam("at_home"),
+            remote_objects.c.home == bindparam("at_tenant"),
         ),
     )
     .where(deliveries.c.id.in_(bindparam("ids", expanding=True)))
@@ -264,7 +265,7 @@ RELATED = select(
     remote_objects.c.subject, remote_objects.c.remote_id, remote_objects.c.event_id
 ).where(
     remote_objects.c.destination == bindparam("at_destination"),
-    remote_objects.c.home == bindparam("at_home"),
+    remote_objects.c.home == bindparam("at_tenant"),
     remote_objects.c.subject.in_(bindparam("subjects", expanding=True)),
 )
 LEASES = (

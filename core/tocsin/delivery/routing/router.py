@@ -82,7 +82,9 @@ class Route:
 
     @cached_property
     def _severities(self) -> frozenset[str]:
-        return frozenset(it for it in Severity if it.rank >= self.min_severity.rank)
+        return frozenset(
+            severity for severity in Severity if severity.rank >= self.min_severity.rank
+        )
 
     @cached_property
     def _condition(self) -> Condition | None:

@@ -56,7 +56,7 @@ class Worker:
         self._admission = DeliveryRateLimiter(destination, channel, database)
         self._settings = channel.settings
         self._in_order = channel.ordered or channel.settings.ordered
-        self._home = channel.tenant_key
+        self._tenant_key = channel.tenant_key
         self._attempts = AttemptRunner(channel, renderer)
         self._queue = queue
         self._database = database
@@ -139,7 +139,7 @@ class Worker:
             now,
             in_order=self._in_order,
             early=permit.is_early,
-            home=self._home,
+            tenant_key=self._tenant_key,
         )
         self._begin(claims)
         await self._admission.give_back(permit, len(claims))
@@ -213,12 +213,12 @@ class Worker:
                 await self._record_verdicts(ended)
             finally:
                 del self._ended[: len(ended)]
-                self._throttled -= sum(it.verdict is Verdict.THROTTLED for it in ended)
+                self._throttled -= sum(attempt.verdict is Verdict.THROTTLED for attempt in ended)
         self.notifier.notify()
 
     async def _record_verdicts(self, ended: Sequence[AttemptResult]) -> None:
         destination = self._admission.destination
-        is_well = destination.standing == HealthStatus()
+        is_well = destination.health == HealthStatus()
         if is_well and all(attempt.verdict in _SAYS_NOTHING for attempt in ended):
             return
         change = await self._database.write(

@@ -248,7 +248,7 @@ def _target(name: str) -> str:
 
 def _represent(destination: Destination, call: RequestContext) -> dict[str, Json]:
     settings, secrets = call.services.registrar.shown(destination)
-    standing = destination.standing
+    health = destination.health
     return {
         "name": destination.name,
         "plugin": destination.plugin,
@@ -258,9 +258,9 @@ def _represent(destination: Destination, call: RequestContext) -> dict[str, Json
         "detail": destination.detail,
         "settings": settings,
         "secrets": secrets,
-        "failures": standing.failures,
-        "failing_since": isoformat_or_none(standing.failing_since),
-        "held_until": isoformat_or_none(standing.held_until),
+        "failures": health.failures,
+        "failing_since": isoformat_or_none(health.failing_since),
+        "held_until": isoformat_or_none(health.held_until),
         "created_by": destination.created_by,
         "created_at": isoformat(destination.created_at),
         "updated_at": isoformat(destination.updated_at),

@@ -226,13 +226,13 @@ async def test_a_channel_that_there_is_not_has_no_form(person):
 
 
 async def test_the_list_says_how_each_does(api, soar, clock):
-    failing = replace((await stored(api)).standing, failures=12, failing_since=clock.now())
+    failing = replace((await stored(api)).health, failures=12, failing_since=clock.now())
     await put(
         api,
         state=DestinationState.PAUSED,
         reason=StopReason.FAILING,
         detail="503: busy",
-        standing=failing,
+        health=failing,
     )
     await api.services.database.write(add_delivery, to="soar")
     text = await soar.text("/destinations")
@@ -243,7 +243,7 @@ async def test_the_list_says_how_each_does(api, soar, clock):
 
 async def test_an_active_one_whose_receiver_fails_is_not_called_active(api, soar, clock):
     await put(
-        api, standing=replace((await stored(api)).standing, failures=2, failing_since=clock.now())
+        api, health=replace((await stored(api)).health, failures=2, failing_since=clock.now())
     )
     await api.services.database.write(add_delivery, to="soar", tried=2)
     assert "soar webhook failing since" in await soar.text("/destinations")

@@ -242,7 +242,7 @@ async def test_events_wait_to_be_routed(desk, store):
 )
 async def test_the_breaker_is_open_until_a_probe_is_due(desk, clock, state, seconds, breaker):
     until = None if seconds is None else clock.now() + KEPT + timedelta(seconds=seconds)
-    paused = destination("other", state=state, standing=HealthStatus(held_until=until))
+    paused = destination("other", state=state, health=HealthStatus(held_until=until))
     await add(desk.database, paused)
     exposed = await desk.expose()
     assert exposed[BREAKER, "other"] == breaker
@@ -253,7 +253,7 @@ async def test_the_breaker_is_open_until_a_probe_is_due(desk, clock, state, seco
 async def test_the_breaker_is_half_open_while_a_probe_is_under_way(desk, wait, clock):
     until = clock.now() + timedelta(minutes=1)
     paused = destination(
-        "other", state=DestinationState.PAUSED, standing=HealthStatus(held_until=until)
+        "other", state=DestinationState.PAUSED, health=HealthStatus(held_until=until)
     )
     await add(desk.database, paused)
     await wait("other", number=1)

@@ -147,7 +147,7 @@ async def test_one_that_cannot_be_used_is_told_why(install, source, reason):
 async def test_every_shipped_kind_can_be_told():
     names = [plugin.name for plugin in installed_plugins()]
     found = [await describe_plugin(name, PluginsFile(), installed_plugins()) for name in names]
-    settings = [setting for it in found for kind in it.kinds for setting in kind.settings]
+    settings = [setting for plugin in found for kind in plugin.kinds for setting in kind.settings]
     assert {"path", "poll_interval", "min_severity"} <= {setting.name for setting in settings}
     assert [setting.name for setting in settings if not setting.description] == []
 

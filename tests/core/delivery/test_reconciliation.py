@@ -143,7 +143,7 @@ async def test_a_name_that_was_taken_over_http_is_refused_and_nothing_applied(
     await database.write(create_destination, made, "ana", clock.now())
     with pytest.raises(OperatorError, match=r"destinations\.soc: .* made over HTTP"):
         await apply_now(soc("alpha"), soc())
-    assert [it.name for it in await database.read(load_destinations)] == ["soc"]
+    assert [destination.name for destination in await database.read(load_destinations)] == ["soc"]
 
 
 async def test_a_deleted_name_is_free_for_a_file(apply_now, load, put):
@@ -187,7 +187,7 @@ def in_memory(
     known: dict[str, Destination], wanted: list[DestinationSpec]
 ) -> dict[str, Destination]:
     """Return what the steps of a plan make of the destinations."""
-    result, written = copy.copy(known), {it.name: it for it in wanted}
+    result, written = copy.copy(known), {written.name: written for written in wanted}
     for step in plan_destinations(list(known.values()), wanted):
         if step.action == "disable":
             stopped = {"state": DestinationState.DISABLED, "reason": StopReason.REMOVED}
@@ -206,7 +206,11 @@ def test_whatever_files_follow_each_other_the_last_one_is_what_is_served(files):
     for file in files:
         wanted = [soc(name, timeout=timeout) for name, timeout in file.items()]
         known = in_memory(known, wanted)
-        served = {it.name: it.settings["timeout"] for it in known.values() if it.is_served}
+        served = {
+            destination.name: destination.settings["timeout"]
+            for destination in known.values()
+            if destination.is_served
+        }
         assert served == file
         assert plan_destinations(list(known.values()), wanted) == []
 

@@ -33,7 +33,7 @@ class Statuses(Able):
 
 def wrong(kind, **given) -> list[str]:
     settings = kind.Settings(plugin="acme", **given)
-    return [": ".join(it) for it in find_unsupported_write_back(kind, settings)]
+    return [": ".join(problem) for problem in find_unsupported_write_back(kind, settings)]
 
 
 def test_a_status_is_set_beside_a_comment():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from multidict import CIMultiDict
 
 from tocsin import AnswerCondition, AnswerRules, HttpResponse, Receipt, Refused, TryLater
-from tocsin_plugins.webhook.responses import read_receipt, retry_after
+from tocsin_plugins.webhook.channel import read_receipt, retry_after
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 NOT_2XX = st.integers(100, 599).filter(lambda status: status // 100 != 2)

@@ -128,9 +128,9 @@ async def test_a_name_that_is_used_again_knows_no_object_of_the_one_before(offic
     "verb", [change_destination, disable_destination, resume_destination, delete_destination]
 )
 async def test_every_change_begins_a_new_revision_and_a_new_account(office, database, verb):
-    await add(database, destination(standing=HealthStatus(failures=7, holds=2)))
+    await add(database, destination(health=HealthStatus(failures=7, holds=2)))
     changed = await office.do(verb)
-    assert (changed.revision, changed.standing) == (2, HealthStatus())
+    assert (changed.revision, changed.health) == (2, HealthStatus())
 
 
 PAUSED = {"state": DestinationState.PAUSED, "reason": StopReason.FAILING, "detail": "503"}

@@ -1,0 +1,68 @@
+"""Upstream internals that Tocsin uses, each with an upper bound in `pyproject.toml`."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from aiohttp import TCPConnector
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+from jinja2.compiler import CodeGenerator, operators
+from sqlalchemy import insert
+from sqlalchemy.dialects import sqlite
+
+from tocsin.store.tables import deliveries
+
+PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
+INTERNALS = {
+    "aiohttp": [  # tocsin.net.connector
+        (TCPConnector, "_get"),
+        (Connection, "protocol"),
+        (ResponseHandler, "feed_data"),
+        (ResponseHandler, "should_close"),
+        (ResponseHandler, "set_exception"),
+    ],
+    "jinja2": [  # tocsin.sandbox.code_generator
+        (CodeGenerator, "blockvisit"),
+        (CodeGenerator, "visit_Concat"),
+        (CodeGenerator, "visit_For"),
+        (CodeGenerator, "visit_Operand"),
+        (CodeGenerator, "writeline"),
+    ],
+    "sqlalchemy": [  # tocsin.store.statements
+        (insert(deliveries).compile(dialect=sqlite.dialect()), "_bind_processors"),
+    ],
+}
+
+
+@pytest.mark.parametrize("package", INTERNALS)
+def test_the_internals_are_there(package):
+    missing = [(owner, name) for owner, name in INTERNALS[package] if not hasattr(owner, name)]
+    assert missing == []
+
+
+async def test_a_connector_makes_its_protocols_by_a_factory():
+    connector = TCPConnector()
+    assert isinstance(connector._factory(), ResponseHandler)
+    await connector.close()
+
+
+def test_comparisons_are_written_by_their_operators():
+    assert operators["eq"] == "=="
+
+
+@pytest.mark.parametrize("package", INTERNALS)
+def test_their_packages_have_an_upper_bound_that_holds(package):
+    project = tomllib.loads(PYPROJECT.read_text())["project"]
+    [bound] = [
+        found[1]
+        for requirement in project["dependencies"]
+        if re.match(rf"{package}\b", requirement)
+        and (found := re.search(r"<([\d.]+)", requirement))
+    ]
+    limit = tuple(map(int, bound.split(".")))
+    assert tuple(map(int, version(package).split(".")[: len(limit)])) < limit
