@@ -35,8 +35,8 @@ class TestRoundup(ChannelConformance):
 
 
 EVERY_STEP = (
-    "test_a_failure_at_any_step_leaves_what_was_to_be",
-    "test_an_answer_that_is_lost_at_any_step_leaves_what_was_to_be",
+    "test_a_failure_at_any_step_changes_no_result",
+    "test_a_lost_response_at_any_step_changes_no_result",
 )
 
 

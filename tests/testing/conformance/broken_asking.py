@@ -70,34 +70,34 @@ class FindsWhatBeginsAlike(Asked):
         return [*found, *await self.ask(alike, window, limit - len(found))]
 
 
-@breaks("test_events_outside_of_the_window_are_left_out")
+@breaks("test_events_outside_the_window_are_left_out")
 class LeavesOutTheFirst(Asked):
     async def answered(self, entity, window, limit):
         found = await self.ask(entity, window, limit)
         return [event for event in found if event.occurred_at != window.start]
 
 
-@breaks("test_no_more_events_than_asked_for_and_those_the_latest")
+@breaks("test_the_latest_events_are_returned_up_to_the_limit")
 class KeepsTheEarliest(Asked):
     async def answered(self, entity, window, limit):
         return (await self.ask(entity, window, 1_000))[-limit:]
 
 
-@breaks("test_an_entity_is_no_query")
+@breaks("test_an_entity_is_not_a_query")
 class TakesStars(Asked):
     async def answered(self, entity, window, limit):
         value = "198.51.100.9" if entity.value.endswith("*") else entity.value
         return await self.ask(replace(entity, value=value), window, limit)
 
 
-@breaks("test_an_event_is_told_in_one_line")
+@breaks("test_an_event_summary_is_one_line")
 class QuotesTheText(Asked):
     async def answered(self, entity, window, limit):
         found = await self.ask(entity, window, limit)
         return [replace(event, summary=event.fields["text"] or event.summary) for event in found]
 
 
-@breaks("test_a_malformed_event_costs_no_other")
+@breaks("test_a_malformed_event_is_skipped")
 class GivesUpOnNonsense(Asked):
     async def answered(self, entity, window, limit):
         if any(
@@ -107,7 +107,7 @@ class GivesUpOnNonsense(Asked):
         return await self.ask(entity, window, limit)
 
 
-@breaks("test_asking_for_events_leaves_the_reading_alone")
+@breaks("test_event_searches_do_not_affect_reads")
 class SkipsWhatItWasAsked(Asked):
     """Reads on from where it was asked for events, and not from its position."""
 
@@ -142,13 +142,13 @@ class Silent(Asked):
             return []
 
 
-@breaks("test_a_failure_is_not_the_absence_of_events")
+@breaks("test_a_failure_is_not_an_empty_result")
 class TakesErrorsForNothing(Silent):
     def hides(self, error):
         return isinstance(error, Broken)
 
 
-@breaks("test_a_siem_that_is_away_has_no_events_to_tell")
+@breaks("test_an_unreachable_siem_fails_event_searches")
 class TakesAbsenceForNothing(Silent):
     def hides(self, error):
         return isinstance(error, TryLater) and "cannot connect" in str(error)
@@ -190,7 +190,7 @@ class KnowsKeysByTheirBeginning(ExampleProvider):
         await super().comment(external_id, text, key.rstrip("01"))
 
 
-@breaks("test_a_comment_whose_answer_was_lost_is_written_once")
+@breaks("test_a_comment_is_written_once_after_a_lost_response")
 class WritesFirst(ExampleProvider):
     """And only then what it has written."""
 
@@ -206,7 +206,7 @@ class WritesFirst(ExampleProvider):
                 await self._api.request("POST", path, json={"text": f"{key}\n{text}"})
 
 
-@breaks("test_a_comment_to_no_incident_is_refused")
+@breaks("test_a_comment_to_an_unknown_incident_is_refused")
 class WaitsForTheIncident(ExampleProvider):
     async def comment(self, external_id, text, key):
         try:
@@ -225,7 +225,7 @@ class PutsIdsIntoPathsAsTheyAre(ExampleProvider):
         await super().comment(external_id, text, key)
 
 
-@breaks("test_a_comment_that_was_not_written_is_told")
+@breaks("test_a_failed_comment_raises")
 class PassesOverErrors(ExampleProvider):
     async def comment(self, external_id, text, key):
         with suppress(Broken):
@@ -235,7 +235,7 @@ class PassesOverErrors(ExampleProvider):
 # where an incident stands
 
 
-@breaks("test_a_status_is_set_at_its_incident")
+@breaks("test_a_status_is_set")
 class TakesUpTheNextAsWell(ExampleProvider):
     async def set_status(self, external_id, status):
         await super().set_status(external_id, status)
@@ -243,7 +243,7 @@ class TakesUpTheNextAsWell(ExampleProvider):
             await super().set_status(str(int(external_id) + 1), status)
 
 
-@breaks("test_a_status_that_stands_is_not_set_again")
+@breaks("test_an_unchanged_status_is_not_written")
 class SetsItAgain(ExampleProvider):
     async def set_status(self, external_id, status):
         await super().set_status(external_id, status)
@@ -251,7 +251,7 @@ class SetsItAgain(ExampleProvider):
         await self._api.request("PATCH", path, json={"status": WRITTEN[status]})
 
 
-@breaks("test_a_status_of_no_incident_is_refused")
+@breaks("test_a_status_of_an_unknown_incident_is_refused")
 class TakesItForSet(ExampleProvider):
     async def set_status(self, external_id, status):
         with suppress(Refused):

@@ -128,7 +128,7 @@ def params() -> list[Any]:
     return [pytest.param(rules, kind, id=kind.__name__) for rules, kind in TABLE]
 
 
-@breaks("test_it_says_what_it_can_be_asked_for")
+@breaks("test_name_kinds_and_batch_are_declared")
 class Standing(Reputation):
     standing = True
 
@@ -145,24 +145,24 @@ class Printed(Reputation):
         return f"Printed({self.headers})"
 
 
-@breaks("test_nothing_is_done_before_the_start")
+@breaks("test_the_constructor_does_no_io")
 class Eager(Reputation):
     def __init__(self, settings, tools):
         super().__init__(settings, tools)
         Path(__file__).read_text()
 
 
-@breaks("test_what_is_known_is_said")
+@breaks("test_known_entities_have_a_summary")
 class Silent(Reputation):
     def told(self, entity, answer):
         return replace(super().told(entity, answer), summary="")
 
 
 @breaks(
-    "test_of_the_unknown_nothing_is_said",
-    "test_not_found_is_nothing_known",
-    "test_answers_are_in_the_order_of_the_question",
-    "test_what_is_said_of_one_does_not_depend_on_the_others",
+    "test_unknown_entities_have_no_enrichment",
+    "test_not_found_means_no_enrichment",
+    "test_results_are_in_the_requested_order",
+    "test_results_do_not_depend_on_the_batch",
 )
 class Misses(Reputation):
     """Takes 404 for a failure."""
@@ -172,19 +172,19 @@ class Misses(Reputation):
         return self.read(answer.json)
 
 
-@breaks("test_of_the_unknown_nothing_is_said")
+@breaks("test_unknown_entities_have_no_enrichment")
 class Chatty(Reputation):
     async def look_up(self, value):
         return await super().look_up(value) or {"verdict": "unknown"}
 
 
-@breaks("test_answers_are_in_the_order_of_the_question")
+@breaks("test_results_are_in_the_requested_order")
 class Sorted(Reputation):
     async def enrich(self, entities):
         return await super().enrich(sorted(entities, key=lambda it: it.value, reverse=True))
 
 
-@breaks("test_the_same_question_has_the_same_answer")
+@breaks("test_the_same_request_has_the_same_result")
 class Counted(Reputation):
     starts = count()
 
@@ -195,14 +195,14 @@ class Counted(Reputation):
         return replace(super().told(entity, answer), facts={"start": self.number})
 
 
-@breaks("test_what_is_said_of_one_does_not_depend_on_the_others")
+@breaks("test_results_do_not_depend_on_the_batch")
 class Comparing(Reputation):
     async def enrich(self, entities):
         said = await super().enrich(entities)
         return [replace(enrichment, facts={"among": len(entities)}) for enrichment in said]
 
 
-@breaks("test_what_is_said_is_kept_as_it_is")
+@breaks("test_results_are_within_limits")
 class Endless(Reputation):
     def told(self, entity, answer):
         return replace(super().told(entity, answer), summary=answer["verdict"])
@@ -214,7 +214,7 @@ class Unquoted(Reputation):
         return unquote(super().path(value))
 
 
-@breaks("test_a_member_of_another_type_is_no_bug")
+@breaks("test_a_member_of_another_type_is_handled")
 class Trusting(Reputation):
     def told(self, entity, answer):
         facts = {"seen": answer["seen"] + 1}
@@ -242,7 +242,7 @@ class Impatient(Failing):
         raise error
 
 
-@breaks("test_refused_credentials_are_told_as_such")
+@breaks("test_refused_credentials_raise")
 class Vague(Failing):
     def failed(self, error):
         if isinstance(error, CredentialsRefused):
@@ -250,7 +250,7 @@ class Vague(Failing):
         raise error
 
 
-@breaks("test_an_error_is_no_answer")
+@breaks("test_an_error_response_raises")
 class Calm(Failing):
     def failed(self, error):
         if isinstance(error, Broken) and "500" in str(error):
@@ -258,7 +258,7 @@ class Calm(Failing):
         raise error
 
 
-@breaks("test_what_is_no_json_is_no_answer")
+@breaks("test_a_body_that_is_not_json_raises")
 class Lenient(Failing):
     def failed(self, error):
         if isinstance(error, Broken) and "not JSON" in str(error):
@@ -266,7 +266,7 @@ class Lenient(Failing):
         raise error
 
 
-@breaks("test_json_without_what_is_needed_is_no_answer")
+@breaks("test_json_without_expected_members_raises")
 class Undemanding(Reputation):
     def read(self, content):
         with suppress(Broken):
@@ -276,7 +276,7 @@ class Undemanding(Reputation):
         raise Broken(json.dumps(content))
 
 
-@breaks("test_a_server_that_is_away_passes")
+@breaks("test_an_unreachable_server_is_temporary")
 class Hopeful(Failing):
     def failed(self, error):
         if isinstance(error, TryLater) and error.status is None and not error.response:
@@ -284,19 +284,19 @@ class Hopeful(Failing):
         raise error
 
 
-@breaks("test_no_secret_is_in_an_address")
+@breaks("test_no_secret_is_in_a_url")
 class Careless(Reputation):
     def path(self, value):
         return f"{super().path(value)}?key={quote(self.headers['Key'])}"
 
 
-@breaks("test_check_says_that_all_is_well", "test_check_says_what_is_wrong")
+@breaks("test_check_without_problems", "test_check_raises_for_failures")
 class Unchecked(Reputation):
     async def check(self):
         return None
 
 
-@breaks("test_check_says_what_is_wrong")
+@breaks("test_check_raises_for_failures")
 class Optimist(Reputation):
     async def check(self):
         return Health(detail="it is there")

@@ -66,19 +66,19 @@ class Swallowing(Lists):
             return NOTHING
 
 
-@breaks("test_a_bad_gateway_passes")
+@breaks("test_a_bad_gateway_is_temporary")
 class SwallowsBadGateways(Swallowing):
     def swallows(self, error):
         return getattr(error, "status", None) == HTTPStatus.BAD_GATEWAY
 
 
-@breaks("test_an_error_of_the_siem_is_recovered_from")
+@breaks("test_reading_recovers_from_server_errors")
 class SwallowsErrors(Swallowing):
     def swallows(self, error):
         return "answered 500" in str(error) and "cannot be shown" not in str(error)
 
 
-@breaks("test_a_connection_that_is_cut_passes")
+@breaks("test_a_broken_connection_is_temporary")
 class SwallowsCuts(Swallowing):
     """On the first page of a list; a later one is another rule's."""
 
@@ -92,13 +92,13 @@ class SwallowsCuts(Swallowing):
         return await super().listed(ask, window, token)
 
 
-@breaks("test_a_siem_that_is_away_passes")
+@breaks("test_an_unreachable_siem_is_temporary")
 class SwallowsAbsence(Swallowing):
     def swallows(self, error):
         return "cannot connect" in str(error)
 
 
-@breaks("test_a_missing_permission_waits_for_a_person")
+@breaks("test_a_missing_permission_is_refused")
 class WaitsForPermission(Lists):
     async def listed(self, ask, window, token):
         try:
@@ -109,21 +109,21 @@ class WaitsForPermission(Lists):
             raise
 
 
-@breaks("test_a_login_page_is_no_answer")
+@breaks("test_a_login_page_is_an_error")
 class ReadsALoginPage(Answers):
     def take(self, response):
         is_page = response.status == HTTPStatus.OK and response.body.startswith(b"<!doctype")
         return replace(response, body=EMPTY) if is_page else response
 
 
-@breaks("test_a_partial_answer_is_no_answer")
+@breaks("test_a_partial_response_is_an_error")
 class ReadsAPart(Answers):
     def take(self, response):
         is_part = response.status == HTTPStatus.PARTIAL_CONTENT
         return replace(response, status=200) if is_part else response
 
 
-@breaks("test_json_that_ends_early_is_no_answer")
+@breaks("test_truncated_json_is_an_error")
 class ReadsHalfOfJson(Answers):
     def take(self, response):
         if not response.body.startswith(b"{"):
@@ -135,7 +135,7 @@ class ReadsHalfOfJson(Answers):
         return response
 
 
-@breaks("test_an_empty_body_is_no_answer")
+@breaks("test_an_empty_body_is_an_error")
 class ReadsNothing(Answers):
     def take(self, response):
         is_empty = response.status == HTTPStatus.OK and not response.body
@@ -164,7 +164,7 @@ class BeginsAnewWhenThrottled(Lists):
             raise
 
 
-@breaks("test_a_failing_siem_is_not_hammered")
+@breaks("test_a_failing_siem_gets_few_requests")
 class Hammers(Lists):
     _failed = False
 
@@ -182,7 +182,7 @@ class Hammers(Lists):
 # sessions and credentials
 
 
-@breaks("test_a_session_that_ends_early_is_begun_anew")
+@breaks("test_a_revoked_session_is_replaced")
 class GivesUpItsSession(Answers):
     def take(self, response):
         ended = response.status == HTTPStatus.UNAUTHORIZED and b"session" in response.body
@@ -206,9 +206,9 @@ class WaitsForTheEnd(Signing):
 
 
 @breaks(
-    "test_a_sign_in_that_fails_passes",
-    "test_a_comment_that_was_not_written_is_told",
-    "test_a_siem_that_is_away_has_no_events_to_tell",
+    "test_a_failed_sign_in_is_temporary",
+    "test_a_failed_comment_raises",
+    "test_an_unreachable_siem_fails_event_searches",
 )
 class BlamesTheCredentials(Signing):
     async def sign_in(self):
@@ -236,7 +236,7 @@ class TriesTheDoor(Signing):
         return await super().sign_in()
 
 
-@breaks("test_no_secret_is_told")
+@breaks("test_no_secret_is_exposed")
 class LogsItsSecret(Signing):
     async def sign_in(self):
         secret = self.settings.client_secret.get_secret_value()
@@ -247,7 +247,7 @@ class LogsItsSecret(Signing):
 # check
 
 
-@breaks("test_check_says_that_all_is_well")
+@breaks("test_check_without_problems")
 class AlwaysHasAnAdvice(ExampleProvider):
     async def check(self):
         health = await super().check()
@@ -269,19 +269,19 @@ class Optimist(ExampleProvider):
             raise
 
 
-@breaks("test_check_names_wrong_credentials")
+@breaks("test_check_reports_wrong_credentials")
 class HidesWrongCredentials(Optimist):
     def hides(self, error):
         return getattr(error, "status", None) == HTTPStatus.UNAUTHORIZED
 
 
-@breaks("test_check_names_a_missing_permission")
+@breaks("test_check_reports_a_missing_permission")
 class HidesMissingPermissions(Optimist):
     def hides(self, error):
         return getattr(error, "status", None) == HTTPStatus.FORBIDDEN
 
 
-@breaks("test_check_names_a_siem_that_is_away")
+@breaks("test_check_reports_an_unreachable_siem")
 class HidesAbsence(Optimist):
     def hides(self, error):
         return isinstance(error, TryLater)

@@ -80,7 +80,7 @@ class Files(Ocsf):
             yield page
 
 
-@breaks("test_what_is_appended_arrives_once")
+@breaks("test_appended_lines_arrive_once")
 class BringsTheThirdPageTwice(Files):
     _count = 0
 
@@ -89,21 +89,21 @@ class BringsTheThirdPageTwice(Files):
         return replace(page, incidents=page.incidents * (2 if self._count == 3 else 1))
 
 
-@breaks("test_a_line_that_is_not_whole_waits")
+@breaks("test_an_incomplete_line_waits")
 class EndsTheLastLine(Files):
     def prepare(self, position):
         if self.path.exists() and (content := self.path.read_bytes()) and content[-1:] != b"\n":
             self.path.write_bytes(content + b"\n")
 
 
-@breaks("test_a_line_that_is_no_record_is_rejected")
+@breaks("test_a_malformed_line_is_rejected")
 class DropsWhatIsNoJson(Files):
     def changed_page(self, page):
         kept = tuple(record for record in page.rejected if record.content.startswith(b'{"'))
         return replace(page, rejected=kept)
 
 
-@breaks("test_a_line_that_is_very_long_stops_nothing")
+@breaks("test_a_very_long_line_does_not_stop_the_feed")
 class GivesUpOnLongLines(Files):
     def prepare(self, position):
         if self.path.exists() and b"x" * 2_000_000 in self.path.read_bytes():
@@ -125,7 +125,7 @@ class Watching(Files):
         pass
 
 
-@breaks("test_what_was_not_read_before_the_rotation_arrives")
+@breaks("test_lines_before_a_rotation_arrive")
 class FollowsOnlyTheName(Watching):
     def notice(self, status):
         aside = self.path.with_name(f"{self.path.name}.1")
@@ -134,7 +134,7 @@ class FollowsOnlyTheName(Watching):
             aside.unlink()
 
 
-@breaks("test_a_file_that_was_put_aside_is_not_read_again")
+@breaks("test_a_rotated_file_is_not_read_again")
 class ReadsCompressedFilesAgain(Files):
     _done = False
 
@@ -146,21 +146,21 @@ class ReadsCompressedFilesAgain(Files):
                 yield Page(next_position=position, incidents=tuple(map(self.to_incident, records)))
 
 
-@breaks("test_what_was_compressed_unread_arrives")
+@breaks("test_unread_compressed_lines_arrive")
 class KnowsNoCompression(Files):
     def prepare(self, position):
         for path in self.path.parent.glob("*.gz"):
             path.unlink()
 
 
-@breaks("test_a_file_that_is_copied_and_cut_is_read_on")
+@breaks("test_a_copied_and_truncated_file_is_followed")
 class SkipsWhatFollowsACut(Watching):
     def notice(self, status):
         if status.st_ino == self._inode and status.st_size < self._size:
             os.truncate(self.path, 0)
 
 
-@breaks("test_a_new_process_goes_on")
+@breaks("test_a_new_process_continues")
 class BringsTheFirstLineAgain(Files):
     """In a new process, once there is more."""
 
@@ -240,14 +240,14 @@ class KeepsATuple(Ocsf):
             yield replace(page, next_position={**page.next_position, "place": (1, 2)})
 
 
-@breaks("test_what_was_read_is_covered_without_gaps")
+@breaks("test_coverage_has_no_gaps")
 class LeavesOutAByte(Files):
     def changed_page(self, page):
         covered = tuple(replace(interval, start=interval.start + 1) for interval in page.covered)
         return replace(page, covered=covered)
 
 
-@breaks("test_a_file_that_is_missing_passes")
+@breaks("test_a_missing_file_is_temporary")
 class DoesNotMissItsFile(Ocsf):
     async def read(self, stream, position, until):
         try:
@@ -257,7 +257,7 @@ class DoesNotMissItsFile(Ocsf):
             return
 
 
-@breaks("test_a_missing_file_is_not_the_absence_of_events")
+@breaks("test_a_missing_file_is_not_an_empty_result")
 class KnowsOfNothingWithoutAFile(Ocsf):
     async def events(self, entity, window, limit):
         with suppress(TryLater):
@@ -265,7 +265,7 @@ class KnowsOfNothingWithoutAFile(Ocsf):
                 yield event
 
 
-@breaks("test_check_names_a_missing_file")
+@breaks("test_check_reports_a_missing_file")
 class IsAlwaysWell(Ocsf):
     async def check(self):
         return Health(detail="all is well")

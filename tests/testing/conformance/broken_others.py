@@ -20,7 +20,7 @@ DOOMSDAY = datetime(2030, 1, 1, tzinfo=UTC)
 # what is covered, and clocks
 
 
-@breaks("test_what_was_read_is_covered_without_gaps")
+@breaks("test_coverage_has_no_gaps")
 class LeavesOutASecond(Pages):
     def changed_page(self, page):
         later = (
@@ -45,7 +45,7 @@ class CoversTheWindowAtOnce(Pages):
         return replace(page, covered=(Covered(source="changed", start=start, end=end),))
 
 
-@breaks("test_nothing_is_covered_before_it_happens")
+@breaks("test_the_future_is_not_covered")
 class CoversTheNextHour(Pages):
     def changed_page(self, page):
         recently = self.tools.clock.now() - timedelta(minutes=5)
@@ -73,7 +73,7 @@ class ExpectsTheSameClock(Lists):
         return listing
 
 
-@breaks("test_time_is_that_of_its_clock")
+@breaks("test_time_comes_from_the_clock")
 class KnowsOnlyThisDecade(ExampleProvider):
     async def read(self, stream, position, until):
         async for page in super().read(stream, position, min(until, DOOMSDAY)):
@@ -83,7 +83,7 @@ class KnowsOnlyThisDecade(ExampleProvider):
 # what it can do beside
 
 
-@breaks("test_an_incident_is_read_again_as_it_is_now")
+@breaks("test_an_incident_is_refreshed")
 class RemembersTheTitle(Incidents):
     def __init__(self, settings, tools):
         super().__init__(settings, tools)
@@ -98,14 +98,14 @@ class RemembersTheTitle(Incidents):
         return found and replace(found, title=self._titles.get(external_id, found.title))
 
 
-@breaks("test_entities_that_come_later_are_read_again")
+@breaks("test_late_entities_are_refreshed")
 class RereadsNoEntities(ExampleProvider):
     async def incident(self, external_id):
         found = await super().incident(external_id)
         return found and replace(found, entities=())
 
 
-@breaks("test_any_id_is_read_again")
+@breaks("test_any_id_is_refreshed")
 class KeepsSlashesInAPath(ExampleProvider):
     async def incident(self, external_id):
         try:
@@ -115,7 +115,7 @@ class KeepsSlashesInAPath(ExampleProvider):
         return self.to_incident(answer.json)
 
 
-@breaks("test_details_that_are_refused_cost_no_incident")
+@breaks("test_refused_details_lose_no_incident")
 class WaitsForDetails(ExampleProvider):
     async def complete(self, incident, record):
         try:
@@ -125,7 +125,7 @@ class WaitsForDetails(ExampleProvider):
         return incident
 
 
-@breaks("test_an_incident_that_is_gone_is_none", "test_a_status_of_no_incident_is_refused")
+@breaks("test_a_deleted_incident_is_none", "test_a_status_of_an_unknown_incident_is_refused")
 class MissesWhatIsGone(ExampleProvider):
     async def incident(self, external_id):
         found = await super().incident(external_id)
@@ -134,7 +134,7 @@ class MissesWhatIsGone(ExampleProvider):
         return found
 
 
-@breaks("test_a_backfill_brings_its_window")
+@breaks("test_a_backfill_returns_its_window")
 class FillsTooMuch(ExampleProvider):
     async def backfill(self, stream, position, window):
         more = timedelta(hours=3 if is_past(self, window) else 0)
@@ -185,7 +185,7 @@ class EndsWhenCancelled(Lists):
             raise Broken("interrupted") from None
 
 
-@breaks("test_a_read_that_is_left_leaves_nothing")
+@breaks("test_an_abandoned_read_leaves_no_task")
 class GoesOnByItself(ExampleProvider):
     async def read(self, stream, position, until):
         pages = super().read(stream, position, until)

@@ -40,7 +40,7 @@ class StopsAtAShortPage(Lists):
         return replace(listing, next_token=None) if self._length < before else listing
 
 
-@breaks("test_a_page_that_brings_nothing_is_not_the_last")
+@breaks("test_a_page_without_valid_records_is_not_the_last")
 class StopsWhereNothingCanBeRead(Lists):
     async def listed(self, ask, window, token):
         listing = await ask()
@@ -48,7 +48,7 @@ class StopsWhereNothingCanBeRead(Lists):
         return listing if readable else replace(listing, next_token=None)
 
 
-@breaks("test_one_moment_may_have_several_pages")
+@breaks("test_equal_timestamps_may_span_pages")
 class GoesOnBehindTheMoment(Lists):
     _moment = ""
 
@@ -64,7 +64,7 @@ class GoesOnBehindTheMoment(Lists):
         return replace(listing, records=left)
 
 
-@breaks("test_numbers_need_not_be_in_the_order_of_time")
+@breaks("test_numbers_need_not_follow_time")
 class GoesByNumbers(Incidents):
     _highest = 0
 
@@ -88,7 +88,7 @@ class Remembering(Incidents):
 
 
 @breaks(
-    "test_what_changes_while_pages_are_read_arrives", "test_a_status_that_stands_is_not_set_again"
+    "test_changes_during_pagination_arrive", "test_an_unchanged_status_is_not_written"
 )
 class ReadsAListOnce(Remembering):
     def make(self, incident, record):
@@ -96,7 +96,7 @@ class ReadsAListOnce(Remembering):
         return incident if self.is_known(incident) or not 30 < age < 300 else None
 
 
-@breaks("test_what_moves_behind_a_page_shifts_nothing")
+@breaks("test_moved_incidents_skip_no_others")
 class PagesByOffset(Lists):
     """What of the earlier pages has left the window counts no more."""
 
@@ -115,7 +115,7 @@ class PagesByOffset(Lists):
         return replace(listing, records=listing.records[moved:])
 
 
-@breaks("test_a_read_ends_though_the_siem_never_rests")
+@breaks("test_a_read_ends_despite_constant_changes")
 class ReadsAsLongAsThereIsMore(ExampleProvider):
     async def read(self, stream, position, until):
         more = True
@@ -126,7 +126,7 @@ class ReadsAsLongAsThereIsMore(ExampleProvider):
                 position, more = page.next_position, more or bool(page.covered)
 
 
-@breaks("test_the_same_page_again_ends_the_read")
+@breaks("test_a_repeated_page_ends_the_read")
 class TakesTheSamePageForTheLast(Lists):
     async def listed(self, ask, window, token):
         listing = await ask()
@@ -172,7 +172,7 @@ class TakesAnExpiredTokenForTheEnd(Forgiving):
         return not is_own
 
 
-@breaks("test_a_restart_of_the_siem_is_survived")
+@breaks("test_a_restart_of_the_siem_loses_nothing")
 class TakesAForgottenTokenForTheEnd(Forgiving):
     def forgives(self, is_own):
         return is_own
@@ -220,7 +220,7 @@ class GoesOnTooFar(Resumed):
     past = False
 
 
-@breaks("test_a_backfill_goes_on_after_any_page")
+@breaks("test_a_backfill_continues_after_any_page")
 class FillsOnTooFar(Resumed):
     past = True
 
@@ -273,7 +273,7 @@ class RemembersWhatItYielded(Skipping):
         self._yielded.update(map(_version, page.incidents))
 
 
-@breaks("test_a_backfill_leaves_the_reading_alone")
+@breaks("test_a_backfill_does_not_affect_reads")
 class SkipsWhatWasFilled(Skipping):
     def __init__(self, settings, tools):
         super().__init__(settings, tools)
@@ -300,7 +300,7 @@ class HasNoPositionOfNothing(ExampleProvider):
                 yield page
 
 
-@breaks("test_the_first_read_goes_as_far_back_as_it_is_told")
+@breaks("test_the_first_read_covers_first_fetch")
 class BeginsTooEarly(ExampleProvider):
     async def read(self, stream, position, until):
         if position is None:
@@ -311,7 +311,7 @@ class BeginsTooEarly(ExampleProvider):
             yield page
 
 
-@breaks("test_reading_on_brings_only_what_changed")
+@breaks("test_later_reads_return_only_changes")
 class BringsTheLastOneAgain(ExampleProvider):
     _last = ()
 
@@ -326,7 +326,7 @@ class BringsTheLastOneAgain(ExampleProvider):
             yield Page(next_position=position, incidents=self._last)
 
 
-@breaks("test_what_shows_late_arrives")
+@breaks("test_late_incidents_arrive")
 class LooksBackTooLittle(ExampleProvider):
     async def read(self, stream, position, until):
         settings = self.settings
@@ -344,7 +344,7 @@ class LooksBackTooLittle(ExampleProvider):
                 yield page
 
 
-@breaks("test_the_same_moment_may_bring_more")
+@breaks("test_late_incidents_with_equal_timestamps_arrive")
 class GoesOnBehindTheLastOne(Remembering):
     """By the time of the last one that an earlier read made."""
 
@@ -372,12 +372,12 @@ class AsksForWhatIsLater(Lists):
         return await ask(window=later if is_past(self, window) is self.past else window)
 
 
-@breaks("test_a_change_on_the_second_of_a_bound_is_read")
+@breaks("test_a_change_at_the_bound_of_a_window_is_read")
 class ReadsWhatIsLater(AsksForWhatIsLater):
     past = False
 
 
-@breaks("test_a_backfill_begins_on_its_first_second")
+@breaks("test_a_backfill_includes_its_first_second")
 class FillsWhatIsLater(AsksForWhatIsLater):
     past = True
 
@@ -420,7 +420,7 @@ def _is_odd(record):
     return isinstance(number, int) and number % 2 == 1
 
 
-@breaks("test_each_stream_has_a_position_of_its_own")
+@breaks("test_each_stream_has_its_own_position")
 class SharesOnePosition(TwoStreams):
     """Begins a stream where another one has come to, if that was a while ago."""
 
@@ -434,7 +434,7 @@ class SharesOnePosition(TwoStreams):
         self._came_to = until
 
 
-@breaks("test_a_poison_record_does_not_stop_the_rest")
+@breaks("test_a_poison_record_does_not_stop_the_feed")
 class WaitsForAPoisonedPage(Lists):
     async def listed(self, ask, window, token):
         try:

@@ -56,14 +56,14 @@ class OfVendor(EnricherConformance):
 class TestAbuseIpDb(OfVendor):
     enricher = AbuseIpDb
     vendor = AbuseIpDbServer
-    test_what_is_said_is_kept_as_it_is = CUT
+    test_results_are_within_limits = CUT
     unknown = ()
 
 
 class TestGreyNoise(OfVendor):
     enricher = GreyNoise
     vendor = GreyNoiseServer
-    test_what_is_said_is_kept_as_it_is = CUT
+    test_results_are_within_limits = CUT
 
     def knowledge_of(self, entity):
         return {"noise": True, "classification": "malicious", "name": "a crawler"}
@@ -72,7 +72,7 @@ class TestGreyNoise(OfVendor):
 class TestMisp(OfVendor):
     enricher = Misp
     vendor = MispServer
-    test_not_found_is_nothing_known = exempt("a search that finds nothing is answered 200")
+    test_not_found_means_no_enrichment = exempt("a search that finds nothing is answered 200")
 
     def knowledge_of(self, entity):
         return [{"value": entity.value, "tags": ("tlp:green",)}]
@@ -97,9 +97,9 @@ class Registries(RdapServer):
 class TestRdap(OfVendor):
     enricher = Rdap
     vendor = RdapServer
-    test_not_found_is_nothing_known = exempt("IANA's registry is there, or nothing is known")
-    test_refused_credentials_are_told_as_such = NO_CREDENTIALS
-    test_check_says_what_is_wrong = NO_CREDENTIALS
+    test_not_found_means_no_enrichment = exempt("IANA's registry is there, or nothing is known")
+    test_refused_credentials_raise = NO_CREDENTIALS
+    test_check_raises_for_failures = NO_CREDENTIALS
     known = (Entity(EntityKind.DOMAIN, "evil.example"), Entity(EntityKind.DOMAIN, "a.example"))
     unknown = (Entity(EntityKind.DOMAIN, "nobody.example"),)
 

@@ -101,7 +101,7 @@ def test_a_provider_that_never_ends_is_told_of(monkeypatch):
         provider = Endless
 
     with pytest.raises(RuleBroken, match="more than 2,000 requests"):
-        Suite().test_check_says_that_all_is_well()
+        Suite().test_check_without_problems()
 
 
 def test_a_rule_that_need_not_be_kept_is_skipped_with_the_reason():

@@ -22,7 +22,7 @@ class CapabilityRules(HttpConformance):
     """Rules for `incident` and `backfill`."""
 
     @rule
-    async def test_an_incident_is_read_again_as_it_is_now(self) -> None:
+    async def test_an_incident_is_refreshed(self) -> None:
         """`incident` returns the current version, with the same `external_id`.
 
         Another id would create a second incident. An old version would undo what was read since.
@@ -39,7 +39,7 @@ class CapabilityRules(HttpConformance):
             expect(self.is_version(found, case), f"{found}")
 
     @rule
-    async def test_entities_that_come_later_are_read_again(self) -> None:
+    async def test_late_entities_are_refreshed(self) -> None:
         """`incident` returns entities that the SIEM added after the incident was read.
 
         In many SIEMs, entities lag by minutes, and adding them does not count as a change.
@@ -55,7 +55,7 @@ class CapabilityRules(HttpConformance):
             expect(found and _ADDRESS in found.entities, f"{found and found.entities}")
 
     @rule
-    async def test_any_id_is_read_again(self) -> None:
+    async def test_any_id_is_refreshed(self) -> None:
         """`incident` finds incidents whose id contains a slash, a space, `?`, `#` or `%`.
 
         An id that is put into a path without escaping leads to another incident or to none.
@@ -73,7 +73,7 @@ class CapabilityRules(HttpConformance):
                 expect(found and found.external_id == name, seen)
 
     @rule
-    async def test_details_that_are_refused_cost_no_incident(self) -> None:
+    async def test_refused_details_lose_no_incident(self) -> None:
         """An incident whose details the SIEM refuses still arrives, and so do all others.
 
         The details may be deleted or restricted. Requesting them again would block the feed.
@@ -88,7 +88,7 @@ class CapabilityRules(HttpConformance):
                 harness.expect_all()
 
     @rule
-    async def test_an_incident_that_is_gone_is_none(self) -> None:
+    async def test_a_deleted_incident_is_none(self) -> None:
         """`incident` returns None for an incident that the SIEM no longer has.
 
         An error would look like a failure of the SIEM, and the request would be repeated.
@@ -99,7 +99,7 @@ class CapabilityRules(HttpConformance):
             expect(found is None, f"{found}")
 
     @rule
-    async def test_a_backfill_brings_its_window(self) -> None:
+    async def test_a_backfill_returns_its_window(self) -> None:
         """`backfill` returns everything that changed in its window, and nothing else.
 
         Operators fill a known gap. Records outside of it would raise alerts about old incidents.
@@ -113,7 +113,7 @@ class CapabilityRules(HttpConformance):
             expect(not names, f"{len(names)} incidents from outside the window")
 
     @rule
-    async def test_a_backfill_begins_on_its_first_second(self) -> None:
+    async def test_a_backfill_includes_its_first_second(self) -> None:
         """`backfill` includes changes on the exact second at which its window starts.
 
         Operators backfill exactly the gap that the ledger shows.
@@ -126,7 +126,7 @@ class CapabilityRules(HttpConformance):
             harness.incident(case)
 
     @rule
-    async def test_a_backfill_goes_on_after_any_page(self) -> None:
+    async def test_a_backfill_continues_after_any_page(self) -> None:
         """`backfill` continues from its position in a new process.
 
         A backfill can cover weeks, and processes restart in that time.
@@ -142,7 +142,7 @@ class CapabilityRules(HttpConformance):
                 harness.incident(case)
 
     @rule
-    async def test_a_backfill_leaves_the_reading_alone(self) -> None:
+    async def test_a_backfill_does_not_affect_reads(self) -> None:
         """A backfill does not affect regular reads.
 
         A backfill that moves the position, or remembers what it read, opens a new gap.

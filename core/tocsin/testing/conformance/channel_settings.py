@@ -47,7 +47,7 @@ class ChannelSettingsRules(ChannelSuite):
             expect_no_secret_shown(harness.channel)
 
     @rule
-    async def test_nothing_is_done_before_the_start(self) -> None:
+    async def test_the_constructor_does_no_io(self) -> None:
         """The constructor of a channel does no input or output.
 
         Configuration checks create channels where no network may be available.

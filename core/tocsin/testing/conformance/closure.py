@@ -12,7 +12,7 @@ class ClosureRules(ChannelSuite):
     """Rules for when an object is closed."""
 
     @rule
-    async def test_nothing_is_closed_unless_that_is_asked_for(self) -> None:
+    async def test_nothing_is_closed_by_default(self) -> None:
         """No object is closed unless the operator configures it.
 
         Analysts decide whether a case is finished.
@@ -24,7 +24,7 @@ class ClosureRules(ChannelSuite):
             expect(all(remote.is_open for remote in harness.objects), f"{harness.objects!r:.300}")
 
     @rule
-    async def test_what_the_operator_describes_is_closed(self) -> None:
+    async def test_matching_events_close_the_object(self) -> None:
         """An event for which `close_when` is true closes its object.
 
         The last note of the object is the report that explains why.
@@ -43,7 +43,7 @@ class ClosureRules(ChannelSuite):
             )
 
     @rule
-    async def test_failures_that_are_over_are_closed_where_that_is_asked_for(self) -> None:
+    async def test_recovered_failures_are_closed_on_request(self) -> None:
         """With `close_recovered`, a completed run closes the object of its schedule's failures.
 
         Nobody needs to check a failure that is over, and the next failure creates a new object.
@@ -58,7 +58,7 @@ class ClosureRules(ChannelSuite):
             )
 
     @rule
-    async def test_a_condition_that_cannot_be_decided_closes_nothing(self) -> None:
+    async def test_a_failing_condition_closes_nothing(self) -> None:
         """If `close_when` cannot be evaluated, the event is delivered and nothing is closed.
 
         A mistake in the condition must neither close open cases nor block deliveries.
@@ -71,7 +71,7 @@ class ClosureRules(ChannelSuite):
             expect(len(found.notes) == 1, f"{len(found.notes)} notes")
 
     @rule
-    async def test_what_is_closed_is_not_closed_again(self) -> None:
+    async def test_closed_objects_are_not_closed_again(self) -> None:
         """An object that is already closed is not closed again.
 
         The person who closed it may have given a reason, which a second request would overwrite.

@@ -95,7 +95,7 @@ class CommentRules(HttpConformance):
             _expect_texts(harness, case, *(_TEXT for _ in keys))
 
     @rule
-    async def test_a_comment_whose_answer_was_lost_is_written_once(self) -> None:
+    async def test_a_comment_is_written_once_after_a_lost_response(self) -> None:
         """A comment whose response was lost is not written a second time.
 
         Connections break at any time, and duplicate comments make an incident unreadable.
@@ -113,7 +113,7 @@ class CommentRules(HttpConformance):
             _expect_texts(harness, case, _TEXT)
 
     @rule
-    async def test_a_comment_to_no_incident_is_refused(self) -> None:
+    async def test_a_comment_to_an_unknown_incident_is_refused(self) -> None:
         """`comment` raises `Refused` for an incident that the SIEM does not have.
 
         Otherwise it would be retried forever, or its loss would go unnoticed.
@@ -139,7 +139,7 @@ class CommentRules(HttpConformance):
                 _expect_texts(harness, case, _TEXT)
 
     @rule
-    async def test_a_comment_that_was_not_written_is_told(self) -> None:
+    async def test_a_failed_comment_raises(self) -> None:
         """`comment` raises like `read` when the SIEM fails, and succeeds after it recovers.
 
         A swallowed failure leaves the incident without its comment.

@@ -20,7 +20,7 @@ class CoverageRules(HttpConformance):
     """Rules for the intervals that a provider accounts for."""
 
     @rule
-    async def test_what_was_read_is_covered_without_gaps(self) -> None:
+    async def test_coverage_has_no_gaps(self) -> None:
         """Each `covered` interval starts where the previous one ended.
 
         Operators rely on the ledger to see that nothing is missing. Gaps are backfilled.
@@ -51,7 +51,7 @@ class CoverageRules(HttpConformance):
                 _expect_read(harness)
 
     @rule
-    async def test_nothing_is_covered_before_it_happens(self) -> None:
+    async def test_the_future_is_not_covered(self) -> None:
         """`covered` never ends after the time of the read, and finally comes close to it.
 
         Otherwise later incidents would count as read.
@@ -119,7 +119,7 @@ class CoverageRules(HttpConformance):
             harness.expect_all()
 
     @rule
-    async def test_time_is_that_of_its_clock(self) -> None:
+    async def test_time_comes_from_the_clock(self) -> None:
         """The provider takes the time from `tools.clock` only.
 
         Tests and replays run at another time than the machine's.

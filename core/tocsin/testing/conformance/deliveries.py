@@ -50,7 +50,7 @@ class DeliveryRules(ScenarioSuite):
             expect(str(receipt.remote_url).startswith("http"), f"remote_url {receipt.remote_url!r}")
 
     @rule
-    async def test_the_same_event_again_adds_nothing(self) -> None:
+    async def test_a_repeated_event_adds_nothing(self) -> None:
         """An event that is delivered again, for example by a replay, adds nothing.
 
         Deliveries are made at least once, and duplicates make people stop reading.
@@ -67,7 +67,7 @@ class DeliveryRules(ScenarioSuite):
                 )
 
     @rule
-    async def test_what_a_killed_node_made_is_found(self) -> None:
+    async def test_the_object_of_a_killed_node_is_found(self) -> None:
         """If a node dies after it created an object, the next attempt creates no second one.
 
         The object is recorded nowhere else, and the receiver's search may not list it yet.
@@ -88,7 +88,7 @@ class DeliveryRules(ScenarioSuite):
                 )
 
     @rule
-    async def test_a_failure_at_any_step_leaves_what_was_to_be(self) -> None:
+    async def test_a_failure_at_any_step_changes_no_result(self) -> None:
         """If any single request fails, the retries end with the same result.
 
         A ticket with half of its observables looks complete.
@@ -96,7 +96,7 @@ class DeliveryRules(ScenarioSuite):
         await self._expect_same(_WRONG)
 
     @rule
-    async def test_an_answer_that_is_lost_at_any_step_leaves_what_was_to_be(self) -> None:
+    async def test_a_lost_response_at_any_step_changes_no_result(self) -> None:
         """If the response to any single request is lost, nothing is created twice.
 
         The receiver has processed the request, and the sender cannot know.
@@ -104,7 +104,7 @@ class DeliveryRules(ScenarioSuite):
         await self._expect_same((Fault.LOST, Fault.CUT))
 
     @rule
-    async def test_the_failures_of_a_schedule_in_a_row_are_one_object(self) -> None:
+    async def test_consecutive_failures_share_an_object(self) -> None:
         """Consecutive failures of a schedule, up to its disabling, share one object.
 
         Failures after that create a new object, because the old one may be closed.
@@ -118,7 +118,7 @@ class DeliveryRules(ScenarioSuite):
             expect(count_notes(harness) == [2, 1], f"objects with {count_notes(harness)} notes")
 
     @rule
-    async def test_an_object_that_is_gone_is_made_anew(self) -> None:
+    async def test_a_deleted_object_is_recreated(self) -> None:
         """If a person deletes the object, the next event of its subject creates another one.
 
         Otherwise later events would be lost or wait forever.
@@ -130,7 +130,7 @@ class DeliveryRules(ScenarioSuite):
             expect(len(harness.objects) == 1, f"{len(harness.objects)} objects")
 
     @rule
-    async def test_failures_go_on_at_a_new_object_where_the_last_was_closed(self) -> None:
+    async def test_failures_after_a_closed_object_create_another(self) -> None:
         """If a person closes the object of failures, the next failure creates a new one.
 
         Nobody watches closed objects.
@@ -149,7 +149,7 @@ class DeliveryRules(ScenarioSuite):
                     expect(is_new, f"after {event.event_type}: {there!r:.300}")
 
     @rule
-    async def test_an_attempt_may_begin_long_after_its_claim(self) -> None:
+    async def test_a_late_attempt_creates_no_duplicate(self) -> None:
         """An object from an attempt that started late and never reported back stays the only one.
 
         Deliveries are claimed ahead of time, and the receiver's search lags.

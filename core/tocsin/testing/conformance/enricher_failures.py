@@ -17,7 +17,7 @@ class EnricherFailureRules(EnricherSuite):
     """Rules for failures of an enricher's source."""
 
     @rule
-    async def test_not_found_is_nothing_known(self) -> None:
+    async def test_not_found_means_no_enrichment(self) -> None:
         """404 returns no enrichment.
 
         Most sources answer 404 for unknown entities. An exception would add a gap to every report.
@@ -45,7 +45,7 @@ class EnricherFailureRules(EnricherSuite):
             )
 
     @rule
-    async def test_refused_credentials_are_told_as_such(self) -> None:
+    async def test_refused_credentials_raise(self) -> None:
         """401 raises `CredentialsRefused`.
 
         An operator must fix the credentials; the core stops asking until then.
@@ -54,7 +54,7 @@ class EnricherFailureRules(EnricherSuite):
             expect_failure(await _failure(harness, Fault.UNAUTHORIZED), CredentialsRefused)
 
     @rule
-    async def test_an_error_is_no_answer(self) -> None:
+    async def test_an_error_response_raises(self) -> None:
         """5xx raises `Broken` or `TryLater`.
 
         If it counted as "nothing known", every entity would look clean while the source is down.
@@ -64,7 +64,7 @@ class EnricherFailureRules(EnricherSuite):
                 await _expect_unavailable(harness, fault)
 
     @rule
-    async def test_what_is_no_json_is_no_answer(self) -> None:
+    async def test_a_body_that_is_not_json_raises(self) -> None:
         """HTML, an empty body or a truncated response with status 200 raises `Broken` or
         `TryLater`.
 
@@ -75,7 +75,7 @@ class EnricherFailureRules(EnricherSuite):
                 await _expect_unavailable(harness, fault)
 
     @rule
-    async def test_json_without_what_is_needed_is_no_answer(self) -> None:
+    async def test_json_without_expected_members_raises(self) -> None:
         """JSON without any of the expected members raises `Broken`.
 
         A new API version must not look like a source that knows nothing.
@@ -84,7 +84,7 @@ class EnricherFailureRules(EnricherSuite):
             expect_failure(await _failure(harness, Fault.UNEXPECTED), Broken)
 
     @rule
-    async def test_a_server_that_is_away_passes(self) -> None:
+    async def test_an_unreachable_server_is_temporary(self) -> None:
         """An unreachable server raises `TryLater`.
 
         The report then names the gap, and a later report can have the answer.
@@ -94,7 +94,7 @@ class EnricherFailureRules(EnricherSuite):
             expect_failure(await harness.failure(harness.ask(self.known[:1])), TryLater)
 
     @rule
-    async def test_no_secret_is_in_an_address(self) -> None:
+    async def test_no_secret_is_in_a_url(self) -> None:
         """Secrets are sent in a header or body, never in the URL.
 
         Proxies log URLs, and error messages contain them.
@@ -106,7 +106,7 @@ class EnricherFailureRules(EnricherSuite):
             expect(not shown, f"the secret `{', '.join(shown)}` in a URL")
 
     @rule
-    async def test_check_says_that_all_is_well(self) -> None:
+    async def test_check_without_problems(self) -> None:
         """`check` returns a `Health` with a detail if the source is available.
 
         `tocsin check` shows it before anything depends on the source.
@@ -116,7 +116,7 @@ class EnricherFailureRules(EnricherSuite):
             expect(isinstance(health, Health) and health.detail, f"{health!r:.200}")
 
     @rule
-    async def test_check_says_what_is_wrong(self) -> None:
+    async def test_check_raises_for_failures(self) -> None:
         """`check` raises `CredentialsRefused` for 401, and the matching error for other failures.
 
         Operators see a wrong key immediately, and not as a gap in a report.

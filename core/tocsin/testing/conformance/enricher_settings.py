@@ -17,7 +17,7 @@ class EnricherSettingsRules(EnricherSuite):
     """Rules that need no requests."""
 
     @rule
-    async def test_it_says_what_it_can_be_asked_for(self) -> None:
+    async def test_name_kinds_and_batch_are_declared(self) -> None:
         """An enricher declares a name, entity kinds, and a batch size of at least one.
 
         The core asks for nothing else, and reports and ledgers cite the name.
@@ -52,7 +52,7 @@ class EnricherSettingsRules(EnricherSuite):
             expect_no_secret_shown(harness.enricher)
 
     @rule
-    async def test_nothing_is_done_before_the_start(self) -> None:
+    async def test_the_constructor_does_no_io(self) -> None:
         """The constructor of an enricher does no input or output.
 
         Configuration checks create enrichers where no network may be available.

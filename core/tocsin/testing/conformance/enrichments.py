@@ -39,7 +39,7 @@ class EnrichmentRules(EnricherSuite):
     """Rules for the enrichments that an enricher returns."""
 
     @rule
-    async def test_what_is_known_is_said(self) -> None:
+    async def test_known_entities_have_a_summary(self) -> None:
         """Each known entity has an enrichment with a summary.
 
         Reports quote the summary; everything else is detail.
@@ -51,7 +51,7 @@ class EnrichmentRules(EnricherSuite):
             expect(not silent, f"no summary for {', '.join(silent)}")
 
     @rule
-    async def test_of_the_unknown_nothing_is_said(self) -> None:
+    async def test_unknown_entities_have_no_enrichment(self) -> None:
         """Unknown entities have no enrichment.
 
         An enrichment that says "unknown" fills reports and hides useful ones.
@@ -63,7 +63,7 @@ class EnrichmentRules(EnricherSuite):
             expect(not said, f"{said!r:.300}")
 
     @rule
-    async def test_answers_are_in_the_order_of_the_question(self) -> None:
+    async def test_results_are_in_the_requested_order(self) -> None:
         """Enrichments are returned only for requested entities, once each, in the requested order.
 
         Others are discarded, and the ledger of a replay must have the same order.
@@ -76,7 +76,7 @@ class EnrichmentRules(EnricherSuite):
                 expect(told == wanted, f"requested {_values(batch)}, received {_values(told)}")
 
     @rule
-    async def test_the_same_question_has_the_same_answer(self) -> None:
+    async def test_the_same_request_has_the_same_result(self) -> None:
         """The same request returns the same result, also after a restart.
 
         Results are cached and reports repeated. A result that varies looks like news each time.
@@ -89,7 +89,7 @@ class EnrichmentRules(EnricherSuite):
             expect(first == restarted, f"first {first!r:.200}, then {restarted!r:.200}")
 
     @rule
-    async def test_what_is_said_of_one_does_not_depend_on_the_others(self) -> None:
+    async def test_results_do_not_depend_on_the_batch(self) -> None:
         """The enrichment of an entity does not depend on the other entities in the batch.
 
         The core requests several at once, and omits those that are cached.
@@ -102,7 +102,7 @@ class EnrichmentRules(EnricherSuite):
             expect(alone == together, f"alone {alone!r:.200}, together {together!r:.200}")
 
     @rule
-    async def test_what_is_said_is_kept_as_it_is(self) -> None:
+    async def test_results_are_within_limits(self) -> None:
         """Texts are shortened, scores are from 0 to 100, and links are web links, whatever the
         source sends.
 
@@ -133,7 +133,7 @@ class EnrichmentRules(EnricherSuite):
                 expect(_MARK not in _normalize(request.raw_path), seen)
 
     @rule
-    async def test_a_member_of_another_type_is_no_bug(self) -> None:
+    async def test_a_member_of_another_type_is_handled(self) -> None:
         """A response member of an unexpected type is ignored, or raises `Broken`.
 
         Vendors change types between versions, and every other exception is logged as a bug.

@@ -26,7 +26,7 @@ class EventContentRules(ChannelSuite):
     """Rules for the contents that an event adds to objects."""
 
     @rule
-    async def test_a_report_goes_to_the_incident_that_it_is_about(self) -> None:
+    async def test_a_report_is_added_to_its_incident(self) -> None:
         """A completed investigation adds a note to the object of its incident.
 
         Analysts find the report where they work, and have one object to close.
@@ -43,7 +43,7 @@ class EventContentRules(ChannelSuite):
             expect(receipt.remote_id == found.id, f"remote_id {receipt.remote_id!r}")
 
     @rule
-    async def test_a_report_about_nothing_known_has_an_object_of_its_own(self) -> None:
+    async def test_a_report_without_a_known_incident_creates_an_object(self) -> None:
         """A completed investigation without a known incident creates an object with a note.
 
         Otherwise its findings would never reach the receiver.
@@ -55,7 +55,7 @@ class EventContentRules(ChannelSuite):
             self._expect_found(found)
 
     @rule
-    async def test_what_a_report_found_is_added(self) -> None:
+    async def test_malicious_entities_become_observables(self) -> None:
         """Entities that a report calls malicious become observables; others do not.
 
         If the receiver has no observables, the note lists them. Analysts block what is listed
@@ -84,7 +84,7 @@ class EventContentRules(ChannelSuite):
             )
 
     @rule
-    async def test_no_more_entities_are_handed_on_than_wanted(self) -> None:
+    async def test_the_number_of_observables_is_limited(self) -> None:
         """Only the first `most_entities` entities of an event become observables.
 
         Some incidents have thousands, which nobody can review.
@@ -96,7 +96,7 @@ class EventContentRules(ChannelSuite):
             expect([*found.observables] == [ADDRESSES[0]], f"observables {found.observables}")
 
     @rule
-    async def test_what_is_too_long_is_left_out_whole(self) -> None:
+    async def test_long_entities_are_skipped(self) -> None:
         """An entity of more than 2,000 characters is skipped, without affecting others.
 
         A shortened value would be wrong, and the alert matters more than any single value.
@@ -110,7 +110,7 @@ class EventContentRules(ChannelSuite):
             expect(there == sorted(ADDRESSES), f"observables {there}")
 
     @rule
-    async def test_a_note_that_is_too_long_is_cut(self) -> None:
+    async def test_a_long_note_is_shortened(self) -> None:
         """A note that exceeds the receiver's limit is shortened, and still names its event.
 
         Operators' templates can produce any length, and the event name identifies the note.
@@ -130,7 +130,7 @@ class EventContentRules(ChannelSuite):
                 expect(lengths[0] < len(_LONG_NOTE), f"a note of {lengths} characters")
 
     @rule
-    async def test_a_report_about_two_incidents_goes_to_both(self) -> None:
+    async def test_a_report_about_two_incidents_is_added_to_both(self) -> None:
         """A report about two incidents adds one note to the object of each.
 
         If the receiver merged both into one object, that object gets one note.
@@ -149,7 +149,7 @@ class EventContentRules(ChannelSuite):
             expect(count_notes(harness) == [1], f"an object with {count_notes(harness)} notes")
 
     @rule
-    async def test_two_reports_at_one_moment_are_both_told(self) -> None:
+    async def test_concurrent_reports_both_arrive(self) -> None:
         """Two reports about one incident that are delivered concurrently both arrive, once each.
 
         Each delivery checks the current state of the object before it adds to it.

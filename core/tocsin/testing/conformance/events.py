@@ -86,7 +86,7 @@ class EventRules(Conformance):
             _expect_those(await _ask_events(harness), [])  # a second query finds none either
 
     @rule
-    async def test_events_outside_of_the_window_are_left_out(self) -> None:
+    async def test_events_outside_the_window_are_left_out(self) -> None:
         """`events` includes the start of the window and excludes its end.
 
         Adjacent windows must neither count an event twice nor miss one.
@@ -102,7 +102,7 @@ class EventRules(Conformance):
             _expect_those(await _ask_events(harness, whole), [early, first, last, end])
 
     @rule
-    async def test_no_more_events_than_asked_for_and_those_the_latest(self) -> None:
+    async def test_the_latest_events_are_returned_up_to_the_limit(self) -> None:
         """`events` returns at most `limit` events: the latest ones.
 
         Queries are bounded, and the latest events matter most.
@@ -113,7 +113,7 @@ class EventRules(Conformance):
             _expect_those(await _ask_events(harness, limit=1), logged[-1:])
 
     @rule
-    async def test_an_entity_is_no_query(self) -> None:
+    async def test_an_entity_is_not_a_query(self) -> None:
         """`*`, quotes and operators in an entity value neither widen a query nor break it.
 
         Attackers name hosts, users and files. A name must not read other data.
@@ -130,7 +130,7 @@ class EventRules(Conformance):
                     expect(not found, f"{len(found)} events for the {kind} {value!r}")
 
     @rule
-    async def test_an_event_is_told_in_one_line(self) -> None:
+    async def test_an_event_summary_is_one_line(self) -> None:
         """`summary` describes the event on one line, whatever the record contains.
 
         A line break would forge another entry in lists and reports.
@@ -145,7 +145,7 @@ class EventRules(Conformance):
                 expect(len(lines) == 1 and event.summary.strip(), f"{event.summary!r}")
 
     @rule
-    async def test_a_malformed_event_costs_no_other(self) -> None:
+    async def test_a_malformed_event_is_skipped(self) -> None:
         """A malformed record is skipped, and all others are returned.
 
         One odd record must not hide everything that an entity did.
@@ -157,7 +157,7 @@ class EventRules(Conformance):
             _expect_those(await _ask_events(harness), [before, after])
 
     @rule
-    async def test_asking_for_events_leaves_the_reading_alone(self) -> None:
+    async def test_event_searches_do_not_affect_reads(self) -> None:
         """Event queries do not affect regular reads, also across a restart.
 
         Investigations query at any time. The same records must still become incidents.
@@ -189,7 +189,7 @@ class HttpEventRules(HttpConformance):
             _expect_those(await _ask_events(harness), logged)
 
     @rule
-    async def test_a_failure_is_not_the_absence_of_events(self) -> None:
+    async def test_a_failure_is_not_an_empty_result(self) -> None:
         """`events` raises like `read` when the SIEM fails, and finds the events after it recovers.
 
         Otherwise the report says that an entity did nothing.
@@ -204,7 +204,7 @@ class HttpEventRules(HttpConformance):
             _expect_those(await _ask_events(harness), logged)
 
     @rule
-    async def test_a_siem_that_is_away_has_no_events_to_tell(self) -> None:
+    async def test_an_unreachable_siem_fails_event_searches(self) -> None:
         """`events` raises `TryLater` if the SIEM is unreachable.
 
         A report that names the gap is repeated; a report that says "nothing" is believed.

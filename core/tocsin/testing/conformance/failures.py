@@ -43,7 +43,7 @@ class FailureRules(HttpConformance):
         await self._expect_delay(Fault.UNAVAILABLE)
 
     @rule
-    async def test_a_bad_gateway_passes(self) -> None:
+    async def test_a_bad_gateway_is_temporary(self) -> None:
         """502 raises `TryLater`, and nothing is lost after the SIEM recovers.
 
         If it counted as an empty response, all changes in between would be lost.
@@ -51,7 +51,7 @@ class FailureRules(HttpConformance):
         await self._expect_recovery(Fault.BAD_GATEWAY, TryLater)
 
     @rule
-    async def test_an_error_of_the_siem_is_recovered_from(self) -> None:
+    async def test_reading_recovers_from_server_errors(self) -> None:
         """500 raises `Broken` or `TryLater`, and nothing is lost after the SIEM recovers.
 
         If it counted as an empty response, all changes in between would be lost.
@@ -59,7 +59,7 @@ class FailureRules(HttpConformance):
         await self._expect_recovery(Fault.ERROR, PluginFailure)
 
     @rule
-    async def test_a_connection_that_is_cut_passes(self) -> None:
+    async def test_a_broken_connection_is_temporary(self) -> None:
         """A connection that breaks during a response raises, and nothing is lost.
 
         A partial response can look complete.
@@ -67,7 +67,7 @@ class FailureRules(HttpConformance):
         await self._expect_recovery(Fault.CUT, TryLater)
 
     @rule
-    async def test_a_siem_that_is_away_passes(self) -> None:
+    async def test_an_unreachable_siem_is_temporary(self) -> None:
         """An unreachable SIEM raises `TryLater`, and nothing is lost after it returns.
 
         Servers restart at night, when nobody watches.
@@ -81,7 +81,7 @@ class FailureRules(HttpConformance):
             harness.expect_all()
 
     @rule
-    async def test_a_restart_of_the_siem_is_survived(self) -> None:
+    async def test_a_restart_of_the_siem_loses_nothing(self) -> None:
         """A restart of the SIEM, which drops sessions and page tokens, loses nothing.
 
         The provider must sign in again and request new tokens.
@@ -96,7 +96,7 @@ class FailureRules(HttpConformance):
             harness.expect_all()
 
     @rule
-    async def test_a_login_page_is_no_answer(self) -> None:
+    async def test_a_login_page_is_an_error(self) -> None:
         """200 with an HTML login page raises, and nothing is lost after the SIEM recovers.
 
         Proxies respond like this after a session ends. The feed must not go silent.
@@ -104,7 +104,7 @@ class FailureRules(HttpConformance):
         await self._expect_recovery(Fault.LOGIN_PAGE, PluginFailure)
 
     @rule
-    async def test_a_partial_answer_is_no_answer(self) -> None:
+    async def test_a_partial_response_is_an_error(self) -> None:
         """206 raises, and nothing is lost once the response is complete.
 
         Some nodes of the SIEM did not respond in time, and their incidents are missing.
@@ -112,7 +112,7 @@ class FailureRules(HttpConformance):
         await self._expect_recovery(Fault.PARTIAL, PluginFailure)
 
     @rule
-    async def test_json_that_ends_early_is_no_answer(self) -> None:
+    async def test_truncated_json_is_an_error(self) -> None:
         """Truncated JSON raises, and nothing is lost.
 
         The readable part is not the whole response.
@@ -120,7 +120,7 @@ class FailureRules(HttpConformance):
         await self._expect_recovery(Fault.TRUNCATED, PluginFailure)
 
     @rule
-    async def test_an_empty_body_is_no_answer(self) -> None:
+    async def test_an_empty_body_is_an_error(self) -> None:
         """200 without a body raises, and nothing is lost.
 
         A SIEM without incidents sends an empty list.
@@ -136,7 +136,7 @@ class FailureRules(HttpConformance):
         await self._expect_recovery(Fault.UNEXPECTED, PluginFailure)
 
     @rule
-    async def test_a_missing_permission_waits_for_a_person(self) -> None:
+    async def test_a_missing_permission_is_refused(self) -> None:
         """403 raises `CredentialsRefused` or another `Refused`, and reading resumes once fixed.
 
         An operator must act, and the SIEM must not be flooded until then.
@@ -156,7 +156,7 @@ class FailureRules(HttpConformance):
             harness.expect_all()
 
     @rule
-    async def test_a_failing_siem_is_not_hammered(self) -> None:
+    async def test_a_failing_siem_gets_few_requests(self) -> None:
         """Failing reads make few requests.
 
         Otherwise the provider keeps an overloaded SIEM down.
@@ -172,7 +172,7 @@ class FailureRules(HttpConformance):
             expect(each <= _MOST_A_READ, f"{each:.0f} requests for each failing read")
 
     @rule
-    async def test_a_poison_record_does_not_stop_the_rest(self) -> None:
+    async def test_a_poison_record_does_not_stop_the_feed(self) -> None:
         """If one incident breaks every page that contains it, all others arrive, and `covered`
         reports it.
 

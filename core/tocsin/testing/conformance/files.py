@@ -26,7 +26,7 @@ class FileRules(FileConformance):
     """Rules for followed files."""
 
     @rule
-    async def test_what_is_appended_arrives_once(self) -> None:
+    async def test_appended_lines_arrive_once(self) -> None:
         """Each appended line arrives exactly once.
 
         A position by time, or by line number, repeats or skips lines.
@@ -39,7 +39,7 @@ class FileRules(FileConformance):
             _expect_count(harness, 9)
 
     @rule
-    async def test_a_line_that_is_not_whole_waits(self) -> None:
+    async def test_an_incomplete_line_waits(self) -> None:
         """An incomplete last line waits until it is complete.
 
         Writers write in blocks. Half a line is neither a record nor an error.
@@ -56,7 +56,7 @@ class FileRules(FileConformance):
             harness.expect_all()
 
     @rule
-    async def test_a_line_that_is_no_record_is_rejected(self) -> None:
+    async def test_a_malformed_line_is_rejected(self) -> None:
         """Lines that are not records are rejected with their content, and all others are read.
 
         Disks fill up and machines crash: some lines are always damaged.
@@ -72,7 +72,7 @@ class FileRules(FileConformance):
             expect(kept == len(_NO_RECORDS), f"{kept} of {len(_NO_RECORDS)} were rejected")
 
     @rule
-    async def test_a_line_that_is_very_long_stops_nothing(self) -> None:
+    async def test_a_very_long_line_does_not_stop_the_feed(self) -> None:
         """A line of three megabytes is read or rejected, and all others are read.
 
         A single logged request body must not stop the feed or exhaust memory.
@@ -85,7 +85,7 @@ class FileRules(FileConformance):
             harness.expect_all()
 
     @rule
-    async def test_what_was_not_read_before_the_rotation_arrives(self) -> None:
+    async def test_lines_before_a_rotation_arrive(self) -> None:
         """Lines written just before a rotation arrive, and so do later ones.
 
         Rotation does not wait for readers.
@@ -101,7 +101,7 @@ class FileRules(FileConformance):
             harness.expect_all()
 
     @rule
-    async def test_a_file_that_was_put_aside_is_not_read_again(self) -> None:
+    async def test_a_rotated_file_is_not_read_again(self) -> None:
         """A file that is renamed or compressed after it was read is not read again.
 
         A file is not identified by its name. Otherwise every night repeats a day.
@@ -118,7 +118,7 @@ class FileRules(FileConformance):
             _expect_count(harness, 4)
 
     @rule
-    async def test_what_was_compressed_unread_arrives(self) -> None:
+    async def test_unread_compressed_lines_arrive(self) -> None:
         """Lines that were unread when their file was compressed arrive.
 
         After a weekend outage, only compressed files are left.
@@ -134,7 +134,7 @@ class FileRules(FileConformance):
             harness.expect_all()
 
     @rule
-    async def test_a_file_that_is_copied_and_cut_is_read_on(self) -> None:
+    async def test_a_copied_and_truncated_file_is_followed(self) -> None:
         """A file that is copied and truncated is followed without gaps or repetition.
 
         `copytruncate` rotates like this, for writers that never close their file.
@@ -153,7 +153,7 @@ class FileRules(FileConformance):
             _expect_count(harness, 5)
 
     @rule
-    async def test_a_new_process_goes_on(self) -> None:
+    async def test_a_new_process_continues(self) -> None:
         """A new process continues from the stored position.
 
         State outside of the position is lost with the process.
@@ -226,7 +226,7 @@ class FileRules(FileConformance):
                 )
 
     @rule
-    async def test_what_was_read_is_covered_without_gaps(self) -> None:
+    async def test_coverage_has_no_gaps(self) -> None:
         """Each `covered` interval starts where the previous one ended, to the byte.
 
         Operators rely on the ledger to see that nothing is missing.
@@ -243,7 +243,7 @@ class FileRules(FileConformance):
             expect(stretches[-1].end == size, f"to {stretches[-1].end} of {size} bytes")
 
     @rule
-    async def test_a_file_that_is_missing_passes(self) -> None:
+    async def test_a_missing_file_is_temporary(self) -> None:
         """A missing file raises `TryLater`, and is read once it appears.
 
         Writers may start later, and a rotation leaves a moment without a file.
@@ -255,7 +255,7 @@ class FileRules(FileConformance):
             harness.expect_all()
 
     @rule
-    async def test_a_missing_file_is_not_the_absence_of_events(self) -> None:
+    async def test_a_missing_file_is_not_an_empty_result(self) -> None:
         """`events` raises `TryLater` if the file is missing.
 
         Otherwise the report says that an entity did nothing.
@@ -274,7 +274,7 @@ class FileRules(FileConformance):
             expect_failure(error, TryLater)
 
     @rule
-    async def test_check_names_a_missing_file(self) -> None:
+    async def test_check_reports_a_missing_file(self) -> None:
         """`check` reports a missing file, and no problem if the file exists.
 
         A misspelled path is the most common mistake.

@@ -27,7 +27,7 @@ class IdentityRules(Conformance):
             expect(names == [self.external_id(case)], f"one incident became {names}")
 
     @rule
-    async def test_what_happened_first_stays(self) -> None:
+    async def test_the_start_time_is_constant(self) -> None:
         """A new version of an incident has the same `occurred_at`.
 
         It marks the start of the incident. Otherwise reports of two periods would count it.
@@ -41,7 +41,7 @@ class IdentityRules(Conformance):
             expect(times[-1] - times[0] < PRECISION, f"{times[0]} and {times[-1]}")
 
     @rule
-    async def test_alike_incidents_stay_apart(self) -> None:
+    async def test_similar_incidents_stay_separate(self) -> None:
         """Two incidents that differ only in their id stay separate.
 
         An id derived from title and time loses one of them.

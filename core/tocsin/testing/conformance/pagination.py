@@ -51,7 +51,7 @@ class PaginationRules(HttpConformance):
             harness.expect_all()
 
     @rule
-    async def test_a_page_that_brings_nothing_is_not_the_last(self) -> None:
+    async def test_a_page_without_valid_records_is_not_the_last(self) -> None:
         """A page on which every record is rejected is not the last.
 
         Counting the accepted records would end the read there and lose the rest.
@@ -64,7 +64,7 @@ class PaginationRules(HttpConformance):
             harness.expect_all()
 
     @rule
-    async def test_one_moment_may_have_several_pages(self) -> None:
+    async def test_equal_timestamps_may_span_pages(self) -> None:
         """Incidents that changed at the same time arrive, even across several pages.
 
         One rule can create hundreds of incidents with the same timestamp. A time alone is no
@@ -77,7 +77,7 @@ class PaginationRules(HttpConformance):
             harness.expect_all()
 
     @rule
-    async def test_numbers_need_not_be_in_the_order_of_time(self) -> None:
+    async def test_numbers_need_not_follow_time(self) -> None:
         """An incident arrives even if its number is lower than earlier ones.
 
         SIEMs assign numbers in blocks, on several servers. A number is no position.
@@ -92,7 +92,7 @@ class PaginationRules(HttpConformance):
             harness.expect_all()
 
     @rule
-    async def test_what_changes_while_pages_are_read_arrives(self) -> None:
+    async def test_changes_during_pagination_arrive(self) -> None:
         """An incident that changes during pagination arrives in its latest version.
 
         It moves within the list, and could be read in its old version or not at all.
@@ -104,7 +104,7 @@ class PaginationRules(HttpConformance):
             harness.expect_all()
 
     @rule
-    async def test_what_moves_behind_a_page_shifts_nothing(self) -> None:
+    async def test_moved_incidents_skip_no_others(self) -> None:
         """If incidents that were read change before the next page is requested, none is skipped.
 
         They leave the list, the rest moves up, and an offset then skips records.
@@ -116,7 +116,7 @@ class PaginationRules(HttpConformance):
                 harness.incident(case)
 
     @rule
-    async def test_a_read_ends_though_the_siem_never_rests(self) -> None:
+    async def test_a_read_ends_despite_constant_changes(self) -> None:
         """A read ends even if new incidents appear with each request.
 
         The end of the window is fixed when the read starts. Otherwise a busy stream never finishes.
@@ -134,7 +134,7 @@ class PaginationRules(HttpConformance):
             await harness.reader.read(after_each=lambda: _expect_few(harness, already))
 
     @rule
-    async def test_the_same_page_again_ends_the_read(self) -> None:
+    async def test_a_repeated_page_ends_the_read(self) -> None:
         """A page that links to itself ends the read with an error, and reading recovers.
 
         A SIEM with this fault has cost users hundreds of thousands of requests a day.

@@ -100,7 +100,7 @@ class PositionRules(HttpConformance):
             harness.expect_all()
 
     @rule
-    async def test_the_first_read_goes_as_far_back_as_it_is_told(self) -> None:
+    async def test_the_first_read_covers_first_fetch(self) -> None:
         """The first read returns changes within `first_fetch`, and nothing older.
 
         Operators want some context at the start, but not the whole history.
@@ -118,7 +118,7 @@ class PositionRules(HttpConformance):
             expect(not old, f"an incident from {ages[1]} ago, with first_fetch = {first_fetch}")
 
     @rule
-    async def test_reading_on_brings_only_what_changed(self) -> None:
+    async def test_later_reads_return_only_changes(self) -> None:
         """A read long after the last one returns nothing if nothing changed.
 
         A position that never moves returns the same incidents every minute.
@@ -136,7 +136,7 @@ class PositionRules(HttpConformance):
             expect(not again, f"{again} incidents arrived again, hours after their change")
 
     @rule
-    async def test_what_shows_late_arrives(self) -> None:
+    async def test_late_incidents_arrive(self) -> None:
         """An incident arrives that the SIEM shows only after later ones were read.
 
         SIEMs index with a delay. Without an overlap, such incidents are lost unnoticed.
@@ -152,7 +152,7 @@ class PositionRules(HttpConformance):
             harness.incident(late)
 
     @rule
-    async def test_the_same_moment_may_bring_more(self) -> None:
+    async def test_late_incidents_with_equal_timestamps_arrive(self) -> None:
         """An incident arrives that has the same timestamp as the last one read, but appears later.
 
         Bounds that exclude the last timestamp lose it, and so do bounds cut to seconds.
@@ -170,7 +170,7 @@ class PositionRules(HttpConformance):
             harness.incident(sibling)
 
     @rule
-    async def test_a_change_on_the_second_of_a_bound_is_read(self) -> None:
+    async def test_a_change_at_the_bound_of_a_window_is_read(self) -> None:
         """A change on the exact second between two reads arrives.
 
         A SIEM that filters with "later than" omits it from both reads.
@@ -221,7 +221,7 @@ class PositionRules(HttpConformance):
             harness.expect_all()
 
     @rule
-    async def test_each_stream_has_a_position_of_its_own(self) -> None:
+    async def test_each_stream_has_its_own_position(self) -> None:
         """Each stream continues from its own position.
 
         A shared position skips what a slower stream has not read yet.

@@ -24,7 +24,7 @@ class PushRequestRules(PushConformance):
     """Rules for pushed requests."""
 
     @rule
-    async def test_a_token_opens(self) -> None:
+    async def test_a_valid_token_is_accepted(self) -> None:
         """A request with the token is accepted, as `Bearer` or as the password of `Basic`.
 
         Most senders can only set a header, and some only ask for a password.
@@ -47,7 +47,7 @@ class PushRequestRules(PushConformance):
                 await _expect_refused(harness, body, Authorization=shown)
 
     @rule
-    async def test_a_signature_opens(self) -> None:
+    async def test_a_valid_signature_is_accepted(self) -> None:
         """A request with a Standard Webhooks signature is accepted.
 
         A signature also protects the body, and sends no secret.
@@ -59,7 +59,7 @@ class PushRequestRules(PushConformance):
             expect(len(received.incidents) == 1, f"{received}")
 
     @rule
-    async def test_a_body_that_was_changed_is_refused(self) -> None:
+    async def test_a_changed_body_is_refused(self) -> None:
         """A signature of another body raises `CredentialsRefused`.
 
         Otherwise an intermediary could change the body.
@@ -84,7 +84,7 @@ class PushRequestRules(PushConformance):
                 await _expect_refused(harness, body, **signed)
 
     @rule
-    async def test_a_body_that_is_nothing_is_refused(self) -> None:
+    async def test_an_unreadable_body_is_refused(self) -> None:
         """A body that cannot be parsed raises `Refused`.
 
         The sender must receive an error, because it never repeats a successful request.
@@ -103,7 +103,7 @@ class PushRequestRules(PushConformance):
                 )
 
     @rule
-    async def test_a_request_that_comes_twice_is_one(self) -> None:
+    async def test_a_repeated_request_is_one_incident(self) -> None:
         """A repeated request has the same `external_id`.
 
         Senders repeat requests that time out.
@@ -117,7 +117,7 @@ class PushRequestRules(PushConformance):
             expect(len(names) == 1, f"one request became {names}")
 
     @rule
-    async def test_a_bad_record_leaves_the_others(self) -> None:
+    async def test_a_malformed_record_is_rejected_alone(self) -> None:
         """A malformed record is rejected without affecting others in the same request.
 
         If the whole request failed, the sender would repeat it forever.
@@ -131,7 +131,7 @@ class PushRequestRules(PushConformance):
             expect((len(received.incidents), len(received.rejected)) == (2, 1), seen)
 
     @rule
-    async def test_no_secret_is_told(self) -> None:
+    async def test_no_secret_is_exposed(self) -> None:
         """No token or secret appears in errors or logs.
 
         Both are shown to people and stored.
@@ -147,7 +147,7 @@ class PushRequestRules(PushConformance):
             expect(not places, f"{places}")
 
     @rule
-    async def test_check_says_that_all_is_well(self) -> None:
+    async def test_check_without_problems(self) -> None:
         """`check` reports no problem if there is none.
 
         Operators investigate every reported problem.

@@ -68,7 +68,7 @@ class RateLimitRules(HttpConformance):
             expect(seen == made, f"{seen} requests arrived, {made} of them through `tools.http`")
 
     @rule
-    async def test_no_secret_is_told(self) -> None:
+    async def test_no_secret_is_exposed(self) -> None:
         """No secret appears in errors, logs or positions.
 
         All three are shown to people and stored.
@@ -105,7 +105,7 @@ class RateLimitRules(HttpConformance):
             harness.expect_all()
 
     @rule
-    async def test_a_read_that_is_left_leaves_nothing(self) -> None:
+    async def test_an_abandoned_read_leaves_no_task(self) -> None:
         """A read that is abandoned after a page leaves no task behind.
 
         A leftover task would compete with the next read.

@@ -21,7 +21,7 @@ class ReceiverRules(ScenarioSuite):
     """Rules for the responses of receivers."""
 
     @rule
-    async def test_credentials_that_are_not_taken_wait_for_the_operator(self) -> None:
+    async def test_refused_credentials_raise_at_every_step(self) -> None:
         """401 and 403 raise `CredentialsRefused` at every step.
 
         The delivery is put on hold until an operator fixes the credentials, and its reason says so.
@@ -49,7 +49,7 @@ class ReceiverRules(ScenarioSuite):
                 expect(told, f"{where}: {describe_error(error)}")
 
     @rule
-    async def test_a_busy_receiver_is_told_later(self) -> None:
+    async def test_a_busy_receiver_is_retried_after_its_delay(self) -> None:
         """429 raises `TryLater` with `throttled` and the requested delay.
 
         Every delivery to this receiver then waits, not only this one.
@@ -62,7 +62,7 @@ class ReceiverRules(ScenarioSuite):
             expect(asked == harness.simulator.retry_after, f"throttled, after {asked}")
 
     @rule
-    async def test_a_receiver_that_is_broken_is_tried_again(self) -> None:
+    async def test_a_broken_receiver_is_retried(self) -> None:
         """500, HTML and truncated responses raise an error that is retried, never `Refused`.
 
         A login page with status 200 is not a receipt.
@@ -75,7 +75,7 @@ class ReceiverRules(ScenarioSuite):
                 expect(passing and not isinstance(error, Refused), f"{error!r:.200} for {fault}")
 
     @rule
-    async def test_no_secret_is_in_an_address(self) -> None:
+    async def test_no_secret_is_in_a_url(self) -> None:
         """Secrets are sent in a header or body, never in the URL.
 
         Proxies log URLs, and error messages contain them.
@@ -88,7 +88,7 @@ class ReceiverRules(ScenarioSuite):
             expect(not shown, f"the secret `{', '.join(shown)}` in a URL")
 
     @rule
-    async def test_check_says_that_all_is_well_and_changes_nothing(self) -> None:
+    async def test_check_of_a_working_receiver_has_no_problems(self) -> None:
         """`check` returns a `Health` without problems on a working receiver, and creates nothing.
 
         It runs repeatedly on production systems.
@@ -99,7 +99,7 @@ class ReceiverRules(ScenarioSuite):
             expect(not harness.objects, f"{harness.objects!r:.300}")
 
     @rule
-    async def test_check_names_every_permission_that_is_missing(self) -> None:
+    async def test_check_reports_all_missing_permissions(self) -> None:
         """`check` names every missing permission at once.
 
         Operators must see them during setup, before the first incident.
@@ -114,7 +114,7 @@ class ReceiverRules(ScenarioSuite):
                 expect(not silent, f"{', '.join(silent)} not named: {problems!r:.300}")
 
     @rule
-    async def test_check_says_that_credentials_are_wrong(self) -> None:
+    async def test_check_raises_for_wrong_credentials(self) -> None:
         """`check` raises `CredentialsRefused` for 401.
 
         Operators see a wrong key immediately, and not through deliveries on hold.

@@ -50,7 +50,7 @@ class RecordRules(Conformance):
                 expect(found.severity == Severity.HIGH and not found.severity_assumed, seen)
 
     @rule
-    async def test_an_unknown_severity_is_taken_for_medium(self) -> None:
+    async def test_an_unknown_severity_becomes_medium(self) -> None:
         """An unknown severity becomes Medium, with `severity_assumed`.
 
         A vendor's new severity must neither lose the incident nor look harmless.
@@ -108,7 +108,7 @@ class RecordRules(Conformance):
                 expect(found.status == IncidentStatus.CLOSED, seen)
 
     @rule
-    async def test_an_unknown_status_loses_nothing(self) -> None:
+    async def test_an_incident_with_an_unknown_status_is_read(self) -> None:
         """An incident with an unknown status is read, with the status in `raw_status`.
 
         Vendors let customers define statuses.
@@ -121,7 +121,7 @@ class RecordRules(Conformance):
             expect(found.raw_status in words, f"raw_status {found.raw_status!r}")
 
     @rule
-    async def test_a_merged_incident_says_into_which(self) -> None:
+    async def test_a_merged_incident_names_its_target(self) -> None:
         """`merged_into` holds the `external_id` of the incident that this one was merged into.
 
         Otherwise it stays open forever, with no link to the incident that replaced it.
@@ -135,7 +135,7 @@ class RecordRules(Conformance):
             expect(found == self.external_id(target), f"merged_into {found!r}")
 
     @rule
-    async def test_when_it_happened_is_the_siems_own_time(self) -> None:
+    async def test_the_start_time_is_the_siems_own(self) -> None:
         """`occurred_at` is the SIEM's time of the start, with its time zone.
 
         The time of the read differs each time, and would move old incidents to today.

@@ -16,7 +16,7 @@ class SessionRules(HttpConformance):
     """Rules for signing in, and for refused credentials."""
 
     @rule
-    async def test_a_session_that_ends_early_is_begun_anew(self) -> None:
+    async def test_a_revoked_session_is_replaced(self) -> None:
         """401 during a read signs in again, once, and the read continues.
 
         Sessions end at any time, and nobody needs to intervene.
@@ -49,7 +49,7 @@ class SessionRules(HttpConformance):
             expect(_UNAUTHORIZED not in harness.http.statuses, "requests received 401")
 
     @rule
-    async def test_a_sign_in_that_fails_passes(self) -> None:
+    async def test_a_failed_sign_in_is_temporary(self) -> None:
         """A failed sign-in at a busy server raises `TryLater`, not `CredentialsRefused`.
 
         Otherwise operators would change valid credentials.
@@ -79,7 +79,7 @@ class SessionRules(HttpConformance):
             expect(count <= _FEW, f"{count} requests with wrong credentials")
 
     @rule
-    async def test_check_says_that_all_is_well(self) -> None:
+    async def test_check_without_problems(self) -> None:
         """`check` reports no problem if there is none.
 
         Operators investigate every reported problem.
@@ -90,7 +90,7 @@ class SessionRules(HttpConformance):
             expect(health.detail, "no detail")
 
     @rule
-    async def test_check_names_wrong_credentials(self) -> None:
+    async def test_check_reports_wrong_credentials(self) -> None:
         """`check` reports wrong credentials.
 
         Operators run it after every configuration change.
@@ -100,7 +100,7 @@ class SessionRules(HttpConformance):
             await _expect_problem(harness)
 
     @rule
-    async def test_check_names_a_missing_permission(self) -> None:
+    async def test_check_reports_a_missing_permission(self) -> None:
         """`check` reports a missing permission when the SIEM answers 403.
 
         Signing in is not enough: `check` requests the same data as a read.
@@ -111,7 +111,7 @@ class SessionRules(HttpConformance):
             await _expect_problem(harness)
 
     @rule
-    async def test_check_names_a_siem_that_is_away(self) -> None:
+    async def test_check_reports_an_unreachable_siem(self) -> None:
         """`check` reports an unreachable SIEM.
 
         A wrong name, port or firewall rule is the most common mistake.

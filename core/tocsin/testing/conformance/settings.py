@@ -67,7 +67,7 @@ class SettingsRules(Conformance):
             expect_no_secret_shown(harness.provider)
 
     @rule
-    async def test_nothing_is_done_before_the_start(self) -> None:
+    async def test_the_constructor_does_no_io(self) -> None:
         """The constructor of a provider does no input or output.
 
         Configuration checks create providers where no network may be available.
@@ -80,7 +80,7 @@ class SettingsRules(Conformance):
             expect(not harness.http.count, "a request in the constructor")
 
     @rule
-    async def test_streams_are_named_once_and_stay_the_same(self) -> None:
+    async def test_stream_names_are_distinct_and_constant(self) -> None:
         """Stream names are distinct and constant.
 
         Positions are stored by stream name. A stream with a new name starts over.

@@ -23,7 +23,7 @@ class StatusRules(HttpConformance):
     """Rules for `set_status`."""
 
     @rule
-    async def test_a_status_is_set_at_its_incident(self) -> None:
+    async def test_a_status_is_set(self) -> None:
         """`set_status` changes the status of the incident, nothing else of it, and no other
         incident.
 
@@ -37,7 +37,7 @@ class StatusRules(HttpConformance):
             _expect_at(harness, other)
 
     @rule
-    async def test_a_status_that_stands_is_not_set_again(self) -> None:
+    async def test_an_unchanged_status_is_not_written(self) -> None:
         """`set_status` changes nothing if the incident already has the status.
 
         It is repeated after a crash, and each change triggers notifications.
@@ -54,7 +54,7 @@ class StatusRules(HttpConformance):
             expect(harness.siem.get(case.id) == once, seen)
 
     @rule
-    async def test_a_status_of_no_incident_is_refused(self) -> None:
+    async def test_a_status_of_an_unknown_incident_is_refused(self) -> None:
         """`set_status` raises `Refused` for an incident that the SIEM does not have.
 
         Otherwise it would be retried forever, or its loss would go unnoticed.

@@ -59,7 +59,7 @@ class TextRules(Conformance):
             )
 
     @rule
-    async def test_broken_characters_cost_no_other_incident(self) -> None:
+    async def test_lone_surrogates_do_not_affect_other_incidents(self) -> None:
         """A lone surrogate in a title does not affect other incidents.
 
         SIEMs cut texts anywhere. If the record cannot be read, it is rejected or covered as lost.
@@ -79,7 +79,7 @@ class TextRules(Conformance):
             )
 
     @rule
-    async def test_unknown_members_are_passed_over(self) -> None:
+    async def test_unknown_members_are_ignored(self) -> None:
         """A record with unknown members is read.
 
         Vendors add members with every version, without notice.
@@ -89,7 +89,7 @@ class TextRules(Conformance):
             await get_only_incident(harness)
 
     @rule
-    async def test_missing_members_lose_nothing(self) -> None:
+    async def test_missing_members_are_accepted(self) -> None:
         """A record is read even if every member except identity and time is missing.
 
         SIEMs omit unknown values; the incident still counts.
@@ -99,7 +99,7 @@ class TextRules(Conformance):
             await get_only_incident(harness)
 
     @rule
-    async def test_empty_members_lose_nothing(self) -> None:
+    async def test_null_members_are_accepted(self) -> None:
         """A record is read even if every member except identity and time is null.
 
         SIEMs write null for unknown values; the incident still counts.
@@ -109,7 +109,7 @@ class TextRules(Conformance):
             await get_only_incident(harness)
 
     @rule
-    async def test_members_of_another_type_stop_nothing(self) -> None:
+    async def test_members_of_another_type_do_not_stop_the_feed(self) -> None:
         """A record with a member of an unexpected type is read or rejected, and all others are
         read.
 

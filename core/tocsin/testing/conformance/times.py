@@ -58,7 +58,7 @@ class TimeRules(Conformance):
             await _expect_time(harness)
 
     @rule
-    async def test_odd_numbers_for_times_lose_nothing(self) -> None:
+    async def test_odd_numeric_times_are_handled(self) -> None:
         """A record whose times are numbers in another unit, or sentinel values, is read or
         rejected.
 
