@@ -1,4 +1,4 @@
-"""A real browser: Debian's Chromium, steered by Playwright."""
+"""Chromium, driven by Playwright."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificates, made as tests need them."""
+"""Certificate authority for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures that every test may use: both databases, and a clock that moves when told."""
+"""Shared fixtures: both databases, and a manual clock."""
 
 from __future__ import annotations
 

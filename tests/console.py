@@ -1,4 +1,4 @@
-"""A person at the console, without a browser: signs in, reads pages, sends their forms."""
+"""Console user without a browser, who signs in, reads pages and submits forms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from aiohttp import ClientResponse
 from sqlalchemy import update
 
-from running_api import Api
+from api_server import Api
 from tocsin.store.tables import console_sessions
 
 _TOKEN = re.compile(r'name="form_token" value="([0-9a-f]{64})"')

@@ -1,4 +1,4 @@
-"""A real CrowdSec out of its Debian package, which nobody needs to install."""
+"""Real CrowdSec from its Debian package, without installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of a SQLite database meanwhile."""
+"""Recorder of the statements of a SQLite database."""
 
 from __future__ import annotations
 

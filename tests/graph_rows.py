@@ -1,4 +1,4 @@
-"""Puts what the graph is made of into the database."""
+"""Graph rows for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts incidents into the database, as a sync would leave them."""
+"""Incident rows, as a sync stores them."""
 
 from __future__ import annotations
 

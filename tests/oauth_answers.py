@@ -1,4 +1,4 @@
-"""What OAuth 2.0 clients send to the API, and what its refusals look like."""
+"""Requests of OAuth 2.0 clients, and error responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real OpenID Connect issuer on loopback: its keys, its tokens, and how people sign in there."""
+"""Loopback OpenID Connect issuer: keys, tokens and sign-in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for the tests, and a database that they take turns in."""
+"""Real PostgreSQL server for tests, with a shared database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events with whatever others may have written in them, and what receivers make of them."""
+"""Events with hostile contents, and their bodies for receivers."""
 
 from __future__ import annotations
 

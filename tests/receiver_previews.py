@@ -1,4 +1,4 @@
-"""Pictures of what chats show: `python -m tests.receiver_previews` draws them anew, with Chromium.
+"""Pictures of chat messages; run `python -m tests.receiver_previews` to draw them with Chromium.
 
 They are drawn from the bodies that are sent, about as each product does it, and are not made by it.
 """

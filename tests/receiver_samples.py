@@ -1,4 +1,4 @@
-"""One event of each kind, as producers tell them, for pages and pictures of what receivers get."""
+"""One event of each type, for pages and pictures of receivers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports to show, to write down and to break things with."""
+"""Sample reports."""
 
 from __future__ import annotations
 

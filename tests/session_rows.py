@@ -1,4 +1,4 @@
-"""Puts sessions into the database, as an investigation would leave them."""
+"""Session rows, as an investigation stores them."""
 
 from __future__ import annotations
 

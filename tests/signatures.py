@@ -1,8 +1,4 @@
-"""Verifying signatures of Standard Webhooks with code that shares nothing with ours.
-
-`svix` stands on `standardwebhooks`, so the second opinion is the specification's own words, written
-down with the library `cryptography`.
-"""
+"""Independent verification of Standard Webhooks signatures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is built is what was meant to be installed."""
+"""Contents of the built distributions."""
 
 from __future__ import annotations
 

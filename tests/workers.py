@@ -1,4 +1,4 @@
-"""Driving a worker by hand."""
+"""Manual control of a delivery worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contracts: read with all that is wrong with them, and held against bodies."""
+"""Receiver contracts: parsing with all errors, and validation of bodies."""
 
 from __future__ import annotations
 

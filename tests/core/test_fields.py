@@ -1,4 +1,4 @@
-"""What the settings of a plugin are made of."""
+"""Building blocks of plugin settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops go on whatever their steps raise, and end when they are told to."""
+"""Background loops: they survive failures, and end on cancellation."""
 
 from __future__ import annotations
 

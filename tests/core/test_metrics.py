@@ -1,4 +1,4 @@
-"""What a node exposes to Prometheus, whoever counts."""
+"""Prometheus metrics of a node."""
 
 from __future__ import annotations
 

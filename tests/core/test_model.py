@@ -1,4 +1,4 @@
-"""The vocabulary."""
+"""Shared vocabulary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of the channels of SOAR platforms name every setting, and their examples are valid."""
+"""Pages of SOAR connectors: all settings, and valid examples."""
 
 from __future__ import annotations
 

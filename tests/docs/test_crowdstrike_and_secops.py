@@ -1,4 +1,4 @@
-"""The pages of CrowdStrike and SecOps name every setting, permission and place of an entity."""
+"""Pages of CrowdStrike and SecOps: settings, permissions and entity fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of metrics and the dashboard name what a node gives, and nothing else."""
+"""Metrics page and dashboard: exactly the metrics of a node."""
 
 from __future__ import annotations
 

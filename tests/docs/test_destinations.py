@@ -1,4 +1,4 @@
-"""The page on destinations names every setting, and its examples are what it says they are."""
+"""Destinations page: all settings, and correct examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page on e-mail names every setting, and its examples are what it says they are."""
+"""Email page: all settings, and correct examples."""
 
 from __future__ import annotations
 

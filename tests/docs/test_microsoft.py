@@ -1,4 +1,4 @@
-"""The pages of Sentinel and Defender name every setting; their examples and the role hold."""
+"""Pages of Sentinel and Defender: settings, examples and the role."""
 
 from __future__ import annotations
 

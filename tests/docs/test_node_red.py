@@ -1,4 +1,4 @@
-"""What the page says of the flow is so."""
+"""Node-RED page: statements about the flow."""
 
 from __future__ import annotations
 

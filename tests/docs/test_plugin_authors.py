@@ -1,4 +1,4 @@
-"""The pages for authors of plugins are whole, current, and do what they say."""
+"""Pages for plugin authors: links, samples and generated pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page on pushes names every setting, and what it says to paste is understood."""
+"""Push page: all settings, and valid samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of QRadar names every setting, permission, word and field."""
+"""QRadar page: settings, permissions, terms and fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of receivers lists each that ships, as its contract has it."""
+"""Receivers page: every shipped receiver, as in its contract."""
 
 from __future__ import annotations
 

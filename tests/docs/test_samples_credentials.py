@@ -14,8 +14,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from api_server import api, open_api
 from incident_rows import add_incidents
-from running_api import api, open_api
 from tocsin.credentials import Scope
 
 __all__ = ["api"]

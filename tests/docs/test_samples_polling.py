@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from api_server import api
 from incident_rows import add_incidents, change_incident
-from running_api import api
 
 __all__ = ["api"]
 

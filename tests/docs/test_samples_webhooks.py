@@ -1,4 +1,4 @@
-"""Every fenced sample of the page does what the page says."""
+"""Samples of the webhooks page."""
 
 import json
 import re

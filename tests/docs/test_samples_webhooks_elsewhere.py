@@ -1,4 +1,4 @@
-"""The samples in other languages than Python verify as the page says, run by what runs them."""
+"""Samples of the webhooks page in other languages than Python."""
 
 from __future__ import annotations
 

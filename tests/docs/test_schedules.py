@@ -1,4 +1,4 @@
-"""The page on schedules names every setting, and its examples are what it says they are."""
+"""Schedules page: all settings, and correct examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules for secret scanners find every credential, and nothing that is none."""
+"""Rules for secret scanners: they find all credentials, and nothing else."""
 
 from __future__ import annotations
 

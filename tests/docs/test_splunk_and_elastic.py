@@ -1,4 +1,4 @@
-"""The pages of Splunk and Elastic name every setting with its default, and their examples hold."""
+"""Pages of Splunk and Elastic: settings with defaults, and valid examples."""
 
 from __future__ import annotations
 

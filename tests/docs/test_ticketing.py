@@ -1,4 +1,4 @@
-"""The page of ticketing names every setting and every tracker."""
+"""Ticketing page: all settings and trackers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of trackers name every option, with its default, and their examples are valid."""
+"""Tracker pages: all options with defaults, and valid examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever an event holds, Jira Data Center is sent wiki markup that it takes and that is ours."""
+"""Jira wiki markup of events: valid and without injection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people read in chats and on call, where nothing of others pings, links or formats."""
+"""Chat and on-call messages: no mentions, links or formatting by untrusted text."""
 
 from __future__ import annotations
 

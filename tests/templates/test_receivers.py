@@ -1,4 +1,4 @@
-"""Whatever an event holds, each receiver is sent what it takes."""
+"""Bodies for every receiver: valid for any event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kit: a SIEM with a known truth, and a simulator in which everything can go wrong."""
+"""Simulated SIEM: known truth, and injected faults."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import ClientResponse, ClientSession, TraceConfig
 
-from running_api import PUSHED, Api, open_api
+from api_server import PUSHED, Api, open_api
 from tocsin.errors import RequestError
 from truth.entrant import Course
 

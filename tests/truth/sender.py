@@ -15,7 +15,7 @@ from random import Random
 from aiohttp import ClientError
 from standardwebhooks import Webhook
 
-from running_api import PUSH_SECRET, PUSH_TOKEN
+from api_server import PUSH_SECRET, PUSH_TOKEN
 from tocsin.testing import Case, Siem
 from truth.line import Line
 from truth.message import body_of, forged, judge

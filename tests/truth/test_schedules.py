@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from schedule_office import Office
+from schedule_harness import Office
 from tocsin.testing import ManualClock
 
 BEGIN = datetime(2027, 3, 28, 0, 30, tzinfo=UTC)  # the hour in which Berlin turns its clocks

@@ -22,7 +22,9 @@ class TestCrowdSec(ProviderConformance):
     statuses = (IncidentStatus.NEW, IncidentStatus.CLOSED)
 
     test_an_incident_keeps_its_id = exempt("no alert has a second version")
-    test_an_incident_with_an_unknown_status_is_read = exempt("alerts have no status; decisions end or last")
+    test_an_incident_with_an_unknown_status_is_read = exempt(
+        "alerts have no status; decisions end or last"
+    )
 
     def settings(self, url: str) -> Mapping[str, Any]:
         return {"url": url, **LocalApiSimulator.machine}

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from api_server import api
 from commands import Commands
-from running_api import api
 from tocsin.store.sqlite import make_engine
 
 __all__ = ["api"]

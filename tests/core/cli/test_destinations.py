@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import URL, update
 from typer.testing import CliRunner
 
-from administering import DESTINATIONS, GOOD_DESTINATION, Admin
+from api_callers import DESTINATIONS, GOOD_DESTINATION, Admin
 from tocsin.cli import app
 from tocsin.errors import OperatorError
 from tocsin.store.tables import destinations

@@ -24,9 +24,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from sqlalchemy import URL, select
 from typer.testing import CliRunner
 
-from administering import Admin, admitted, obtain_token, request_token, token_admitted
-from running_api import ENCRYPTION_KEY, Api, open_api
-from running_api import URL as PUBLIC_URL
+from api_callers import Admin, admitted, obtain_token, request_token, token_admitted
+from api_server import ENCRYPTION_KEY, Api, open_api
+from api_server import URL as PUBLIC_URL
 from tocsin.cli import app
 from tocsin.credentials import ApiKey, Scope, create_api_key, generate_key, load_api_key
 from tocsin.errors import OperatorError

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from administering import until
+from api_callers import until
 from tocsin.credentials import (
     ApiClient,
     ApiKey,

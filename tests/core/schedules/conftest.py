@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from schedule_office import Office
+from schedule_harness import Office
 
 
 @pytest.fixture

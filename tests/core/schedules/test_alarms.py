@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from schedule_office import Office
+from schedule_harness import Office
 from tocsin.clock import SystemClock
 from tocsin.recurrence import Recurrence, ScheduleDefinition
 from tocsin.schedules import delete_schedule

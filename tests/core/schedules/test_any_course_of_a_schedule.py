@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import delete
 
-from schedule_office import FAILURE, REPORT, Office
+from schedule_harness import FAILURE, REPORT, Office
 from tocsin.errors import RequestError
 from tocsin.investigations import FailureCause, RunFailure, cancel_session
 from tocsin.investigations.runs.completion import RunResult

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from full_run import postgresql_in_full
-from schedule_office import Office
+from schedule_harness import Office
 from tocsin.testing import ManualClock
 
 pytestmark = postgresql_in_full

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import update
 
-from schedule_office import HOUR, MINUTE, NOW
+from schedule_harness import HOUR, MINUTE, NOW
 from tocsin.errors import RequestError
 from tocsin.schedules import (
     change_schedule,

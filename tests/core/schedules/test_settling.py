@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import update
 
-from schedule_office import FAILURE, HOUR, LIMIT, NOW, REPORT, URL
+from schedule_harness import FAILURE, HOUR, LIMIT, NOW, REPORT, URL
 from tocsin.errors import RequestError
 from tocsin.events.payloads import ENVELOPES
 from tocsin.investigations import FailureCause, RunFailure, add_message, cancel_session

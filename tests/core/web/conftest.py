@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from administering import Admin, Caller
+from api_callers import Admin, Caller
+from api_server import Api, api, open_api
 from incident_rows import add_incidents
-from running_api import Api, api, open_api
 from tocsin.events import Notifiers
 from tocsin.knowledge import SearchIndexer
 from tocsin.store import open_database

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from api_server import problem
 from incident_rows import add_incidents
-from running_api import problem
 from tocsin.credentials import Scope
 from tocsin.web.schemas.accounting import Proof, Trace
 

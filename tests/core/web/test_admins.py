@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from administering import AUDIT, INCIDENTS, KEYS, Admin
+from api_callers import AUDIT, INCIDENTS, KEYS, Admin
+from api_server import Api, open_api, problem
 from oidc_issuer import Issuer, ed25519_key, rsa_key
-from running_api import Api, open_api, problem
 
 AUDIENCE = "tocsin-admins"
 SUBJECT = "auth0|5f7c8ec7c33c6c004bbafe82"

@@ -9,9 +9,9 @@ from collections import defaultdict
 import pytest
 from multidict import CIMultiDict
 
-from administering import CLIENTS, GOOD, KEYS, Admin
+from api_callers import CLIENTS, GOOD, KEYS, Admin
+from api_server import open_api, problem
 from incident_rows import add_incidents, change_incident
-from running_api import open_api, problem
 from tocsin.credentials import Scope
 from tocsin.web.context import AccessRole
 from tocsin.web.endpoints import ENDPOINTS

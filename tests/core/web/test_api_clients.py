@@ -7,7 +7,7 @@ import re
 import pytest
 from sqlalchemy import select
 
-from administering import (
+from api_callers import (
     CLIENT_MEMBERS,
     CLIENTS,
     GOOD,
@@ -17,7 +17,7 @@ from administering import (
     request_token,
     token_admitted,
 )
-from running_api import URL, open_api, problem
+from api_server import URL, open_api, problem
 from tocsin.store.tables import api_clients
 from tocsin.web.endpoints import ENDPOINTS
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from administering import GOOD, KEYS, Admin, admitted, hashing_held, until
-from running_api import open_api, problem
+from api_callers import GOOD, KEYS, Admin, admitted, hashing_held, until
+from api_server import open_api, problem
 from tocsin.credentials import load_api_key, rotate_api_key
 
 WRONG = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from administering import GOOD, KEY_MEMBERS, Admin, admitted
-from administering import KEYS as PATH
-from running_api import open_api, problem
+from api_callers import GOOD, KEY_MEMBERS, Admin, admitted
+from api_callers import KEYS as PATH
+from api_server import open_api, problem
 from tocsin.credentials import load_api_key, parse_key
 from tocsin.store.tables import api_keys
 from tocsin.web.schemas.api_keys import CreatedApiKey

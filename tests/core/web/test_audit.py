@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 from sqlalchemy import func, select
 
-from administering import AUDIT, INCIDENTS, KEYS
+from api_callers import AUDIT, INCIDENTS, KEYS
+from api_server import open_api, problem
 from oauth_answers import GRANT, TOKEN
-from running_api import open_api, problem
 from tocsin.credentials import Scope, generate_client_id, generate_client_secret, generate_key
 from tocsin.store.tables import audit
 from tocsin.web.schemas.audit import AuditList

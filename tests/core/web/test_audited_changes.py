@@ -8,7 +8,7 @@ import jwt
 import pytest
 from sqlalchemy import text, update
 
-from administering import (
+from api_callers import (
     AUDIT,
     CLIENTS,
     GOOD,
@@ -17,9 +17,9 @@ from administering import (
     Caller,
     request_token,
 )
+from api_server import problem
 from delivery_rows import NOW, add_delivery
 from incident_rows import add_incidents
-from running_api import problem
 from session_rows import add_session
 from tocsin import Window
 from tocsin.credentials import Scope

@@ -13,9 +13,9 @@ import pytest
 from aiohttp import web
 from cryptography.hazmat.primitives import serialization
 
+from api_server import problem
 from database_statements import noted_statements
 from oidc_issuer import ed25519_key, make_token, rsa_key
-from running_api import problem
 from tocsin.credentials import Scope, generate_key
 from tocsin.web import ApiRunner, make_app
 from tocsin.web.problems import ProblemDocument

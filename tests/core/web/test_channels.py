@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from running_api import problem
+from api_server import problem
 from tocsin.credentials import Scope
 from tocsin.web.schemas.plugins import ChannelList
 

@@ -8,9 +8,9 @@ from itertools import count
 
 import pytest
 
-from administering import AUDIT, CLIENT_MEMBERS, CLIENTS, INCIDENTS, KEY_MEMBERS, KEYS, Admin
+from api_callers import AUDIT, CLIENT_MEMBERS, CLIENTS, INCIDENTS, KEY_MEMBERS, KEYS, Admin
+from api_server import URL, problem
 from incident_rows import add_incidents
-from running_api import URL, problem
 from tocsin.credentials import Scope
 
 

@@ -8,8 +8,8 @@ import pytest
 from argon2 import PasswordHasher
 from sqlalchemy import delete, event, update
 
+from api_server import problem
 from incident_rows import add_incidents
-from running_api import problem
 from tocsin.credentials import Scope, generate_key
 from tocsin.store.tables import api_keys
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from api_server import problem
 from delivery_rows import NOW, add_delivery, add_destination, rows
-from running_api import problem
 from tocsin.credentials import Scope
 from tocsin.model import EventType
 from tocsin.web.schemas.deliveries import DeliveryDetail, DeliveryList

@@ -15,8 +15,8 @@ from aiohttp.test_utils import TestServer
 from sqlalchemy import insert, select, update
 from standardwebhooks import Webhook as Verifier
 
-from administering import DESTINATIONS, Admin
-from running_api import CONFIGURATION, Api, open_api, problem
+from api_callers import DESTINATIONS, Admin
+from api_server import CONFIGURATION, Api, open_api, problem
 from tocsin import Channel, Delivery, Health, Misconfigured, Receipt, TryLater
 from tocsin.delivery import DestinationState, StopReason, load_destination
 from tocsin.delivery.destinations.lifecycle import DestinationSpec, create_destination

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from running_api import open_api
+from api_server import open_api
 from tocsin.model import EventType
 from tocsin.web.endpoints import ENDPOINTS
 from tocsin.web.routes.docs import make_page

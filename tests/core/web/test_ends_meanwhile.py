@@ -10,9 +10,9 @@ import pytest
 import structlog
 from sqlalchemy import Connection, text
 
-from administering import Admin, hashing_held, until
+from api_callers import Admin, hashing_held, until
+from api_server import problem
 from oauth_answers import oauth_error
-from running_api import problem
 from tocsin.credentials import Scope, disable_api_client, regenerate_secret
 
 KEYS = "/api/admin/api-keys"

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from api_server import problem
 from incident_rows import add_incidents
-from running_api import problem
 from tocsin import Broken, Disposition, Enricher, Enrichment, EntityKind, Marking
 from tocsin.credentials import Scope
 from tocsin.enrichment import Enrichers, IncidentEnricher

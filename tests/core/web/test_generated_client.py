@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from api_server import PUSH_TOKEN, PUSHED, URL
 from incident_rows import add_incidents
-from running_api import PUSH_TOKEN, PUSHED, URL
 from tocsin.credentials import Scope
 from tocsin.web.endpoints import ENDPOINTS
 from tocsin.web.openapi import build

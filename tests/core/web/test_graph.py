@@ -9,10 +9,10 @@ from urllib.parse import quote
 import pytest
 import stix2
 
+from api_server import problem
 from graph_rows import DOMAIN, IP, USER, Graph, technique
 from incident_rows import NOW
 from report_samples import HOSTILE
-from running_api import problem
 from session_rows import add_session
 from tocsin.events import Notifiers
 from tocsin.knowledge import SearchIndexer

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import func, select
 
-from administering import (
+from api_callers import (
     CLIENTS,
     GOOD,
     KEYS,
@@ -19,7 +19,7 @@ from administering import (
     obtain_token,
     until,
 )
-from running_api import problem
+from api_server import problem
 from tocsin.store.tables import idempotency_keys
 from tocsin.web.context import AuditedChange, Response
 from tocsin.web.endpoints import ENDPOINTS

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from api_server import URL, problem
 from incident_rows import NOW, add_incidents, change_incident
-from running_api import URL, problem
 from tocsin.web.schemas.incidents import IncidentItem, IncidentList
 
 PATH = "/api/v1/incidents"

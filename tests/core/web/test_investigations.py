@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 import pytest
 from sqlalchemy import update
 
+from api_server import URL, problem
 from report_samples import HOSTILE, brute_force, hostile
-from running_api import URL, problem
 from session_rows import NOW, add_session
 from tocsin import investigations
 from tocsin.investigations import create_session

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from running_api import open_api, problem
+from api_server import open_api, problem
 from tocsin.errors import OperatorError
 from tocsin.web.rate_limits import ClientAddresses
 

@@ -9,9 +9,9 @@ import jwt
 import pytest
 from sqlalchemy import func, select
 
+from api_server import URL, open_api, problem
 from database_statements import noted_statements
 from oauth_answers import FORM, GRANT, INTROSPECT, REVOKE, TOKEN, basic, oauth_error
-from running_api import URL, open_api, problem
 from tocsin.credentials import (
     Scope,
     disable_api_client,

@@ -15,7 +15,7 @@ from oauthlib.oauth2 import BackendApplicationClient, InvalidClientError, Invali
 from requests.auth import HTTPBasicAuth
 from requests_oauthlib import OAuth2Session as RequestsOauthlib
 
-from running_api import URL
+from api_server import URL
 from tocsin.credentials import Scope
 
 INCIDENTS = "/api/v1/incidents"

@@ -8,11 +8,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from administering import GOOD_DESTINATION
+from api_callers import GOOD_DESTINATION
+from api_server import PUSH_TOKEN, PUSHED, URL, open_api
 from delivery_rows import add_delivery
 from incident_rows import add_incidents
 from openapi_rules import check
-from running_api import PUSH_TOKEN, PUSHED, URL, open_api
 from session_rows import add_session
 from tocsin.credentials import Scope, generate_key
 from tocsin.model import EventType

@@ -15,9 +15,9 @@ from schemathesis.engine import Status, from_schema
 from schemathesis.engine.events import NonFatalError, ScenarioFinished
 from ulid import ULID
 
-from administering import DESTINATIONS, GOOD_DESTINATION
+from api_callers import DESTINATIONS, GOOD_DESTINATION
+from api_server import PUSH_TOKEN, PUSHED, Api
 from incident_rows import add_incidents
-from running_api import PUSH_TOKEN, PUSHED, Api
 from session_rows import add_session
 from tocsin.credentials import Scope
 from tocsin.web.endpoints import ENDPOINTS

@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 import pytest
 from sqlalchemy import URL, make_url
 
+from api_server import PUSH_TOKEN, PUSHED, problem
 from conftest import migrate
 from oauth_answers import oauth_error
 from postgres import Postgres
-from running_api import PUSH_TOKEN, PUSHED, problem
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from administering import Admin
-from running_api import CONFIGURATION, open_api, problem
+from api_callers import Admin
+from api_server import CONFIGURATION, open_api, problem
 from tocsin.credentials import Scope
 from tocsin.registry import PluginInventory, PluginsFile, installed_plugins
 from tocsin.registry.entry_points import ON_BY_DEFAULT

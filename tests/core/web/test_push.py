@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import func, select
 from standardwebhooks import Webhook
 
-from running_api import PUSH_SECRET, PUSH_TOKEN, PUSHED, open_api, problem
+from api_server import PUSH_SECRET, PUSH_TOKEN, PUSHED, open_api, problem
 from tocsin.incidents import list_quarantine
 from tocsin.store.tables import events, incidents
 from tocsin.web.rate_limits import PUSH_QUOTA

@@ -10,8 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from oauth_answers import GRANT, TOKEN, oauth_error
-from running_api import (
+from api_server import (
     ENCRYPTION_KEY,
     Api,
     NodeStatus,
@@ -21,6 +20,7 @@ from running_api import (
     open_api,
     problem,
 )
+from oauth_answers import GRANT, TOKEN, oauth_error
 from tocsin.credentials import (
     Scope,
     Vault,

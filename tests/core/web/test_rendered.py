@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from administering import DESTINATIONS, GOOD_DESTINATION, Admin
+from api_callers import DESTINATIONS, GOOD_DESTINATION, Admin
+from api_server import CONFIGURATION, open_api, problem
 from delivery_rows import add_delivery, add_destination
-from running_api import CONFIGURATION, open_api, problem
 from tocsin.delivery import load_destination
 from tocsin.registry import ManagedBy
 from tocsin.store.tables import destinations

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from api_server import problem
 from delivery_rows import add_delivery, add_destination
-from running_api import problem
 from tocsin.credentials import Scope
 from tocsin.delivery import replay_batch
 from tocsin.web.schemas.replays import Replay, ReplayList

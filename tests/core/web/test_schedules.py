@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from administering import Admin
-from running_api import URL, problem
-from schedule_office import Office
+from api_callers import Admin
+from api_server import URL, problem
+from schedule_harness import Office
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.schedules import apply_schedules
 from tocsin.web import make_app

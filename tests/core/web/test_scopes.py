@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from running_api import PUSHED, problem
+from api_server import PUSHED, problem
 from tocsin.credentials import Scope
 from tocsin.web.context import AccessRole, Endpoint
 from tocsin.web.endpoints import ENDPOINTS

@@ -10,9 +10,9 @@ from html import unescape
 import orjson
 import pytest
 
+from api_server import URL, problem
 from incident_rows import NOW
 from report_samples import HOSTILE
-from running_api import URL, problem
 from tocsin.investigations import create_session
 from tocsin.model import Persona
 from tocsin.store.text import clean_text

@@ -11,8 +11,8 @@ import structlog
 from aiohttp.test_utils import TestClient, TestServer
 from sqlalchemy import text
 
+from api_server import problem
 from incident_rows import add_incidents
-from running_api import problem
 from tocsin.web import make_app
 from tocsin.web.endpoints import ENDPOINTS
 from tocsin.web.schemas.service import Liveness, Readiness

@@ -10,7 +10,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from sqlalchemy import func, insert, select, update
 
-from running_api import URL, problem
+from api_server import URL, problem
 from session_rows import add_session
 from tocsin.store.tables import audit, sessions
 from tocsin.web import make_app

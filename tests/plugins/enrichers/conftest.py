@@ -1,4 +1,4 @@
-"""Making enrichers as the service does, with what a test has them know and reach."""
+"""Fixtures that create enrichers like the service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every enricher that ships keeps to, whatever it is asked for."""
+"""Properties of every shipped enricher, for any entity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of the operator's own, as CSV and as STIX."""
+"""List enricher: CSV and STIX."""
 
 from __future__ import annotations
 

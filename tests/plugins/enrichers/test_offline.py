@@ -1,4 +1,4 @@
-"""What the enrichers say that ask nobody outside."""
+"""Offline enrichers."""
 
 from __future__ import annotations
 

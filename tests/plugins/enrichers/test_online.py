@@ -1,4 +1,4 @@
-"""What every enricher that asks an HTTP API does alike."""
+"""Common behavior of online enrichers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each vendor says, and what is made of it."""
+"""Vendor responses, and the resulting enrichments."""
 
 from __future__ import annotations
 

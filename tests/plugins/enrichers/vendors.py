@@ -1,4 +1,4 @@
-"""Servers that behave as the vendors' do; the shapes of their answers are written by us."""
+"""Simulated vendor servers with hand-written responses."""
 
 from __future__ import annotations
 

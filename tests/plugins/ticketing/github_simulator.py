@@ -1,4 +1,4 @@
-"""GitHub without GitHub: what of its REST API the tracker uses, and where it surprises."""
+"""Simulator of GitHub's REST API, as far as the tracker uses it, with its quirks."""
 
 from __future__ import annotations
 

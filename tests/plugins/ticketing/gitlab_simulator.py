@@ -1,8 +1,4 @@
-"""GitLab without GitLab: what of its REST API the tracker uses, and where it surprises.
-
-Written from its documentation and from what it is made of: `lib/api/{issues,notes}.rb`,
-`app/models/concerns/pg_full_text_searchable.rb`, `lib/gitlab/quick_actions/extractor.rb`.
-"""
+"""Simulator of GitLab's REST API, as far as the tracker uses it, with its quirks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Jira without Jira: what of its two APIs the trackers use, and where they surprise.
-
-These are simulators, written from Atlassian's documentation and from clients of others; neither has
-been compared with a real Jira.
-"""
+"""Simulator of both Jira APIs, as far as the trackers use them, with their quirks."""
 
 from __future__ import annotations
 

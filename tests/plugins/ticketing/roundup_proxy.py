@@ -1,4 +1,4 @@
-"""The way to a Roundup that runs, on which requests can go wrong."""
+"""Proxy to a running Roundup that injects faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roundup itself, on loopback: `python roundup_server.py FOLDER` prints its port, and serves.
+"""Loopback Roundup server: `python roundup_server.py FOLDER` prints its port, and serves.
 
 Made as its documentation says, from the template `classic` and with the role of our own page, with
 the WSGI handler, since `roundup-server` does not run as root.

@@ -1,7 +1,4 @@
-"""Request Tracker without RT: what of REST 2 the tracker uses, and where it surprises.
-
-Written from its source: `lib/RT/REST2.pm`, `lib/RT/REST2/Resource/*`, `lib/RT/SQL.pm`, `t/rest2/*`.
-"""
+"""Simulator of Request Tracker's REST 2, as far as the tracker uses it, with its quirks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""ServiceNow without ServiceNow: what of its Table API the tracker uses, and where it surprises.
-
-This is a simulator, written from ServiceNow's documentation and from clients of others; it has not
-been compared with a real instance.
-"""
+"""Simulator of ServiceNow's Table API, as far as the tracker uses it, with its quirks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of a channel, kept with GitHub, and what only GitHub has."""
+"""GitHub tracker: channel conformance and specific behavior."""
 
 from __future__ import annotations
 

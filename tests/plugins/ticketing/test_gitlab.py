@@ -1,4 +1,4 @@
-"""The contract of a channel, kept with GitLab, and what only GitLab has."""
+"""GitLab tracker: channel conformance and specific behavior."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of a channel, kept with both kinds of Jira, and what only Jira has."""
+"""Jira trackers: channel conformance and specific behavior."""
 
 from __future__ import annotations
 

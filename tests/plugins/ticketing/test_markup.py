@@ -1,4 +1,4 @@
-"""Whatever Markdown holds, what becomes of it is what trackers take, and means nothing more."""
+"""Markup conversions: valid for trackers, and without side effects."""
 
 from __future__ import annotations
 

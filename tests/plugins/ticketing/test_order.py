@@ -1,4 +1,4 @@
-"""Whatever fails and whoever is killed, what happens to a subject is one ticket, told in order."""
+"""Order of a subject's events in one ticket, despite failures and killed nodes."""
 
 from __future__ import annotations
 

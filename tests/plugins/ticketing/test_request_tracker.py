@@ -1,4 +1,4 @@
-"""The contract of a channel, kept with Request Tracker, and what only RT has."""
+"""Request Tracker: channel conformance and specific behavior."""
 
 from __future__ import annotations
 

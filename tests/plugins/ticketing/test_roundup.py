@@ -1,4 +1,4 @@
-"""The contract of a channel, kept with a Roundup that runs, and what only Roundup has."""
+"""Roundup tracker: channel conformance with a running Roundup, and specific behavior."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of a channel, kept with two tables of ServiceNow, and what only ServiceNow has."""
+"""ServiceNow tracker: channel conformance with two tables, and specific behavior."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of a channel, kept with Zendesk, and what only Zendesk has."""
+"""Zendesk tracker: channel conformance and specific behavior."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Zendesk without Zendesk: what of its Ticketing API the tracker uses, and where it surprises."""
+"""Simulator of Zendesk's Ticketing API, as far as the tracker uses it, with its quirks."""
 
 from __future__ import annotations
 

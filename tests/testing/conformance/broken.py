@@ -1,4 +1,4 @@
-"""The example provider, broken in one way after the other; each way breaks the rules it names."""
+"""Broken variants of the example provider, with the rules that each one breaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A good enricher, broken in one way after the other; each way breaks the rules it names."""
+"""Broken variants of an enricher, with the rules that each one breaks."""
 
 from __future__ import annotations
 

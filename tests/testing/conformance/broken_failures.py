@@ -1,4 +1,4 @@
-"""Broken in what it does when its SIEM fails, or does not let it in."""
+"""Providers with broken failure handling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A provider on files, broken in one way after the other."""
+"""Broken providers that follow files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Broken in what it says was read, in what it can do beside, and in its manners."""
+"""Providers with broken coverage, capabilities and rate limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A provider that is sent to, broken in one way after the other."""
+"""Broken providers of pushed requests."""
 
 from __future__ import annotations
 

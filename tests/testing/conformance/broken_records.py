@@ -1,4 +1,4 @@
-"""Broken in what a record becomes, and in what an operator sets."""
+"""Providers with broken records and settings."""
 
 from __future__ import annotations
 

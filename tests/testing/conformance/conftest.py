@@ -1,4 +1,4 @@
-"""The example provider, which is no part of Tocsin, the broken ones, and the vendors' servers."""
+"""Example provider, broken providers, and vendor servers."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Each rule of the suites is broken by a provider that keeps all others."""
+"""Detection of each rule by a provider that breaks only this rule."""
 
 from __future__ import annotations
 
-import broken_asking
+import broken_events
 import broken_failures  # noqa: F401 - each enters its providers
 import broken_files
 import broken_others  # noqa: F401
-import broken_paging
+import broken_pagination
 import broken_pushes
 import broken_records  # noqa: F401
 import pytest
@@ -41,10 +41,12 @@ def test_a_good_provider_breaks_none(table):
 
 
 def test_a_good_provider_of_two_streams_breaks_none():
-    assert broken_rules(EXAMPLE.suite, broken_paging.TwoStreams, rules_of(EXAMPLE.suite)) == set()
+    assert (
+        broken_rules(EXAMPLE.suite, broken_pagination.TwoStreams, rules_of(EXAMPLE.suite)) == set()
+    )
 
 
-@pytest.mark.parametrize("kind", [broken_asking.KnowsAddresses, broken_asking.KnowsUsers])
+@pytest.mark.parametrize("kind", [broken_events.KnowsAddresses, broken_events.KnowsUsers])
 def test_no_provider_is_asked_for_events_of_other_kinds_than_its_own(kind):
     rules = [rule for rule in rules_of(EXAMPLE.suite) if "event" in rule or "entity" in rule]
     assert broken_rules(EXAMPLE.suite, kind, rules) == set()

@@ -1,4 +1,4 @@
-"""Each rule of enrichers is broken by one that keeps all others."""
+"""Detection of each enricher rule by an enricher that breaks only this rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The enrichers that ship, held to the rules that others are held to."""
+"""Conformance of the shipped enrichers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an author is told of a broken rule."""
+"""Reports of broken rules."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from html import unescape
 
 import pytest
 
-from administering import Admin, admitted, obtain_token, token_admitted
+from api_callers import Admin, admitted, obtain_token, token_admitted
 from tocsin.credentials import Scope
 
 KEYS, CLIENTS = "/admin/api-keys", "/admin/api-clients"

@@ -12,9 +12,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from pydantic import SecretStr
 
+from api_server import CONFIGURATION, Api, open_api
 from console import Person
 from delivery_rows import add_delivery
-from running_api import CONFIGURATION, Api, open_api
 from tocsin import Channel, Delivery, Health, Receipt
 from tocsin.delivery import DestinationState, StopReason, load_destination
 from tocsin.delivery.destinations.lifecycle import DestinationSpec, create_destination

@@ -13,11 +13,11 @@ from aiohttp.test_utils import TestClient, TestServer
 from sqlalchemy import select, update
 from yarl import URL
 
+from api_server import PUSH_TOKEN, PUSHED
 from console import Person
 from delivery_rows import add_delivery, add_destination
 from graph_rows import Graph, incident
 from incident_rows import add_incidents, change_incident
-from running_api import PUSH_TOKEN, PUSHED
 from session_rows import add_session
 from tocsin import Broken, Disposition, Enricher, Enrichment, EntityKind, Marking
 from tocsin.enrichment import Enrichers, IncidentEnricher

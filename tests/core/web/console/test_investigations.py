@@ -13,7 +13,7 @@ from yarl import URL
 
 from console import text_of
 from report_samples import HOSTILE, brute_force, empty, hostile, huge
-from schedule_office import Office
+from schedule_harness import Office
 from session_rows import NOW, add_session
 from tocsin.investigations import create_session
 from tocsin.investigations.sessions.ledger import LedgerStep, append_steps

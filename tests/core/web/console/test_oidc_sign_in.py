@@ -12,9 +12,9 @@ from aiohttp import ClientResponse, ClientSession
 from sqlalchemy import select
 from yarl import URL
 
+from api_server import Api, open_api
 from console import Person, text_of
 from oidc_issuer import Issuer, Key, ec_key, rsa_key
-from running_api import Api, open_api
 from tocsin.store.tables import audit, console_sessions
 
 CLIENT = "tocsin-console"

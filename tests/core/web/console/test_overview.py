@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import update
 
-from administering import DESTINATIONS, GOOD_DESTINATION
+from api_callers import DESTINATIONS, GOOD_DESTINATION
 from delivery_rows import NOW, add_delivery, add_destination
-from schedule_office import Office
+from schedule_harness import Office
 from tocsin.store.tables import schedules
 from tocsin.testing import ManualClock
 from tocsin.web.console.coverage_bar import WIDTH, build_coverage_bars

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from running_api import URL
+from api_server import URL
 from tocsin.hookspecs import Provider
 from tocsin.incidents.coverage.positions import StreamKey, load_position
 from tocsin.incidents.storage.store import AlertPolicy, store_page

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from running_api import URL
-from schedule_office import Office
+from api_server import URL
+from schedule_harness import Office
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.schedules import apply_schedules
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from administering import Admin
+from api_callers import Admin
 
 KEYS = "/admin/api-keys"
 _FIELD = re.compile(r'<input type="hidden" name="(form_token|once)" value="([^"]+)">')

@@ -1,4 +1,4 @@
-"""What plugins under test are handed, and a simulator that is run by hand."""
+"""Tools of plugins under test, and the simulator for manual tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A running API on either database, with credentials to call it by."""
+"""Running API on either database, with credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An office that has schedules: it makes them, lets time pass, and ends their runs."""
+"""Harness for schedules: creation, passing time, and results of runs."""
 
 from __future__ import annotations
 

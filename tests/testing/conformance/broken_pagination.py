@@ -1,4 +1,4 @@
-"""Broken in paging, and in what a position is."""
+"""Providers with broken pagination and positions."""
 
 from __future__ import annotations
 
@@ -87,9 +87,7 @@ class Remembering(Incidents):
         return known
 
 
-@breaks(
-    "test_changes_during_pagination_arrive", "test_an_unchanged_status_is_not_written"
-)
+@breaks("test_changes_during_pagination_arrive", "test_an_unchanged_status_is_not_written")
 class ReadsAListOnce(Remembering):
     def make(self, incident, record):
         age = (incident.changed_at - incident.occurred_at).total_seconds()

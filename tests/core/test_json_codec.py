@@ -1,4 +1,4 @@
-"""JSON as vendors write it, cut text included."""
+"""JSON decoding, including truncated text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Broken in what it says of entities, and in what it writes: comments, and a status."""
+"""Providers with broken event searches, comments and status changes."""
 
 from __future__ import annotations
 

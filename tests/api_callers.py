@@ -1,4 +1,4 @@
-"""Who calls the API, an admin above all, and what of it can be held back."""
+"""API callers with different roles, and requests that tests hold back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
-from running_api import Api
+from api_server import Api
 
 KEYS = "/api/admin/api-keys"
 CLIENTS = "/api/admin/api-clients"

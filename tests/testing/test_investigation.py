@@ -1,4 +1,4 @@
-"""The desk of an author's tests answers as the service does, and finds what a replay would."""
+"""Scripted query client: same results as the service, and detection of divergence."""
 
 from __future__ import annotations
 
