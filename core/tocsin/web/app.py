@@ -5,49 +5,112 @@ from __future__ import annotations
 import re
 import secrets
 from collections import defaultdict
+from collections.abc import Collection
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 from structlog.contextvars import bind_contextvars
 
 from tocsin.web.authentication import RATE_LIMIT_FIELDS, AccessControl
 from tocsin.web.console import RenderMissing, add_console
-from tocsin.web.context import ApiServices
-from tocsin.web.dispatch import make_handler
+from tocsin.web.context import REQUEST_ID, REQUEST_ID_KEY, AccessRole, ApiServices
+from tocsin.web.dispatch import HttpHandler, make_handler
 from tocsin.web.endpoints import ENDPOINTS, NODE_ENDPOINTS
+from tocsin.web.oauth_endpoint import OAuthEndpoint
 from tocsin.web.problems import BODY_LIMIT, problem_response
 from tocsin.web.rate_limits import address_key
-from tocsin.web.responses import REQUEST_ID, REQUEST_ID_KEY, ResponseHeaders
 
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _REFUSED = {401: "credential refused", 403: "not permitted", 429: "too many requests"}
 
+# Responses are data: nothing in them may be executed, framed or guessed
+_ALWAYS = {
+    "Server": "tocsin",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_POLICY = "default-src 'none'; frame-ancestors 'none'"
+_YEAR = 31_536_000
+
+_ALLOWED_FIELDS = (
+    f"Authorization, Content-Type, Idempotency-Key, If-None-Match, X-API-Key, {REQUEST_ID}"
+)
+_EXPOSED_FIELDS = (
+    f"ETag, Idempotency-Replayed, Link, RateLimit, RateLimit-Policy, Retry-After, {REQUEST_ID}"
+)
+
+
+class ResponseHeaders:
+    """Header fields of every response, and CORS."""
+
+    def __init__(self, *, https: bool, cors_origins: Collection[str]) -> None:
+        transport = {"Strict-Transport-Security": f"max-age={_YEAR}"} if https else {}
+        self._always = tuple((_ALWAYS | transport).items())
+        self._origins = frozenset(cors_origins)
+
+    def complete(
+        self, request: web.BaseRequest, response: web.StreamResponse, request_id: str
+    ) -> None:
+        """Add the fields that every response has."""
+        headers = response.headers
+        headers[REQUEST_ID] = request_id
+        for name, value in self._always:
+            headers[name] = value
+        if "Content-Security-Policy" not in headers:
+            headers["Content-Security-Policy"] = _POLICY
+        if self._origins:
+            self._allow_origin(request, response)
+
+    def _allow_origin(self, request: web.BaseRequest, response: web.StreamResponse) -> None:
+        response.headers.add(hdrs.VARY, hdrs.ORIGIN)
+        origin = request.headers.get(hdrs.ORIGIN)
+        if origin not in self._origins or origin is None:
+            return
+        response.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = origin
+        response.headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = _EXPOSED_FIELDS
+        response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+
+    def options(self, request: web.Request, methods: Collection[str]) -> web.Response:
+        """Return the methods of a path, and for an allowed origin what it may send."""
+        allowed = ", ".join(sorted(methods))
+        headers = {hdrs.ALLOW: allowed}
+        if request.headers.get(hdrs.ORIGIN) in self._origins:
+            headers[hdrs.ACCESS_CONTROL_ALLOW_METHODS] = allowed
+            headers[hdrs.ACCESS_CONTROL_ALLOW_HEADERS] = _ALLOWED_FIELDS
+            headers[hdrs.ACCESS_CONTROL_MAX_AGE] = "600"
+        return web.Response(status=204, headers=headers)
+
+
 HEADERS = web.AppKey("headers", ResponseHeaders)
-"""Where an application keeps what completes its answers."""
+"""Key of an application's response headers."""
 
 
 def make_app(services: ApiServices, *, has_api: bool = True) -> web.Application:
-    """Return the application; whoever runs it closes what is in `services`.
+    """Return the application; the caller closes the services.
 
-    Without the API, it answers what is asked of every node alone: how it is.
+    Without the API, it only serves the health and the metrics of the node.
     """
     https = services.public_url.startswith("https://")
     headers = ResponseHeaders(https=https, cors_origins=services.cors_origins)
     app = web.Application(client_max_size=BODY_LIMIT)
     app[HEADERS] = headers
-    gate = AccessControl(services)
+    access_control = AccessControl(services)
     methods: dict[str, set[str]] = defaultdict(lambda: {"OPTIONS"})
     for endpoint in ENDPOINTS if has_api else NODE_ENDPOINTS:
-        handler = make_handler(endpoint, services, gate)
+        if endpoint.access is AccessRole.CLIENT:
+            handler: HttpHandler = OAuthEndpoint(endpoint, services, access_control).handle
+        else:
+            handler = make_handler(endpoint, services, access_control)
         methods[endpoint.path].add(endpoint.method)
         app.router.add_route(endpoint.method, endpoint.path, handler)
         if endpoint.method == "GET":
             methods[endpoint.path].add("HEAD")
             app.router.add_route("HEAD", endpoint.path, handler)
-    render_missing = add_console(app, services, gate) if has_api else None
+    render_missing = add_console(app, services, access_control) if has_api else None
     app.middlewares.append(_make_envelope(services, headers, render_missing))
-    for path, taken in methods.items():
-        app.router.add_route("OPTIONS", path, _make_options_handler(headers, taken))
+    for path, allowed in methods.items():
+        app.router.add_route("OPTIONS", path, _make_options_handler(headers, allowed))
     return app
 
 
@@ -59,7 +122,7 @@ def _make_options_handler(headers: ResponseHeaders, methods: set[str]) -> Handle
 
 
 def read_request_id(request: web.BaseRequest) -> str:
-    """Return the request's own id, if it is well formed, else a new one."""
+    """Return the id that the request names if it is well formed, else a new one."""
     request_id = request.headers.get(REQUEST_ID, "")
     return request_id if _WELL_FORMED.fullmatch(request_id) else secrets.token_hex(16)
 
@@ -69,16 +132,16 @@ def _make_envelope(
 ) -> Middleware:
     @web.middleware
     async def envelope(request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Give every answer its request id, and every error the form of a problem document."""
+        """Add the request id to every response, and report every error as a problem document."""
         request_id = request[REQUEST_ID_KEY] = read_request_id(request)
         bind_contextvars(request_id=request_id)
         try:
             response = await handler(request)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the caller gets an answer
+        except Exception as error:  # noqa: BLE001 - the caller gets a response to every error
             page = await render_missing(request, error) if render_missing else None
             response = page or problem_response(request, error)
             if response.status in _REFUSED:
-                address = services.addresses.of(request)
+                address = services.addresses.find(request)
                 services.refusals.count(address_key(address), _REFUSED[response.status])
         if RATE_LIMIT_FIELDS in request:
             response.headers.update(request[RATE_LIMIT_FIELDS])

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import binascii
-from base64 import b64decode
 from collections.abc import Callable, Mapping
-from typing import NoReturn, TypeGuard, TypeVar
-from urllib.parse import parse_qsl, unquote_plus
+from typing import TypeGuard, TypeVar
 
 from aiohttp import hdrs, web
 from sqlalchemy import Connection
@@ -20,14 +17,11 @@ from tocsin.credentials import (
     KeyValue,
     Principal,
     ProofRequired,
-    parse_client,
 )
 from tocsin.web.context import Access, AccessRole, ApiServices
-from tocsin.web.parsing import read_body
 from tocsin.web.problems import ProblemError
 from tocsin.web.request_problems import (
     ADMIN_REQUIRED,
-    INVALID_FORM,
     ISSUER_UNAVAILABLE,
     MISSING_SCOPE,
     TOO_MANY_VERIFICATIONS,
@@ -35,81 +29,6 @@ from tocsin.web.request_problems import (
     UNAUTHORIZED,
     UNAUTHORIZED_ADMIN,
 )
-
-FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
-_MAX_FORM_FIELDS = 20
-
-Form = Mapping[str, str]
-
-
-async def read_form(request: web.Request) -> Form:
-    """Return the form's fields, without those that are empty; OAuthError (`invalid_request`).
-
-    RFC 6749 section 3.2: an empty parameter counts as left out, one given twice is an error.
-    """
-    if request.content_type != FORM_MEDIA_TYPE:
-        _raise_invalid_request(f"Send the parameters as {FORM_MEDIA_TYPE}.")
-    if request.query_string:
-        _raise_invalid_request("Send the parameters in the body, and none in the URL.")
-    try:
-        text = (await read_body(request)).decode()
-        pairs = parse_qsl(
-            text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_FORM_FIELDS
-        )
-    except web.RequestPayloadError:
-        _raise_invalid_request("The body does not arrive as its headers declare.")
-    except ValueError:
-        _raise_invalid_request("The body is not a form in UTF-8.")
-    names = [name for name, _ in pairs]
-    if len(names) != len(set(names)):
-        _raise_invalid_request("A parameter is given more than once.")
-    return {name: value for name, value in pairs if value}
-
-
-def read_client_credentials(request: web.Request, form: Form) -> ClientSecret:
-    """Return what the client presents, in the header or in the form, but not in both.
-
-    Raises OAuthError (`invalid_request`) where there are two, and AuthenticationError where it is
-    missing or malformed.
-    """
-    headers = request.headers.getall(hdrs.AUTHORIZATION, [])
-    if "X-API-Key" in request.headers and (headers or "client_secret" in form):
-        _raise_invalid_request("Send client credentials, and no API key.")
-    if not headers:
-        return _parse_secret(form.get("client_id", ""), form.get("client_secret", ""))
-    if len(headers) > 1 or "client_secret" in form:
-        _raise_invalid_request("Send one set of client credentials, in the header or in the body.")
-    client_id, secret = _decode_basic(headers[0])
-    if form.get("client_id", client_id) != client_id:
-        _raise_invalid_request("The header and the body name different clients.")
-    return _parse_secret(client_id, secret)
-
-
-def _decode_basic(authorization: str) -> tuple[str, str]:
-    """Return both parts, each decoded as a form's value, which is how they are to be sent."""
-    scheme, _, encoded = authorization.partition(" ")
-    if scheme.casefold() != "basic":
-        raise AuthenticationError("Authorization takes the scheme Basic here.")
-    try:
-        text = b64decode(encoded.strip(), validate=True).decode()
-    except (binascii.Error, ValueError):
-        raise AuthenticationError("The header Authorization is malformed.") from None
-    client_id, _, secret = text.partition(":")
-    return unquote_plus(client_id), unquote_plus(secret)
-
-
-def _parse_secret(client_id: str, secret: str) -> ClientSecret:
-    if not client_id or not secret:
-        raise AuthenticationError("Send client_id and client_secret, in the header or in the body.")
-    presented = parse_client(client_id, secret)
-    if presented is None:
-        raise AuthenticationError("The client id or secret is not valid.")
-    return presented
-
-
-def _raise_invalid_request(description: str) -> NoReturn:
-    raise INVALID_FORM.error(reason=description)
-
 
 API_KEY_HEADER = "X-API-Key"
 RATE_LIMIT_FIELDS = web.RequestKey("rate-limit-fields", Mapping)
@@ -147,7 +66,7 @@ class AccessControl:
             credential = self._presented(request, access)
             return await self.authenticate(request, credential, authorized, is_brief=is_brief)
         except AuthenticationError as error:
-            await self._throttle.count_failure(self._addresses.of(request))
+            await self._throttle.count_failure(self._addresses.find(request))
             raise _unauthorized(request, access, error) from None
 
     def confirm(self, connection: Connection, request: web.Request, access: Access) -> None:
@@ -181,7 +100,7 @@ class AccessControl:
 
         Raises AuthenticationError, which the caller counts, and ProblemError (429, 503).
         """
-        address = self._addresses.of(request)
+        address = self._addresses.find(request)
         if self._throttle.is_failing(address) and not self._authenticator.is_familiar(credential):
             await self._throttle.count_failure(address)
         try:
@@ -212,7 +131,7 @@ class AccessControl:
         self, request: web.Request, secret: KeyValue | ClientSecret, unproven: ProofRequired
     ) -> str:
         """Return the hash that the secret matches, at the cost of an Argon2id or two."""
-        address = self._addresses.of(request)
+        address = self._addresses.find(request)
         charged = not self._authenticator.is_being_proven(secret)
         if charged:
             self._throttle.try_secret(secret.identifier, address)

@@ -36,6 +36,10 @@ from tocsin.web.parsing import BodyModel, QueryModel
 from tocsin.web.problems import OAuthProblem, ProblemType
 from tocsin.web.rate_limits import ApiRateLimits, ClientAddresses, PushAuthentication
 
+REQUEST_ID = "X-Request-Id"
+REQUEST_ID_KEY = web.RequestKey("request-id", str)
+"""Key of a request's id."""
+
 
 class AccessRole(Enum):
     """Who may call an endpoint that asks for no scope."""

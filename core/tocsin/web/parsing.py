@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections import Counter
 from typing import Any, TypeVar
 
 from aiohttp import hdrs, web
 from pydantic import BaseModel, ConfigDict, ValidationError
-from yarl import URL
 
 from tocsin.validation import explain_errors
 from tocsin.web.problems import BODY_TIMEOUT, ProblemError
@@ -18,7 +15,6 @@ from tocsin.web.request_problems import (
     INVALID_JSON,
     INVALID_REQUEST,
     LENGTH_REQUIRED,
-    NOT_ACCEPTABLE,
     UNSUPPORTED_MEDIA_TYPE,
 )
 
@@ -41,31 +37,6 @@ class ResponseModel(BaseModel):
     """The base of what answers hold: nothing that its model does not tell of."""
 
     model_config = ConfigDict(extra="forbid")
-
-
-# As many digits as every database's integers hold
-_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
-
-
-def parse_number(text: str) -> int | None:
-    """Return the number that a part of a path spells, None where no record can have it."""
-    return int(text) if _NUMBER.fullmatch(text) else None
-
-
-def parse_query(url: URL, model: type[Model]) -> Model:
-    """Return the query parameters; ProblemError (422) with every wrong one."""
-    errors = [
-        {"path": name, "detail": "given more than once; give it once"}
-        for name, times in Counter(name for name, _ in url.query.items()).items()
-        if times > 1
-    ]
-    try:
-        parsed = model.model_validate(dict(url.query))
-    except ValidationError as error:
-        errors += list_field_errors(error, model)
-    if errors:
-        raise invalid_request("query parameters", errors)
-    return parsed
 
 
 async def parse_body(request: web.Request, model: type[Model], *, required: bool = True) -> Model:
@@ -111,34 +82,9 @@ async def read_body(request: web.Request) -> bytes:
         raise BODY_TOO_SLOW.error() from None
 
 
-def require_acceptable(request: web.Request, media_type: str) -> None:
-    """Return where the caller takes this media type; ProblemError (406) elsewhere.
-
-    RFC 9110 section 12.5.1: the most specific range of `Accept` decides, and no `Accept` takes all.
-    """
-    accept = ",".join(request.headers.getall(hdrs.ACCEPT, ["*/*"]))
-    if accept in {"", "*/*"}:
-        return
-    kind = media_type.partition("/")[0]
-    ranges = dict(map(_parse_media_range, accept.split(",")))
-    for wanted in (media_type, f"{kind}/*", "*/*"):
-        if wanted in ranges:
-            if ranges[wanted] > 0:
-                return
-            break
-    raise NOT_ACCEPTABLE.error(media_type=media_type)
-
-
 _FRAMING = (hdrs.CONTENT_LENGTH, hdrs.TRANSFER_ENCODING)
 # RFC 9110 section 12.5.1: in an answer, Accept names what the next request may contain.
 _ACCEPT = {"Accept": "application/json"}
-_QUALITY = re.compile(r";\s*q=([01](?:\.[0-9]{0,3})?)", re.IGNORECASE)
-
-
-def _parse_media_range(text: str) -> tuple[str, float]:
-    """Return a media range, and how welcome it is."""
-    quality = _QUALITY.search(text)
-    return text.partition(";")[0].strip().lower(), float(quality[1]) if quality else 1
 
 
 def invalid_request(where: str, errors: list[dict[str, str]]) -> ProblemError:

@@ -31,7 +31,7 @@ class ClientAddresses:
     def __init__(self, trusted: Sequence[IPv4Network | IPv6Network] = ()) -> None:
         self._trusted = tuple(trusted)
 
-    def of(self, request: web.Request) -> str:
+    def find(self, request: web.Request) -> str:
         """Return the address that sent the request, as it is usually written; or `unknown`.
 
         A trusted proxy's `X-Forwarded-For` is followed from its end to the first address that is
@@ -176,7 +176,7 @@ class PushAuthentication:
 
     async def judge(self, request: web.Request, provider: str) -> None:
         """Raise ProblemError (429) where the address of the sender failed too often."""
-        address = self._addresses.of(request)
+        address = self._addresses.find(request)
         if self._throttle.is_failing(address) and self._is_guess(request, provider):
             await self._throttle.count_failure(address)
 
@@ -190,7 +190,7 @@ class PushAuthentication:
 
         ProblemError (429) where that is one failure too many.
         """
-        await self._throttle.count_failure(self._addresses.of(request))
+        await self._throttle.count_failure(self._addresses.find(request))
         return UNAUTHORIZED_PUSH.error({"WWW-Authenticate": PUSH_CHALLENGE})
 
     def _is_guess(self, request: web.Request, provider: str) -> bool:

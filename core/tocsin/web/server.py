@@ -9,9 +9,8 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from aiohttp.web_protocol import RequestHandler
 
-from tocsin.web.app import HEADERS, read_request_id
+from tocsin.web.app import HEADERS, ResponseHeaders, read_request_id
 from tocsin.web.problems import ProblemError, problem_response
-from tocsin.web.responses import ResponseHeaders
 
 # The parser tells which line was too long only by the limit that it names, so these two differ
 _LONGEST_URL = 8000  # RFC 9112 section 3 asks for at least so much

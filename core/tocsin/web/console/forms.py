@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
-from tocsin.web.authentication import FORM_MEDIA_TYPE
+from tocsin.web.oauth_endpoint import FORM_MEDIA_TYPE
 from tocsin.web.parsing import read_body
 from tocsin.web.problems import ProblemError
 

@@ -71,7 +71,7 @@ class SignInRoutes:
 
     async def count_failure(self, request: web.Request) -> None:
         """Count a failed sign-in, also in the audit log; raises ProblemError (429)."""
-        address = self._services.addresses.of(request)
+        address = self._services.addresses.find(request)
         self._services.refusals.count(address_key(address), "credential refused")
         await self._services.throttle.count_failure(address)
 
@@ -186,7 +186,7 @@ class OidcSignInRoutes:
         return await self._sign_in.begin(request, arrival.session, arrival.place)
 
     async def _finish(self, request: web.Request) -> SignInResult:
-        address = self._services.addresses.of(request)
+        address = self._services.addresses.find(request)
         if self._services.throttle.is_failing(address):
             await self._services.throttle.count_failure(address)
         # RFC 6749 section 3.1: parameters must not be repeated

@@ -5,9 +5,8 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-from tocsin.web.context import AccessRole, Endpoint
+from tocsin.web.context import REQUEST_ID, AccessRole, Endpoint
 from tocsin.web.idempotency import IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED
-from tocsin.web.responses import REQUEST_ID
 
 _TEXT = {"type": "string"}
 _TAG = '"9c0e9a8f4b1d4f0c8a5b7e6d3c2f1a00"'

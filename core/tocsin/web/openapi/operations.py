@@ -11,8 +11,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from tocsin.credentials import Scope
-from tocsin.web.authentication import FORM_MEDIA_TYPE
 from tocsin.web.context import AccessRole, Endpoint
+from tocsin.web.oauth_endpoint import FORM_MEDIA_TYPE
 from tocsin.web.openapi.headers import request_headers, response_headers
 from tocsin.web.openapi.responses import ErrorResponses, describe_headers
 from tocsin.web.openapi.schemas import query_schema, reference

@@ -6,8 +6,8 @@ from sqlalchemy import Connection
 
 from tocsin import accounting
 from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
-from tocsin.web.parsing import parse_number
 from tocsin.web.record_problems import INCIDENT_NOT_FOUND
+from tocsin.web.routes.incidents import parse_number
 from tocsin.web.schemas.accounting import Proof, ProofQuery, Trace
 
 

@@ -22,8 +22,8 @@ from tocsin.web.context import (
     Response,
 )
 from tocsin.web.dispatch import build_audit_entry
-from tocsin.web.parsing import parse_number
 from tocsin.web.record_problems import ENRICHMENT_TOO_SLOW, INCIDENT_NOT_FOUND, TOO_MANY_ENRICHMENTS
+from tocsin.web.routes.incidents import parse_number
 from tocsin.web.schemas.enrichment import IncidentEnrichment
 
 ACTION = "incident.enrich"

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlalchemy import Connection
 
 from tocsin import incidents
 from tocsin.credentials import Scope
 from tocsin.web.context import Endpoint, RequestContext, Response
 from tocsin.web.pagination import ChangeCursor, total_fields
-from tocsin.web.parsing import parse_number
 from tocsin.web.record_problems import INCIDENT_NOT_FOUND
 from tocsin.web.schemas.incidents import IncidentItem, IncidentList, IncidentQuery
+
+# As many digits as the integers of every database hold
+_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
+
+
+def parse_number(text: str) -> int | None:
+    """Return the number in a part of a path, None if no record can have it."""
+    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def get_incident(connection: Connection, call: RequestContext) -> Response:

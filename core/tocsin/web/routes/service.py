@@ -74,7 +74,7 @@ async def get_metrics(call: RequestContext) -> Response:
 async def _require(token: str, call: RequestContext) -> None:
     if not _bears(call.request, token):
         services = call.services
-        await services.throttle.count_failure(services.addresses.of(call.request))
+        await services.throttle.count_failure(services.addresses.find(call.request))
         raise METRICS_TOKEN_REQUIRED.error(_CHALLENGE)
 
 
@@ -88,7 +88,7 @@ def _is_local(call: RequestContext) -> bool:
     """Return whether the caller is on this machine; not a proxy that passes on what others ask."""
     if any(name in call.request.headers for name in _PASSED_ON):
         return False
-    address = call.services.addresses.of(call.request)
+    address = call.services.addresses.find(call.request)
     return address != UNKNOWN_ADDRESS and ip_address(address).is_loopback
 
 
