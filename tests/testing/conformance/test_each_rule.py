@@ -13,7 +13,7 @@ import pytest
 from broken import EXAMPLE, Broken, broken_rules, rules_of
 
 TABLES = (EXAMPLE, broken_files.FILES, broken_pushes.PUSHES, broken_pushes.NUMBERS)
-SAMPLE = 8
+SAMPLE = 2
 """Of the other rules, so many are tried in the ordinary tests."""
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import lru_cache
 from typing import Any
 
 import jwt
@@ -59,12 +59,12 @@ class ServiceAccount:
         }
         return jwt.encode(claims, key.private, algorithm="RS256", headers={"kid": key.name})
 
-    @cached_property
+    @property
     def _key(self) -> _ServiceAccountKey:
-        """Key, parsed once: parsing takes as long as a hundred requests."""
         return _parse_key(self._settings.service_account.get_secret_value())
 
 
+@lru_cache(maxsize=8)  # parsing takes as long as a hundred requests
 def _parse_key(text: str) -> _ServiceAccountKey:
     """Parse a Google key file. Raises `CredentialsRefused` if it is invalid."""
     try:
