@@ -53,6 +53,7 @@ What differs between the two lies below, in folders whose tests always run on bo
 _AT_ANY_STEP = {
     "test_a_failure_at_any_step_changes_no_result",
     "test_a_lost_response_at_any_step_changes_no_result",
+    "test_refused_credentials_raise_at_every_step",
 }
 """Rules that try out every request of a channel; ordinary runs do so with a few channels."""
 _TRIED_AT_ANY_STEP = {"TestGitHub", "TestZendesk", "TestTheHive"}

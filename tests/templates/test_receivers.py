@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import try_cases
+from full_run import scale_examples
 from receiver_events import NOW, PASSES_ON, RENDERER, check, context_of, make, written
 from receiver_pages import FOLDER, RECEIVERS
 from tocsin import EventType
@@ -17,7 +20,6 @@ from tocsin.delivery.rendering import Renderer
 from tocsin.model import Severity
 
 every_receiver = pytest.mark.parametrize("receiver", RECEIVERS)
-every_event = pytest.mark.parametrize("kind", list(EventType))
 
 
 @every_receiver
@@ -33,15 +35,19 @@ def test_every_receiver_has_a_contract_and_a_template_for_each_event(receiver):
 
 
 @every_receiver
-@every_event
-def test_a_sample_is_taken(receiver, kind):
-    check(receiver, build_sample(kind, "https://tocsin.example", NOW))
+def test_a_sample_is_taken(receiver):
+    with try_cases() as case:
+        for kind in EventType:
+            with case(kind):
+                check(receiver, build_sample(kind, "https://tocsin.example", NOW))
 
 
 @every_receiver
-@every_event
-def test_what_is_missing_beside_the_event_is_missed_by_nobody(receiver, kind):
-    check(receiver, make(kind, context={}))
+def test_what_is_missing_beside_the_event_is_missed_by_nobody(receiver):
+    with try_cases() as case:
+        for kind in EventType:
+            with case(kind):
+                check(receiver, make(kind, context={}))
 
 
 @pytest.mark.parametrize("receiver", sorted({*RECEIVERS} - {"envelope", "cloudevents"}))
@@ -69,21 +75,24 @@ HOSTILE = [
 
 
 @every_receiver
-@every_event
-def test_hostile_text_stays_in_its_place(receiver, kind):
-    for text in HOSTILE:
-        check(receiver, written(kind, text, [text, "203.0.113.7"]))
+def test_hostile_text_stays_in_its_place(receiver):
+    with try_cases() as case:
+        for kind, text in product(EventType, HOSTILE):
+            with case((kind, text)):
+                check(receiver, written(kind, text, [text, "203.0.113.7"]))
 
 
 @pytest.mark.parametrize(
     "receiver", [receiver for receiver in RECEIVERS if receiver not in PASSES_ON]
 )
-@every_event
-def test_what_is_too_long_is_shortened_with_the_link_kept(receiver, kind):
+def test_what_is_too_long_is_shortened_with_the_link_kept(receiver):
     text, many = "long " * 20_000, [f"host-{number}.example.com" for number in range(1_000)]
     members = dict.fromkeys(("title", "error", "last_error", "schedule_name"), text)
-    event = make(kind, context_of(kind, text, [text, *many]), **members)
-    assert event.data["url"] in json.dumps(check(receiver, event))
+    with try_cases() as case:
+        for kind in EventType:
+            with case(kind):
+                event = make(kind, context_of(kind, text, [text, *many]), **members)
+                assert event.data["url"] in json.dumps(check(receiver, event))
 
 
 @every_receiver
@@ -96,6 +105,7 @@ texts = st.text(max_size=300)
 
 
 @every_receiver
+@settings(max_examples=scale_examples(30))
 @given(st.sampled_from(list(EventType)), texts, texts, st.lists(texts, max_size=5))
 def test_whatever_an_event_holds_it_is_taken(receiver, kind, title, text, values):
     members = {"title": title, "error": text, "last_error": text, "schedule_name": title}

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import pytest
 from aiohttp import web
 
+from cases import try_cases
 from tocsin import Misconfigured, TryLater
 from tocsin.net.addresses import AddressPolicy
 from tocsin.net.connector import BlockedError, GuardedSockets
@@ -114,10 +115,6 @@ class Bypass(NamedTuple):
     names: dict[str, list[list[str]]]
 
 
-def _cases(numbered):
-    return [pytest.param(bypass, id=f"{number}: {bypass.url!a}") for number, bypass in numbered]
-
-
 _SPELLED = [
     *(
         (number, Bypass(f"{scheme}://{host}/latest/meta-data/", ADDRESS_WORDS, {}))
@@ -144,27 +141,33 @@ def client(make_client):
     return make_client(allow_networks=ELSEWHERE)
 
 
-@pytest.mark.parametrize("bypass", _cases(_SPELLED))
-def test_what_a_url_spells_is_refused_without_the_network(client, dns, bypass):
-    with pytest.raises(Misconfigured, match=bypass.words):
-        client.check_url(bypass.url)
-    assert dns.asked == []
+def test_what_a_url_spells_is_refused_without_the_network(client, dns):
+    with try_cases() as case:
+        for number, bypass in _SPELLED:
+            with case(f"{number}: {bypass.url!a}"):
+                with pytest.raises(Misconfigured, match=bypass.words):
+                    client.check_url(bypass.url)
+                assert dns.asked == []
 
 
-@pytest.mark.parametrize("bypass", _cases(_SPELLED + _NAMED))
-async def test_it_is_refused_at_registration(client, dns, connects, bypass):
-    dns.update(bypass.names)
-    with pytest.raises(Misconfigured, match=bypass.words):
-        await client.vet_url(bypass.url)
-    assert connects == []
+async def test_it_is_refused_at_registration(client, dns, connects):
+    with try_cases() as case:
+        for number, bypass in _SPELLED + _NAMED:
+            with case(f"{number}: {bypass.url!a}"):
+                dns.update(bypass.names)
+                with pytest.raises(Misconfigured, match=bypass.words):
+                    await client.vet_url(bypass.url)
+                assert connects == []
 
 
-@pytest.mark.parametrize("bypass", _cases(_SPELLED + _NAMED))
-async def test_it_is_refused_when_it_is_sent_to(client, dns, connects, bypass):
-    dns.update(bypass.names)
-    with pytest.raises(Misconfigured, match=bypass.words):
-        await client.request("POST", bypass.url, content=b"x")
-    assert connects == []
+async def test_it_is_refused_when_it_is_sent_to(client, dns, connects):
+    with try_cases() as case:
+        for number, bypass in _SPELLED + _NAMED:
+            with case(f"{number}: {bypass.url!a}"):
+                dns.update(bypass.names)
+                with pytest.raises(Misconfigured, match=bypass.words):
+                    await client.request("POST", bypass.url, content=b"x")
+                assert connects == []
 
 
 # --- 49: names that are bound anew
