@@ -102,7 +102,7 @@ def test_the_demo_shows_verified_deliveries_and_goes_on_where_it_stopped(tmp_pat
     assert json.loads((tmp_path / "feed.json").read_text())["alerts"] > written
 
     for screen in (first, second):
-        assert re.search(r"Stopped\. \d+ deliveries were verified", screen.text)
+        assert re.search(r"Stopped\. Verified \d+ deliveries", screen.text)
         assert "Traceback" not in screen.text
         assert "\x1b" not in screen.text
     assert "Traceback" not in (tmp_path / "serve.log").read_text()
