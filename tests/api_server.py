@@ -116,8 +116,8 @@ class NodeStatus:
     """State of the node that an API is told to run on."""
 
     roles: dict[str, bool]
-    left_out: Sequence[AbsentPlugin] = ()
-    differing: Sequence[str] = ()
+    absent: Sequence[AbsentPlugin] = ()
+    drift: Sequence[str] = ()
 
 
 @dataclass

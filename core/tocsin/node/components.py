@@ -73,17 +73,17 @@ class InvestigationRuntime:
 
     indexer: SearchIndexer
     write_backs: WriteBackWorker
-    enriching: IncidentEnricher
+    enricher: IncidentEnricher
     sharing: BucketSynchronizer | None
     """None if no other node shares the rate limits of the enrichers."""
-    investigations: InvestigationWorker | None
+    worker: InvestigationWorker | None
     """None without an investigator."""
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         """Return the loops of the role `investigate`."""
         loops: list[Coroutine[Any, Any, None]] = [self.indexer.run(), self.write_backs.run()]
-        if self.investigations is not None:
-            loops.append(self.investigations.run())
+        if self.worker is not None:
+            loops.append(self.worker.run())
         return loops
 
     def upkeep(self) -> list[Coroutine[Any, Any, None]]:
@@ -126,7 +126,7 @@ def build_investigations(
         enrichers,
         partial(database.read, load_read_until),
     )
-    investigations = plugins.investigator and InvestigationWorker(
+    worker = plugins.investigator and InvestigationWorker(
         database,
         clock,
         notifiers,
@@ -141,9 +141,9 @@ def build_investigations(
     return InvestigationRuntime(
         indexer=SearchIndexer(database, clock, notifiers),
         write_backs=WriteBackWorker(database, clock, plugins.providers, WriteBackMetrics(metrics)),
-        enriching=IncidentEnricher(enrichers, database, markings),
+        enricher=IncidentEnricher(enrichers, database, markings),
         sharing=sharing if is_shared else None,
-        investigations=investigations or None,
+        worker=worker or None,
     )
 
 
@@ -164,11 +164,11 @@ def _measure_lag(metrics: Metrics, database: Database) -> None:
     register_database_gauges(metrics, database, count_unindexed, gauge.set, partial(gauge.set, nan))
 
 
-def build_scheduling(
+def build_scheduler(
     settings: Settings, database: Database, clock: Clock, notifiers: Notifiers, metrics: Metrics
 ) -> Scheduler:
     """Build the scheduler without starting it."""
     meter, gauges = ScheduleMetrics(metrics), ScheduleGauges(metrics, clock)
     register_database_gauges(metrics, database, load_summary, gauges.show, gauges.clear)
-    settling = RunCompletion(settings.public_url, settings.schedule_failure_limit, meter)
-    return Scheduler(database, clock, notifiers, settling, meter)
+    completion = RunCompletion(settings.public_url, settings.schedule_failure_limit, meter)
+    return Scheduler(database, clock, notifiers, completion, meter)

@@ -7,7 +7,6 @@ import secrets
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 
-import structlog
 from sqlalchemy import URL
 
 from tocsin import gc
@@ -23,7 +22,6 @@ from tocsin.delivery import (
     SampleSender,
     StoredAttemptLog,
     WorkerPool,
-    requeue_on_hold,
 )
 from tocsin.events import Notifiers
 from tocsin.incidents import ProviderSync, PushInbox, SyncContext, SyncMeters, describe_providers
@@ -31,11 +29,11 @@ from tocsin.knowledge import StoredKnowledge
 from tocsin.metrics import Metrics
 from tocsin.node.components import (
     build_investigations,
-    build_scheduling,
+    build_scheduler,
     explain_missing_investigator,
 )
-from tocsin.node.configuration import apply_file
-from tocsin.node.process import Node, NodeState, Workers, find_configuration_drift
+from tocsin.node.configuration import settle_configuration
+from tocsin.node.process import Node, NodeState, Workers
 from tocsin.observables import Environment
 from tocsin.registry import (
     Configuration,
@@ -57,8 +55,6 @@ from tocsin.store import (
     upgrade,
 )
 from tocsin.web import make_app, open_api_runtime
-
-_log = structlog.get_logger()
 
 
 @asynccontextmanager
@@ -86,7 +82,7 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
         await start_investigation_plugins(configuration, maker, plugins)
         channels = ChannelFactory(configuration, maker, vault.decrypt, settings.allow_networks)
         renderer = Renderer(configuration.template_paths, configuration.templates_dir)
-        differing = await _settle_destinations(configuration, database, clock, alone=is_sqlite(url))
+        drift = await settle_configuration(configuration, database, clock, alone=is_sqlite(url))
         metrics = Metrics(clock)
         workers = _build_workers(
             settings,
@@ -99,7 +95,7 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
             renderer=renderer,
         )
         roles = dict.fromkeys((role.value for role in settings.roles), False)
-        state = NodeState(plugins, workers.fleet, roles, differing)
+        state = NodeState(plugins, workers.pool, roles, drift)
         api = await stack.enter_async_context(
             open_api_runtime(
                 settings,
@@ -109,7 +105,7 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
                 registrar=DestinationValidator(channels, vault.encrypt, configuration.receivers),
                 samples=SampleSender(channels, renderer, clock, settings.public_url),
                 inbox=workers.inbox,
-                enricher=workers.investigating.enriching,
+                enricher=workers.investigations.enricher,
                 inventory=configuration.inventory,
                 markings=configuration.markings,
                 metrics=metrics,
@@ -123,27 +119,6 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
         taken = await workers.queue.take_over(clock.now(), certain=is_sqlite(url))
         workers.metrics.taken_over.inc(taken)
         yield Node(settings, configuration, database, clock, state, workers, api, app)
-
-
-async def _settle_destinations(
-    configuration: Configuration, database: Database, clock: Clock, *, alone: bool
-) -> list[str]:
-    """Apply the file on a single node; return its drift from the database on a shared one.
-
-    Deliveries on hold are requeued, because templates and plugins may have been fixed.
-    """
-    now = clock.now()
-    await database.write(requeue_on_hold, now)
-    if alone:
-        await database.write(apply_file, configuration, "file", now)
-        return []
-    if differing := await find_configuration_drift(configuration, database):
-        _log.warning(
-            "configuration drift",
-            differing=differing,
-            advice="run `tocsin apply` to apply plugins.toml",
-        )
-    return differing
 
 
 async def open_ready_database(url: URL, stack: AsyncExitStack) -> Database:
@@ -168,7 +143,7 @@ def _build_workers(
     notifiers, number = Notifiers(), secrets.randbits(63)
     delivery_metrics = DeliveryMetrics(metrics, database, clock)
     queue = DeliveryQueue(database, number)
-    fleet = WorkerPool(
+    pool = WorkerPool(
         channels.make,
         renderer=renderer,
         queue=queue,
@@ -177,11 +152,11 @@ def _build_workers(
         notifiers=notifiers,
         meters=delivery_metrics.meters,
     )
-    around = SyncContext(database, clock, notifiers, settings.public_url, number)
-    scheduling = build_scheduling(settings, database, clock, notifiers, metrics)
+    context = SyncContext(database, clock, notifiers, settings.public_url, number)
+    scheduler = build_scheduler(settings, database, clock, notifiers, metrics)
     read = SyncMeters(metrics)
     syncs = [
-        ProviderSync(provider, around, read.of(name))
+        ProviderSync(provider, context, read.of(name))
         for name, provider in plugins.providers.items()
         if provider.streams()
     ]
@@ -191,10 +166,10 @@ def _build_workers(
         metrics=delivery_metrics,
         queue=queue,
         router=Router(queue, database, clock, notifiers, delivery_metrics.routed),
-        fleet=fleet,
+        pool=pool,
         syncs=syncs,
-        inbox=PushInbox(plugins.providers.values(), around, read.of),
-        investigating=build_investigations(
+        inbox=PushInbox(plugins.providers.values(), context, read.of),
+        investigations=build_investigations(
             configuration,
             plugins,
             database,
@@ -204,9 +179,9 @@ def _build_workers(
             number=number,
             is_shared=not is_sqlite(parse_url(settings.database)),
             public_url=settings.public_url,
-            finishers=[scheduling.settling],
+            finishers=[scheduler.settling],
         ),
-        scheduling=scheduling,
+        scheduler=scheduler,
     )
 
 

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from datetime import datetime
 
+import structlog
 from sqlalchemy import Connection
 
+from tocsin.clock import Clock
 from tocsin.delivery import (
     apply_destinations,
     list_configured_destinations,
     load_destinations,
     plan_destinations,
+    requeue_on_hold,
 )
 from tocsin.registry import Configuration, PlannedChange
 from tocsin.schedules import apply_schedules, plan_schedules
+from tocsin.store import Database
+
+_log = structlog.get_logger()
 
 
 def plan_file(connection: Connection, configuration: Configuration) -> list[PlannedChange]:
@@ -32,3 +38,30 @@ def apply_file(
         connection, list_configured_destinations(configuration), by, now
     )
     return destinations + apply_schedules(connection, configuration.schedules, by, now)
+
+
+async def settle_configuration(
+    configuration: Configuration, database: Database, clock: Clock, *, alone: bool
+) -> list[str]:
+    """Apply the file on a single node; return its drift from the database on a shared one.
+
+    Deliveries on hold are requeued, because templates and plugins may have been fixed.
+    """
+    now = clock.now()
+    await database.write(requeue_on_hold, now)
+    if alone:
+        await database.write(apply_file, configuration, "file", now)
+        return []
+    if drift := await find_configuration_drift(configuration, database):
+        _log.warning(
+            "configuration drift",
+            drift=drift,
+            advice="run `tocsin apply` to apply plugins.toml",
+        )
+    return drift
+
+
+async def find_configuration_drift(configuration: Configuration, database: Database) -> list[str]:
+    """Return the differences between the file and the database."""
+    steps = await database.read(plan_file, configuration)
+    return [f"{step.section}.{step.name}: {step.action}" for step in steps]

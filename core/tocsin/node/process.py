@@ -27,7 +27,7 @@ from tocsin.events import Notifiers
 from tocsin.incidents import ProviderSync, PushInbox
 from tocsin.loops import run_forever
 from tocsin.node.components import InvestigationRuntime
-from tocsin.node.configuration import plan_file
+from tocsin.node.configuration import find_configuration_drift
 from tocsin.registry import AbsentPlugin, Configuration, LivePlugins, strict_problem
 from tocsin.schedules import Scheduler
 from tocsin.settings import NodeRole, Settings
@@ -48,11 +48,11 @@ class Workers:
     metrics: DeliveryMetrics
     queue: DeliveryQueue
     router: Router
-    fleet: WorkerPool
+    pool: WorkerPool
     syncs: list[ProviderSync]
     inbox: PushInbox
-    investigating: InvestigationRuntime
-    scheduling: Scheduler
+    investigations: InvestigationRuntime
+    scheduler: Scheduler
 
 
 @dataclass(slots=True)
@@ -60,21 +60,21 @@ class NodeState:
     """State of a node, which its API reports."""
 
     plugins: LivePlugins
-    fleet: WorkerPool
+    pool: WorkerPool
     roles: dict[str, bool]
     """Whether each role has started."""
-    differing: list[str]
+    drift: list[str]
     """Differences between its `plugins.toml` and what was applied."""
 
     @property
-    def left_out(self) -> list[AbsentPlugin]:
+    def absent(self) -> list[AbsentPlugin]:
         """Plugins and destinations that are configured but not loaded."""
         return [*self.plugins.absent, *self.absent_destinations]
 
     @property
     def absent_destinations(self) -> list[AbsentPlugin]:
         """Destinations that are configured but not loaded."""
-        absent = self.fleet.absent.items()
+        absent = self.pool.absent.items()
         return [AbsentPlugin(f"destinations.{name}", why) for name, why in absent]
 
 
@@ -113,7 +113,7 @@ class Node:
                 for loop in loops:
                     loop.cancel()
         finally:
-            await self.workers.fleet.finish()
+            await self.workers.pool.finish()
             membership.cancel()
             await asyncio.gather(membership, return_exceptions=True)
             await runner.cleanup()
@@ -134,11 +134,11 @@ class Node:
 
     async def _start_delivering(self) -> None:
         """Start the delivery workers; raises OperatorError if one is absent in strict mode."""
-        await self.workers.fleet.follow()
-        left_out = self.state.absent_destinations
-        if self.configuration.strict and left_out:
+        await self.workers.pool.follow()
+        absent_destinations = self.state.absent_destinations
+        if self.configuration.strict and absent_destinations:
             raise ConfigurationError(
-                [strict_problem(self.configuration.path, absent) for absent in left_out]
+                [strict_problem(self.configuration.path, absent) for absent in absent_destinations]
             )
 
     async def _listen(self, runner: ApiRunner) -> None:
@@ -154,7 +154,7 @@ class Node:
     def _loops(self) -> list[Coroutine[Any, Any, None]]:
         upkeep = run_forever(self._maintain, self.clock, "node maintenance")
         role_loops = (loop for role in self.settings.roles for loop in self._role_loops(role))
-        return [upkeep, *self.api.loops(), *self.workers.investigating.upkeep(), *role_loops]
+        return [upkeep, *self.api.loops(), *self.workers.investigations.upkeep(), *role_loops]
 
     def _role_loops(self, role: NodeRole) -> list[Coroutine[Any, Any, None]]:
         match role:
@@ -163,14 +163,14 @@ class Node:
             case NodeRole.SYNC:
                 return [sync.run() for sync in self.workers.syncs]
             case NodeRole.INVESTIGATE:
-                return self.workers.investigating.loops()
+                return self.workers.investigations.loops()
             case NodeRole.SCHEDULE:
-                return self.workers.scheduling.loops()
+                return self.workers.scheduler.loops()
             case NodeRole.DELIVER:
                 replaying = ReplayRunner(self.database, self.clock, self.workers.notifiers).run()
                 return [
                     self.workers.router.run(),
-                    self.workers.fleet.run(),
+                    self.workers.pool.run(),
                     replaying,
                     *self._retention(),
                 ]
@@ -190,7 +190,7 @@ class Node:
             self.workers.metrics.taken_over.inc(taken)
             _log.warning("deliveries taken over from lost nodes", deliveries=taken)
         await self.database.write(expire_deliveries, now)
-        self.state.differing = await find_configuration_drift(self.configuration, self.database)
+        self.state.drift = await find_configuration_drift(self.configuration, self.database)
 
     def _log_start(self) -> None:
         for absent in self.state.plugins.absent:
@@ -199,11 +199,5 @@ class Node:
             "started",
             url=self.settings.public_url,
             providers=sorted(self.state.plugins.providers),
-            destinations=self.workers.fleet.running,
+            destinations=self.workers.pool.running,
         )
-
-
-async def find_configuration_drift(configuration: Configuration, database: Database) -> list[str]:
-    """Return the differences between the file and the database."""
-    steps = await database.read(plan_file, configuration)
-    return [f"{step.section}.{step.name}: {step.action}" for step in steps]

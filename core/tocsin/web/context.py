@@ -65,11 +65,11 @@ class NodeStatus(Protocol):
         """Its roles, and whether each has started."""
 
     @property
-    def left_out(self) -> Sequence[AbsentPlugin]:
+    def absent(self) -> Sequence[AbsentPlugin]:
         """Everything that its `plugins.toml` configures and it does without."""
 
     @property
-    def differing(self) -> Sequence[str]:
+    def drift(self) -> Sequence[str]:
         """How its `plugins.toml` differs from what was applied."""
 
 

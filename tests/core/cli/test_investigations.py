@@ -34,8 +34,8 @@ def investigate(tmp_path: Path) -> Callable[[], None]:
     async def run() -> None:
         settings = Settings(data_dir=tmp_path / "data", plugins_file=tmp_path / "plugins.toml")
         async with open_node(settings) as node, asyncio.timeout(30):
-            assert node.workers.investigating.investigations is not None
-            loop = asyncio.create_task(node.workers.investigating.investigations.run())
+            assert node.workers.investigations.worker is not None
+            loop = asyncio.create_task(node.workers.investigations.worker.run())
             while not await has_ended(node):  # noqa: ASYNC110 - rows are what tells
                 await asyncio.sleep(0.02)
             loop.cancel()

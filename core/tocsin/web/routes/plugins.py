@@ -41,7 +41,7 @@ async def _describe_plugins(call: RequestContext) -> Mapping[str, PluginDescript
 
 
 def _list_absences(call: RequestContext) -> Mapping[str, str]:
-    return {absent.name: absent.reason for absent in call.services.node.left_out}
+    return {absent.name: absent.reason for absent in call.services.node.absent}
 
 
 def _represent(found: PluginDescription, left_out: Mapping[str, str]) -> dict[str, Any]:

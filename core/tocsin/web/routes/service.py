@@ -37,7 +37,7 @@ async def get_readiness(call: RequestContext) -> Response:
         "status": "ready" if ready else "not ready",
         "database": database,
         "roles": roles,
-        "differing": list(call.services.node.differing),
+        "differing": list(call.services.node.drift),
     }
     return Response(content, status=200 if ready else 503)
 
