@@ -1,4 +1,4 @@
-"""An investigator that does as it is told by its query, and nodes that run it."""
+"""Scripted investigators, and nodes that run them."""
 
 from __future__ import annotations
 
@@ -96,21 +96,23 @@ class Source:
 class Inquisitive(Investigator):
     """Asks one thing, then several at once, concludes, and reports all that it was told."""
 
-    async def investigate(self, inquiry, desk) -> Report:
+    async def investigate(self, inquiry, client) -> Report:
         words = inquiry.messages[-1]
-        desk.enter(Phase.UNDERSTAND)
-        first = await desk.ask(SearchHistory(text=words))
+        client.enter(Phase.UNDERSTAND)
+        first = await client.ask(SearchHistory(text=words))
         if words == "fail":
             raise InvestigationFailed("incident 404 does not exist")
         if words == "break":
             raise KeyError("a secret")
-        first_step = await desk.conclude(f"it is about {first.content[0].title}", [first.step])
-        desk.enter(Phase.GATHER)
-        found = await desk.ask_all(EVERYWHERE)
-        more = await desk.ask(GetEnrichments(enricher="lists", entities=(BAD,), marking=Marking()))
-        desk.enter(Phase.REPORT)
-        last = await desk.conclude("it is bad", [more.step, first_step])
-        return report_of(inquiry, found, last, desk.elapsed)
+        first_step = await client.conclude(f"it is about {first.content[0].title}", [first.step])
+        client.enter(Phase.GATHER)
+        found = await client.ask_all(EVERYWHERE)
+        more = await client.ask(
+            GetEnrichments(enricher="lists", entities=(BAD,), marking=Marking())
+        )
+        client.enter(Phase.REPORT)
+        last = await client.conclude("it is bad", [more.step, first_step])
+        return report_of(inquiry, found, last, client.elapsed)
 
 
 def report_of(inquiry, found: list[QueryResult], last: str, elapsed: timedelta) -> Report:

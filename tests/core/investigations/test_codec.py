@@ -1,4 +1,4 @@
-"""Every question and every answer comes back from the ledger as it went in."""
+"""Round trips of questions and answers through the ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions that are answered from what is kept here."""
+"""Answers from stored incidents, the graph and search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session that is repeated from its ledger, by the same investigator and by another."""
+"""Replays by the same investigator and by others."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ async def test_the_first_step_that_differs_is_named(
 async def test_an_investigator_that_asks_more_or_less_differs(
     session_id, replay_it, database, investigator
 ):
-    async def less(inquiry, desk):
-        await desk.ask_all([])
+    async def less(inquiry, client):
+        await client.ask_all([])
 
     investigator.investigate = less
     replayed = await replay_it(session_id)

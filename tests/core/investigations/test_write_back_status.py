@@ -1,4 +1,4 @@
-"""Where an incident stands at its SIEM once the comment of an investigation was written."""
+"""Status of incidents at the SIEM after a write-back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing what an investigation came to to the incidents that it was about."""
+"""Write-back of investigations as comments on incidents."""
 
 from __future__ import annotations
 

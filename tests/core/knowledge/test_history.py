@@ -1,4 +1,4 @@
-"""The history of incidents, and the sightings of entities in it."""
+"""History of incidents, and sightings of entities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an entity is marked depends on all that it is known from, however much that is."""
+"""Markings of entities from all their sources."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Internal and well-known entities."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Entities in structured data."""
+
 from __future__ import annotations
 
 import pytest

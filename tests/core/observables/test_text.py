@@ -1,3 +1,5 @@
+"""Entities in free text."""
+
 from __future__ import annotations
 
 import time

@@ -1,3 +1,5 @@
+"""Drawings of the entity graph and the timeline."""
+
 from __future__ import annotations
 
 import itertools

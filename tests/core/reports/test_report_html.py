@@ -1,3 +1,5 @@
+"""Reports as HTML."""
+
 from __future__ import annotations
 
 import base64

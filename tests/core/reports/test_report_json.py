@@ -1,3 +1,5 @@
+"""Reports as JSON."""
+
 from __future__ import annotations
 
 import json

@@ -1,4 +1,4 @@
-"""Read with a parser of CommonMark that also makes tables and links, as GitHub does."""
+"""Reports as Markdown, read with a CommonMark parser with GitHub's extensions."""
 
 from __future__ import annotations
 

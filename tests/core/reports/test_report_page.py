@@ -1,4 +1,4 @@
-"""The page on reports tells every member, and its example is a report."""
+"""Reference page of reports: every member, and a valid example."""
 
 from __future__ import annotations
 

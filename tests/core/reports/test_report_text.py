@@ -1,3 +1,5 @@
+"""Reports as plain text."""
+
 from __future__ import annotations
 
 from dataclasses import replace

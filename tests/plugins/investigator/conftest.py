@@ -1,4 +1,4 @@
-"""What the tests of the investigator share: a world to ask about, and an investigation of it."""
+"""Shared fixtures: a world to investigate, and an investigation of it."""
 
 from __future__ import annotations
 

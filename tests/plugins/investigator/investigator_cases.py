@@ -1,4 +1,4 @@
-"""Written cases of known truth, each with the band that its score must fall into."""
+"""Cases with a known verdict and the range of their score."""
 
 from __future__ import annotations
 

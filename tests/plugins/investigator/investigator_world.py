@@ -1,4 +1,4 @@
-"""A desk over lists: it answers as the real one does, and keeps what it was asked."""
+"""A query client over lists, which records its questions."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class World:
 
     @property
     def script(self) -> QueryScript:
-        """The same, for the questions that a scripted desk answers."""
+        """The same, for the questions that a scripted client answers."""
         return QueryScript(
             incidents=self.incidents,
             events=self.events,
@@ -124,7 +124,7 @@ class World:
         )
 
 
-class WorldDesk:
+class WorldQueryClient:
     """Answers from a world. Time passes only by `seconds_per_question`."""
 
     def __init__(self, world: World, seconds_per_question: float = 0) -> None:
@@ -250,13 +250,15 @@ def inquire(*messages: str, **given) -> Inquiry:
 
 async def investigate(
     world: World, *messages: str, settings: Mapping | None = None, seconds: float = 0, **given
-) -> tuple[Report, WorldDesk]:
-    """Return the report of an inquiry into a world, and the desk where it was asked."""
-    desk = WorldDesk(world, seconds)
+) -> tuple[Report, WorldQueryClient]:
+    """Return the report of an inquiry into a world, and the client where it was asked."""
+    client = WorldQueryClient(world, seconds)
     chosen = DefaultInvestigator.Settings.model_validate(settings or {})
     tools = Tools(name="investigator", http=None, clock=None, log=None)
-    report = await DefaultInvestigator(chosen, tools).investigate(inquire(*messages, **given), desk)
-    return report, desk
+    report = await DefaultInvestigator(chosen, tools).investigate(
+        inquire(*messages, **given), client
+    )
+    return report, client
 
 
 def statements(report: Report) -> list[Statement]:

@@ -1,4 +1,4 @@
-"""What a score means, held against written cases."""
+"""Calibration of the score with the written cases."""
 
 import pytest
 from investigator_cases import CASES
@@ -7,9 +7,9 @@ from investigator_world import investigate, kinds, statements
 
 @pytest.mark.parametrize("truth", CASES, ids=lambda truth: truth.name)
 async def test_a_case_of_known_truth_scores_within_its_band(truth):
-    report, desk = await investigate(truth.world, truth.query)
+    report, client = await investigate(truth.world, truth.query)
     assert truth.least <= report.risk_score <= truth.most, report.contributions
     assert report.verdict is truth.verdict
     assert truth.finding is None or truth.finding in kinds(report)
     cited = {reference for statement in statements(report) for reference in statement.evidence}
-    assert cited <= desk.references
+    assert cited <= client.references

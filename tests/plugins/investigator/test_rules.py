@@ -1,4 +1,4 @@
-"""What each rule finds, and what it leaves alone."""
+"""Correlation rules."""
 
 from dataclasses import replace
 from datetime import timedelta

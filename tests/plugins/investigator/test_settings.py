@@ -1,4 +1,4 @@
-"""What the investigator can be told, and what that changes."""
+"""Settings of the investigator and their effects."""
 
 import pytest
 from investigator_cases import CASES
@@ -73,8 +73,8 @@ async def test_personas_differ_in_what_is_shown_and_asked():
     world = World(incidents=[incident(1, entities=entities)])
     asked, shown = {}, {}
     for persona in Persona:
-        report, desk = await investigate(world, "#1", persona=persona)
-        asked[persona] = len(desk.of_kind(FindEvents))
+        report, client = await investigate(world, "#1", persona=persona)
+        asked[persona] = len(client.of_kind(FindEvents))
         shown[persona] = report.sections
     assert asked[Persona.EXECUTIVE] < asked[Persona.ANALYST] < asked[Persona.THREAT_HUNTER]
     assert Section.TIMELINE not in shown[Persona.EXECUTIVE]

@@ -1,4 +1,4 @@
-"""A graph to write into."""
+"""An empty graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reads of the graph cost: no statement walks a table, however large it is."""
+"""Query plans of the graph: no statement scans a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A shortest path, and what is said where not everything was looked at."""
+"""Shortest paths, and incomplete searches."""
 
 from __future__ import annotations
 

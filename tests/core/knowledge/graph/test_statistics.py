@@ -1,4 +1,4 @@
-"""How large the graph is, exactly where it is small."""
+"""Counts of nodes and edges."""
 
 from __future__ import annotations
 

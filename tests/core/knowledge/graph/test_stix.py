@@ -1,4 +1,4 @@
-"""Bundles of STIX 2.1, held against the library of OASIS."""
+"""STIX 2.1 bundles, validated with the library of OASIS."""
 
 from __future__ import annotations
 

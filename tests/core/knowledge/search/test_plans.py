@@ -1,4 +1,4 @@
-"""Searching walks an index and stops when it has enough."""
+"""Query plans of the search: an index scan with a limit."""
 
 from __future__ import annotations
 

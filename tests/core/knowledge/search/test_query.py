@@ -1,4 +1,4 @@
-"""A query is understood, or its writer is told where it is not; the databases never see a fault."""
+"""Query language: valid queries, and errors with their positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is asked and found: a report that cites what there is, and the same one again."""
+"""Properties of every report: valid citations and determinism."""
 
 import random
 from dataclasses import replace
@@ -132,15 +132,15 @@ _messages = st.lists(
 @given(_worlds, _messages, st.sampled_from(Persona))
 async def test_any_world_gives_a_report_that_cites_what_there_is(world, messages, persona):
     try:
-        report, desk = await investigate(world, *messages, persona=persona)
+        report, client = await investigate(world, *messages, persona=persona)
     except InvestigationFailed:
         return
     cited = {reference for statement in statements(report) for reference in statement.evidence}
-    assert cited <= desk.references
+    assert cited <= client.references
     assert 0 <= report.risk_score <= 100
     assert {
-        reference for _, evidence in desk.concluded for reference in evidence
-    } <= desk.references
+        reference for _, evidence in client.concluded for reference in evidence
+    } <= client.references
     again, _ = await investigate(world, *messages, persona=persona)
     assert again == report
 

@@ -1,4 +1,4 @@
-"""Incidents become findable, and each of their changes counts once."""
+"""Indexer: incidents become searchable, and each change counts once."""
 
 from __future__ import annotations
 

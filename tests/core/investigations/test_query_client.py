@@ -1,4 +1,4 @@
-"""What an investigator may ask, and how its answers are kept."""
+"""Query client of a run, and the ledger that it writes."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ class Crowd:
 
 async def test_few_are_asked_at_once_and_fewer_of_one_provider(make_desk, clock):
     crowd = Crowd()
-    desk = await make_desk(crowd)
+    client = await make_desk(crowd)
     window = Window(clock.now(), clock.now())
     to_provider = [
         FindEvents(provider="edge", entity=OURS, window=window, limit=n) for n in range(20)
     ]
-    await desk.ask_all([*to_provider, *(SearchHistory(text=str(n)) for n in range(50))])
+    await client.ask_all([*to_provider, *(SearchHistory(text=str(n)) for n in range(50))])
     assert crowd.most_at_all == MAX_CONCURRENT
     assert crowd.most["provider:edge"] == MAX_CONCURRENT_PER_PROVIDER
 
@@ -85,16 +85,16 @@ async def test_answers_come_in_the_order_of_their_questions(make_desk):
             await asyncio.sleep(0)
         return SourceReply(QueryOutcome.UNAVAILABLE, reason=question.text)
 
-    desk = await make_desk(answer)
-    answers = await desk.ask_all([SearchHistory(text=str(n)) for n in range(10)])
+    client = await make_desk(answer)
+    answers = await client.ask_all([SearchHistory(text=str(n)) for n in range(10)])
     assert [answer.reason for answer in answers] == [str(n) for n in range(10)]
     assert [answer.step for answer in answers] == [f"step:{n}" for n in range(1, 11)]
 
 
 async def test_an_investigator_that_never_stops_asking_fails(make_desk):
-    desk = await make_desk(Crowd())
+    client = await make_desk(Crowd())
     with pytest.raises(InvestigationFailed, match="more than 2000 steps"):
-        await desk.ask_all([SearchHistory(text="x")] * (MAX_STEPS + 1))
+        await client.ask_all([SearchHistory(text="x")] * (MAX_STEPS + 1))
 
 
 async def test_time_is_that_of_the_last_step(make_desk, clock):
@@ -102,19 +102,19 @@ async def test_time_is_that_of_the_last_step(make_desk, clock):
         clock.advance(seconds=3)
         return SourceReply(QueryOutcome.UNAVAILABLE, reason="slow")
 
-    desk = await make_desk(answer)
-    await desk.ask(SearchHistory(text="x"))
+    client = await make_desk(answer)
+    await client.ask(SearchHistory(text="x"))
     clock.advance(seconds=5)
-    await desk.conclude("so", ["step:1"])
-    assert desk.elapsed == timedelta(seconds=3)
+    await client.conclude("so", ["step:1"])
+    assert client.elapsed == timedelta(seconds=3)
 
 
 async def test_what_cannot_be_kept_is_no_answer(make_desk):
     async def answer(_) -> SourceReply:
         return SourceReply(QueryOutcome.ANSWERED, ("half a \ud800 character",))
 
-    desk = await make_desk(answer)
-    answered = await desk.ask(SearchHistory(text="x"))
+    client = await make_desk(answer)
+    answered = await client.ask(SearchHistory(text="x"))
     assert (answered.outcome, answered.content) == (QueryOutcome.UNAVAILABLE, None)
     assert answered.reason == "the answer contains values that cannot be stored"
 
@@ -130,9 +130,9 @@ async def test_an_answer_that_is_too_long_is_cut_and_says_so(make_desk, clock):
     async def answer(_) -> SourceReply:
         return SourceReply(QueryOutcome.ANSWERED, whole)
 
-    desk = await make_desk(answer)
+    client = await make_desk(answer)
     window = Window(clock.now(), clock.now())
-    answered = await desk.ask(FindEvents(provider="edge", entity=OURS, window=window))
+    answered = await client.ask(FindEvents(provider="edge", entity=OURS, window=window))
     kept = len(answered.content.events)
     assert 0 < kept <= MAX_ANSWER_BYTES // 10_000
     assert not answered.content.complete
@@ -157,9 +157,9 @@ async def test_a_large_answer_is_encoded_while_others_go_on(make_desk, clock, co
     async def answer(_) -> SourceReply:
         return SourceReply(QueryOutcome.ANSWERED, FoundEvents(events=events, complete=True))
 
-    desk = await make_desk(answer)
+    client = await make_desk(answer)
     window = Window(clock.now(), clock.now())
-    await desk.ask(FindEvents(provider="edge", entity=OURS, window=window))
+    await client.ask(FindEvents(provider="edge", entity=OURS, window=window))
     assert note.was_aside is is_aside
 
 

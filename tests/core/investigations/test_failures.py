@@ -1,4 +1,4 @@
-"""Investigators that do not stop, cite what is nowhere or exit, and trouble that is nobody's."""
+"""Investigators that hang, exit or cite unknown evidence, and transient errors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Obstinate(Investigator):
         self.let_go = asyncio.Event()
         self.began = asyncio.Event()
 
-    async def investigate(self, inquiry, desk):
+    async def investigate(self, inquiry, client):
         self.began.set()
         if inquiry.messages[0] != "hold on":
             await asyncio.Event().wait()
@@ -155,7 +155,7 @@ async def test_a_run_that_is_being_ended_is_not_renewed(start, finish, make_node
 class Exits(Investigator):
     """Brings a library that ends the process."""
 
-    async def investigate(self, inquiry, desk):
+    async def investigate(self, inquiry, client):
         raise SystemExit("enough")
 
 
@@ -171,12 +171,12 @@ def citing(make, investigator):
 
     def citing(*evidence: str, text: str = "so") -> Investigator:
         class Citing(Investigator):
-            async def investigate(self, inquiry, desk):
+            async def investigate(self, inquiry, client):
                 if inquiry.previous is not None:
                     report = inquiry.previous
                 else:
-                    await desk.ask(SearchHistory(text="unrelated"))
-                    report = await investigator.investigate(inquiry, desk)
+                    await client.ask(SearchHistory(text="unrelated"))
+                    report = await investigator.investigate(inquiry, client)
                 gap = Statement(text, evidence)
                 return replace(report, gaps=(gap,))
 

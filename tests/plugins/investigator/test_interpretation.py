@@ -1,4 +1,4 @@
-"""How messages are understood."""
+"""Interpretation of messages."""
 
 from datetime import UTC, datetime, timedelta
 

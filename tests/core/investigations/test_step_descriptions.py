@@ -1,4 +1,4 @@
-"""What steps are called where a report cites them."""
+"""Descriptions of ledger steps."""
 
 from __future__ import annotations
 
@@ -57,6 +57,6 @@ async def test_a_question_that_was_not_answered_says_why(database):
     away = {"outcome": QueryOutcome.UNAVAILABLE, "reason": "it is busy"}
     step = question(3, "events-of", "provider:edge", '{"entity": {"value": "a"}}', **away)
     await database.write(append_steps, session_id, [step])
-    meanings = await database.read(describe_steps, session_id)
-    assert meanings["step:3"] == "Asked provider edge for events of a: unavailable, it is busy"
-    assert meanings["step:2"] == "Concluded: The risk score is 78."
+    descriptions = await database.read(describe_steps, session_id)
+    assert descriptions["step:3"] == "Asked provider edge for events of a: unavailable, it is busy"
+    assert descriptions["step:2"] == "Concluded: The risk score is 78."

@@ -1,4 +1,4 @@
-"""What is asked, of whom, how much of it, and what is said where that fails."""
+"""Collection of evidence: questions, limits and gaps."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -57,8 +57,8 @@ CHAIN = [
 
 
 async def test_the_phases_follow_one_another():
-    _, desk = await investigate(World(), "203.0.113.1")
-    assert desk.phases == list(Phase)
+    _, client = await investigate(World(), "203.0.113.1")
+    assert client.phases == list(Phase)
 
 
 async def test_an_incident_that_does_not_exist_fails_by_its_name():
@@ -131,12 +131,12 @@ async def test_who_answers_once_and_then_no_more_lowers_the_confidence_too():
 
 
 async def test_an_unclear_query_is_answered_honestly():
-    report, desk = await investigate(World(incidents=[incident(1)]), "hello?")
+    report, client = await investigate(World(incidents=[incident(1)]), "hello?")
     assert [statement.text for statement in report.summary] == [
         "The query names nothing to investigate."
     ]
     assert report.findings == report.contributions == ()
-    assert not desk.of_kind(ListIncidents)
+    assert not client.of_kind(ListIncidents)
 
 
 async def test_words_are_looked_for_in_the_history():
@@ -151,9 +151,9 @@ async def test_words_are_looked_for_in_the_history():
 
 async def test_where_not_all_words_fit_those_that_fit_most_count():
     world = World(incidents=[incident(1, "vpn is full")])
-    report, desk = await investigate(world, "peculiar vpn behaviour")
+    report, client = await investigate(world, "peculiar vpn behaviour")
     assert report.incidents == (1,)
-    assert len(desk.of_kind(SearchHistory)) == 4
+    assert len(client.of_kind(SearchHistory)) == 4
 
 
 async def test_a_time_alone_asks_for_all_incidents_in_it():
@@ -171,8 +171,8 @@ async def test_a_named_provider_is_the_only_one_asked():
         events={"edge": (), "core": ()},
     )
     for given in ({"provider": "core"}, {}):
-        _, desk = await investigate(world, "203.0.113.1 on core", **given)
-        assert {question.provider for question in desk.of_kind(FindEvents)} == {"core"}
+        _, client = await investigate(world, "203.0.113.1 on core", **given)
+        assert {question.provider for question in client.of_kind(FindEvents)} == {"core"}
 
 
 async def test_without_a_time_an_incident_gives_its_own():
@@ -222,17 +222,17 @@ async def test_bounds_hold():
     entities = tuple(host(f"pc-{number}") for number in range(80))
     world = World(incidents=[incident(1, entities=entities)], events={"a": (), "b": ()})
     bounds = {"bounds": {"analyst": {"entities": 30, "provider_calls": 7}}}
-    report, desk = await investigate(world, "#1", settings=bounds)
+    report, client = await investigate(world, "#1", settings=bounds)
     assert len(report.entities) == 30
-    assert len(desk.of_kind(FindEvents)) == 7
+    assert len(client.of_kind(FindEvents)) == 7
     assert says(report.gaps, "53 event searches skipped: the limit is 7")
 
 
 async def test_when_time_is_up_no_more_is_asked():
     entities = tuple(host(f"pc-{number}") for number in range(60))
     world = World(incidents=[incident(1, entities=entities)])
-    report, desk = await investigate(world, "#1", seconds=10)
-    assert desk.elapsed < timedelta(seconds=120 + 16 * 10)
+    report, client = await investigate(world, "#1", seconds=10)
+    assert client.elapsed < timedelta(seconds=120 + 16 * 10)
     assert says(report.gaps, "No further questions were asked after 120 seconds")
 
 
@@ -250,10 +250,10 @@ async def test_what_is_well_known_or_everywhere_is_not_followed():
         well_known=frozenset({resolver}),
         older={office: (50, ago(days=300))},
     )
-    _, desk = await investigate(world, "#1")
-    assert {question.entity for question in desk.of_kind(FindNeighbors)} == {A}
-    _, desk = await investigate(world, "10.0.0.1")
-    assert {question.entity for question in desk.of_kind(FindEvents)} >= {office}
+    _, client = await investigate(world, "#1")
+    assert {question.entity for question in client.of_kind(FindNeighbors)} == {A}
+    _, client = await investigate(world, "10.0.0.1")
+    assert {question.entity for question in client.of_kind(FindEvents)} >= {office}
 
 
 async def test_bad_entities_are_asked_about_first():
@@ -264,8 +264,8 @@ async def test_bad_entities_are_asked_about_first():
         },
     )
     bounds = {"bounds": {"analyst": {"provider_calls": 1}}}
-    _, desk = await investigate(world, "#1", settings=bounds)
-    assert [question.entity for question in desk.of_kind(FindEvents)] == [C]
+    _, client = await investigate(world, "#1", settings=bounds)
+    assert [question.entity for question in client.of_kind(FindEvents)] == [C]
 
 
 async def test_each_entity_goes_out_with_its_own_strictest_marking():
@@ -278,10 +278,10 @@ async def test_each_entity_goes_out_with_its_own_strictest_marking():
         ],
         opinions={"online": ()},
     )
-    _, desk = await investigate(world, "#1 and 203.0.113.3")
+    _, client = await investigate(world, "#1 and 203.0.113.3")
     sent = {
         entity: question.marking
-        for question in desk.of_kind(GetEnrichments)
+        for question in client.of_kind(GetEnrichments)
         for entity in question.entities
     }
     assert sent == {A: clear, B: secret, C: Marking()}
@@ -294,16 +294,16 @@ async def test_what_was_found_through_a_marked_entity_is_marked_alike():
         events={"edge": [event("seen", ago(days=1), A, B)]},
         opinions={"online": ()},
     )
-    _, desk = await investigate(world, "#1")
-    markings = {question.marking for question in desk.of_kind(GetEnrichments)}
+    _, client = await investigate(world, "#1")
+    markings = {question.marking for question in client.of_kind(GetEnrichments)}
     assert markings == {secret}
 
 
 async def test_online_enrichers_hear_nothing_of_what_is_ours():
     ours = (ip("10.0.0.5"), host("pc-1"))
     world = World(incidents=[incident(1, entities=(A, *ours))], opinions={"online": (), "own": ()})
-    _, desk = await investigate(world, "#1")
-    asked = {question.enricher: question.entities for question in desk.of_kind(GetEnrichments)}
+    _, client = await investigate(world, "#1")
+    asked = {question.enricher: question.entities for question in client.of_kind(GetEnrichments)}
     assert asked["online"] == (A,)
     assert set(asked["own"]) == {A, *ours}
 
@@ -354,8 +354,8 @@ async def test_a_provider_that_stays_away_is_not_asked_for_ever():
         events={"edge": (), "core": ()},
         down=frozenset({"provider:edge"}),
     )
-    _, desk = await investigate(world, "#1")
-    asked = [question.provider for question in desk.of_kind(FindEvents)]
+    _, client = await investigate(world, "#1")
+    asked = [question.provider for question in client.of_kind(FindEvents)]
     assert asked.count("edge") < 5
     assert asked.count("core") == 15
 
@@ -364,8 +364,10 @@ async def test_what_a_provider_tells_goes_out_as_that_provider_is_marked():
     secret = Marking(Tlp.RED, Pap.RED)
     told = [event("a flow", ago(hours=2), A, B)]
     world = World(events={"edge": told}, markings={"edge": secret}, opinions={"online-one": []})
-    _, desk = await investigate(world, "203.0.113.1")
-    of_b = [question.marking for question in desk.of_kind(GetEnrichments) if B in question.entities]
+    _, client = await investigate(world, "203.0.113.1")
+    of_b = [
+        question.marking for question in client.of_kind(GetEnrichments) if B in question.entities
+    ]
     assert of_b == [secret]
 
 
@@ -378,9 +380,9 @@ async def test_what_is_not_synced_yet_is_a_gap(behind, is_said):
 async def test_words_that_fit_nothing_are_not_replaced_by_other_incidents():
     world = World(incidents=[incident(1), incident(2)])
     for query in ("blah fnord", "fnord incidents of the last 7 days", "critical fnord alerts"):
-        report, desk = await investigate(world, query)
+        report, client = await investigate(world, query)
         assert report.incidents == ()
-        assert not desk.of_kind(ListIncidents)
+        assert not client.of_kind(ListIncidents)
         assert says(report.summary, "Nothing in the stored data matches the word")
         assert says(report.summary, "“fnord”.")
 
@@ -394,8 +396,8 @@ async def test_what_is_asked_in_general_is_still_looked_at(query):
 
 
 async def test_a_provider_that_was_understood_is_no_word():
-    _, desk = await investigate(World(incidents=[incident(1)]), "strange logons from edge")
-    assert next(question.text for question in desk.of_kind(SearchHistory)) == "strange logons"
+    _, client = await investigate(World(incidents=[incident(1)]), "strange logons from edge")
+    assert next(question.text for question in client.of_kind(SearchHistory)) == "strange logons"
 
 
 async def test_a_range_is_examined_as_far_as_the_bound_goes_and_the_rest_is_said():

@@ -1,4 +1,4 @@
-"""What the end of a run leaves in the graph, in the search, and at the SIEM."""
+"""Effects of a completed run on the graph, the search index and the SIEM."""
 
 from __future__ import annotations
 

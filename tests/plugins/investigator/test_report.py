@@ -1,4 +1,4 @@
-"""What a report says first, what it says is missing, and what it says is to be done."""
+"""Reports: summary, gaps and recommended actions."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -146,8 +146,8 @@ async def test_that_no_reputation_was_asked_is_a_gap(enricher, is_said):
 
 async def test_a_provider_is_asked_only_for_the_kinds_it_has_and_others_are_a_gap():
     world = World(incidents=[BRUTE_FORCE], event_kinds={"edge": (EntityKind.IP, EntityKind.USER)})
-    report, desk = await investigate(world, "#1")
-    assert {question.entity.kind for question in desk.of_kind(FindEvents)} == {
+    report, client = await investigate(world, "#1")
+    assert {question.entity.kind for question in client.of_kind(FindEvents)} == {
         EntityKind.IP,
         EntityKind.USER,
     }

@@ -1,4 +1,4 @@
-"""A node that is killed, after any of its steps, and the one that goes on."""
+"""Takeover of a run from a node that was killed after any step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session from its query to its report, and what may come between."""
+"""Runs of a session, from its query to its report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search finds, and in which order: the same on both databases."""
+"""Search results and their order, the same on both databases."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Defanged addresses in both directions."""
+
 from __future__ import annotations
 
 import pytest

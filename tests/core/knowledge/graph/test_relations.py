@@ -1,4 +1,4 @@
-"""Relations are kept once each, counted once for each moment, and never wait in a ring."""
+"""Storage of relations: unique, counted once per moment, without deadlocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statements find what a plain search of the same graph finds."""
+"""Graph queries compared with a plain search of the same graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph around a node: how far, of what, and known from where."""
+"""Neighborhoods of nodes: depth, filters and sources."""
 
 from __future__ import annotations
 

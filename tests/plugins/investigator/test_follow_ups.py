@@ -1,4 +1,4 @@
-"""What a continued session answers."""
+"""Follow-up messages and their replies."""
 
 from dataclasses import replace
 
@@ -18,9 +18,9 @@ WORLD = World(
 
 async def continued(world, *messages):
     previous, _ = await investigate(world, *messages[:-1])
-    report, desk = await investigate(world, *messages, previous=previous)
+    report, client = await investigate(world, *messages, previous=previous)
     cited = {reference for statement in report.reply for reference in statement.evidence}
-    assert cited <= desk.references
+    assert cited <= client.references
     return report
 
 
@@ -86,9 +86,9 @@ async def test_a_change_of_the_score_is_said():
 @pytest.mark.parametrize("text", ["blah fnord xyzzy", "x" * 20_000, "?"])
 async def test_what_is_not_understood_is_admitted(text):
     previous, _ = await investigate(WORLD, "incident 1")
-    report, desk = await investigate(WORLD, "incident 1", text, previous=previous)
+    report, client = await investigate(WORLD, "incident 1", text, previous=previous)
     assert says(report.reply, "The message was not understood: “")
-    assert any("was not understood" in text for text, _ in desk.concluded)
+    assert any("was not understood" in text for text, _ in client.concluded)
     assert report.incidents == previous.incidents
 
 

@@ -1,4 +1,4 @@
-"""Providers and enrichers that are asked, whatever they do."""
+"""Answers of providers and enrichers, including broken ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever two nodes and the callers do, in any order, a session has one holder and one state."""
+"""State machine of a session: any sequence of actions leaves one holder and one state."""
 
 from __future__ import annotations
 
