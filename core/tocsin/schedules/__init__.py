@@ -1,4 +1,4 @@
-"""Schedules: what is investigated again and again, its runs, and what follows from them."""
+"""Schedules: recurring investigations and their runs."""
 
 from tocsin.schedules.completion import RunCompletion
 from tocsin.schedules.due_schedules import (

@@ -24,24 +24,24 @@ from tocsin.store.tables import schedules
 from tocsin.validation import explain_errors
 
 MAX_WAITING = 10
-"""So many runs of one schedule wait at most; what is due then is skipped."""
+"""The limit of waiting runs of one schedule; further runs are skipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A run to be begun."""
+    """A run to start."""
 
     schedule: Schedule
     fire: FireTime
     trigger: Trigger
     by: str
-    """Whose its session is."""
+    """The owner of its session."""
 
 
 def start_runs(
     connection: Connection, wanted: Sequence[RunRequest], now: datetime
 ) -> list[dict[str, Any]]:
-    """Run different schedules, or have that wait, or skip it, as each is to where runs overlap.
+    """Start, queue or skip a run of each schedule, by its overlap policy.
 
     Returns the rows of the runs, in the same order.
     """
@@ -60,7 +60,7 @@ def start_runs(
 
 
 def start_next_run(connection: Connection, schedule: Schedule, now: datetime) -> None:
-    """Run what has waited longest, if nothing is under way and something waits."""
+    """Start the longest waiting run, unless a run is in progress."""
     waiting = load_open_runs(connection, [schedule.id])[schedule.id]
     if not waiting or waiting[0]["state"] == RunState.RUNNING:
         return
@@ -74,14 +74,14 @@ def start_next_run(connection: Connection, schedule: Schedule, now: datetime) ->
 
 
 def describe_invalid_definition(error: ValueError) -> str:
-    """Return in one line that a stored definition is not understood, and why."""
+    """Describe in one line why a stored definition is invalid."""
     why = str(error)
     if isinstance(error, ValidationError):
         mistakes = explain_errors(error, ScheduleDefinition)
         why = ", ".join(
             f"{'.'.join(mistake.path)}: {mistake.found or mistake.expected}" for mistake in mistakes
         )
-    return f"its definition is not understood: {why}"
+    return f"invalid definition: {why}"
 
 
 def _admit_run(wanted: RunRequest, before: Sequence[RowMapping], now: datetime) -> dict[str, Any]:
@@ -95,21 +95,24 @@ def _admit_run(wanted: RunRequest, before: Sequence[RowMapping], now: datetime) 
 def decide_admission(
     schedule: Schedule, before: Sequence[RowMapping]
 ) -> tuple[RunState, str | None]:
-    """Return what becomes of a run beside those that have not ended, and why it is skipped."""
+    """Return the state of a new run beside those in progress, and why it is skipped."""
     if not before:
         return RunState.RUNNING, None
     if schedule.definition.overlap is Overlap.SKIP:
-        return RunState.SKIPPED, f"the run before is under way in {before[0]['session_id']}"
+        return (
+            RunState.SKIPPED,
+            f"the previous run is still in progress ({before[0]['session_id']})",
+        )
     waiting = sum(row["state"] == RunState.WAITING for row in before)
     if waiting >= MAX_WAITING:
-        return RunState.SKIPPED, f"{waiting} runs wait already"
+        return RunState.SKIPPED, f"{waiting} runs are already waiting"
     return RunState.WAITING, None
 
 
 def _start_sessions(
     connection: Connection, wanted: Sequence[tuple[Schedule, str]], now: datetime
 ) -> list[dict[str, Any]]:
-    """Have a session of each schedule investigated, and return what its run has of that."""
+    """Create a session for each schedule, and return the columns of its run."""
     ids = create_sessions(connection, [_build_session(*it) for it in wanted], now)
     if wanted:
         these = schedules.c.id.in_([schedule.id for schedule, _ in wanted])

@@ -33,17 +33,17 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a run ended."""
+    """Outcome of a run."""
 
     at: datetime
     report: Report | None = None
     failure: RunFailure | None = None
     missed: str | None = None
-    """Why nobody ran it."""
+    """The reason why it was not run."""
 
     @property
     def state(self) -> RunState:
-        """The state of the run; without any of these, someone cancelled it."""
+        """The state of the run; cancelled without report, failure or reason."""
         if self.failure is not None:
             return RunState.FAILED
         if self.report is not None:
@@ -53,15 +53,15 @@ class RunOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RunCompletion:
-    """Counts failures, tells of the end, and disables what fails too often."""
+    """Records outcomes, emits events, and disables schedules that fail too often."""
 
     public_url: str
     failure_limit: int
-    """After how many failures in a row a schedule is disabled that does not say it itself."""
+    """The default number of consecutive failures after which a schedule is disabled."""
     meter: ScheduleMetrics
 
     def __call__(self, connection: Connection, ended: FinishedRun) -> Callable[[], None] | None:
-        """Settle what ended, where it was a scheduled run's first; a `Finisher`."""
+        """Complete a scheduled run after the first run of its session; a `Finisher`."""
         if ended.schedule_id is None or ended.run != _FIRST:
             return None
         outcome = RunOutcome(ended.at, ended.report, ended.failure)
@@ -70,9 +70,9 @@ class RunCompletion:
     def settle(
         self, connection: Connection, schedule_id: str, session_id: str, outcome: RunOutcome
     ) -> Callable[[], None] | None:
-        """Record how the run in a session ended, and all that follows; nothing where that is done.
+        """Record the outcome of the run in a session, once, with all consequences.
 
-        Returns what is to be called once this transaction is committed.
+        Returns a function to call once this transaction is committed.
         """
         schedule = load_schedule(connection, schedule_id, lock=True)
         run = find_running_run(connection, session_id)
@@ -88,10 +88,10 @@ class RunCompletion:
         self.meter.count_ending(outcome.failure, was_disabled=was_disabled)
         if outcome.missed is not None:
             self.meter.count_not_taken_up()
-            _log.warning("a run was missed", schedule=schedule.name, reason=outcome.missed)
+            _log.warning("run missed", schedule=schedule.name, reason=outcome.missed)
         if was_disabled:
             facts = {"schedule": schedule.name, "id": schedule.id, "reason": schedule.last_error}
-            _log.error("a schedule was disabled: it has failed too often in a row", **facts)
+            _log.error("schedule disabled after consecutive failures", **facts)
 
     def _follow(
         self, connection: Connection, schedule: Schedule, session_id: str, outcome: RunOutcome
@@ -99,7 +99,7 @@ class RunCompletion:
         if outcome.report is None and outcome.failure is None:
             return _store_result(connection, replace(schedule, last_status=outcome.state))
         session = find_session(connection, session_id, public_url=self.public_url)
-        assert session is not None  # noqa: S101 - it has ended in this transaction
+        assert session is not None  # noqa: S101 - it was completed in this transaction
         if outcome.report is not None:
             done = replace(schedule, last_status=RunState.COMPLETED, last_error=None)
             done = _store_result(connection, replace(done, consecutive_failures=0))
@@ -154,7 +154,7 @@ def _build_audit_entry(schedule: Schedule, now: datetime) -> audit.AuditRecord:
 
 
 def _store_result(connection: Connection, schedule: Schedule) -> Schedule:
-    """Store what the end of a run changes; that makes no new revision."""
+    """Store the result of a run; this is not a new revision."""
     names = ("consecutive_failures", "last_status", "last_error")
     values = {name: getattr(schedule, name) for name in names}
     connection.execute(update(schedules).where(schedules.c.id == schedule.id).values(values))
@@ -165,11 +165,11 @@ ABANDONED_BATCH = 100
 _r, _s = schedule_runs.c, sessions.c
 _joined = schedule_runs.join(sessions, _r.session_id == _s.id)
 _is_over = or_(_s.status == SessionStatus.CANCELLED, _s.run > 1)
-"""The first run of the session ended without a finisher."""
+"""Condition: the first run of the session ended without a finisher."""
 
 
 def list_abandoned_sessions(connection: Connection, now: datetime) -> list[str]:
-    """Return the sessions of so many runs that are to be settled."""
+    """Return the sessions of a batch of abandoned runs."""
     waits = and_(_s.status == SessionStatus.QUEUED, _s.started_at.is_(None), _r.begin_by <= now)
     query = (
         select(_r.session_id)
@@ -184,17 +184,16 @@ def list_abandoned_sessions(connection: Connection, now: datetime) -> list[str]:
 def settle_abandoned_run(
     connection: Connection, session_id: str, settling: RunCompletion, now: datetime
 ) -> Callable[[], None] | None:
-    """Settle the run in a session that was cancelled, or that no node has taken up in time.
+    """Complete the run of a session that was cancelled, or that no node claimed in time.
 
-    The second is missed: it says nothing of the schedule, and does not count as a failure. Returns
-    what is to be called once this transaction is committed, None where nothing is to be settled
-    any more.
+    An unclaimed run is missed, which does not count as a failure. Returns a function to call once
+    this transaction is committed, None where the run was completed meanwhile.
     """
     query = select(_r.schedule_id, _r.begin_by, _is_over.label("is_over")).select_from(_joined)
     row = connection.execute(query.where(_r.session_id == session_id)).one()
     outcome = RunOutcome(now)
     if not row.is_over:
-        words = f"no node has taken it up by {isoformat(row.begin_by)}"
+        words = f"no node claimed the run by {isoformat(row.begin_by)}"
         if not cancel_waiting(connection, session_id, words, now):
             return None
         outcome = RunOutcome(now, missed=words)

@@ -30,29 +30,29 @@ from tocsin.schedules.runs import (
 from tocsin.store.tables import schedule_runs, schedules
 
 BATCH_SIZE = 100
-"""So many schedules are begun in one transaction, which others wait for."""
+"""The number of schedules started in one transaction."""
 RETRY_INTERVAL = timedelta(minutes=1)
-"""After so long it is tried again to understand a schedule that was not understood."""
-REASON_TOO_LATE = "nobody was there to begin it in time"
-REASON_SUPERSEDED = "a later one was due as well"
+"""The interval at which an invalid schedule is tried again."""
+REASON_TOO_LATE = "no node was running at the time"
+REASON_SUPERSEDED = "a later run was due as well"
 _s = schedules.c
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class FireResult:
-    """What became of one fire time, or of several that were missed."""
+    """Result of one fire time, or of several that were missed."""
 
     schedule_id: str
     state: RunState
     count: int
     lateness: timedelta
-    """How long after it was due that was settled."""
+    """The delay after the due time."""
 
 
 @dataclass(frozen=True, slots=True)
 class DueSchedule:
-    """A schedule of which something is due."""
+    """A schedule with due fire times."""
 
     schedule: Schedule
     past: PastFireTimes
@@ -60,14 +60,14 @@ class DueSchedule:
 
     @property
     def to_run(self) -> FireTime | None:
-        """The latest fire time, unless it is too late for that."""
+        """The latest fire time, unless it is too late to run."""
         latest = self.past.latest
         if latest is None or self.now - latest.due > self.schedule.definition.misfire_grace:
             return None
         return latest
 
     def missed(self) -> dict[str, Any] | None:
-        """Return the row of what is not to be run, None where that is nothing."""
+        """Return the row of the missed fire times, None without any."""
         late = self.to_run is None
         reason = REASON_TOO_LATE if late else REASON_SUPERSEDED
         return build_missed_row(
@@ -76,16 +76,16 @@ class DueSchedule:
 
 
 def is_anything_due(connection: Connection, now: datetime) -> bool:
-    """Return whether some schedule is due."""
+    """Return whether any schedule is due."""
     return (
         connection.execute(select(_s.id).where(_s.next_run_at <= now).limit(1)).first() is not None
     )
 
 
 def fire_due(connection: Connection, now: datetime, most: int = BATCH_SIZE) -> list[FireResult]:
-    """Begin what is due, of so many schedules at most, and return what became of it.
+    """Start the due runs of up to `most` schedules, and return the results.
 
-    What another node has in hand is left to it.
+    Schedules locked by another node are left to it.
     """
     held = _select_due(now).limit(most).with_for_update(skip_locked=True, of=schedules)
     rows = connection.execute(held).mappings().all()
@@ -106,24 +106,23 @@ def fire_due(connection: Connection, now: datetime, most: int = BATCH_SIZE) -> l
 
 
 def _select_due(now: datetime) -> Select[Any]:
-    """Return the query of what is due; only what is active has a next run."""
+    """Return the query of due schedules; only active ones have a next run."""
     accounted = select_accounted_until(_s.id, now).label("accounted_until")
     return select(schedules, accounted).where(_s.next_run_at <= now).order_by(_s.next_run_at)
 
 
 def _load_due(connection: Connection, row: RowMapping, now: datetime) -> DueSchedule | None:
-    """Return what of a schedule is due; None after noting that this cannot be told.
+    """Return the due fire times of a schedule; None for an invalid one, which is postponed.
 
-    It is then put off: another node, or this one mended, may understand it, and tells what was
-    missed.
+    Another node, or this one after an update, may be able to run it, and records what was missed.
     """
     schedule = parse_schedule_row(row)
     begin = choose_start(row["next_fire_at"], row["accounted_until"])
     try:
         return DueSchedule(schedule, schedule.recurrence.past(begin, now), now)
-    except ValueError as error:  # such as of a time zone that there is no more
+    except ValueError as error:  # such as a time zone that no longer exists
         words = describe_invalid_definition(error)
-        _log.error("a schedule cannot be run here", schedule=schedule.name, reason=words)
+        _log.error("invalid schedule", schedule=schedule.name, reason=words)
         put_off = update(schedules).where(_s.id == schedule.id)
         connection.execute(put_off.values(next_run_at=now + RETRY_INTERVAL, last_error=words))
         return None
@@ -164,10 +163,10 @@ class ScheduleNotStartedError(ConflictError):
 
 
 def run_now(connection: Connection, schedule: Schedule, by: str, now: datetime) -> RowMapping:
-    """Run a schedule once more, now, whether it is enabled or not, and return the run's row.
+    """Run a schedule now, enabled or not, and return the row of the run.
 
-    Raises ScheduleDeletedError, and ScheduleNotStartedError where overlapping runs are skipped.
-    It must have been read in this transaction, locked.
+    Raises ScheduleDeletedError, and ScheduleNotStartedError where the run would be skipped. The
+    schedule must have been read and locked in this transaction.
     """
     if schedule.status is ScheduleStatus.DELETED:
         raise ScheduleDeletedError

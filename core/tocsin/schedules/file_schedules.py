@@ -24,9 +24,9 @@ FileSchedules = Mapping[str, ScheduleDefinition]
 
 
 def plan_schedules(connection: Connection, wanted: FileSchedules) -> list[PlannedChange]:
-    """Return what would make the schedules those of a file, in the order of their names.
+    """Return the steps to apply the schedules of a file, by name.
 
-    OperatorError where a name is taken by a schedule that was made over HTTP.
+    Raises OperatorError where a name is used by a schedule created through the API.
     """
     return _plan_steps({schedule.name: schedule for schedule in load_schedules(connection)}, wanted)
 
@@ -34,9 +34,9 @@ def plan_schedules(connection: Connection, wanted: FileSchedules) -> list[Planne
 def apply_schedules(
     connection: Connection, wanted: FileSchedules, by: str, now: datetime
 ) -> list[PlannedChange]:
-    """Make the schedules those of a file, and return what that took; raises OperatorError.
+    """Apply the schedules of a file, and return the steps; raises OperatorError.
 
-    Whether one is enabled stays as it is, but for those that the file named no more.
+    Schedules stay enabled or disabled, except for those that are removed from the file.
     """
     lock_exclusively(connection, "applying a file")
     known = {schedule.name: schedule for schedule in load_schedules(connection, lock=True)}
@@ -59,7 +59,7 @@ def _create_from_file(
     try:
         create_schedule(connection, name, definition, managed_by=ManagedBy.FILE, by=by, now=now)
     except NameTakenError:
-        raise name_taken_error(SECTION, name) from None  # over HTTP, at this moment
+        raise name_taken_error(SECTION, name) from None  # through the API, at the same time
 
 
 def _plan_steps(known: Mapping[str, Schedule], wanted: FileSchedules) -> list[PlannedChange]:

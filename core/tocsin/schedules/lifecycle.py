@@ -28,7 +28,7 @@ def create_schedule(
     by: str,
     now: datetime,
 ) -> Schedule:
-    """Store a new schedule, which runs from now on, and return it; NameTakenError."""
+    """Create a schedule that runs from now on, and return it; raises NameTakenError."""
     made = Schedule(
         id=new_id("sch"),
         name=name,
@@ -50,16 +50,16 @@ def create_schedule(
 def change_schedule(
     connection: Connection, schedule: Schedule, definition: ScheduleDefinition, now: datetime
 ) -> Schedule:
-    """Store what a schedule is to be defined by, and return it, as it was where that was so.
+    """Change the definition of a schedule, and return it, unchanged for an equal definition.
 
-    Whether it is enabled stays. It must have been read in this transaction, locked.
+    It stays enabled or disabled. It must have been read and locked in this transaction.
     """
     document = definition.as_json()
     if document == schedule.document:
         return schedule
     changed = replace(schedule, document=document)
     if any(document[name] != schedule.document.get(name) for name in _TIMING):
-        record_missed_runs(connection, schedule, now, "it was changed before it could be run")
+        record_missed_runs(connection, schedule, now, "the schedule was changed before the run")
         if document["interval"] != schedule.document.get("interval"):
             changed = replace(changed, anchor_at=now)
         changed = _plan_next_run(changed, now)
@@ -67,10 +67,10 @@ def change_schedule(
 
 
 def enable_schedule(connection: Connection, schedule: Schedule, now: datetime) -> Schedule:
-    """Have a schedule run from now on, with no failures counted, and return it.
+    """Enable a schedule from now on, reset its failures, and return it.
 
-    One that is enabled stays as it is, unless its next run is not the one that comes next, as
-    after a clock had jumped ahead. It must have been read in this transaction, locked.
+    An enabled schedule is unchanged, unless its next run is wrong, as after a clock that was
+    ahead. It must have been read and locked in this transaction.
     """
     trim_missed_runs(connection, schedule, now)
     if schedule.is_active:
@@ -86,16 +86,16 @@ def enable_schedule(connection: Connection, schedule: Schedule, now: datetime) -
 def disable_schedule(
     connection: Connection, schedule: Schedule, reason: DisabledReason, now: datetime
 ) -> Schedule:
-    """Have a schedule run no more until it is enabled, and return it.
+    """Disable a schedule until it is enabled again, and return it.
 
-    What is under way ends as it does. It must have been read in this transaction, locked.
+    A run in progress continues. It must have been read and locked in this transaction.
     """
     disabled = replace(schedule, status=ScheduleStatus.DISABLED, disabled_reason=reason)
     return disabled if schedule == disabled else _stop_schedule(connection, schedule, disabled, now)
 
 
 def delete_schedule(connection: Connection, schedule: Schedule, now: datetime) -> Schedule:
-    """End a schedule and return it; its runs stay. Its name is free."""
+    """Delete a schedule and return it; its runs are kept, and its name becomes available."""
     deleted = replace(schedule, status=ScheduleStatus.DELETED, disabled_reason=None)
     return _stop_schedule(connection, schedule, deleted, now)
 
@@ -103,18 +103,18 @@ def delete_schedule(connection: Connection, schedule: Schedule, now: datetime) -
 def _stop_schedule(
     connection: Connection, before: Schedule, after: Schedule, now: datetime
 ) -> Schedule:
-    record_missed_runs(connection, before, now, f"it was {after.status} before it could be run")
+    record_missed_runs(connection, before, now, f"the schedule was {after.status} before the run")
     skip_waiting_runs(connection, after.id, f"the schedule was {after.status}", now)
     return _store_schedule(connection, replace(after, next_fire_at=None, next_run_at=None), now)
 
 
 def _is_due(schedule: Schedule, now: datetime) -> bool:
-    """Return whether its next run has come, be it that it waits for its jitter."""
+    """Return whether its next fire time has passed, even if the jitter has not."""
     return schedule.next_fire_at is not None and schedule.next_fire_at <= now
 
 
 def _plan_next_run(schedule: Schedule, now: datetime) -> Schedule:
-    """Return the schedule with its next run, if it is to have one."""
+    """Return the schedule with its next run, if it is active."""
     following = schedule.recurrence.next(now) if schedule.is_active else None
     at, due = (following.at, following.due) if following else (None, None)
     return replace(schedule, next_fire_at=at, next_run_at=due)

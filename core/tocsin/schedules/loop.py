@@ -28,7 +28,7 @@ from tocsin.store import Database, is_unreachable
 from tocsin.store.tables import schedules
 
 POLL_INTERVAL = timedelta(seconds=1)
-"""So often a node looks by itself: an alarm may be missing, and a clock may be set."""
+"""The poll interval, in case a timer is missing or the clock is changed."""
 FOLLOW_INTERVAL = timedelta(seconds=2)
 SWEEP_INTERVAL = timedelta(seconds=5)
 _READ_AT_ONCE = 500
@@ -37,7 +37,7 @@ _log = structlog.get_logger()
 
 
 class Scheduler:
-    """Runs what is due. Any number of nodes may; each fire time is run by one of them."""
+    """Runs due schedules; any number of nodes may, and one of them runs each fire time."""
 
     def __init__(
         self,
@@ -53,13 +53,13 @@ class Scheduler:
         self.settling = settling
         self._meter = meter
         self._due = Notifier()
-        self._alarms = ScheduleTimers(self._due.notify)
+        self._timers = ScheduleTimers(self._due.notify)
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
-        """Return what has to run until it is cancelled."""
+        """Return the loops to run until cancelled."""
         return [
-            run_forever(self._step, self._clock, "running schedules"),
-            run_forever(self._sweep, self._clock, "settling runs that were abandoned"),
+            run_forever(self._step, self._clock, "schedule loop"),
+            run_forever(self._sweep, self._clock, "cleanup of abandoned runs"),
             self._follow(),
         ]
 
@@ -68,7 +68,7 @@ class Scheduler:
             await self._due.wait(POLL_INTERVAL)
 
     async def fire(self) -> Sequence[FireResult]:
-        """Begin what is due now, some at once, and return what became of it; nothing if none is."""
+        """Start a batch of due runs, and return the results; empty if none is due."""
         now = self._clock.now()
         if not await self._database.lookup(is_anything_due, now):
             return ()
@@ -76,7 +76,7 @@ class Scheduler:
         self._meter.count_fires(fired)
         for it in fired:
             if it.state is RunState.MISSED:
-                words = "runs were missed: nobody was there to begin them in time"
+                words = "runs missed: no node was running at the time"
                 _log.warning(words, schedule=it.schedule_id, count=it.count)
         return fired
 
@@ -85,46 +85,46 @@ class Scheduler:
         await self.settle_abandoned()
 
     async def settle_abandoned(self) -> None:
-        """Settle what was cancelled, and what no node takes up."""
+        """Complete runs that were cancelled or not claimed."""
         for session_id in await self._database.read(list_abandoned_sessions, self._clock.now()):
             try:
                 await self._settle(session_id)
-            except Exception as error:  # one that fails is not to keep all others waiting
+            except Exception as error:  # one failure must not block the others
                 if is_unreachable(error):
                     raise
-                _log.exception("a run could not be settled", session=session_id)
+                _log.exception("run not completed", session=session_id)
 
     async def _settle(self, session_id: str) -> None:
-        """Each by itself: no transaction holds two schedules, which others may hold in turn."""
+        """Complete one run per transaction, since locking two schedules could deadlock."""
         now = self._clock.now()
         follow = await self._database.write(settle_abandoned_run, session_id, self.settling, now)
         if follow is not None:
             follow()
 
     async def _follow(self) -> None:
-        self._alarms.start()
+        self._timers.start()
         try:
-            await run_forever(self._follow_once, self._clock, "following changes of schedules")
+            await run_forever(self._follow_once, self._clock, "schedule timers")
         finally:
-            self._alarms.stop()
+            self._timers.stop()
 
     async def _follow_once(self) -> None:
         revisions = await self._database.read(_load_revisions)
-        self._alarms.keep(revisions)
-        changed = self._alarms.changed(revisions)
+        self._timers.keep(revisions)
+        changed = self._timers.changed(revisions)
         for begin in range(0, len(changed), _READ_AT_ONCE):
             ids = changed[begin : begin + _READ_AT_ONCE]
             for schedule in await self._database.read(_load_by_ids, ids):
-                self._set_alarm(schedule)
+                self._set_timer(schedule)
             await asyncio.sleep(0)
         self._due.notify()
         await self._changes.wait(FOLLOW_INTERVAL)
 
-    def _set_alarm(self, schedule: Schedule) -> None:
+    def _set_timer(self, schedule: Schedule) -> None:
         try:
-            self._alarms.set(schedule.id, schedule.revision, schedule.recurrence)
-        except ValueError:  # it is told where it is to be run
-            _log.warning("a schedule has no alarm", schedule=schedule.id)
+            self._timers.set(schedule.id, schedule.revision, schedule.recurrence)
+        except ValueError:  # logged where the schedule is run
+            _log.warning("no timer for schedule", schedule=schedule.id)
 
 
 def _load_revisions(connection: Connection) -> dict[str, int]:

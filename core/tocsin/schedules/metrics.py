@@ -22,27 +22,27 @@ _s = schedules.c
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSummary:
-    """How schedules are."""
+    """Summary of the schedules."""
 
     counts: Mapping[str, int]
-    """How many there are of each status."""
+    """The number of schedules by status."""
     due_at: datetime | None
-    """When the next of them is due, or was."""
+    """The earliest due time."""
 
 
 class ScheduleGauges:
-    """How many schedules there are, and how late the latest of them is."""
+    """Gauges of the schedules by status, and of the longest delay."""
 
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
         self._clock = clock
-        self._count = metrics.gauge("tocsin_schedules", "Schedules, by whether they run", "status")
+        self._count = metrics.gauge("tocsin_schedules", "Schedules, by status", "status")
         self._overdue = metrics.gauge(
             "tocsin_schedules_overdue_seconds",
-            "For how long the schedule that is due longest has been; 0 where none is",
+            "Delay of the most overdue schedule; 0 where none is due",
         )
 
     def show(self, standing: ScheduleSummary) -> None:
-        """Show this."""
+        """Set the gauges."""
         for status in _STATUSES:
             self._count.labels(status.value).set(standing.counts.get(status, 0))
         due_at = standing.due_at
@@ -50,13 +50,13 @@ class ScheduleGauges:
         self._overdue.set(max(overdue, 0))
 
     def clear(self) -> None:
-        """Show nothing: it is not known."""
+        """Clear the gauges while the values are unknown."""
         self._count.clear()
         self._overdue.set(nan)
 
 
 def load_summary(connection: Connection) -> ScheduleSummary:
-    """Return how schedules are."""
+    """Return the summary of the schedules."""
     counted = select(_s.status, func.count()).where(IS_THERE).group_by(_s.status)
     counts = {row[0]: row[1] for row in connection.execute(counted)}
     first = select(func.min(_s.next_run_at))
@@ -68,7 +68,7 @@ FIRE_OUTCOMES = (RunState.RUNNING, RunState.WAITING, RunState.SKIPPED, RunState.
 
 
 class ScheduleMetrics:
-    """Counts what this node runs and ends; for nobody, where there are no metrics."""
+    """Counts the runs of this node; without `metrics`, discards the counts."""
 
     def __init__(self, metrics: Metrics | None = None) -> None:
         self._is_on = metrics is not None
@@ -76,33 +76,33 @@ class ScheduleMetrics:
             return
         self._fires = metrics.counter(
             "tocsin_schedule_fires_total",
-            "Fire times that this node saw to, by what became of them",
+            "Fire times handled by this node, by outcome",
             "outcome",
         )
         self._lateness = metrics.histogram(
             "tocsin_schedule_lateness_seconds",
-            "How long after they were due runs were begun",
+            "Delay of runs after their due time",
             _LATENESS,
         )
         self._failures = metrics.counter(
             "tocsin_schedule_failures_total",
-            "Scheduled runs that failed, as this node ended them, by why",
+            "Failed scheduled runs completed by this node, by cause",
             "cause",
         )
         self._disabled = metrics.counter(
-            "tocsin_schedules_disabled_total", "Schedules that this node disabled, for failing"
+            "tocsin_schedules_disabled_total", "Schedules disabled by this node after failures"
         )
         self._not_taken_up = metrics.counter(
             "tocsin_schedule_not_taken_up_total",
-            "Runs that were begun and no node investigated in time, as this node noticed",
+            "Runs that no node claimed in time, as noticed by this node",
         )
-        for state in FIRE_OUTCOMES:  # from 0 on, or the first would not show as an increase
+        for state in FIRE_OUTCOMES:  # start at 0, or the first event would not show as an increase
             self._fires.labels(state.value).inc(0)
         for cause in FailureCause:
             self._failures.labels(cause.value).inc(0)
 
     def count_fires(self, fired: Iterable[FireResult]) -> None:
-        """Count what became of fire times."""
+        """Count the results of fire times."""
         if not self._is_on:
             return
         for it in fired:
@@ -111,12 +111,12 @@ class ScheduleMetrics:
                 self._lateness.observe(max(it.lateness.total_seconds(), 0))
 
     def count_not_taken_up(self) -> None:
-        """Count a run that no node has taken up in time."""
+        """Count a run that no node claimed in time."""
         if self._is_on:
             self._not_taken_up.inc()
 
     def count_ending(self, failure: RunFailure | None, *, was_disabled: bool) -> None:
-        """Count how a run ended."""
+        """Count the outcome of a run."""
         if self._is_on and failure is not None:
             self._failures.labels(failure.cause.value).inc()
             self._disabled.inc(was_disabled)

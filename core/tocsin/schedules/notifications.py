@@ -18,7 +18,7 @@ _COMPLETED = ("title", "risk_score", "entity_count", "finding_count", "url")
 def build_completed_event(
     schedule: Schedule, session: Mapping[str, Any], report: Report, public_url: str, now: datetime
 ) -> Event:
-    """Return the `investigation-completed` of a run, given its session as lists show it."""
+    """Build the `investigation-completed` event of a run, given the JSON of its session."""
     return Event(
         id=new_id("evt"),
         event_type=EventType.INVESTIGATION_COMPLETED,
@@ -33,7 +33,7 @@ def build_completed_event(
 def build_failed_event(
     schedule: Schedule, session: Mapping[str, Any], public_url: str, now: datetime
 ) -> Event:
-    """Return the `investigation-failed` of a run, the schedule's failures counted with it."""
+    """Build the `investigation-failed` event of a run that is already counted as a failure."""
     failures = schedule.consecutive_failures
     return Event(
         id=new_id("evt"),
@@ -52,10 +52,9 @@ def build_failed_event(
 
 
 def build_disabled_event(schedule: Schedule, public_url: str, now: datetime) -> Event:
-    """Return the `schedule-disabled` of a schedule that failed too often in a row.
+    """Build the `schedule-disabled` event after too many consecutive failures.
 
-    It is a millisecond later than the failure that it follows: receivers tell by the time which
-    came last.
+    Its timestamp is a millisecond after that of the failure, since receivers order events by time.
     """
     return Event(
         id=new_id("evt"),

@@ -28,7 +28,7 @@ class SchedulePage:
     schedules: Sequence[Schedule]
     total: int
     next: tuple[str, str] | None
-    """The name and id to go on after; None on the last page."""
+    """The value of `after` for the next page; None on the last page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class RunPage:
     exact: bool
     """False where there are more than `total`."""
     next: str | None
-    """What to go on `before` where more follows, else None."""
+    """The value of `before` for the next page, None on the last page."""
 
 
 def list_schedules(
@@ -51,7 +51,7 @@ def list_schedules(
     tag: str | None = None,
     after: tuple[str, str] | None = None,
 ) -> SchedulePage:
-    """Return one page of the schedules that match; deleted ones only by their status."""
+    """Return a page of matching schedules; deleted ones only when filtered by that status."""
     matching = list(_build_conditions(connection, status, tag))
     total = connection.scalars(select(func.count()).select_from(schedules).where(*matching)).one()
     place = tuple_(schedules.c.name, schedules.c.id)
@@ -70,7 +70,7 @@ def _build_conditions(
 ) -> Iterator[ColumnElement[bool]]:
     yield IS_THERE if status is None else schedules.c.status == status
     if tag is not None:
-        # LIKE regards case on one of the databases alone
+        # LIKE is case-sensitive on one of the databases only
         place = func.strpos if connection.dialect.name == "postgresql" else func.instr
         yield place(schedules.c.tags, f"|{tag}|") > 0
 
@@ -83,7 +83,7 @@ def list_runs(
     state: RunState | None = None,
     before: str | None = None,
 ) -> RunPage:
-    """Return one page of a schedule's runs, the newest first; `before` continues an earlier one."""
+    """Return a page of the runs of a schedule, the newest first; `before` continues a page."""
     matching = [_r.schedule_id == schedule_id]
     if state is not None:
         matching.append(_r.state == state)
@@ -97,7 +97,7 @@ def list_runs(
 
 
 def list_next_runs(schedule: Schedule, count: int = SHOWN_AHEAD) -> list[datetime]:
-    """Return when a schedule runs next; nothing where it is not enabled or not understood."""
+    """Return the next run times of a schedule; none for a disabled or invalid one."""
     return [it.due for it in islice(_iter_upcoming(schedule), count)]
 
 
@@ -106,16 +106,16 @@ def _iter_upcoming(schedule: Schedule) -> Iterator[FireTime]:
         return iter(())
     try:
         return schedule.recurrence.since(schedule.next_fire_at)
-    except ValueError:  # it is told where it is to be run
+    except ValueError:  # logged where the schedule is run
         return iter(())
 
 
 def list_upcoming(
     connection: Connection, until: datetime, limit: int
 ) -> list[tuple[datetime, Schedule]]:
-    """Return what is due until a moment, in its order: each time with its schedule."""
+    """Return the runs due until a time, in order, each with its schedule."""
     due = schedules.c.status == ScheduleStatus.ACTIVE, schedules.c.next_run_at <= until
-    # The first of all fire times are among those of the schedules that are due first
+    # The earliest runs belong to the schedules that are due first
     first = select(schedules).where(*due).order_by(schedules.c.next_run_at).limit(limit)
     rows = connection.execute(first).mappings()
     times = (_iter_times(parse_schedule_row(row), until) for row in rows)
@@ -134,12 +134,12 @@ _RUN_MOMENTS = ("fire_at", "due_at", "until", "started_at", "ended_at")
 
 
 def build_schedule_url(public_url: str, schedule_id: str) -> str:
-    """Return where the console shows a schedule."""
+    """Return the URL of a schedule in the console."""
     return f"{public_url}/schedules/{schedule_id}"
 
 
 def represent_schedule(schedule: Schedule, public_url: str) -> dict[str, Any]:
-    """Return a schedule as lists show it."""
+    """Return the JSON of a schedule."""
     return {
         "id": schedule.id,
         "name": schedule.name,
@@ -158,7 +158,7 @@ def represent_schedule(schedule: Schedule, public_url: str) -> dict[str, Any]:
 
 
 def represent_run(row: RowMapping) -> dict[str, Any]:
-    """Return a run as it is shown."""
+    """Return the JSON of a run."""
     begun, ended = row["started_at"], row["ended_at"]
     taken = None if begun is None or ended is None else ended - begun
     return {

@@ -17,11 +17,11 @@ from tocsin.registry import ManagedBy
 from tocsin.store.tables import IS_THERE, schedules
 
 SCHEDULES = "schedules"
-"""The topic of schedules that were made, changed, enabled, disabled or deleted."""
+"""The topic of schedules that were created, changed, enabled, disabled or deleted."""
 
 
 class ScheduleStatus(Vocabulary):
-    """Whether a schedule runs."""
+    """Status of a schedule."""
 
     ACTIVE = "active"
     DISABLED = "disabled"
@@ -29,7 +29,7 @@ class ScheduleStatus(Vocabulary):
 
 
 class DisabledReason(Vocabulary):
-    """Why a schedule does not run."""
+    """Reason why a schedule is disabled."""
 
     MANUAL = "manual"
     FAILURES = "consecutive_failures"
@@ -37,26 +37,26 @@ class DisabledReason(Vocabulary):
 
 
 class Trigger(Vocabulary):
-    """What a run was begun by."""
+    """Trigger of a run."""
 
     CLOCK = "clock"
     MANUAL = "manual"
 
 
 class RunState(Vocabulary):
-    """How a run is, or what became of its fire time."""
+    """State of a run or a fire time."""
 
     WAITING = "waiting"
-    """It runs when the one before has ended."""
+    """It starts when the previous run has ended."""
     RUNNING = "running"
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
-    """Someone cancelled its session; that counts neither as a failure nor as a success."""
+    """Its session was cancelled, which counts neither as a failure nor as a success."""
     SKIPPED = "skipped"
-    """It was not begun: the one before was under way, or the schedule was stopped."""
+    """It was not started: the previous run was in progress, or the schedule was stopped."""
     MISSED = "missed"
-    """When it was due nobody was there to begin it, and later it was too late."""
+    """No node was running when it was due, and later it was too late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,15 +67,15 @@ class Schedule:
     name: str
     managed_by: ManagedBy
     document: Mapping[str, Any]
-    """What it is defined by, as JSON."""
+    """The definition as JSON."""
     status: ScheduleStatus = ScheduleStatus.ACTIVE
     disabled_reason: DisabledReason | None = None
     revision: int = 1
-    """Counts up whenever someone changes it, or it is enabled or disabled."""
+    """Incremented whenever the schedule is changed, enabled or disabled."""
     anchor_at: datetime
     next_fire_at: datetime | None = None
     next_run_at: datetime | None = None
-    """The same with its jitter; both are None where nothing follows."""
+    """The same with jitter; both are None where no run follows."""
     consecutive_failures: int = 0
     last_run_at: datetime | None = None
     last_status: RunState | None = None
@@ -86,22 +86,22 @@ class Schedule:
 
     @property
     def definition(self) -> ScheduleDefinition:
-        """What it is defined by; ValueError where that is not understood any more."""
+        """The definition; raises ValueError where the stored one is no longer valid."""
         return _parse_definition(orjson.dumps(self.document))
 
     @property
     def recurrence(self) -> Recurrence:
-        """When it runs; ValueError as with its definition."""
+        """The recurrence; raises ValueError like `definition`."""
         return Recurrence(self.definition, self.id, self.anchor_at)
 
     @property
     def is_active(self) -> bool:
-        """Whether it runs when its time comes."""
+        """Whether the schedule is enabled."""
         return self.status is ScheduleStatus.ACTIVE
 
     @property
     def is_removed(self) -> bool:
-        """Whether it was disabled since `plugins.toml` names it no more."""
+        """Whether it was disabled after its removal from `plugins.toml`."""
         return self.disabled_reason is DisabledReason.REMOVED
 
 
@@ -113,9 +113,9 @@ def _parse_definition(document: bytes) -> ScheduleDefinition:
 def load_schedule(
     connection: Connection, schedule_id: str, *, lock: bool = False
 ) -> Schedule | None:
-    """Return one schedule, also a deleted one; None where there never was one of this id.
+    """Return a schedule, even a deleted one; None for an unknown id.
 
-    With `lock`, nobody else changes it, or begins a run of it, until the transaction ends.
+    With `lock`, no other transaction can change or run it until this one ends.
     """
     query = select(schedules).where(schedules.c.id == schedule_id)
     row = connection.execute(query.with_for_update() if lock else query).mappings().one_or_none()
@@ -123,14 +123,14 @@ def load_schedule(
 
 
 def load_schedules(connection: Connection, *, lock: bool = False) -> list[Schedule]:
-    """Return every schedule that was not deleted, by name."""
+    """Return all schedules that are not deleted, by name."""
     query = select(schedules).where(IS_THERE).order_by(schedules.c.name)
     rows = connection.execute(query.with_for_update() if lock else query).mappings()
     return [parse_schedule_row(row) for row in rows]
 
 
 def parse_schedule_row(row: RowMapping) -> Schedule:
-    """Return the schedule that a row of the table `schedules` holds."""
+    """Return the schedule in a row of the table `schedules`."""
     members = {name: row[name] for name in Schedule.__dataclass_fields__ if name in row}
     reason, last = row["disabled_reason"], row["last_status"]
     return Schedule(
@@ -146,7 +146,7 @@ def parse_schedule_row(row: RowMapping) -> Schedule:
 
 
 def to_columns(schedule: Schedule) -> dict[str, Any]:
-    """Return the schedule as the columns of its row."""
+    """Return the columns of a schedule."""
     columns = {name: getattr(schedule, name) for name in Schedule.__dataclass_fields__}
     document = dict(columns.pop("document"))
     tags = "".join(f"|{tag}" for tag in document.get("tags", ()))

@@ -27,7 +27,7 @@ from tocsin.schedules.records import RunState, Schedule, Trigger
 from tocsin.store.tables import IS_BY_CLOCK, IS_UNENDED, schedule_runs
 
 OWNER = "schedules"
-"""Whose sessions those of the clock are: together they get one caller's share of the nodes."""
+"""The owner of clock-triggered sessions, which together get the share of one caller."""
 _r = schedule_runs.c
 _log = structlog.get_logger()
 
@@ -35,7 +35,7 @@ _log = structlog.get_logger()
 def build_run_row(
     schedule_id: str, fire: FireTime, trigger: Trigger, by: str, **members: Any
 ) -> dict[str, Any]:
-    """Return a run as its row."""
+    """Build the row of a run."""
     nothing = ("until", "session_id", "started_at", "begin_by", "ended_at", "cause", "reason")
     return {
         "id": new_id("run"),
@@ -53,7 +53,7 @@ def build_run_row(
 def build_missed_row(
     schedule: Schedule, past: PastFireTimes, *, with_latest: bool, reason: str, now: datetime
 ) -> dict[str, Any] | None:
-    """Return the row of what was missed, with or without the latest; None where nothing was."""
+    """Build the row of the missed runs, with or without the latest; None without any."""
     first, latest = past.first, past.latest
     count = past.earlier + with_latest
     if first is None or latest is None or not count:
@@ -72,12 +72,12 @@ def insert_runs(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def update_run(connection: Connection, run_id: str, values: dict[str, Any]) -> None:
-    """Store what is new of a run."""
+    """Update a run."""
     connection.execute(update(schedule_runs).where(_r.id == run_id).values(values))
 
 
 def skip_waiting_runs(connection: Connection, schedule_id: str, reason: str, now: datetime) -> None:
-    """Skip every run of a schedule that waits."""
+    """Skip all waiting runs of a schedule."""
     waiting = _r.schedule_id == schedule_id, IS_UNENDED, _r.state == RunState.WAITING
     values = {"state": RunState.SKIPPED, "reason": reason, "ended_at": now}
     connection.execute(update(schedule_runs).where(*waiting).values(values))
@@ -86,7 +86,7 @@ def skip_waiting_runs(connection: Connection, schedule_id: str, reason: str, now
 def record_missed_runs(
     connection: Connection, schedule: Schedule, now: datetime, reason: str
 ) -> None:
-    """Record what has come and was not run, before that is forgotten; also what waits to be due."""
+    """Record passed fire times that were not run, including those delayed by jitter."""
     if schedule.next_fire_at is None:
         return
     accounted = connection.scalars(select(select_accounted_until(schedule.id, now))).one()
@@ -95,14 +95,14 @@ def record_missed_runs(
             choose_start(schedule.next_fire_at, accounted), now
         )
     except ValueError:
-        _log.exception("what was missed cannot be told", schedule=schedule.id)
+        _log.exception("missed runs unknown", schedule=schedule.id)
         return
     row = build_missed_row(schedule, past, with_latest=True, reason=reason, now=now)
     insert_runs(connection, [row] if row else [])
 
 
 def trim_missed_runs(connection: Connection, schedule: Schedule, now: datetime) -> None:
-    """Have nothing count as missed that is yet to come: a clock had jumped ahead."""
+    """Remove future fire times from missed runs, after a clock that was ahead."""
     ahead = _r.schedule_id == schedule.id, IS_BY_CLOCK, _r.fire_at <= now, _r.until > now
     for row in connection.execute(select(_r.id, _r.fire_at).where(*ahead)).all():
         past = schedule.recurrence.without_jitter().past(row.fire_at, now)
@@ -113,10 +113,10 @@ def trim_missed_runs(connection: Connection, schedule: Schedule, now: datetime) 
 def select_accounted_until(
     schedule_id: str | ColumnElement[str], now: datetime
 ) -> ScalarSelect[datetime | None]:
-    """Return the query of the last fire time by `now` of which something became already.
+    """Return the query of the last handled fire time by `now`.
 
-    A clock that was set back may come to it again. What lies after `now` is left out: a clock that
-    had jumped ahead would otherwise stop a schedule until then.
+    A clock that was set back may reach it again. Fire times after `now` are excluded: after a clock
+    that was ahead, they would otherwise stop the schedule until then.
     """
     last = func.coalesce(_r.until, _r.fire_at, type_=_r.fire_at.type)
     by_clock = select(last).where(_r.schedule_id == schedule_id, IS_BY_CLOCK, _r.fire_at <= now)
@@ -124,14 +124,14 @@ def select_accounted_until(
 
 
 def choose_start(next_fire_at: datetime, accounted: datetime | None) -> datetime:
-    """Return from when on fire times are to be looked at."""
+    """Return the first time for which fire times have not been handled."""
     if accounted is None or accounted < next_fire_at:
         return next_fire_at
     return accounted + timedelta(microseconds=1)
 
 
 def find_running_run(connection: Connection, session_id: str) -> RowMapping | None:
-    """Return the run that is under way in a session, None where there is none."""
+    """Return the run in progress in a session, None without one."""
     query = select(schedule_runs).where(_r.session_id == session_id, _r.state == RunState.RUNNING)
     return connection.execute(query).mappings().one_or_none()
 
@@ -139,7 +139,7 @@ def find_running_run(connection: Connection, session_id: str) -> RowMapping | No
 def load_open_runs(
     connection: Connection, schedule_ids: Sequence[str]
 ) -> dict[str, list[RowMapping]]:
-    """Return the runs of schedules that are under way or wait, the one under way first."""
+    """Return the running and waiting runs of schedules, the running one first."""
     query = select(_r.id, _r.schedule_id, _r.state, _r.session_id, _r.created_by)
     these = query.where(_r.schedule_id.in_(schedule_ids), IS_UNENDED).order_by(_r.id)
     found: dict[str, list[RowMapping]] = {schedule_id: [] for schedule_id in schedule_ids}

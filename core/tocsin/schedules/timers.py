@@ -1,4 +1,8 @@
-"""Schedule timers, the only users of APScheduler."""
+"""Schedule timers, the only user of APScheduler.
+
+Timers only wake the scheduler; the database decides what to run. A late or missing timer delays a
+run by at most a second, since the scheduler also polls.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +16,19 @@ from tocsin.recurrence import Recurrence
 
 
 class DueTimeTrigger(BaseTrigger):  # type: ignore[misc] # it has no types
-    """Goes off when a schedule is due. What has passed is left to the database."""
+    """Fires when a schedule is due; passed fire times are handled by the database."""
 
     def __init__(self, recurrence: Recurrence) -> None:
         self._recurrence = recurrence
 
     def get_next_fire_time(self, _previous: datetime | None, now: datetime) -> datetime | None:
-        """Return when it goes off next, None where it never does again."""
+        """Return the next due time, None without one."""
         following = self._recurrence.pending(now.astimezone(UTC))
         return None if following is None else following.due
 
 
 class ScheduleTimers:
-    """One alarm for each schedule that is enabled, each of which rings the same notifier."""
+    """One timer per enabled schedule, all of which call the same function."""
 
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring
@@ -32,23 +36,23 @@ class ScheduleTimers:
         self._scheduler = AsyncIOScheduler(timezone=UTC)
 
     def start(self) -> None:
-        """Begin to ring."""
+        """Start the timers."""
         self._scheduler.start()
 
     def stop(self) -> None:
-        """Ring no more."""
+        """Stop the timers."""
         self._scheduler.shutdown(wait=False)
 
     def changed(self, revisions: Mapping[str, int]) -> list[str]:
-        """Return the schedules whose alarm is to be set anew, given those that are enabled."""
+        """Return the enabled schedules whose timer is missing or outdated."""
         known = self._revisions
         return [id_ for id_, revision in revisions.items() if known.get(id_) != revision]
 
     def set(self, schedule_id: str, revision: int, recurrence: Recurrence) -> None:
-        """Have a schedule ring when it is due."""
+        """Set the timer of a schedule."""
         self._revisions[schedule_id] = revision
         self._scheduler.add_job(
-            self._go_off,
+            self._fire,
             DueTimeTrigger(recurrence),
             id=schedule_id,
             replace_existing=True,
@@ -58,12 +62,12 @@ class ScheduleTimers:
         )
 
     def keep(self, revisions: Mapping[str, int]) -> None:
-        """Forget every schedule that is not among these."""
+        """Remove the timers of all other schedules."""
         for schedule_id in self._revisions.keys() - revisions.keys():
             del self._revisions[schedule_id]
-            # One that has rung for the last time is gone already
+            # A timer that fired for the last time is already removed
             if self._scheduler.get_job(schedule_id) is not None:
                 self._scheduler.remove_job(schedule_id)
 
-    async def _go_off(self) -> None:
+    async def _fire(self) -> None:
         self._ring()

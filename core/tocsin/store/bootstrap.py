@@ -20,7 +20,7 @@ from tocsin.store.files import make_private_folder
 from tocsin.store.postgres import PostgresDatabase
 from tocsin.store.sqlite import SqliteDatabase
 
-# PostgreSQL's classes of conditions that pass: connection, resources, shutting down or starting
+# PostgreSQL error classes that are temporary: connection, resources, shutdown or startup
 _TRANSIENT_STATES = ("08", "53", "57P")
 _TRANSIENT_CODES = frozenset(
     {
@@ -35,11 +35,11 @@ URL_FORMS = "sqlite:///path or postgresql://user:password@host/name"
 
 
 def parse_url(text: str) -> URL:
-    """Return the database URL in `text`; OperatorError where it is not one that Tocsin speaks."""
+    """Parse a database URL; raises OperatorError for unsupported ones."""
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
-        raise OperatorError(f"TOCSIN_DATABASE_URL: this is not a URL; give {URL_FORMS}") from None
+        raise OperatorError(f"TOCSIN_DATABASE_URL: not a URL; give {URL_FORMS}") from None
     backend = url.get_backend_name()
     if backend not in {"sqlite", "postgresql", "postgres"}:
         raise OperatorError(f"TOCSIN_DATABASE_URL: found {backend!r}; give {URL_FORMS}")
@@ -51,17 +51,17 @@ def parse_url(text: str) -> URL:
 
 
 def is_sqlite(url: URL) -> bool:
-    """Return whether the URL names a SQLite file."""
+    """Return whether the URL is a SQLite URL."""
     return url.get_backend_name() == "sqlite"
 
 
 def sqlite_file(url: URL) -> Path:
-    """Return the file that a SQLite URL names."""
+    """Return the file of a SQLite URL."""
     return Path(str(url.database))
 
 
 def open_database(url: URL) -> Database:
-    """Return the open database; a SQLite file is created where there is none."""
+    """Open the database; a missing SQLite file is created."""
     if is_sqlite(url):
         path = sqlite_file(url)
         make_private_folder(path.parent)
@@ -78,31 +78,30 @@ def _configure_alembic() -> Config:
 
 @cache
 def _list_revisions() -> tuple[str, ...]:
-    """Return the revisions that this version of Tocsin knows, the newest first."""
+    """Return the schema revisions of this version of Tocsin, the newest first."""
     scripts = ScriptDirectory.from_config(_configure_alembic())
     return tuple(script.revision for script in scripts.walk_revisions())
 
 
 def get_newest_revision() -> str:
-    """Return the revision that this version of Tocsin works with."""
+    """Return the schema revision that this version of Tocsin requires."""
     return _list_revisions()[0]
 
 
 def _load_current_revision(connection: Connection) -> str | None:
-    """Return the schema's revision, None where there is none; OperatorError for an unknown one."""
+    """Return the schema revision, None for an empty database; OperatorError for an unknown one."""
     found = MigrationContext.configure(connection).get_current_revision()
     if found is not None and found not in _list_revisions():
         raise OperatorError(
             f"the database {_format_location(connection.engine.url)} has the schema {found}, "
-            "which this "
-            f"version of Tocsin does not know; it knows up to {get_newest_revision()}. "
-            "Run the newer version that made it, or restore a copy"
+            "which is unknown to this version of Tocsin; it supports schemas up to "
+            f"{get_newest_revision()}. Run the newer version that created it, or restore a backup"
         )
     return found
 
 
 def _format_location(url: URL) -> str:
-    """Return where a database is, without its password."""
+    """Return the location of a database, without its password."""
     return str(sqlite_file(url).resolve()) if is_sqlite(url) else url.render_as_string()
 
 
@@ -114,9 +113,9 @@ def _upgrade(connection: Connection) -> None:
 
 
 async def upgrade(database: Database) -> str:
-    """Bring the schema up to date, in one transaction, and return its revision.
+    """Upgrade the schema in one transaction, and return its revision.
 
-    Raises OperatorError where the database cannot be used, or is of a newer version.
+    Raises OperatorError where the database is unavailable, or belongs to a newer version.
     """
     try:
         await database.write(_upgrade)
@@ -126,10 +125,10 @@ async def upgrade(database: Database) -> str:
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Return whether it says that the database is away, and not that a statement is wrong."""
+    """Return whether the error means that the database is unavailable, not a wrong statement."""
     if isinstance(error, DBAPIError):
         state = str(getattr(error.orig, "sqlstate", ""))
-        code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # without what extends it
+        code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # without the extended code
         return (
             error.connection_invalidated
             or state.startswith(_TRANSIENT_STATES)
@@ -139,7 +138,7 @@ def is_unreachable(error: BaseException) -> bool:
 
 
 def describe_unreachable(error: Exception) -> OperatorError:
-    """Return what to tell the operator of a database that cannot be used."""
+    """Return the operator error for an unavailable database."""
     reason = getattr(error, "orig", None) or error
     return OperatorError(
         f"the database cannot be used: {reason}; see TOCSIN_DATABASE_URL and TOCSIN_DATA_DIR"
@@ -147,13 +146,13 @@ def describe_unreachable(error: Exception) -> OperatorError:
 
 
 async def check_schema(database: Database) -> None:
-    """Return when the schema is the one this version works with; OperatorError where it is not."""
+    """Check that the schema is the required one; raises OperatorError where it is not."""
     try:
         found = await database.read(_load_current_revision)
     except (SQLAlchemyError, OSError) as error:
         raise describe_unreachable(error) from error
     if found != get_newest_revision():
         raise OperatorError(
-            f"the database's schema is at revision {found or 'none'}, this version of Tocsin works "
-            f"with {get_newest_revision()}; run `tocsin db upgrade`"
+            f"the database schema is at revision {found or 'none'}, this version of Tocsin "
+            f"requires {get_newest_revision()}; run `tocsin db upgrade`"
         )

@@ -1,4 +1,4 @@
-"""The database behind two verbs: `read` and `write` run a plain function over a `Connection`."""
+"""Database interface: `read` and `write` run a plain function with a `Connection`."""
 
 from __future__ import annotations
 
@@ -17,38 +17,39 @@ Operation = Callable[Concatenate[Connection, P], T]
 
 
 class Database(ABC):
-    """An open database. A data-access function is written once and runs on every kind."""
+    """An open database; data-access functions run on every kind of database."""
 
     @abstractmethod
     async def read(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `operation(connection, ...)` returns.
+        """Run `operation(connection, ...)`, and return its result.
 
-        Its statements are not one snapshot: each sees what was committed when it began.
+        There is no common snapshot: each statement sees what was committed when it started.
         """
 
     async def lookup(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `read` returns, for an operation that finds a few rows by their keys.
+        """Run an operation that finds a few rows by their keys, and return its result.
 
-        Where a way to another thread would cost more than that, it runs on the caller's own.
+        It runs in the caller's thread where switching threads would cost more.
         """
         return await self.read(operation, *args, **kwargs)
 
     @abstractmethod
     async def write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `operation(connection, ...)` returns, once that is durable.
+        """Run `operation(connection, ...)` in a transaction, and return its result once durable.
 
-        Everything it wrote is one transaction; nothing of it remains if it raises.
+        The transaction is rolled back if the operation raises.
         """
 
     async def attend(self, _node: int, heard: Listener) -> None:
-        """Be known to other nodes as present, and hear what they announce, until cancelled.
+        """Announce this node as present, and listen to other nodes, until cancelled.
 
-        `heard` is called with each topic, and with EVERYTHING as soon as it is so. Raises when it
-        cannot go on, for the caller to begin anew. By itself, there are no others.
+        `heard` is called with each announced topic, and once with ALL_TOPICS after the start.
+        Raises when the connection is lost, for the caller to start again. This default is for a
+        database with a single node.
         """
         heard(ALL_TOPICS)
         await asyncio.get_running_loop().create_future()
 
     @abstractmethod
     async def close(self) -> None:
-        """Finish what is under way and let go of every connection."""
+        """Finish running operations and close every connection."""

@@ -12,21 +12,21 @@ from tocsin.errors import OperatorError
 
 
 def make_private_folder(path: Path) -> None:
-    """Make a folder of its owner's alone where there is none; OperatorError where that fails."""
+    """Create a folder that only its owner can access; raises OperatorError on failure."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise OperatorError(
-            f"the folder {path} cannot be made ({error.strerror}); set TOCSIN_DATA_DIR or "
-            "TOCSIN_DATABASE_URL to where this user may write"
+            f"cannot create the folder {path} ({error.strerror}); set TOCSIN_DATA_DIR or "
+            "TOCSIN_DATABASE_URL to a location that this user can write to"
         ) from error
 
 
 @contextmanager
 def hold_lock(database: Path) -> Iterator[None]:
-    """Hold the lock beside a SQLite file; OperatorError where another process has it.
+    """Hold the lock file of a SQLite database; OperatorError where another process holds it.
 
-    The operating system lets go of it when the process ends, however it ends.
+    The operating system releases the lock when the process ends, in any way.
     """
     path = database.resolve().with_suffix(".lock")
     make_private_folder(path.parent)
@@ -38,7 +38,7 @@ def hold_lock(database: Path) -> Iterator[None]:
             holder = file.read().strip() or "unknown"
             raise OperatorError(
                 f"another `tocsin serve` (process {holder}) is running on this database; "
-                f"stop it, or give this one a TOCSIN_DATA_DIR or TOCSIN_DATABASE_URL of its own "
+                f"stop it, or set a different TOCSIN_DATA_DIR or TOCSIN_DATABASE_URL for this one "
                 f"(lock: {path.resolve()})"
             ) from None
         file.truncate(0)

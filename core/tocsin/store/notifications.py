@@ -8,24 +8,24 @@ from sqlalchemy import BigInteger, Connection, Select, cast, func, select
 
 CHANNEL = "tocsin"
 ALL_TOPICS = ""
-"""The topic of a listener that may have missed something."""
+"""The topic for listeners that may have missed announcements."""
 
 Listener = Callable[[str], None]
 
 
 def announce(connection: Connection, topic: str) -> None:
-    """Tell every node that listens of `topic`, once this transaction is committed.
+    """Announce a topic to all listening nodes, once this transaction is committed.
 
-    A SQLite database has one node, which needs no telling.
+    A SQLite database has a single node, so nothing is announced.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_notify(CHANNEL, topic)))
 
 
 def find_absent_nodes(connection: Connection, nodes: Sequence[int]) -> Sequence[int]:
-    """Return those of these other nodes that attend no more.
+    """Return the nodes that are no longer present.
 
-    On SQLite it is all of them, since whoever runs is alone.
+    On SQLite these are all of them, since there is only one process.
     """
     if connection.dialect.name != "postgresql":
         return nodes
@@ -37,9 +37,9 @@ def _select_try_lock(node: int) -> Select[tuple[bool]]:
 
 
 def lock_exclusively(connection: Connection, what: str) -> None:
-    """Return once no other transaction excludes others from `what`; this one does until its end.
+    """Wait for an exclusive lock on `what`, and hold it until this transaction ends.
 
-    SQLite has one transaction that writes in any case.
+    SQLite has a single writing transaction anyway.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(what, 0))))

@@ -19,7 +19,7 @@ from tocsin.store.text import dump_json, load_json
 
 T = TypeVar("T")
 POOL = 10
-# The server notices within half a minute when a node's machine is gone without a word
+# The server notices within half a minute when a node disappears
 _KEEPALIVE = {
     "server_settings": {
         "tcp_keepalives_idle": "10",
@@ -27,16 +27,14 @@ _KEEPALIVE = {
         "tcp_keepalives_count": "4",
     }
 }
-_STATEMENT_TIMEOUT = (
-    300  # seconds for one statement: no migration takes longer, and no network that works
-)
+_STATEMENT_TIMEOUT = 300  # seconds per statement: longer than any migration
 _RETRIED_STATES = (
     "40001",
     "40P01",
 )  # serialization_failure, deadlock_detected (appendix A of its manual)
 _MAX_TRIES = 3
-_HEARTBEAT = 10  # seconds after which a session that the network has lost is noticed
-# What libpq calls a parameter, and what asyncpg does
+_HEARTBEAT = 10  # seconds until a lost connection is noticed
+# Parameter names of libpq and of asyncpg
 _PARAMETERS = {
     "sslmode": "ssl",
     "connect_timeout": "timeout",
@@ -44,12 +42,12 @@ _PARAMETERS = {
 
 
 def _driver_url(url: URL) -> URL:
-    """Return the URL as the driver takes it; OperatorError for parameters that it has not."""
+    """Return the URL for the driver; raises OperatorError for unknown parameters."""
     unknown = sorted(set(url.query) - {*_PARAMETERS, *_PARAMETERS.values()})
     if unknown:
         raise OperatorError(
             f"TOCSIN_DATABASE_URL: unknown parameter {', '.join(unknown)}; "
-            f"known are {', '.join(sorted(_PARAMETERS))}"
+            f"supported: {', '.join(sorted(_PARAMETERS))}"
         )
     query = {_PARAMETERS.get(name, name): value for name, value in url.query.items()}
     return url.set(drivername="postgresql+asyncpg", query=query)
@@ -60,7 +58,7 @@ def _make_engine(url: URL, **pool: Any) -> AsyncEngine:
         return create_async_engine(
             _driver_url(url),
             **pool,
-            hide_parameters=True,  # they may be hashes and encrypted keys, and errors are logged
+            hide_parameters=True,  # they may be secrets, and errors are logged
             json_serializer=dump_json,
             json_deserializer=load_json,
         )
@@ -71,14 +69,14 @@ def _make_engine(url: URL, **pool: Any) -> AsyncEngine:
 
 
 async def _wait_for_event(event: asyncio.Event, seconds: float) -> bool:
-    """Return whether the event happens within so many seconds."""
+    """Return whether the event is set within this time."""
     with suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
     return event.is_set()
 
 
 class PostgresDatabase(Database):
-    """A PostgreSQL database that any number of nodes may share."""
+    """A PostgreSQL database, shared by any number of nodes."""
 
     def __init__(self, url: URL) -> None:
         self._engine = _make_engine(
@@ -104,13 +102,13 @@ class PostgresDatabase(Database):
                 self._is_idle.set()
 
     async def read(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `operation` returns."""
+        """Run the operation and return its result."""
         try:
             return await self._read(operation, *args, **kwargs)
         except DBAPIError as error:
             if not error.connection_invalidated:
                 raise
-        # the server had closed the connection while it lay in the pool; the others are gone too
+        # the server had closed the pooled connection; the pool has discarded the others too
         return await self._read(operation, *args, **kwargs)
 
     async def _read(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -119,9 +117,9 @@ class PostgresDatabase(Database):
                 return await connection.run_sync(operation, *args, **kwargs)
 
     async def write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `operation` returns, once it is committed.
+        """Run the operation, and return its result once committed.
 
-        What PostgreSQL undoes since another transaction was in its way is done again.
+        The transaction is repeated after a serialization failure or a deadlock.
         """
         for _ in range(_MAX_TRIES - 1):
             try:
@@ -137,13 +135,13 @@ class PostgresDatabase(Database):
                 return await connection.run_sync(operation, *args, **kwargs)
 
     async def attend(self, node: int, heard: Listener) -> None:
-        """Hold the advisory lock that is called `node`, and listen, until cancelled.
+        """Hold the advisory lock of this node, and listen, until cancelled.
 
-        It ends with the session that holds it, however that ends. Raises ConnectionError then.
+        The lock ends with its session. Raises ConnectionError when the session ends.
         """
         async with self._attending.connect() as connection:
             driver = (await connection.get_raw_connection()).driver_connection
-            assert driver is not None  # noqa: S101 - asyncpg's, which is connected
+            assert driver is not None  # noqa: S101 - a connected asyncpg connection
             gone = asyncio.Event()
             driver.add_termination_listener(lambda _: gone.set())
             await driver.add_listener(CHANNEL, lambda *notice: heard(notice[-1]))
@@ -151,10 +149,10 @@ class PostgresDatabase(Database):
             heard(ALL_TOPICS)
             while not await _wait_for_event(gone, _HEARTBEAT):
                 await driver.execute("SELECT 1", timeout=_HEARTBEAT)
-        raise ConnectionError("the connection that the node was known by has ended")
+        raise ConnectionError("the connection that marks this node as present was lost")
 
     async def close(self) -> None:
-        """Let what is under way end, then close every connection."""
+        """Finish running operations, then close every connection."""
         if self._under_way:
             await self._is_idle.wait()
         await self._engine.dispose()

@@ -16,7 +16,7 @@ _EVENTS_KEPT_FROM = "events_kept_from"
 
 
 def allot_numbers(connection: Connection, name: str, count: int) -> range:
-    """Return the next `count` numbers of a sequence, held until this transaction ends."""
+    """Allot the next `count` numbers; the sequence is locked until this transaction ends."""
     statement = (
         update(sequences)
         .where(sequences.c.name == name)
@@ -28,14 +28,14 @@ def allot_numbers(connection: Connection, name: str, count: int) -> range:
 
 
 def load_last_allotted(connection: Connection, name: str) -> int:
-    """Return the highest number that has been committed, 0 where there is none yet."""
+    """Return the highest committed number, 0 where there is none yet."""
     return int(
         connection.execute(select(sequences.c.value).where(sequences.c.name == name)).scalar_one()
     )
 
 
 def record_events_kept_from(connection: Connection, moment: datetime) -> None:
-    """Note that events of before this moment may have been removed."""
+    """Record that events before this time may have been removed."""
     value = (moment - EPOCH) // timedelta(microseconds=1)
     statement = build_insert(connection, sequences).values(name=_EVENTS_KEPT_FROM, value=value)
     connection.execute(
@@ -44,6 +44,6 @@ def record_events_kept_from(connection: Connection, moment: datetime) -> None:
 
 
 def load_events_kept_from(connection: Connection) -> datetime:
-    """Return the moment from which on every event is still there."""
+    """Return the time from which on all events are kept."""
     query = select(sequences.c.value).where(sequences.c.name == _EVENTS_KEPT_FROM)
     return EPOCH + timedelta(microseconds=connection.execute(query).scalar() or 0)

@@ -37,12 +37,12 @@ def _prepare(connection: DriverConnection, _record: object) -> None:
 
 
 def make_engine(path: Path) -> Engine:
-    """Return an engine whose connections leave BEGIN and COMMIT to whoever uses them."""
+    """Create an engine whose connections leave BEGIN and COMMIT to the caller."""
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
         poolclass=NullPool,
         isolation_level="AUTOCOMMIT",
-        hide_parameters=True,  # they may be hashes and encrypted keys, and errors are logged
+        hide_parameters=True,  # they may be secrets, and errors are logged
         json_serializer=dump_json,
         json_deserializer=load_json,
     )
@@ -51,7 +51,7 @@ def make_engine(path: Path) -> Engine:
 
 
 class _RolledBack(Exception):  # noqa: N818 - a state, not a mistake
-    """SQLite has undone the whole transaction by itself, as it does when the disk is full."""
+    """SQLite has rolled back the whole transaction, as it does when the disk is full."""
 
 
 @dataclass(slots=True)
@@ -62,32 +62,32 @@ class _Job:
     error: BaseException | None = None
 
     def run(self, connection: Connection) -> None:
-        """Run in a savepoint; raises _RolledBack where nothing of the transaction is left."""
+        """Run in a savepoint; raises _RolledBack where the whole transaction was rolled back."""
         connection.exec_driver_sql("SAVEPOINT job")
         try:
             self.result = self.operation(connection)
         except BaseException as error:  # noqa: BLE001 - handed to the caller who waits for it
             self.error = error
         if not _in_transaction(connection):
-            raise _RolledBack("a database error has undone the whole transaction")
+            raise _RolledBack("a database error rolled back the whole transaction")
         if self.error is not None:
             connection.exec_driver_sql("ROLLBACK TO job")
         connection.exec_driver_sql("RELEASE job")
 
     def answer(self) -> None:
-        """Tell the caller what came of it."""
+        """Pass the result to the caller."""
         if self.future.cancelled():
             return
         if self.error is None:
             self.future.set_result(self.result)
-        elif isinstance(self.error, StopIteration):  # which no future can hold
+        elif isinstance(self.error, StopIteration):  # which a future cannot hold
             self.future.set_exception(RuntimeError(repr(self.error)))
         else:
             self.future.set_exception(self.error)
 
 
 class _Writer(threading.Thread):
-    """Runs each job in a savepoint of a shared transaction, and answers after the commit."""
+    """Runs each job in a savepoint of a shared transaction, and returns results after commit."""
 
     def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(name="tocsin-sqlite-writer", daemon=True)
@@ -98,7 +98,7 @@ class _Writer(threading.Thread):
         self._stopping = False
 
     def submit(self, operation: Callable[[Connection], T]) -> asyncio.Future[T]:
-        """Return what will hold the operation's result once it is durable."""
+        """Submit an operation; the future holds its result once it is durable."""
         if self._stopping:
             raise RuntimeError("the database is closed")
         future: asyncio.Future[T] = self._loop.create_future()
@@ -106,7 +106,7 @@ class _Writer(threading.Thread):
         return future
 
     def stop(self) -> None:
-        """Finish what was submitted, and nothing after it."""
+        """Stop after the jobs that were already submitted."""
         self._stopping = True
         self._jobs.put(None)
 
@@ -130,14 +130,14 @@ class _Writer(threading.Thread):
         return group
 
     def _run_group(self, group: Sequence[_Job]) -> None:
-        """Commit the jobs together or, where one of them breaks the transaction, each alone."""
+        """Commit the jobs together or, where one breaks the transaction, each separately."""
         if not self._commit(group) and len(group) > 1:
             for job in group:
                 job.error = job.result = None
                 self._commit([job])
 
     def _commit(self, group: Sequence[_Job]) -> bool:
-        """Return True once each job knows what came of it, False where one broke them all."""
+        """Return whether each job has its own result; False where one rolled back all."""
         try:
             connection = self._connection = self._connection or self._engine.connect()
             connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -169,11 +169,11 @@ def _answer_group(group: Sequence[_Job]) -> None:
 
 
 class SqliteDatabase(Database):
-    """A SQLite file in WAL mode. To be made inside a running event loop."""
+    """A SQLite file in WAL mode; create it in a running event loop."""
 
     def __init__(self, path: Path) -> None:
-        with suppress(OSError):  # what is wrong is said at the first use
-            # its owner's alone; SQLite gives the files beside it the same mode
+        with suppress(OSError):  # the first use reports the error
+            # private to its owner; SQLite creates the files beside it with the same mode
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         self._engine = make_engine(path)
         self._local = threading.local()
@@ -183,7 +183,7 @@ class SqliteDatabase(Database):
         self._writer.start()
 
     async def read(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `operation` returns, run by one of the reading threads."""
+        """Run the operation in a reader thread, and return its result."""
         return await asyncio.get_running_loop().run_in_executor(
             self._readers, self._read, lambda connection: operation(connection, *args, **kwargs)
         )
@@ -195,18 +195,18 @@ class SqliteDatabase(Database):
         return operation(self._local.connection)
 
     async def lookup(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `operation` returns, run here and now: readers wait for no one in WAL mode.
+        """Run the operation in this thread, since readers never wait in WAL mode.
 
-        Crossing to a thread and back takes longer than finding a row by its key.
+        Switching threads takes longer than finding a row by its key.
         """
         return self._read(lambda connection: operation(connection, *args, **kwargs))
 
     async def write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `operation` returns, once the group that it was part of is committed."""
+        """Run the operation in the writer thread, and return its result once committed."""
         return await self._writer.submit(lambda connection: operation(connection, *args, **kwargs))
 
     async def close(self) -> None:
-        """Let the writer finish its queue, then close every connection."""
+        """Finish the queue of the writer, then close every connection."""
         self._writer.stop()
         await asyncio.to_thread(self._writer.join)
         await asyncio.to_thread(self._readers.shutdown)

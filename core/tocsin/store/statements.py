@@ -27,7 +27,10 @@ Run = Callable[[Connection, Iterable[Row]], None]
 
 
 class BulkStatement:
-    """A statement whose parameters are given as tuples, in the order of `names`."""
+    """A statement with parameters as tuples in the order of `names`.
+
+    SQLAlchemy's own execution takes about 15 µs per row, most of it identical for every row.
+    """
 
     def __init__(self, statement: Insert | Update, names: Sequence[str]) -> None:
         self._statement = statement
@@ -35,7 +38,7 @@ class BulkStatement:
         self._prepared: dict[str, tuple[str, Callable[[Row], Row]]] = {}
 
     def run(self, connection: Connection, rows: Iterable[Row]) -> None:
-        """Run it for each row; nothing happens where there is none."""
+        """Run the statement for each row, if any."""
         dialect = connection.dialect
         if dialect.name not in self._prepared:
             self._prepared[dialect.name] = self._prepare(dialect)
@@ -44,12 +47,12 @@ class BulkStatement:
             connection.exec_driver_sql(text, converted)
 
     def _prepare(self, dialect: Dialect) -> tuple[str, Callable[[Row], Row]]:
-        """Return the statement in the dialect's own words, and what makes its parameters."""
+        """Return the statement in the dialect, and the converter of its parameters."""
         names = list(self._names) if isinstance(self._statement, Insert) else None
         compiled = self._statement.compile(dialect=dialect, column_keys=names)
         order = compiled.positiontup or []
         if set(order) != set(self._names):
-            raise RuntimeError(f"the statement takes {order}, and is given {self._names}")
+            raise RuntimeError(f"the statement has the parameters {order}, given are {self._names}")
         pick = itemgetter(*(self._names.index(name) for name in order))
         processors: Mapping[str, Any] = compiled._bind_processors  # noqa: SLF001 - as it does itself
         converting = [(at, processors[name]) for at, name in enumerate(order) if name in processors]
@@ -64,18 +67,18 @@ class BulkStatement:
 
 
 def build_insert(connection: Connection, table: Table) -> Any:
-    """Return an insert that has `on_conflict_do_nothing` and `on_conflict_do_update`."""
+    """Build an insert with `on_conflict_do_nothing` and `on_conflict_do_update`."""
     dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
     return dialect.insert(table)
 
 
 MAX_COUNTED = 10_000
-"""Totals are exact up to here."""
+"""The limit up to which totals are exact."""
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """How many there are."""
+    """Number of matching rows, exact up to a limit."""
 
     count: int
     exact: bool
@@ -90,7 +93,7 @@ class Total:
 def build_bounded_count(
     source: FromClause, conditions: Iterable[ColumnElement[bool]]
 ) -> Select[Any]:
-    """Return the query of how many rows match, or of one more than is counted."""
+    """Return the query of the number of matching rows, limited to MAX_COUNTED + 1."""
     some = select(literal(1)).select_from(source).where(*conditions).limit(MAX_COUNTED + 1)
     return select(func.count()).select_from(some.subquery())
 
@@ -98,5 +101,5 @@ def build_bounded_count(
 def count_matching(
     connection: Connection, source: FromClause, conditions: Iterable[ColumnElement[bool]]
 ) -> Total:
-    """Return how many rows match, counted up to COUNTED."""
+    """Count the matching rows, up to MAX_COUNTED."""
     return Total.of(connection.scalars(build_bounded_count(source, conditions)).one())

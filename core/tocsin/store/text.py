@@ -15,7 +15,7 @@ def clean_text(text: str, limit: int) -> str: ...
 @overload
 def clean_text(text: None, limit: int) -> None: ...
 def clean_text(text: str | None, limit: int) -> str | None:
-    """Return `text` shortened visibly to `limit` characters, without NUL and lone surrogates."""
+    """Return the text truncated to `limit` characters, without NUL and lone surrogates."""
     if text is None:
         return None
     if len(text) <= limit and text.isascii() and "\0" not in text:
@@ -25,7 +25,7 @@ def clean_text(text: str | None, limit: int) -> str | None:
 
 
 def clean_identifier(text: str, limit: int) -> str:
-    """Return `text` as `clean` does, but so that different long identifiers stay different."""
+    """Clean an identifier so that different long identifiers stay different."""
     if len(text) <= limit:
         return clean_text(text, limit)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -38,5 +38,5 @@ def dump_json(value: Any) -> str:
 
 
 def load_json(text: str | bytes) -> Any:
-    """Return what the JSON in `text` says."""
+    """Parse JSON text."""
     return orjson.loads(text)

@@ -77,7 +77,7 @@ async def test_what_is_later_than_its_grace_is_recorded_as_missed(office):
     assert await office.fire(minutes=90, seconds=1) == ["missed"]
     [run] = await office.runs()
     assert (run["fire_at"], run["count"], run["until"]) == (NOW + HOUR, 1, None)
-    assert run["reason"] == "nobody was there to begin it in time"
+    assert run["reason"] == "no node was running at the time"
     assert (await office.load(made.id)).next_run_at == NOW + 2 * HOUR
     assert await office.sessions() == []
 
@@ -176,7 +176,7 @@ async def test_where_runs_overlap_the_later_is_skipped_and_says_why(office):
     await office.fire(hours=1)
     assert await office.fire(hours=1) == ["skipped"]
     running, skipped = await office.runs()
-    assert skipped["reason"] == f"the run before is under way in {running['session_id']}"
+    assert skipped["reason"] == f"the previous run is still in progress ({running['session_id']})"
     await office.complete()
     assert await office.fire(hours=1) == ["running"]
 
@@ -197,7 +197,7 @@ async def test_only_so_many_runs_wait(office):
     await office.make(overlap="queue")
     outcomes = [await office.fire(hours=1) for _ in range(MAX_WAITING + 2)]
     assert outcomes[-2:] == [["waiting"], ["skipped"]]
-    assert (await office.runs())[-1]["reason"] == "10 runs wait already"
+    assert (await office.runs())[-1]["reason"] == "10 runs are already waiting"
 
 
 @pytest.mark.parametrize("action", [disable_schedule, delete_schedule])
@@ -220,7 +220,7 @@ async def test_what_was_due_when_it_was_disabled_is_recorded(office):
     await office.stop(disable_schedule, made.id)
     [missed] = await office.runs()
     assert (missed["state"], missed["count"]) == ("missed", 3)
-    assert missed["reason"] == "it was disabled before it could be run"
+    assert missed["reason"] == "the schedule was disabled before the run"
 
 
 async def test_what_was_due_when_its_time_was_changed_is_recorded(office):
@@ -305,7 +305,7 @@ async def test_a_definition_that_is_not_understood_is_put_off_and_stops_nothing_
     after = await office.load(broken.id)
     assert after.next_run_at == NOW + HOUR + MINUTE
     [name] = wrong
-    assert after.last_error.startswith(f"its definition is not understood: {name}: ")
+    assert after.last_error.startswith(f"invalid definition: {name}: ")
     await office.do(delete_schedule, well.id)
     await write(office, broken)
     assert await office.fire(hours=2) == ["missed", "running"]

@@ -231,7 +231,7 @@ async def test_a_run_that_no_node_takes_up_is_missed_and_no_failure(office):
     await office.node().settle_abandoned()
     [run] = await office.runs()
     assert (run["state"], run["cause"]) == ("missed", None)
-    assert run["reason"] == "no node has taken it up by 2026-11-22T12:30:00.000Z"
+    assert run["reason"] == "no node claimed the run by 2026-11-22T12:30:00.000Z"
     [session] = await office.sessions()
     assert (session["status"], session["error"]) == ("cancelled", run["reason"])
     assert (await office.load(made.id)).consecutive_failures == 0
