@@ -53,7 +53,7 @@ class OfQRadar(OfSimulators):
 
     def known(self, case: Case) -> Known:
         times = self.simulator.times(case)
-        told = [it for name in ("last_persisted_time", "close_time") if (it := times[name])]
+        told = [times[name] for name in ("last_persisted_time", "close_time") if times[name]]
         return known_of(
             case,
             title=stored(" ".join(shown(f"{case.title}\n").split()) or "Offense"),

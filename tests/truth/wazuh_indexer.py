@@ -83,7 +83,7 @@ class Indexer(OfSimulators):
 def known(alerts: list[Case], readable: list[Case]) -> Known:
     """Return what is to be known of alerts of one group, of which some are readable."""
     first, last = (choose(alert.changed_at for alert in alerts) for choose in (min, max))
-    latest = max(readable, key=lambda it: it.changed_at)
+    latest = max(readable, key=lambda case: case.changed_at)
     count = f"{len(alerts)} times" if len(alerts) > 1 else "once"
     when = f"at {first:%Y-%m-%d %H:%M:%S} UTC"
     if len(alerts) > 1:
@@ -95,7 +95,7 @@ def known(alerts: list[Case], readable: list[Case]) -> Known:
         severity=latest.severity if isinstance(latest.severity, Severity) else Severity.MEDIUM,
         status="New",
         changed_at=last.replace(microsecond=last.microsecond // 1000 * 1000),
-        entities=frozenset({SENSOR, *(entity for it in readable for entity in it.entities)}),
+        entities=frozenset({SENSOR, *(entity for case in readable for entity in case.entities)}),
         alerts=len(readable),
     )
 

@@ -161,7 +161,7 @@ def _list_lost(connection: Connection, rows: Sequence[RowMapping]) -> list[dict[
     """Return the lost intervals that have not been read since, the oldest first."""
     files = [(row, (row["start"], row["end"])) for row in rows if row["unit"] == BYTES]
     feeds = iter_still_lost(connection, (row for row in rows if row["unit"] != BYTES))
-    lost = sorted([*files, *feeds], key=lambda it: it[0]["id"])
+    lost = sorted([*files, *feeds], key=lambda row_and_span: row_and_span[0]["id"])
     return [_represent_unread(row, *span) for row, span in lost]
 
 

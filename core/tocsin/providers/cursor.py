@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import Any, Self
 
 import orjson
@@ -92,7 +93,7 @@ class WindowCursor:
         watermark = max(self.watermark, reached)
         oldest = (watermark - kept).timestamp()
         recent = sorted(
-            (item for item in self.seen.items() if item[1] >= oldest), key=lambda it: it[1]
+            (item for item in self.seen.items() if item[1] >= oldest), key=itemgetter(1)
         )
         return replace(self, watermark=watermark, window=None, token=None, seen=dict(recent))
 

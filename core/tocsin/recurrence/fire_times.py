@@ -88,7 +88,7 @@ class Recurrence:
         return PastFireTimes(due[0], latest[-1], len(due) - 1, until, self.pending(now))
 
     def _due(self, first: datetime, now: datetime) -> Iterator[FireTime]:
-        return takewhile(lambda it: it.due <= now, self.since(first))
+        return takewhile(lambda fire: fire.due <= now, self.since(first))
 
     def _last_two(self, first: datetime, now: datetime) -> list[FireTime]:
         """Return the last due fire times, two or more, in a growing window before `now`."""

@@ -47,12 +47,16 @@ def start_runs(
     """
     if not wanted:
         return []
-    before = load_open_runs(connection, [it.schedule.id for it in wanted])
-    rows = [_admit_run(it, before[it.schedule.id], now) for it in wanted]
+    before = load_open_runs(connection, [request.schedule.id for request in wanted])
+    rows = [_admit_run(request, before[request.schedule.id], now) for request in wanted]
     pairs = [
-        (it, row) for it, row in zip(wanted, rows, strict=True) if row["state"] is RunState.RUNNING
+        (request, row)
+        for request, row in zip(wanted, rows, strict=True)
+        if row["state"] is RunState.RUNNING
     ]
-    started = _start_sessions(connection, [(it.schedule, it.by) for it, _ in pairs], now)
+    started = _start_sessions(
+        connection, [(request.schedule, request.by) for request, _ in pairs], now
+    )
     for (_, row), members in zip(pairs, started, strict=True):
         row.update(members)
     insert_runs(connection, rows)
@@ -113,7 +117,9 @@ def _start_sessions(
     connection: Connection, wanted: Sequence[tuple[Schedule, str]], now: datetime
 ) -> list[dict[str, Any]]:
     """Create a session for each schedule, and return the columns of its run."""
-    ids = create_sessions(connection, [_build_session(*it) for it in wanted], now)
+    ids = create_sessions(
+        connection, [_build_session(schedule, by) for schedule, by in wanted], now
+    )
     if wanted:
         these = schedules.c.id.in_([schedule.id for schedule, _ in wanted])
         values = {"last_run_at": now, "last_status": RunState.RUNNING}

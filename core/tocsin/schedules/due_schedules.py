@@ -89,13 +89,14 @@ def fire_due(connection: Connection, now: datetime, most: int = BATCH_SIZE) -> l
     """
     held = _select_due(now).limit(most).with_for_update(skip_locked=True, of=schedules)
     rows = connection.execute(held).mappings().all()
-    due = [it for row in rows if (it := _load_due(connection, row, now)) is not None]
-    missed = [row for it in due if (row := it.missed()) is not None]
+    loaded = (_load_due(connection, row, now) for row in rows)
+    due = [due_schedule for due_schedule in loaded if due_schedule is not None]
+    missed = [row for row in (due_schedule.missed() for due_schedule in due) if row is not None]
     insert_runs(connection, missed)
     wanted = [
-        RunRequest(it.schedule, fire, Trigger.CLOCK, OWNER)
-        for it in due
-        if (fire := it.to_run) is not None
+        RunRequest(due_schedule.schedule, fire, Trigger.CLOCK, OWNER)
+        for due_schedule in due
+        if (fire := due_schedule.to_run) is not None
     ]
     settled = [*missed, *start_runs(connection, wanted, now)]
     _store_next_fire_times(connection, due)
@@ -135,14 +136,14 @@ _next = (
 )
 
 
-def _store_next_fire_times(connection: Connection, looked_at: Sequence[DueSchedule]) -> None:
+def _store_next_fire_times(connection: Connection, handled: Sequence[DueSchedule]) -> None:
     values = [
         {
-            "its_id": it.schedule.id,
-            "at": None if it.past.following is None else it.past.following.at,
-            "due": None if it.past.following is None else it.past.following.due,
+            "its_id": due.schedule.id,
+            "at": None if due.past.following is None else due.past.following.at,
+            "due": None if due.past.following is None else due.past.following.due,
         }
-        for it in looked_at
+        for due in handled
     ]
     if values:
         connection.execute(_next, values)

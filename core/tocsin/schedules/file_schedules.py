@@ -66,8 +66,8 @@ def _plan_steps(known: Mapping[str, Schedule], wanted: FileSchedules) -> list[Pl
     return plan_changes(
         SECTION,
         {
-            name: StoredObject(it.managed_by, it.is_removed, it.document)
-            for name, it in known.items()
+            name: StoredObject(schedule.managed_by, schedule.is_removed, schedule.document)
+            for name, schedule in known.items()
         },
         {name: definition.as_json() for name, definition in wanted.items()},
     )

@@ -74,10 +74,10 @@ class Scheduler:
             return ()
         fired = await self._database.write(fire_due, now)
         self._meter.count_fires(fired)
-        for it in fired:
-            if it.state is RunState.MISSED:
+        for result in fired:
+            if result.state is RunState.MISSED:
                 words = "runs missed: no node was running at the time"
-                _log.warning(words, schedule=it.schedule_id, count=it.count)
+                _log.warning(words, schedule=result.schedule_id, count=result.count)
         return fired
 
     async def _sweep(self) -> None:

@@ -105,10 +105,10 @@ class ScheduleMetrics:
         """Count the results of fire times."""
         if not self._is_on:
             return
-        for it in fired:
-            self._fires.labels(it.state.value).inc(it.count)
-            if it.state is not RunState.MISSED:
-                self._lateness.observe(max(it.lateness.total_seconds(), 0))
+        for result in fired:
+            self._fires.labels(result.state.value).inc(result.count)
+            if result.state is not RunState.MISSED:
+                self._lateness.observe(max(result.lateness.total_seconds(), 0))
 
     def count_not_taken_up(self) -> None:
         """Count a run that no node claimed in time."""

@@ -25,7 +25,7 @@ def build_completed_event(
         timestamp=now,
         data={**_build_run_data(schedule, session), **{name: session[name] for name in _COMPLETED}},
         subject=f"session:{session['id']}",
-        related=(f"schedule:{schedule.id}", *(f"incident:{it}" for it in report.about)),
+        related=(f"schedule:{schedule.id}", *(f"incident:{number}" for number in report.about)),
         context=_build_context(schedule, public_url, session) | {"report": to_json(report)},
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from heapq import merge
 from itertools import islice, takewhile
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, literal, select, tuple_
@@ -98,7 +99,7 @@ def list_runs(
 
 def list_next_runs(schedule: Schedule, count: int = SHOWN_AHEAD) -> list[datetime]:
     """Return the next run times of a schedule; none for a disabled or invalid one."""
-    return [it.due for it in islice(_iter_upcoming(schedule), count)]
+    return [fire.due for fire in islice(_iter_upcoming(schedule), count)]
 
 
 def _iter_upcoming(schedule: Schedule) -> Iterator[FireTime]:
@@ -119,13 +120,13 @@ def list_upcoming(
     first = select(schedules).where(*due).order_by(schedules.c.next_run_at).limit(limit)
     rows = connection.execute(first).mappings()
     times = (_iter_times(parse_schedule_row(row), until) for row in rows)
-    in_order = merge(*times, key=lambda it: it[0])
+    in_order = merge(*times, key=itemgetter(0))
     return list(islice(in_order, limit))
 
 
 def _iter_times(schedule: Schedule, until: datetime) -> Iterator[tuple[datetime, Schedule]]:
     fires = _iter_upcoming(schedule)
-    return ((it.due, schedule) for it in takewhile(lambda it: it.due <= until, fires))
+    return ((fire.due, schedule) for fire in takewhile(lambda fire: fire.due <= until, fires))
 
 
 _MOMENTS = ("last_run_at", "next_run_at", "created_at", "updated_at")

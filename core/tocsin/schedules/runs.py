@@ -1,6 +1,6 @@
-"""The runs of schedules: one row for each fire time, begun, ended or left out.
+"""Schedule run records: one row per fire time, whether run, skipped or missed.
 
-Whoever writes here holds the row of the schedule, so that what is read of its runs stays so.
+Writers lock the row of the schedule first, so that its runs do not change meanwhile.
 """
 
 from __future__ import annotations

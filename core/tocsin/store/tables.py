@@ -1,4 +1,4 @@
-"""The whole schema, on one page.
+"""Database schema.
 
 Moments are kept as integer microseconds since the epoch in both databases, so that they sort,
 compare and come back alike.
@@ -56,7 +56,7 @@ class Timestamp(_MomentBase):
 
 
 Document = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
-# Only a plain INTEGER key counts up by itself in SQLite.
+# Only a plain INTEGER key is auto-incremented in SQLite.
 Counter = BigInteger().with_variant(Integer(), "sqlite")
 
 metadata = MetaData(
@@ -68,8 +68,8 @@ metadata = MetaData(
     }
 )
 
-# One row per sequence that must be allotted in the order of commits: whoever has counted up holds
-# the row until its transaction ends, so no later commit can appear before an earlier one.
+# One row per sequence that is allotted in commit order: a transaction that allots numbers locks the
+# row until it ends, so no later commit can appear before an earlier one.
 sequences = Table(
     "sequences",
     metadata,
@@ -110,7 +110,7 @@ incidents = Table(
     Index("ix_incidents_occurred_at", "occurred_at", "number"),
 )
 
-# For what was merged into an incident; most never are
+# Finds the incidents merged into an incident; most have none
 Index(
     "ix_incidents_merged_into",
     incidents.c.provider,
@@ -160,8 +160,8 @@ stream_positions = Table(
     Column("updated_at", Timestamp, nullable=False),
 )
 
-# One row for each provider that a node has read: whose it is, and how it does. Who holds the lease
-# renews it; what is stored for the provider is stored by the lease's token alone.
+# One row per provider that was ever read: its lease and its sync status. The node that holds the
+# lease renews it; incidents of the provider are stored only under the token of the lease.
 providers = Table(
     "providers",
     metadata,
@@ -181,7 +181,7 @@ providers = Table(
     Column("clock_skew_ms", BigInteger),
 )
 
-# Incidents to read again, since what belongs to them may come later; `step` counts those done.
+# Incidents to refresh, since alerts and entities may arrive late; `step` counts the refreshes.
 rereads = Table(
     "rereads",
     metadata,
@@ -193,7 +193,7 @@ rereads = Table(
     Index("ix_rereads_provider_due_at", "provider", "due_at"),
 )
 
-# Stretches of the past to read; `positions` holds each stream's, and which streams are done.
+# Past intervals to read; `positions` holds the position of each stream and the completed streams.
 backfills = Table(
     "backfills",
     metadata,
@@ -228,7 +228,7 @@ Index(
     postgresql_where=backfills.c.state == "running",
 )
 
-# Stretches are kept as numbers: microseconds since the epoch, or bytes.
+# Intervals are stored as numbers: microseconds since the epoch, or bytes.
 coverage = Table(
     "coverage",
     metadata,
@@ -288,7 +288,7 @@ events = Table(
     Index("ix_events_subject", "subject"),
     Index("ix_events_timestamp", "timestamp"),
 )
-# Ids commit out of order, so routing looks for what is not routed yet, never above a watermark.
+# Ids commit out of order, so routing queries unrouted events instead of using a watermark.
 Index(
     "ix_events_unrouted",
     events.c.id,
@@ -296,9 +296,9 @@ Index(
     postgresql_where=events.c.routed.is_(False),
 )
 
-# A named, configured target of events. What the operator wrote is in `settings`: with references to
-# secrets where it came from a file, with the secrets themselves encrypted beside it where it came
-# over HTTP. The last six columns are how the receiver does.
+# Destinations. `settings` holds the operator's settings: with references to secrets if they come
+# from a file, with encrypted secrets in another column if they come from the API. The last six
+# columns hold the health of the receiver.
 destinations = Table(
     "destinations",
     metadata,
@@ -322,7 +322,7 @@ destinations = Table(
     Column("free_at", Timestamp),
 )
 
-# `schedule_start` is how many attempts there had been when the present schedule began.
+# `schedule_start` is the number of attempts before the current retry schedule started.
 deliveries = Table(
     "deliveries",
     metadata,
@@ -341,8 +341,8 @@ deliveries = Table(
     Column("reason", Text),
     Column("created_at", Timestamp, nullable=False),
     Column("finished_at", Timestamp),
-    # After which no attempt began, and what that was before the present lease: an attempt may leave
-    # nothing else behind
+    # The time after which no attempt started, and its value before the current lease: an attempt
+    # may leave no other trace
     Column("begun_by", Timestamp),
     Column("begun_before", Timestamp),
     UniqueConstraint("event_id", "destination"),
@@ -355,7 +355,7 @@ Index(
     sqlite_where=deliveries.c.state == "pending",
     postgresql_where=deliveries.c.state == "pending",
 )
-# For the order within a subject
+# Supports the order within a subject
 Index(
     "ix_deliveries_waiting",
     deliveries.c.destination,
@@ -378,20 +378,20 @@ Index(
     postgresql_where=deliveries.c.state.in_(["dead", "on_hold"]),
 )
 
-# What each destination calls the objects that deliveries left there, for later events to update.
+# The remote objects that deliveries created at destinations, for updates by later events.
 remote_objects = Table(
     "remote_objects",
     metadata,
     Column("destination", String(100), primary_key=True),
     Column("subject", String(200), primary_key=True),
     Column("remote_id", Text, nullable=False),
-    # Where that is, in the channel's words: what it was told to do there may have changed since
+    # The tenant or project of the remote object, as the channel names it; settings may change later
     Column("home", Text, nullable=False),
     Column("event_id", String(40), nullable=False),
     Column("updated_at", Timestamp, nullable=False),
 )
 
-# Sending many deliveries again, a batch at a time: `position` is the last delivery that was done.
+# Bulk replays of deliveries, in batches; `position` is the last delivery handled.
 replays = Table(
     "replays",
     metadata,
@@ -426,7 +426,7 @@ attempts = Table(
     Column("response", LargeBinary, nullable=False),
 )
 
-# `search` is what a list is searched in: the record's words in lower case, one a line.
+# `search` holds the searchable words of the record in lower case, one per line.
 api_keys = Table(
     "api_keys",
     metadata,
@@ -474,7 +474,7 @@ revoked_tokens = Table(
     Column("expires_at", Timestamp, nullable=False, index=True),
 )
 
-# A key is published before it signs and after it did, so that others may keep what they read.
+# A key is published before and after it signs, so that verifiers can cache the key set.
 signing_keys = Table(
     "signing_keys",
     metadata,
@@ -489,8 +489,8 @@ signing_keys = Table(
     Index("ix_signing_keys_purpose_signs_from", "purpose", "signs_from"),
 )
 
-# One investigation. `run` counts how often it was asked: 1 for the query, one more for each
-# follow-up. `report` is that of the last run that completed.
+# Investigations. `run` counts the questions: 1 for the query, one more for each follow-up. `report`
+# belongs to the last completed run.
 sessions = Table(
     "sessions",
     metadata,
@@ -538,8 +538,8 @@ session_messages = Table(
     Column("created_at", Timestamp, nullable=False),
 )
 
-# The ledger: every question of an investigation with its answer, and every conclusion. Numbers go
-# on from run to run.
+# The ledger: each question of an investigation with its answer, and each conclusion. Numbers
+# continue across runs.
 session_steps = Table(
     "session_steps",
     metadata,
@@ -560,9 +560,8 @@ session_steps = Table(
     Column("elapsed_ms", BigInteger, nullable=False),  # since the run began, without interruptions
 )
 
-# What is investigated again and again. `next_fire_at` names the next run, which is due at
-# `next_run_at`, its jitter added; both are null where none follows. Intervals count from
-# `anchor_at`.
+# Schedules of recurring investigations. `next_fire_at` identifies the next run, which is due at
+# `next_run_at` with its jitter; both are null where none follows. Intervals count from `anchor_at`.
 schedules = Table(
     "schedules",
     metadata,
@@ -596,8 +595,8 @@ Index(
     postgresql_where=IS_THERE,
 )
 
-# One row for each fire time that was run or left out; of those that were missed in a row, one row
-# for all, with their `count` and the last of them in `until`. And one for each run by hand.
+# One row per fire time that was run or skipped, and per manual run; consecutive missed fire times
+# share one row, with their `count` and the last of them in `until`.
 schedule_runs = Table(
     "schedule_runs",
     metadata,
@@ -618,7 +617,7 @@ schedule_runs = Table(
     Column("created_by", Text, nullable=False),
     Index("ix_schedule_runs_schedule_id_id", "schedule_id", "id"),
 )
-# Written out, since the databases use a partial index only where they see its condition
+# A literal, since the databases use a partial index only where its condition is literal
 IS_BY_CLOCK = schedule_runs.c.trigger == literal_column("'clock'")
 IS_UNENDED = schedule_runs.c.state.in_((literal_column("'running'"), literal_column("'waiting'")))
 Index(
@@ -637,7 +636,7 @@ Index(
     postgresql_where=IS_UNENDED,
 )
 
-# Comments to be written to incidents at their SIEMs
+# Comments to write to incidents in their SIEMs
 write_backs = Table(
     "write_backs",
     metadata,
@@ -663,7 +662,7 @@ Index(
     postgresql_where=write_backs.c.state == "pending",
 )
 
-# What enrichers last said of an entity; of online ones, until when it is good.
+# The latest enrichments of an entity; for online enrichers with an expiry.
 enrichments = Table(
     "enrichments",
     metadata,
@@ -676,8 +675,8 @@ enrichments = Table(
     Column("expires_at", Timestamp),
 )
 
-# The edges of the graph beside those that incidents say by themselves (incident_entities,
-# incident_techniques, merged_into). A relation's sources say what it is known from.
+# The edges of the graph beyond those that incidents imply (incident_entities, incident_techniques,
+# merged_into). The sources of a relation are its evidence.
 relations = Table(
     "relations",
     metadata,
@@ -697,7 +696,7 @@ relations = Table(
     Index("ix_relations_target_value_target_kind_id", "target_value", "target_kind", "id"),
     Index("ix_relations_type", "type"),
 )
-# Marked beyond amber; written out, since the databases use a partial index only where they see it
+# Markings above amber; a literal, since the databases use a partial index only for literals
 IS_STRICT = or_(relations.c.tlp > literal_column("2"), relations.c.pap > literal_column("2"))
 for _end in ("source", "target"):
     Index(
@@ -718,9 +717,9 @@ relation_sources = Table(
     Column("at", Timestamp, nullable=False),
 )
 
-# What can be searched for: one for each incident and each session; a higher id was indexed later.
-# `tokens` is what they are found by, made in Python alike for both databases: on PostgreSQL it has
-# an index, on SQLite the FTS5 table `documents_index` follows it by triggers (see the migration).
+# Search documents, one per incident and per session; a higher id was indexed later. `tokens` holds
+# the search tokens, created in Python for both databases: on PostgreSQL it has an index, on SQLite
+# triggers maintain the FTS5 table `documents_index` (see the migration).
 documents = Table(
     "documents",
     metadata,
@@ -742,7 +741,7 @@ documents = Table(
     ).ddl_if(dialect="postgresql"),
 )
 
-# One row for each entity that an incident has, as far as incidents are indexed.
+# One row per entity of an indexed incident.
 entities = Table(
     "entities",
     metadata,
@@ -754,7 +753,7 @@ entities = Table(
     Column("last_incident", BigInteger, nullable=False),
 )
 
-# From which providers the incidents with an entity are, as far as incidents are indexed.
+# The providers of the indexed incidents with an entity.
 entity_providers = Table(
     "entity_providers",
     metadata,
@@ -763,8 +762,8 @@ entity_providers = Table(
     Column("provider", String(100), primary_key=True),
 )
 
-# What entities are looked up by: each one's value in lower case, and the parts of it that name
-# something, such as a domain's parents. Names sort by their bytes on both databases.
+# Lookup names of entities: the value in lower case and its meaningful parts, such as the parents of
+# a domain. Names sort by their bytes on both databases.
 entity_names = Table(
     "entity_names",
     metadata,
@@ -774,7 +773,7 @@ entity_names = Table(
     Column("value", String(2048), primary_key=True),
 )
 
-# Written once; triggers refuse every change but that of setting the seal.
+# Append-only; triggers refuse every change except setting the seal.
 audit = Table(
     "audit",
     metadata,
@@ -810,7 +809,7 @@ idempotency_keys = Table(
     Column("created_at", Timestamp, nullable=False, index=True),
 )
 
-# What each node has let through since it started, for the others to count in.
+# The requests that each node has admitted since its start, for the rate limits of other nodes.
 rate_usage = Table(
     "rate_usage",
     metadata,

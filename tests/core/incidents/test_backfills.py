@@ -173,7 +173,9 @@ async def test_the_list_begins_with_the_newest_and_goes_on(ask, database):
         2,
         second,
     )
-    page = await database.read(lambda it: list_backfills(it, limit=1, before=second))
+    page = await database.read(
+        lambda connection: list_backfills(connection, limit=1, before=second)
+    )
     assert ([backfill["id"] for backfill in page.backfills], page.next) == ([first], None)
 
 
@@ -250,7 +252,7 @@ async def test_the_ledger_tells_what_a_backfill_has_read(make_current, ask, data
     await ask()
     await (await make_current()).read_the_past()
     newest, *_, first = await database.read(list_coverage, "archive", 10)
-    assert [(it["stream"], it["past"]) for it in (newest, first)] == [
+    assert [(row["stream"], row["past"]) for row in (newest, first)] == [
         ("changed", True),
         ("changed", False),
     ]
@@ -273,7 +275,7 @@ async def test_what_was_lost_is_read_again_and_then_lost_no_more(
     sync = make_archive()
     sync.provider.lost = [lost(clock.now() - 2 * HOUR)]
     await sync.read_all()
-    assert [it["reason"] for it in (await prove_all(database, clock))["lost"]] == ["it breaks"]
+    assert [loss["reason"] for loss in (await prove_all(database, clock))["lost"]] == ["it breaks"]
     await sync.read_the_past()
     [row] = await rows(backfills)
     assert (row["origin"], row["alert"], row["state"]) == ("lost", True, "completed")

@@ -129,7 +129,7 @@ class Reading:
     @property
     def spans(self) -> list[tuple[Any, Any]]:
         """The stretches that are accounted for, without those of no length."""
-        return [(it.start, it.end) for it in self.covered if it.end > it.start]
+        return [(span.start, span.end) for span in self.covered if span.end > span.start]
 
 
 class World:

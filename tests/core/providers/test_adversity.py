@@ -145,7 +145,9 @@ async def test_what_differs_in_every_answer_can_be_left_out(reading, world):
         return incident
 
     reading.provider.list_changes, reading.provider.complete = list_changes, complete
-    reading.provider.record_version = lambda it: {name: it[name] for name in it if name != "score"}
+    reading.provider.record_version = lambda record: {
+        name: record[name] for name in record if name != "score"
+    }
     await read_for(reading, 9)
     assert completed == ["a"]
 
@@ -195,4 +197,6 @@ async def test_neighbours_that_break_are_given_up_and_what_is_behind_them_read(r
     world.put("behind", ago=100)
     await read_for(reading, 6)
     assert {"before", "behind"} <= set(reading.latest)
-    assert sum((it.end - it.start for it in reading.lost), timedelta(0)) == timedelta(seconds=3)
+    assert sum((span.end - span.start for span in reading.lost), timedelta(0)) == timedelta(
+        seconds=3
+    )

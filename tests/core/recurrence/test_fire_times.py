@@ -21,7 +21,7 @@ def recurrence(key: str = "sch_1", **given) -> Recurrence:
 
 
 def times(made: Recurrence, after: datetime, count: int) -> list[datetime]:
-    return [it.at for it in islice(made.after(after), count)]
+    return [fire.at for fire in islice(made.after(after), count)]
 
 
 def test_an_interval_counts_from_when_it_was_made():
@@ -171,11 +171,11 @@ def test_whatever_is_missed_nothing_is_lost_or_counted_twice(rule, jitter, one, 
     first, now = made.next(min(one, other)), max(one, other)
     past = made.past(first.at, now)
     due = list(islice(made.after(first.at - timedelta(seconds=1)), MAX_COUNTED + 1))
-    due = [it for it in due if it.due <= now]
+    due = [fire for fire in due if fire.due <= now]
     if len(due) <= MAX_COUNTED:
         assert past.earlier + (past.latest is not None) == len(due)
-        ends = [it for it in (past.until, past.latest and past.latest.at) if it is not None]
-        assert ends == [it.at for it in due[-2:]]
+        ends = [end for end in (past.until, past.latest and past.latest.at) if end is not None]
+        assert ends == [fire.at for fire in due[-2:]]
     if past.latest is not None:
         assert past.latest.due <= now
         assert all(a.at < b.at for a, b in pairwise([past.latest, past.following]))

@@ -338,7 +338,9 @@ class Course(RuleBasedStateMachine):
         begun = Counter(row["schedule_id"] for row in stored)
         told = Counter(self.runner.run(self.office.told()))
         ended: Counter[str] = sum((model.ended for model in self.models.values()), Counter())
-        assert begun == Counter({id_: it.begun for id_, it in self.models.items() if it.begun})
+        assert begun == Counter(
+            {id_: model.begun for id_, model in self.models.items() if model.begun}
+        )
         assert told["investigation-completed"] == ended["completed"]
         assert told["investigation-failed"] == ended["failed"]
         assert told["schedule-disabled"] == sum(model.disabled for model in self.models.values())
@@ -347,7 +349,11 @@ class Course(RuleBasedStateMachine):
         return self.runner.run(self.office.runs(schedule_id))
 
     def _session(self, session_id):
-        [row] = [it for it in self.runner.run(self.office.sessions()) if it["id"] == session_id]
+        [row] = [
+            session
+            for session in self.runner.run(self.office.sessions())
+            if session["id"] == session_id
+        ]
         return row
 
 

@@ -199,17 +199,17 @@ def _find_reached(page: Page) -> datetime | None:
 
 
 RETRY_WINDOW = timedelta(days=30)
-"""What was lost longer ago is not tried again by itself."""
+"""The age up to which losses are retried automatically."""
 MAX_TRIES = 6
-"""What is lost again by each backfill is left to people after so many."""
+"""The number of automatic retries of a loss; operators can retry further."""
 MAX_WINDOWS = 100
-"""So many backfills at most are made at once."""
+"""The number of retry backfills created at once."""
 
 
 def find_untried_losses(
     connection: Connection, provider: str, streams: Sequence[str], now: datetime
 ) -> list[Window]:
-    """Return what was lost and not tried again yet, each window as long as it gets."""
+    """Return the losses that were not retried yet, as merged windows."""
     since = now - RETRY_WINDOW
     lost = list_losses(connection, provider, streams, since)
     if not lost:
@@ -221,7 +221,7 @@ def find_untried_losses(
 
 
 def _select_tries(provider: str, since: datetime) -> Select[Any]:
-    """Return the query of the backfills that are a try: what people's have not read is none."""
+    """Return the query of the backfills that count as retries; failed ones of operators do not."""
     c = backfills.c
     failed = and_(c.state == BackfillState.FAILED, c.origin == BackfillOrigin.LOST)
     tried = or_(c.state.in_((BackfillState.RUNNING, BackfillState.COMPLETED)), failed)
@@ -233,12 +233,13 @@ def _select_tries(provider: str, since: datetime) -> Select[Any]:
 def _filter_untried(
     lost: Iterable[Loss], tries: Iterable[RowMapping]
 ) -> Iterator[tuple[datetime, datetime]]:
-    """Yield the ends of what lies in no backfill since it was lost, and in few before."""
-    intervals = ((it.window.start, it.window.end, it) for it in lost)
-    made = ((it["start"], it["end"], it) for it in tries)
-    for loss, around in iter_overlaps(intervals, made):
+    """Yield the bounds of losses without a retry since, and with few retries before."""
+    losses = ((loss.window.start, loss.window.end, loss) for loss in lost)
+    windows = ((row["start"], row["end"], row) for row in tries)
+    for loss, nearby in iter_overlaps(losses, windows):
         start, end = loss.window.start, loss.window.end
-        tried = [it["created_at"] for it in around if it["start"] <= start and end <= it["end"]]
+        containing = (row for row in nearby if row["start"] <= start and end <= row["end"])
+        tried = [row["created_at"] for row in containing]
         if len(tried) < MAX_TRIES and all(moment < loss.lost_at for moment in tried):
             yield start, end
 
@@ -246,7 +247,7 @@ def _filter_untried(
 def create_retry_backfills(
     connection: Connection, provider: str, windows: Iterable[Window], now: datetime
 ) -> None:
-    """Make a backfill of each window that was lost."""
+    """Create a backfill for each lost window."""
     for window in windows:
         create_backfill(
             connection,

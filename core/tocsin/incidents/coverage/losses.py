@@ -102,9 +102,9 @@ def iter_still_lost(
     for row in lost:
         by_source[row["provider"], row["stream"], row["source"]].append(row)
     for source, rows in by_source.items():
-        read = connection.execute(_select_read_since(source, rows)).mappings().all()
-        for row, around in iter_overlaps(map(_tag_span, rows), map(_tag_span, read)):
-            later = [_get_span(it) for it in around if it["id"] > row["id"]]
+        reads = connection.execute(_select_read_since(source, rows)).mappings().all()
+        for row, around in iter_overlaps(map(_tag_span, rows), map(_tag_span, reads)):
+            later = [_get_span(read) for read in around if read["id"] > row["id"]]
             yield from ((row, span) for span in subtract_spans([_get_span(row)], later))
 
 

@@ -1,4 +1,4 @@
-"""Where each stream of each provider was read up to."""
+"""Stream positions: the progress of each stream of each provider."""
 
 from __future__ import annotations
 

@@ -129,15 +129,15 @@ def list_providers(
     connection: Connection, configured: Sequence[ProviderFacts], now: datetime
 ) -> list[dict[str, Any]]:
     """Return the configured providers, then removed ones that were once read."""
-    standings, streams = load_statuses(connection, now), _load_streams(connection)
+    statuses, streams = load_statuses(connection, now), _load_streams(connection)
     names = {facts.name for facts in configured}
-    gone = [(name, standing) for name, standing in standings.items() if name not in names]
+    gone = [(name, status) for name, status in statuses.items() if name not in names]
     return [
         *(
-            _represent_configured(it, standings.get(it.name), streams.get(it.name, ()))
-            for it in configured
+            _represent_configured(facts, statuses.get(facts.name), streams.get(facts.name, ()))
+            for facts in configured
         ),
-        *(_represent_removed(name, standing, streams.get(name, ())) for name, standing in gone),
+        *(_represent_removed(name, status, streams.get(name, ())) for name, status in gone),
     ]
 
 
@@ -155,20 +155,20 @@ _NEVER_READ: Mapping[str, Any] = {
 
 
 def _represent_configured(
-    facts: ProviderFacts, standing: Mapping[str, Any] | None, streams: Sequence[dict[str, Any]]
+    facts: ProviderFacts, status: Mapping[str, Any] | None, streams: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    known = {**_NEVER_READ, "state": "waiting", **(standing or {}), "plugin": facts.plugin}
+    known = {**_NEVER_READ, "state": "waiting", **(status or {}), "plugin": facts.plugin}
     if facts.absent is not None:
         known |= {"state": "absent", "reason": facts.absent, "outcome": None, "next_read_at": None}
-    elif facts.is_pushed and standing is None:
+    elif facts.is_pushed and status is None:
         known["state"] = "pushed"
     return _arrange(facts.name, known, sorted(facts.capabilities), streams)
 
 
 def _represent_removed(
-    name: str, standing: Mapping[str, Any], streams: Sequence[dict[str, Any]]
+    name: str, status: Mapping[str, Any], streams: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    return _arrange(name, {**standing, "state": "removed"}, [], streams)
+    return _arrange(name, {**status, "state": "removed"}, [], streams)
 
 
 def _arrange(
