@@ -79,7 +79,7 @@ CONFIGURATION = Configuration(
 )
 """What a `plugins.toml` comes to that enables the plugin `webhook`, and nothing else."""
 PROVIDERS = (
-    ProviderFacts("edge", "crowdsec", frozenset({Capability.BACKFILL, Capability.REREAD})),
+    ProviderFacts("edge", "crowdsec", frozenset({Capability.BACKFILL, Capability.REFRESH})),
     ProviderFacts("sensors", "simple", frozenset()),
 )
 """What the API takes for configured."""

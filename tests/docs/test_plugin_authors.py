@@ -89,8 +89,8 @@ def test_the_page_of_the_seams_tells_every_capability():
         ("`settle_delay` (30 seconds)", "settle_delay", timedelta(seconds=30)),
         ("`first_fetch` (24 hours)", "first_fetch", timedelta(hours=24)),
         (
-            "`reread_after` (2, 10 and 30 minutes)",
-            "reread_after",
+            "`refresh_after` (2, 10 and 30 minutes)",
+            "refresh_after",
             tuple(timedelta(minutes=minutes) for minutes in (2, 10, 30)),
         ),
     ],

@@ -16,7 +16,7 @@ from tocsin.mapping.mapped_incident import MappedIncident
 from tocsin_connectors.siem.push import Push
 
 PAGE = (Path(__file__).parents[2] / "docs/operators/providers/push.md").read_text(encoding="utf-8")
-MEANINGLESS = {"plugin", "poll_interval", "quiet_first_fetch", "reread_after"}
+MEANINGLESS = {"plugin", "poll_interval", "quiet_first_fetch", "refresh_after"}
 MEANINGLESS |= {"write_back", "write_back_status"}
 # What the senders put in the place of their variables
 VARIABLES = {

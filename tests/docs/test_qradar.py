@@ -33,7 +33,7 @@ def value_of(name: str, told: str) -> object:
         tomllib.loads(f"it = {text}")["it"] if text in ("true", "false") else text
         for text in re.findall("`(.+?)`", told)
     ]
-    return values if name == "reread_after" else values[0]
+    return values if name == "refresh_after" else values[0]
 
 
 def test_every_setting_is_told():

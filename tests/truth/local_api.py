@@ -25,7 +25,7 @@ from tocsin_connectors.siem.crowdsec import CrowdSec
 from truth.entrant import Known, known_of, stored
 from truth.of_simulators import OfSimulators
 
-REREAD_AFTER = ("30m", "150m")
+REFRESH_AFTER = ("30m", "150m")
 BANS = (timedelta(minutes=4), timedelta(minutes=40), timedelta(hours=2), timedelta(days=30), None)
 """How long the decision of each fifth alert lasts, if it has one: not up to the last reread."""
 LOST_AFTER = (timedelta(hours=8), timedelta(hours=16))
@@ -116,7 +116,7 @@ class LocalApi(OfSimulators):
         return FailingLocalApi(Alerts(clock, [day.start + after for after in LOST_AFTER]))
 
     def settings(self, simulator: FailingLocalApi) -> dict[str, Any]:
-        return {**simulator.machine, "reread_after": REREAD_AFTER}
+        return {**simulator.machine, "refresh_after": REFRESH_AFTER}
 
     def truth(self, siem: Alerts) -> dict[str, Known]:
         alerts = [alert for alert in siem.ever if not alert.malformed]

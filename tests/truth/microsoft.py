@@ -43,7 +43,7 @@ class OfSentinel(OfSimulators):
 
     def settings(self, simulator: SentinelSimulator) -> dict[str, Any]:
         places = {"authority": simulator.url, "logs_url": simulator.url}
-        return {**places, "reread_after": ("30m",), **OF_SENTINEL}
+        return {**places, "refresh_after": ("30m",), **OF_SENTINEL}
 
     def truth(self, siem: Siem) -> dict[str, Known]:
         return {

@@ -59,7 +59,7 @@ class Indexer(OfSimulators):
         return BothLayouts(Alerts(clock))
 
     def settings(self, simulator: BothLayouts) -> dict[str, Any]:
-        again = {"reread_after": ("30m", "150m"), "overlap": "10m"}
+        again = {"refresh_after": ("30m", "150m"), "overlap": "10m"}
         return {**simulator.user, "min_severity": "Informational", **again}
 
     def truth(self, siem: Alerts) -> dict[str, Known]:

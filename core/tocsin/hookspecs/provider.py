@@ -41,7 +41,7 @@ class PushRequest:
 class Capability(StrEnum):
     """Optional abilities of a provider; it has each one whose method it overrides."""
 
-    REREAD = "reread"
+    REFRESH = "refresh"
     """Refresh one incident by its id: `incident`."""
     BACKFILL = "backfill"
     """Read a window in the past: `backfill`."""
@@ -139,7 +139,7 @@ class Provider(ABC):
     def capabilities(cls) -> frozenset[Capability]:
         """Return the optional abilities of this provider."""
         methods = {
-            Capability.REREAD: (cls.incident, Provider.incident),
+            Capability.REFRESH: (cls.incident, Provider.incident),
             Capability.BACKFILL: (cls.backfill, Provider.backfill),
             Capability.PUSH: (cls.receive, Provider.receive),
             Capability.EVENTS: (cls.events, Provider.events),
@@ -174,7 +174,7 @@ class Provider(ABC):
     async def incident(self, external_id: str) -> Incident | None:
         """Return the current version of an incident, None if the SIEM no longer has it.
 
-        It is called after the delays of the setting `reread_after`, if there is one: a tuple of
+        It is called after the delays of the setting `refresh_after`, if there is one: a tuple of
         durations, in order. Of backfilled incidents, it is called only for those younger than the
         last delay.
         """

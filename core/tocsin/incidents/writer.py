@@ -71,6 +71,6 @@ def build_alert_policy(provider: Provider, public_url: str) -> AlertPolicy:
     """Build the alert policy from the settings of a provider."""
     settings = provider.settings
     policy = AlertPolicy(public_url, on_escalation=settings.alert_on_escalation)
-    if Capability.REREAD not in provider.capabilities():
+    if Capability.REFRESH not in provider.capabilities():
         return policy
-    return replace(policy, refresh_after=getattr(settings, "reread_after", ()))
+    return replace(policy, refresh_after=getattr(settings, "refresh_after", ()))

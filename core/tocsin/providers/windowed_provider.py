@@ -8,7 +8,8 @@ from contextlib import aclosing
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
-from pydantic import Field
+import structlog
+from pydantic import Field, model_validator
 
 from tocsin.errors import TryLater
 from tocsin.fields import Duration
@@ -24,6 +25,7 @@ from tocsin.providers.cursor import (
 from tocsin.providers.window_reader import Listing, WindowReader
 
 __all__ = ["Listing", "WindowedProvider"]
+_log = structlog.get_logger()
 
 
 class WindowedProvider(Provider):
@@ -59,12 +61,21 @@ class WindowedProvider(Provider):
             ge=SECOND,
             description="Longest window of one query while catching up.",
         )
-        reread_after: tuple[Duration, ...] = Field(
+        refresh_after: tuple[Duration, ...] = Field(
             default=(timedelta(minutes=2), timedelta(minutes=10), timedelta(minutes=30)),
             max_length=10,
             description="Ages at which to refresh a new incident, since alerts and entities may "
             "arrive late.",
         )
+
+        @model_validator(mode="before")
+        @classmethod
+        def _rename_former_settings(cls, given: Any) -> Any:
+            if isinstance(given, dict) and "refresh_after" in given:
+                _log.warning("setting renamed", old="refresh_after", new="refresh_after")
+                given = {"refresh_after": given["refresh_after"], **given}
+                del given["refresh_after"]
+            return given
 
     page_size: ClassVar[int] = 100
     """The number of records per page."""

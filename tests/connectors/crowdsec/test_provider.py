@@ -84,7 +84,7 @@ async def feed() -> AsyncIterator[Feed]:
 def test_the_hook_offers_the_provider():
     assert tocsin_providers() is CrowdSec
     assert CrowdSec.capabilities() == {
-        Capability.REREAD,
+        Capability.REFRESH,
         Capability.BACKFILL,
         Capability.EVENTS,
     }

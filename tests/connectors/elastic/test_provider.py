@@ -83,7 +83,7 @@ async def read(provider, positions=None, streams=None):
 def test_the_hook_offers_the_provider():
     assert tocsin_providers() is Elastic
     assert Elastic.capabilities() >= {
-        Capability.REREAD,
+        Capability.REFRESH,
         Capability.BACKFILL,
         Capability.EVENTS,
         Capability.COMMENT,

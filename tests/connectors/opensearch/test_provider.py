@@ -75,7 +75,7 @@ def case(clock, number=1, **parts):
 
 def test_the_hook_offers_the_provider():
     assert tocsin_providers() is OpenSearch
-    able = {Capability.REREAD, Capability.BACKFILL, Capability.EVENTS, Capability.STATUS}
+    able = {Capability.REFRESH, Capability.BACKFILL, Capability.EVENTS, Capability.STATUS}
     assert OpenSearch.capabilities() == able
 
 

@@ -75,7 +75,7 @@ async def events(provider, entity=ADDRESS, limit=10):
 def test_the_hook_offers_the_provider():
     assert tocsin_providers() is Splunk
     assert Splunk.capabilities() >= {
-        Capability.REREAD,
+        Capability.REFRESH,
         Capability.BACKFILL,
         Capability.EVENTS,
         Capability.COMMENT,

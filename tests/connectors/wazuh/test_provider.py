@@ -69,7 +69,7 @@ def fire(simulator, clock, **parts):
 
 def test_the_hook_offers_the_provider():
     assert tocsin_providers() is Wazuh
-    assert Wazuh.capabilities() == {Capability.REREAD, Capability.BACKFILL, Capability.EVENTS}
+    assert Wazuh.capabilities() == {Capability.REFRESH, Capability.BACKFILL, Capability.EVENTS}
 
 
 async def test_alerts_by_the_hundred_are_one_incident_with_their_number(simulator, provider, clock):

@@ -39,7 +39,7 @@ class Archive(Provider):
     """Has one incident an hour since its beginning, and all of its past."""
 
     class Settings(Provider.Settings):
-        reread_after: tuple[Duration, ...] = ()
+        refresh_after: tuple[Duration, ...] = ()
 
     def __init__(self, settings: Any, tools: Tools) -> None:
         super().__init__(settings, tools)

@@ -85,7 +85,7 @@ async def test_a_backfill_reads_its_window_and_alerts_nobody(make_current, ask, 
 async def test_only_what_is_young_is_read_again(make_archive, ask, rows):
     await ask(alert=True)
     await ask(alert=True, ago=3)
-    await make_archive(reread_after=["10m", "90m"]).read_the_past()
+    await make_archive(refresh_after=["10m", "90m"]).read_the_past()
     found = [row["external_id"] for row in await rows(incidents)]
     assert [row["external_id"] for row in await rows(rereads)] == found[-1:]
 

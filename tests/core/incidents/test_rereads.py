@@ -25,7 +25,7 @@ def incident(number: int) -> Incident:
 
 @pytest.fixture
 def sync(make_archive):
-    return make_archive(reread_after=AFTER)
+    return make_archive(refresh_after=AFTER)
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ async def test_one_that_lacks_something_is_read_again_though_it_is_not_new(
 
 
 async def test_nothing_is_read_again_where_that_is_not_set(make_archive):
-    assert make_archive(reread_after=())._writer.policy.refresh_after == ()
+    assert make_archive(refresh_after=())._writer.policy.refresh_after == ()
 
 
 async def test_what_the_siem_is_too_busy_for_stays_due(sync, store_new, rows, clock):

@@ -30,6 +30,11 @@ async def test_a_first_read_of_no_time_at_all_brings_what_changes_from_then_on(w
     assert await reading.read() == ["new"]
 
 
+async def test_the_former_name_of_a_setting_is_accepted(world):
+    settings = world.reading(refresh_after=["5m"]).provider.settings
+    assert settings.refresh_after == (timedelta(minutes=5),)
+
+
 async def test_an_empty_first_read_is_not_the_first_again(world):
     reading = world.reading(first_fetch="1h")
     await reading.read()

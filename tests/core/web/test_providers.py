@@ -30,7 +30,7 @@ async def test_every_provider_is_listed_with_how_it_does(api, admin, clock):
         for provider in listed["providers"]
     ]
     assert shown == [
-        ("edge", "waiting", "7", ["backfill", "reread"]),
+        ("edge", "waiting", "7", ["backfill", "refresh"]),
         ("sensors", "waiting", None, []),
     ]
 

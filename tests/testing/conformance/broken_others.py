@@ -99,7 +99,7 @@ class RemembersTheTitle(Incidents):
 
 
 @breaks("test_late_entities_are_refreshed")
-class RereadsNoEntities(ExampleProvider):
+class RefreshesNoEntities(ExampleProvider):
     async def incident(self, external_id):
         found = await super().incident(external_id)
         return found and replace(found, entities=())

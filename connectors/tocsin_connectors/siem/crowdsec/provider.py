@@ -64,7 +64,7 @@ class CrowdSec(WindowedProvider):
             min_length=1, description="Machine to sign in as. Bouncers cannot read alerts."
         )
         password: SecretStr = Field(description="Password of the machine.")
-        reread_after: tuple[Duration, ...] = Field(
+        refresh_after: tuple[Duration, ...] = Field(
             default=(timedelta(hours=1), timedelta(hours=5), timedelta(hours=25)),
             max_length=10,
             description="Intervals after which an incident is read again, to check whether its "

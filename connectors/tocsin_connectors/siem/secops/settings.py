@@ -61,7 +61,7 @@ class SecOpsSettings(WindowedProvider.Settings, ApiSettings):
         le=timedelta(days=1),
         description="Minimum age of a detection, so that SecOps returns it complete.",
     )
-    reread_after: tuple[Duration, ...] = Field(
+    refresh_after: tuple[Duration, ...] = Field(
         default=(),
         max_length=10,
         description="Intervals after which a new detection is read again. Changes are read anyway.",

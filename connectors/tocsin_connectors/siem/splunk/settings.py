@@ -41,7 +41,7 @@ class SplunkSettings(WindowedProvider.Settings, ApiSettings):
         gt=timedelta(0),
         description="Maximum duration of a search.",
     )
-    reread_after: tuple[Duration, ...] = Field(
+    refresh_after: tuple[Duration, ...] = Field(
         default=(),
         max_length=10,
         description="Intervals after which an incident is read again. Findings change only by "

@@ -84,7 +84,7 @@ class Wazuh(WindowedProvider):
             le=timedelta(days=7),
             description="Overlap with the previous read, for alerts that reach the indexer late.",
         )
-        reread_after: tuple[Duration, ...] = Field(
+        refresh_after: tuple[Duration, ...] = Field(
             default=(timedelta(hours=1), timedelta(hours=6)),
             max_length=10,
             description="Intervals after which the alerts of an incident are counted again, "

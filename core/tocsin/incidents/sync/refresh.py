@@ -24,7 +24,7 @@ from tocsin.loops import was_cancelled
 from tocsin.model import Incident, Received
 from tocsin.store import LeaseLost
 
-REFRESH_STREAM = "reread"
+REFRESH_STREAM = "refresh"
 BATCH_SIZE = 50
 LONGEST_ROUND = timedelta(seconds=10)
 """Limits of one batch of refreshes, so that the regular reads are not delayed."""
@@ -59,13 +59,13 @@ class IncidentRefresher:
         now = writer.clock.now()
         if self._rests_until is not None and now < self._rests_until:
             return
-        for reread in await writer.database.read(load_due_refreshes, writer.name, BATCH_SIZE, now):
+        for due in await writer.database.read(load_due_refreshes, writer.name, BATCH_SIZE, now):
             try:
-                await self._store(reread, await self._provider.incident(reread.external_id))
+                await self._store(due, await self._provider.incident(due.external_id))
             except Exception as error:
                 if was_cancelled():
                     raise
-                await self._put_off(reread, error)
+                await self._postpone(due, error)
                 if isinstance(error, _OUTAGES):
                     self._rest(error)
                     return
@@ -80,24 +80,24 @@ class IncidentRefresher:
         pause = compute_pause([error], self._failures, _SHORTEST_PAUSE)
         self._rests_until = self._writer.clock.now() + pause
 
-    async def _put_off(self, reread: DueRefresh, error: Exception) -> None:
+    async def _postpone(self, due: DueRefresh, error: Exception) -> None:
         """Postpone a refresh that failed; after a day, skip this step."""
         writer, now = self._writer, self._writer.clock.now()
-        facts = {"provider": writer.name, "external_id": reread.external_id}
+        facts = {"provider": writer.name, "external_id": due.external_id}
         _log.warning("incident not refreshed", **facts, reason=repr(error))
-        age = now - reread.created_at
+        age = now - due.created_at
         if age > _MAX_DELAY + self._after[-1]:
-            await self._store(reread, None)
+            await self._store(due, None)
         else:
             due_at = now + max(_SHORTEST_PAUSE, age)
-            await writer.database.write(postpone_refresh, writer.name, reread, due_at=due_at)
+            await writer.database.write(postpone_refresh, writer.name, due, due_at=due_at)
 
-    async def _store(self, reread: DueRefresh, incident: Incident | None) -> None:
+    async def _store(self, due: DueRefresh, incident: Incident | None) -> None:
         writer = self._writer
         received = Received(incidents=(incident,) if incident else ())
 
         def store(connection: Connection, now: datetime) -> StoreResult:
-            complete_refresh(connection, writer.name, reread, self._after)
+            complete_refresh(connection, writer.name, due, self._after)
             key = StreamKey(writer.name, REFRESH_STREAM)
             return store_received(connection, key, received, policy=writer.policy, now=now)
 

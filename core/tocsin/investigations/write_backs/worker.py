@@ -160,7 +160,7 @@ async def _set_status(provider: Provider, name: str, status: IncidentStatus) -> 
     Somebody may have closed it since it was read: a new status would reopen it.
     """
     try:
-        if Capability.REREAD in provider.capabilities():
+        if Capability.REFRESH in provider.capabilities():
             found = await provider.incident(name)
             if found is None or found.status is not IncidentStatus.NEW:
                 return

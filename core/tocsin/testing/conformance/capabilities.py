@@ -28,7 +28,7 @@ class CapabilityRules(HttpConformance):
         Another id would create a second incident. An old version would undo what was read since.
         """
         async with self.harness() as harness:
-            self._can(Capability.REREAD)
+            self._can(Capability.REFRESH)
             case = harness.put()
             await harness.arrive()
             case = harness.change(case, title="New title")
@@ -45,7 +45,7 @@ class CapabilityRules(HttpConformance):
         In many SIEMs, entities lag by minutes, and adding them does not count as a change.
         """
         async with self.harness() as harness:
-            self._can(Capability.REREAD)
+            self._can(Capability.REFRESH)
             harness.differing("the entities of an incident", entities=(_ADDRESS,))
             soon = harness.clock.now() + timedelta(minutes=10)
             case = harness.put(entities=(_ADDRESS,), entities_at=soon)
@@ -61,7 +61,7 @@ class CapabilityRules(HttpConformance):
         An id that is put into a path without escaping leads to another incident or to none.
         """
         async with self.harness() as harness:
-            self._can(Capability.REREAD)
+            self._can(Capability.REFRESH)
             for odd in ODD_IDS:
                 case = harness.put(id=odd)
                 await harness.arrive()
@@ -94,7 +94,7 @@ class CapabilityRules(HttpConformance):
         An error would look like a failure of the SIEM, and the request would be repeated.
         """
         async with self.harness() as harness:
-            self._can(Capability.REREAD)
+            self._can(Capability.REFRESH)
             found = await harness.provider.incident(self.external_id(harness.case()))
             expect(found is None, f"{found}")
 

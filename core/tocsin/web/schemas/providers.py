@@ -44,7 +44,7 @@ class ProviderItem(ResponseModel):
         "next_read_at": FINISHED,
         "clock_skew_seconds": 0.4,
         "node": "8173530148173502",
-        "capabilities": ["backfill", "reread"],
+        "capabilities": ["backfill", "refresh"],
     }
 
     name: str
@@ -67,7 +67,7 @@ class ProviderItem(ResponseModel):
     )
     node: str | None = Field(description="The number of the node that reads it.")
     capabilities: list[str] = Field(
-        description="What it can do beside reading on: `reread`, `backfill`, `push`."
+        description="What it can do beside reading on: `refresh`, `backfill`, `push`."
     )
     streams: list[StreamProgress]
 

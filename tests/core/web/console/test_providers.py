@@ -26,7 +26,7 @@ async def test_every_provider_is_shown_with_how_it_does(api, viewer, clock):
     text = await viewer.text("/providers")
     assert "edge crowdsec waiting" in text
     assert "Node 7" in text
-    assert "Capabilities backfill, reread" in text
+    assert "Capabilities backfill, refresh" in text
     assert "sensors simple waiting" in text
     assert 'id="edge"' in await viewer.html("/providers")
     assert 'data-live="/live/providers?' in await viewer.html("/providers")
