@@ -54,7 +54,7 @@ class Happenings:
         """A stream could not be read."""
         failure = ReadFailure("later", reason)
         now = self.clock.now()
-        await self.database.write(record_failure, key, failure, now, goes_on=True)
+        await self.database.write(record_failure, key, failure, now, continues=True)
 
     async def sync(self, **columns: Any) -> int:
         """An incident came in."""

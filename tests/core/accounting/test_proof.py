@@ -94,7 +94,7 @@ async def test_what_waits_is_told_with_its_next_attempt(happened, clock):
         ),
         (
             {"state": DestinationState.DISABLED, "reason": StopReason.MANUAL},
-            "its destination is disabled: by hand: last tried: 503",
+            "its destination is disabled: manually: last tried: 503",
             None,
         ),
         ({"state": DestinationState.DELETED}, "its destination is deleted: 503", None),

@@ -168,7 +168,7 @@ async def test_a_page_that_leads_to_itself_is_not_asked_for_for_ever(world):
         return await listed(stream, window, None, limit)
 
     reading.provider.list_changes = same_again
-    with pytest.raises(Broken, match="same page"):
+    with pytest.raises(Broken, match="page token twice"):
         await reading.read()
     assert reading.lost == []
 
@@ -178,7 +178,7 @@ async def test_a_page_that_leads_to_itself_is_not_asked_for_for_ever(world):
     [
         (TryLater("busy"), TryLater),
         (Broken("no JSON"), Broken),
-        (Refused("expired"), Broken),  # it is the token that is not accepted any more
+        (Refused("expired"), Broken),  # it is the token that is no longer valid
         (CredentialsRefused("no"), CredentialsRefused),
     ],
 )

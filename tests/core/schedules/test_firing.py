@@ -277,7 +277,7 @@ async def test_a_disabled_schedule_is_run_by_hand(office):
 async def test_a_run_by_hand_is_refused_while_another_is_under_way(office):
     made = await office.make()
     await run_by_hand(office, made.id)
-    with pytest.raises(RequestError, match="under way"):
+    with pytest.raises(RequestError, match="in progress"):
         await run_by_hand(office, made.id)
 
 

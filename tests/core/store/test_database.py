@@ -112,7 +112,7 @@ async def test_an_old_schema_is_refused_with_the_command_that_mends_it(tmp_path)
 async def test_a_schema_of_a_newer_version_is_refused_with_what_helps(database, use):
     newer = text("UPDATE alembic_version SET version_num = '0099'")
     await database.write(lambda connection: connection.execute(newer) and None)
-    with pytest.raises(OperatorError, match=r"schema 0099, which .* restore a copy") as caught:
+    with pytest.raises(OperatorError, match=r"schema 0099, which .* restore a backup") as caught:
         await use(database)
     assert "tocsin db upgrade" not in str(caught.value)
 
@@ -164,7 +164,7 @@ async def test_nothing_remains_where_a_database_error_was_swallowed(tmp_path):
     database = open_database(parse_url(f"sqlite:///{tmp_path}/small.db"))
     await upgrade(database)
     await database.write(lambda c: c.exec_driver_sql("PRAGMA max_page_count = 500").close())
-    with pytest.raises(Exception, match="undone"):
+    with pytest.raises(Exception, match="rolled back"):
         await database.write(swallow)
     await database.write(add, "kept")
     await database.close()
