@@ -523,7 +523,7 @@ async def test_a_schedule_that_skips_is_not_run_while_it_is_under_way(admin, nig
     schedule_id = (await nightly())["id"]
     await act(admin, schedule_id, "run", 202)
     words = await refused(admin, "POST", path_of(schedule_id, "/run"))
-    assert "under way" in words
+    assert "in progress" in words
     await office.complete()
     await act(admin, schedule_id, "run", 202)
 
