@@ -71,10 +71,10 @@ class WindowedProvider(Provider):
         @model_validator(mode="before")
         @classmethod
         def _rename_former_settings(cls, given: Any) -> Any:
-            if isinstance(given, dict) and "refresh_after" in given:
-                _log.warning("setting renamed", old="refresh_after", new="refresh_after")
-                given = {"refresh_after": given["refresh_after"], **given}
-                del given["refresh_after"]
+            if isinstance(given, dict) and "reread_after" in given:
+                _log.warning("setting renamed", old="reread_after", new="refresh_after")
+                given = {"refresh_after": given["reread_after"], **given}
+                del given["reread_after"]
             return given
 
     page_size: ClassVar[int] = 100

@@ -31,7 +31,7 @@ async def test_a_first_read_of_no_time_at_all_brings_what_changes_from_then_on(w
 
 
 async def test_the_former_name_of_a_setting_is_accepted(world):
-    settings = world.reading(refresh_after=["5m"]).provider.settings
+    settings = world.reading(reread_after=["5m"]).provider.settings
     assert settings.refresh_after == (timedelta(minutes=5),)
 
 
