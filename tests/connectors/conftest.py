@@ -1,6 +1,4 @@
-"""What the tests of connectors share: time that stands still until it is moved, and for those of
-file providers a provider of numbered records and its stored feed.
-"""
+"""Shared fixtures: a manual clock, and a file provider of numbered records with its stored feed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever may stand in a record where something else is expected."""
+"""Hypothesis strategies for unexpected values in records."""
 
 from __future__ import annotations
 

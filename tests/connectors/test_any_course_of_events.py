@@ -1,4 +1,4 @@
-"""Whatever happens to the files, and however often reading stops: every record exactly once."""
+"""Every record is read exactly once, whatever happens to the files or interrupts reading."""
 
 from __future__ import annotations
 

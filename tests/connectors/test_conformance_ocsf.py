@@ -1,4 +1,4 @@
-"""OCSF findings under the contract of file providers."""
+"""Conformance of the OCSF file provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shapes that `push` takes, under the contract of providers that are sent to."""
+"""Conformance of the push provider, for each format."""
 
 from __future__ import annotations
 

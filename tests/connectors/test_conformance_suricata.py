@@ -1,4 +1,4 @@
-"""Suricata's alerts under the contract of file providers."""
+"""Conformance of the Suricata file provider."""
 
 from __future__ import annotations
 

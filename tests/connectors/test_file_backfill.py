@@ -1,4 +1,4 @@
-"""Reading files again for what happened in a window of the past."""
+"""Backfills from files."""
 
 from __future__ import annotations
 

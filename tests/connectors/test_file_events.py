@@ -1,4 +1,4 @@
-"""Searching files for the events of an entity."""
+"""Event searches in files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of OCSF findings."""
+"""Mapping of OCSF findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What OCSF records of every class tell of an entity."""
+"""Events from OCSF records of every class."""
 
 from __future__ import annotations
 

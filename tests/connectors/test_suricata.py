@@ -1,4 +1,4 @@
-"""What becomes of Suricata's EVE records."""
+"""Mapping of Suricata EVE records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What EVE records of every kind tell of an entity."""
+"""Events from EVE records of every type."""
 
 from __future__ import annotations
 

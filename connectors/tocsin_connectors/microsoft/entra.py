@@ -45,7 +45,7 @@ class EntraSettings(ApiSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_the_cloud(cls, given: Any) -> Any:
+    def _add_cloud_endpoints(cls, given: Any) -> Any:
         return add_cloud_endpoints(given, cls.addresses)
 
     @property

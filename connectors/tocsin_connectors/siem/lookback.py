@@ -41,7 +41,7 @@ R = TypeVar("R")
 
 
 async def isolate_broken_record(
-    step: S,
+    cursor: S,
     ask: Callable[[S], Awaitable[tuple[S, R]]],
     probe: Callable[[], Awaitable[R]],
     tools: Tools,
@@ -53,18 +53,18 @@ async def isolate_broken_record(
     nothing can be listed.
     """
     try:
-        return await ask(step)
+        return await ask(cursor)
     except Broken as error:
         reason = error
     nothing = await probe()
-    while step.span > MAX_SKIPPED:
-        step = step.halved()
+    while cursor.span > MAX_SKIPPED:
+        cursor = cursor.halved()
         try:
-            return await ask(step)
+            return await ask(cursor)
         except Broken as error:
             reason = error
-    tools.log.warning(_SKIPPED_INTERVAL, what=str(step), why=str(reason))
-    return step.passing_over(), nothing
+    tools.log.warning(_SKIPPED_INTERVAL, what=str(cursor), why=str(reason))
+    return cursor.passing_over(), nothing
 
 
 NEW, CHANGED = "new", "changed"

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of CrowdSec."""
+"""Fixtures for the tests of CrowdSec."""
 
 from __future__ import annotations
 

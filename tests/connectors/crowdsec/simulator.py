@@ -1,4 +1,4 @@
-"""A Local API without CrowdSec: what of it the provider uses, and where it surprises."""
+"""Simulator of the CrowdSec Local API: the part that the provider uses, with its quirks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of an alert."""
+"""Mapping of CrowdSec alerts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of a provider, against the simulated Local API."""
+"""Conformance of the CrowdSec provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the lines and the decisions of an alert tell."""
+"""Events from the lines and decisions of alerts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The provider against a simulated Local API, whose time stands still until it is moved."""
+"""The CrowdSec provider against the simulator, with a manual clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Against a real CrowdSec, 1.4.6 or what `.ci/components` finds."""
+"""Tests against a real CrowdSec: 1.4.6, or the one in `.ci/components`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which techniques an alert is taken to be about."""
+"""ATT&CK techniques of CrowdSec alerts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_scenario_says_by_its_name_what_it_detects(scenario, found):
     assert techniques(scenario) == found
 
 
-def test_an_exploit_by_an_account_is_not_one_from_afar():
+def test_an_exploit_by_an_account_is_not_remote():
     local = {"scope": "system_account", "value": "ann"}
     assert techniques("crowdsecurity/CVE-2021-4034", local) == []
 

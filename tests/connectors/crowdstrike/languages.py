@@ -1,4 +1,4 @@
-"""Reads filters and queries of the forms that the provider writes, and nothing else."""
+"""Parser of the filters and queries that the provider builds."""
 
 from __future__ import annotations
 

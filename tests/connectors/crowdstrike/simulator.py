@@ -1,4 +1,4 @@
-"""A cloud of CrowdStrike: what the provider uses, and where it surprises."""
+"""Simulator of a CrowdStrike cloud: the part that the provider uses, with its quirks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alerts of each product become the right incidents."""
+"""Mapping of the alerts of each product."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of a provider, against the simulated cloud."""
+"""Conformance of the CrowdStrike provider."""
 
 from __future__ import annotations
 

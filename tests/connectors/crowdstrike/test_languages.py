@@ -1,4 +1,4 @@
-"""What is asked, in the words of Falcon: values stay values."""
+"""Falcon queries and filters: values are always quoted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is particular to CrowdStrike: clouds, ties, errors with status 200, searches, writing."""
+"""Behavior specific to CrowdStrike: clouds, ties, errors with status 200, searches, write-back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tenant of Defender XDR behind Graph: what the provider uses, and where it surprises."""
+"""Simulator of a Defender XDR tenant behind Graph: the API that the provider uses, with quirks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of a provider, against the simulated tenant."""
+"""Conformance of the Defender provider."""
 
 from __future__ import annotations
 

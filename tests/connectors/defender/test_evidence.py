@@ -1,4 +1,4 @@
-"""What evidence names, of whatever type it is."""
+"""Entities of evidence of every type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an incident of Defender XDR says."""
+"""Mapping of Defender XDR incidents."""
 
 from __future__ import annotations
 

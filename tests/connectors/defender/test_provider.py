@@ -1,4 +1,4 @@
-"""The provider against a simulated tenant, whose time stands still until it is moved."""
+"""The Defender provider against the simulator, with a manual clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An Elasticsearch with alerts and a log, and a Kibana with cases, and where they surprise."""
+"""Simulators of Elasticsearch (alerts and a log) and Kibana (cases), with their quirks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an alert becomes."""
+"""Mapping of Elastic alerts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a case becomes."""
+"""Mapping of Elastic cases."""
 
 from __future__ import annotations
 

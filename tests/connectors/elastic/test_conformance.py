@@ -1,4 +1,4 @@
-"""The contract of a provider, against a simulated Elasticsearch and Kibana."""
+"""Conformance of the Elastic provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a document of the log becomes, and what is asked to find it."""
+"""Event queries and mapping of log documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The provider against simulated APIs, whose time stands still until it is moved."""
+"""The Elastic provider against the simulators, with a manual clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The aggregations of a cluster, as far as it is asked for them."""
+"""Aggregations of the simulated cluster."""
 
 from __future__ import annotations
 

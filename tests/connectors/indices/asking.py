@@ -1,4 +1,4 @@
-"""Documents with an entity in one field, to see whether it is found there."""
+"""Helper that searches for an entity in one field of a document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The query language of a cluster, as far as it is asked: clauses, and what they let by."""
+"""Query language of the simulated cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster that searches its indices: as much of the query language as the providers use."""
+"""Simulator of a search cluster: the part of the query language that the providers use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What providers of clusters share: who asks, how pages are turned, how documents are read."""
+"""Shared parts of the cluster providers: authentication, pagination, documents."""
 
 from __future__ import annotations
 
@@ -11,22 +11,20 @@ from tocsin import ApiResponse, Broken, Entity, EntityKind, SiemEvent, TryLater,
 from tocsin.testing import make_settings
 from tocsin_connectors.siem.indices.client import (
     MAX_HITS,
+    MAX_PAGE_SIZE,
+    MAX_SAME_TIMESTAMP,
+    DocumentCursor,
     IndexClient,
     IndexSearchResult,
+    LogIndices,
+    build_events,
+    iterate_latest,
     parse_search,
 )
 from tocsin_connectors.siem.indices.documents import (
     build_entity_query,
     decode_object,
     include_queried_entity,
-)
-from tocsin_connectors.siem.indices.search import (
-    MAX_PAGE_SIZE,
-    MAX_SAME_TIMESTAMP,
-    DocumentCursor,
-    LogIndices,
-    build_events,
-    iterate_latest,
 )
 from tocsin_connectors.siem.records import text_at, value_at
 from tocsin_connectors.siem.wazuh import Wazuh

@@ -1,4 +1,4 @@
-"""One of Microsoft's clouds, as far as both simulators are in it: the sign-in, and its tokens."""
+"""Simulated Microsoft cloud: sign-in and tokens."""
 
 from __future__ import annotations
 

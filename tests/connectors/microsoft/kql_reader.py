@@ -1,6 +1,6 @@
-"""Reads queries of the one form that the providers write, by the grammar of KQL, and nothing else.
+"""Parser of the KQL queries that the providers build; anything else is an error.
 
-Which tokens there are is in Microsoft's KqlTokens.g4; this shares nothing with what writes them.
+The tokens are those of Microsoft's KqlTokens.g4. No code is shared with the query builder.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Signing in to Microsoft Entra ID, in each of its clouds."""
+"""Sign-in to Microsoft Entra ID in each cloud."""
 
 from __future__ import annotations
 

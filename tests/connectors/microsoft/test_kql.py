@@ -1,4 +1,4 @@
-"""Whatever an entity is called, it is a value in a query and nothing else."""
+"""KQL queries: names of entities are always quoted values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rows of logs tell."""
+"""Mapping of log rows to events."""
 
 from __future__ import annotations
 

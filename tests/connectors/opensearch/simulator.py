@@ -1,4 +1,4 @@
-"""Security Analytics: what of it the provider uses, and where it surprises."""
+"""Simulator of Security Analytics: the part that the provider uses, with its quirks."""
 
 from __future__ import annotations
 

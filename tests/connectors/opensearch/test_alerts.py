@@ -1,4 +1,4 @@
-"""What becomes of an alert of Security Analytics, and of its findings."""
+"""Mapping of Security Analytics alerts and findings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from tests.connectors.indices.asking import everywhere
 from tests.connectors.wazuh.test_alerts import JSON
 
 from tocsin import Entity, EntityKind, Incident, IncidentStatus, Severity, Window
-from tocsin_connectors.siem.entities import contains_entity
 from tocsin_connectors.siem.opensearch.events import ENTITY_FIELDS, build_event
 from tocsin_connectors.siem.opensearch.mapping import (
     AlertReference,
@@ -23,6 +22,7 @@ from tocsin_connectors.siem.opensearch.mapping import (
     has_changed_in,
     list_finding_ids,
 )
+from tocsin_connectors.siem.records import contains_entity
 
 ALERT = {
     "detector_id": "another",

@@ -1,4 +1,4 @@
-"""The contract of a provider, against simulated Security Analytics."""
+"""Conformance of the OpenSearch provider."""
 
 from __future__ import annotations
 

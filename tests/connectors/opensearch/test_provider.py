@@ -1,4 +1,4 @@
-"""The provider against simulated Security Analytics, whose time stands still until it is moved."""
+"""The OpenSearch provider against the simulator, with a manual clock."""
 
 from __future__ import annotations
 

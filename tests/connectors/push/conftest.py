@@ -1,4 +1,4 @@
-"""A provider that takes pushes, and what the senders send, in their shapes and in our words."""
+"""A push provider, and bodies of the senders in each format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each sender sends becomes the incidents that it means."""
+"""Mapping of the bodies of each sender to incidents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A provider takes one shape: that of a format, or one that a mapping of the operator's reads."""
+"""Settings of the push provider: a built-in format or a custom mapping."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The searches of a simulated console, and where they surprise."""
+"""Ariel searches of the simulated console, with their quirks."""
 
 from __future__ import annotations
 

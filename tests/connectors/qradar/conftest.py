@@ -1,4 +1,4 @@
-"""A simulated console, and a provider that reads it."""
+"""A simulated console and a provider that reads it."""
 
 from __future__ import annotations
 

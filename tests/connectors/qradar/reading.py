@@ -1,4 +1,4 @@
-"""As much of AQL and of the API's filters as the provider writes; anything else is an error."""
+"""Parser of the AQL and API filters that the provider builds; anything else is an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A console of QRadar: what the provider uses of it, and where it surprises."""
+"""Simulator of a QRadar console: the part that the provider uses, with its quirks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading the streams of a provider on, and what that asked the console for."""
+"""Helpers that read the streams of a provider and record the requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries: what comes from elsewhere stays a value, whatever it is."""
+"""AQL queries: external values are always quoted."""
 
 from __future__ import annotations
 

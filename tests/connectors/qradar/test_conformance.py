@@ -1,4 +1,4 @@
-"""The contract of a provider, against the simulated console."""
+"""Conformance of the QRadar provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Offenses of each kind become the right incidents."""
+"""Mapping of offenses of each kind."""
 
 from __future__ import annotations
 

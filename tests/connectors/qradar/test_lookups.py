@@ -1,4 +1,4 @@
-"""What offenses name by id is looked up together, remembered, and not given up lightly."""
+"""Lookups of the names of offenses: batches, caching, retries."""
 
 from __future__ import annotations
 

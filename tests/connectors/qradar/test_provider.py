@@ -1,4 +1,4 @@
-"""What is particular to QRadar: three clocks, names by ids, versions of the API, writing."""
+"""Behavior specific to QRadar: three clocks, names by ID, API versions, write-back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A simulated instance, and a provider that reads it."""
+"""A simulated instance and a provider that reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An instance of Google SecOps: what the provider uses, and where it surprises."""
+"""Simulator of a Google SecOps instance: the part that the provider uses, with its quirks."""
 
 from __future__ import annotations
 

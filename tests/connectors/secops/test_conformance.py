@@ -1,4 +1,4 @@
-"""The contract of a provider, against the simulated instance."""
+"""Conformance of the SecOps provider."""
 
 from __future__ import annotations
 

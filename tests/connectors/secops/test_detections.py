@@ -1,4 +1,4 @@
-"""Detections become the right incidents, and entities the right searches."""
+"""Mapping of detections, and searches for entities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is particular to SecOps: ten lists a minute, creation, curated rules, feedback."""
+"""Behavior specific to SecOps: ten lists a minute, creation, curated rules, feedback."""
 
 from __future__ import annotations
 

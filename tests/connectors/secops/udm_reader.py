@@ -1,4 +1,4 @@
-"""Reads searches of the one form that the provider writes, and nothing else."""
+"""Parser of the UDM searches that the provider builds."""
 
 from __future__ import annotations
 

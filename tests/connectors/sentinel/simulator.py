@@ -1,4 +1,4 @@
-"""A workspace of Sentinel: what of its API the provider uses, and where it surprises."""
+"""Simulator of a Sentinel workspace: the API that the provider uses, with its quirks."""
 
 from __future__ import annotations
 

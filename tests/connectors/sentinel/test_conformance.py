@@ -1,4 +1,4 @@
-"""The contract of a provider, against the simulated workspace."""
+"""Conformance of the Sentinel provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the entities of Sentinel name, in each of their forms."""
+"""Entities of Sentinel, in each of their forms."""
 
 from __future__ import annotations
 

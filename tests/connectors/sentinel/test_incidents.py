@@ -1,4 +1,4 @@
-"""What an incident of Sentinel says."""
+"""Mapping of Sentinel incidents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The provider against a simulated workspace, whose time stands still until it is moved."""
+"""The Sentinel provider against the simulator, with a manual clock."""
 
 from __future__ import annotations
 

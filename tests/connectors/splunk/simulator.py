@@ -1,4 +1,4 @@
-"""A search head without Splunk: its jobs, its lookup of reviews, and where they surprise."""
+"""Simulator of a Splunk search head: jobs and the lookup of reviews, with their quirks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""As much of SPL as the provider writes, read as Splunk reads it; anything else is an error."""
+"""Parser of the SPL that the provider builds; anything else is an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of a provider, against a simulated search head of version 7 and of version 8."""
+"""Conformance of the Splunk provider, for versions 7 and 8."""
 
 from __future__ import annotations
 

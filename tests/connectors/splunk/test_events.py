@@ -1,4 +1,4 @@
-"""What a record of the log becomes."""
+"""Mapping of log records to events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a finding becomes."""
+"""Mapping of findings."""
 
 from __future__ import annotations
 

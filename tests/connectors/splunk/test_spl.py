@@ -1,4 +1,4 @@
-"""Searches: what comes from elsewhere stays a value, whatever it is."""
+"""SPL searches: external values are always quoted."""
 
 from __future__ import annotations
 

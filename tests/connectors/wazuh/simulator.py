@@ -1,4 +1,4 @@
-"""A Wazuh indexer: alerts that never change, in the layout of 4.x or of 5.x."""
+"""Simulator of a Wazuh indexer: immutable alerts in the layout of 4.x or 5.x."""
 
 from __future__ import annotations
 

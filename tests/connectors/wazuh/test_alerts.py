@@ -1,4 +1,4 @@
-"""What becomes of alerts of Wazuh 4 and of findings of Wazuh 5."""
+"""Mapping of Wazuh 4 alerts and Wazuh 5 findings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.connectors.indices.asking import everywhere
 from tests.connectors.json_values import JSON
 
 from tocsin import Entity, EntityKind, Incident, Severity
-from tocsin_connectors.siem.entities import contains_entity
+from tocsin_connectors.siem.records import contains_entity
 from tocsin_connectors.siem.wazuh.events import build_event
 from tocsin_connectors.siem.wazuh.groups import (
     AlertGroup,

@@ -1,4 +1,4 @@
-"""The contract of a provider, against a simulated indexer of either layout."""
+"""Conformance of the Wazuh provider, for both layouts."""
 
 from __future__ import annotations
 

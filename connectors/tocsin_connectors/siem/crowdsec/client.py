@@ -9,7 +9,7 @@ from typing import Any
 from tocsin import ApiResponse, Broken, Entity, EntityKind, Grant, Window
 from tocsin_connectors.siem.crowdsec.go_time import format_duration, parse_time
 from tocsin_connectors.siem.crowdsec.mapping import parse_creation_time
-from tocsin_connectors.siem.entities import normalize_address
+from tocsin_connectors.siem.records import normalize_address
 
 ALERTS = "/v1/alerts"
 

@@ -30,8 +30,15 @@ from tocsin_connectors.siem.crowdsec.mapping import (
     parse_entity,
     parse_start,
 )
-from tocsin_connectors.siem.entities import relate
-from tocsin_connectors.siem.records import child, children, number, select_fields, text, union
+from tocsin_connectors.siem.records import (
+    child,
+    children,
+    number,
+    relate,
+    select_fields,
+    text,
+    union,
+)
 
 _TARGET_KINDS = (EntityKind.IP, EntityKind.DOMAIN, EntityKind.HOST)
 _USER_KEYS = ("target_user", "username", "user", "source_user")

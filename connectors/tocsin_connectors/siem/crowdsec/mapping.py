@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
 from tocsin_connectors.siem.crowdsec.go_time import GO_ZERO, parse_time
-from tocsin_connectors.siem.entities import parse_host
 from tocsin_connectors.siem.records import (
     child,
     children,
     describe_value,
     number,
+    parse_host,
     text,
     texts,
     union,
@@ -36,45 +36,33 @@ class ScenarioTechnique(NamedTuple):
     words: str
     technique: str
     reason: str
-    from_afar: bool = False
+    remote_only: bool = False
     """Whether this holds only if the source of the alert is an address."""
 
     def fits(self, scenario: str, scope: str) -> bool:
         """Return whether the name holds the words and the scope of the source matches."""
         words = rf"(?<![a-z])(?:{self.words})(?![a-z])"
-        is_right = not self.from_afar or scope.casefold() in _ADDRESS_SCOPES
-        return is_right and re.search(words, scenario, re.IGNORECASE) is not None
+        fits_scope = not self.remote_only or scope.casefold() in _ADDRESS_SCOPES
+        return fits_scope and re.search(words, scenario, re.IGNORECASE) is not None
 
 
-_EXPLOIT_REASON = "a known hole is tried; not where an account is the source: local (CVE-2021-4034)"
 SCENARIO_TECHNIQUES = (
-    ScenarioTechnique("bf|bruteforce", "T1110", "passwords are guessed"),
-    ScenarioTechnique("dovecot-spam", "T1110", "it counts failed sign-ins, in spite of its name"),
+    ScenarioTechnique("bf|bruteforce", "T1110", "password guessing"),
+    ScenarioTechnique("dovecot-spam", "T1110", "failed sign-ins, despite the name"),
+    ScenarioTechnique("user[-_]enum(?:eration)?", "T1589", "account enumeration"),
+    ScenarioTechnique("scan|prob+ing|crawl", "T1595", "reconnaissance"),
+    ScenarioTechnique("backdoors", "T1595", "scan for backdoors that others left"),
+    ScenarioTechnique("sensitive-files|wpconfig", "T1595", "scan for exposed files"),
+    ScenarioTechnique("open-proxy|bad-user-agent", "T1595", "behavior or name of a scanner"),
+    # Not if the source is an account, as for local exploits such as CVE-2021-4034
+    ScenarioTechnique(r"cve[-_]\d{4}[-_]\d+", "T1190", "exploit attempt", remote_only=True),
+    ScenarioTechnique("(?:sqli|xss|path-traversal)(?!-prob)", "T1190", "attack on an application"),
     ScenarioTechnique(
-        "user[-_]enum(?:eration)?", "T1589", "it is found out which accounts there are"
+        "vpatch|appsec|modsecurity|naxsi", "T1190", "report of a web application firewall"
     ),
-    ScenarioTechnique("scan|prob+ing|crawl", "T1595", "it is found out what there is to attack"),
-    ScenarioTechnique(
-        "backdoors", "T1595", "backdoors that others left are looked for, and none is made"
-    ),
-    ScenarioTechnique(
-        "sensitive-files|wpconfig", "T1595", "files that should not be readable are asked for"
-    ),
-    ScenarioTechnique(
-        "open-proxy|bad-user-agent", "T1595", "scanners do so, or name themselves so"
-    ),
-    ScenarioTechnique(r"cve[-_]\d{4}[-_]\d+", "T1190", _EXPLOIT_REASON, from_afar=True),
-    ScenarioTechnique(
-        "(?:sqli|xss|path-traversal)(?!-prob)", "T1190", "more than the hub's -probing"
-    ),
-    ScenarioTechnique(
-        "vpatch|appsec|modsecurity|naxsi", "T1190", "a web application firewall says so"
-    ),
-    ScenarioTechnique("webshell", "T1505.003", "a web server runs the commands of others"),
-    ScenarioTechnique(
-        "impossible-travel", "T1078", "one account is used from places too far apart"
-    ),
-    ScenarioTechnique("dos|req-limit-exceeded", "T1498", "more is asked for than can be answered"),
+    ScenarioTechnique("webshell", "T1505.003", "web server that runs commands of others"),
+    ScenarioTechnique("impossible-travel", "T1078", "one account used from distant places"),
+    ScenarioTechnique("dos|req-limit-exceeded", "T1498", "request flood"),
 )
 """Every matching entry adds its technique. The hub has no scenarios like `http-sqli` or `webshell`:
 these are our own interpretation. Spam has no technique."""

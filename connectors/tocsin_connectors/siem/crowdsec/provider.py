@@ -92,11 +92,13 @@ class CrowdSec(WindowedProvider):
         limit: int,
     ) -> Listing:
         """Return a page of the alerts created in the window, the newest first."""
-        step = (
+        cursor = (
             CrowdSecCursor.first(window, limit) if token is None else CrowdSecCursor.decode(token)
         )
-        alerts, server_time = await self._newest(step)
-        following = step.following([parse_creation_time(alert) for alert in alerts], window, limit)
+        alerts, server_time = await self._newest(cursor)
+        following = cursor.following(
+            [parse_creation_time(alert) for alert in alerts], window, limit
+        )
         return Listing(
             records=[stabilize_decisions(alert) for alert in alerts if is_in_window(alert, window)],
             next_token=following and following.encode(),
@@ -163,17 +165,17 @@ class CrowdSec(WindowedProvider):
                 return [alert for alert in alerts if not is_blocklist(alert)], server_time
             size += MAX_GROWTH  # limited growth, see `pagination`
 
-    async def _newest(self, step: CrowdSecCursor) -> tuple[Sequence[dict[str, Any]], datetime]:
+    async def _newest(self, cursor: CrowdSecCursor) -> tuple[Sequence[dict[str, Any]], datetime]:
         """Return the newest alerts created up to the end of the cursor, and the server time."""
 
         def filters(now: datetime) -> Mapping[str, str]:
             return {
                 "created_before": format_duration(
-                    max(now - step.until - CLOCK_TOLERANCE, timedelta(0))
+                    max(now - cursor.until - CLOCK_TOLERANCE, timedelta(0))
                 )
             }
 
-        return await self._ask(filters, step.size)
+        return await self._ask(filters, cursor.size)
 
     async def _ask(
         self, filters: Callable[[datetime], Mapping[str, str]], limit: int

@@ -41,19 +41,19 @@ class FalconClient:
         self._clock = tools.clock
         self.api = Api(tools, settings, sign_in=self._sign_in)
 
-    async def alerts(self, step: AlertCursor, end: datetime, limit: int) -> AlertPage:
+    async def alerts(self, cursor: AlertCursor, end: datetime, limit: int) -> AlertPage:
         """Return a page of the alerts updated before `end`, oldest first."""
         body = {
-            "filter": pagination.build_update_filter(step.since, end),
+            "filter": pagination.build_update_filter(cursor.since, end),
             "sort": pagination.UPDATE_ORDER,
             "limit": limit,
         }
-        if step.after is not None:
-            body["after"] = step.after
+        if cursor.after is not None:
+            body["after"] = cursor.after
         answer = await self.api.request("POST", LIST, json=body)
-        told = _parse_object(answer, LIST)
-        paging = child(child(told, "meta"), "pagination")
-        total, records = number(paging, "total"), told.get("resources")
+        page = _parse_object(answer, LIST)
+        paging = child(child(page, "meta"), "pagination")
+        total, records = number(paging, "total"), page.get("resources")
         if total == 0 and records is None:
             records = []
         if total is None or not isinstance(records, list) or not _are_objects(records):
@@ -64,17 +64,16 @@ class FalconClient:
 
     async def alert(self, identifier: str) -> FalconRecord | None:
         """Return an alert by its composite ID, or None if it does not exist."""
-        body = {"composite_ids": [identifier]}
         try:
-            answer = await self.api.request("POST", BY_ID, json=body)
+            answer = await self.api.request("POST", BY_ID, json={"composite_ids": [identifier]})
         except Refused as refused:
             if refused.is_missing:
                 return None
             raise
-        told = _parse_object(answer, BY_ID, but_for=HTTPStatus.NOT_FOUND)
-        if "resources" not in told:
+        body = _parse_object(answer, BY_ID, but_for=HTTPStatus.NOT_FOUND)
+        if "resources" not in body:
             raise Broken(f"POST {BY_ID} returned a response without `resources`")
-        return next(iter(children(told, "resources")), None)
+        return next(iter(children(body, "resources")), None)
 
     async def change(self, identifiers: list[str], actions: Mapping[str, str]) -> None:
         """Change alerts with action parameters."""

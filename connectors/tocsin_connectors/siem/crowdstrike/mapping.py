@@ -15,11 +15,12 @@ from urllib.parse import quote
 
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
 from tocsin_connectors.siem.crowdstrike.pagination import UPDATED
-from tocsin_connectors.siem.entities import filter_techniques, parse_entities
 from tocsin_connectors.siem.records import (
     children,
     describe_value,
+    filter_techniques,
     number,
+    parse_entities,
     parse_utc,
     text,
     texts,
@@ -101,9 +102,9 @@ _INDICATOR_TYPES: Mapping[str, EntityKind] = {
 
 def find_entities(record: dict[str, Any]) -> Iterator[Entity]:
     """Yield the entities of an alert."""
-    for kind, places in ENTITY_FIELDS.items():
-        for place in places:
-            yield from _parse_values(kind, texts_at(record, place))
+    for kind, paths in ENTITY_FIELDS.items():
+        for path in paths:
+            yield from _parse_values(kind, texts_at(record, path))
     for indicator in (record, *children(record, "ioc_context")):
         kind_of_it = _INDICATOR_TYPES.get((text(indicator, "ioc_type") or "").casefold())
         if kind_of_it is not None:
@@ -179,8 +180,8 @@ def _describe(record: dict[str, Any]) -> Iterator[str]:
         ("Resolved as", "resolution"),
         ("Group", "aggregate_id"),
     ):
-        if told := text(record, member):
-            yield f"{what}: {told}"
+        if value := text(record, member):
+            yield f"{what}: {value}"
     if record.get("show_in_ui") is False:
         yield "Hidden in the console"
 
@@ -194,7 +195,7 @@ def _find_techniques(record: dict[str, Any]) -> Iterator[str]:
 
 def _build_url(record: dict[str, Any], name: str, console: str) -> str:
     """Return the URL of an alert, which is usually part of the alert."""
-    told = text(record, "falcon_host_link")
-    if told and told.startswith("https://"):
-        return told
+    url = text(record, "falcon_host_link")
+    if url and url.startswith("https://"):
+        return url
     return f"{console}/unified-detections/{quote(name, safe=':')}"

@@ -72,9 +72,9 @@ class CrowdStrike(WindowedProvider):
         limit: int,
     ) -> Listing:
         """Return a page of the alerts updated in the window, oldest first."""
-        step = AlertCursor.first(window) if token is None else AlertCursor.decode(token)
-        found = await self._client.alerts(step, window.end, limit)
-        following = step.following(found)
+        cursor = AlertCursor.first(window) if token is None else AlertCursor.decode(token)
+        found = await self._client.alerts(cursor, window.end, limit)
+        following = cursor.following(found)
         return Listing(
             records=found.records,
             next_token=following and following.encode(),

@@ -30,12 +30,14 @@ from tocsin import (
     TryLater,
     Window,
 )
-from tocsin_connectors.siem.entities import contains_entity, parse_entities, relate
 from tocsin_connectors.siem.records import (
     child,
     children,
+    contains_entity,
     describe_value,
     number,
+    parse_entities,
+    relate,
     text,
     texts,
     union,
@@ -99,19 +101,19 @@ def _is_present(record: dict[str, Any], name: str) -> bool:
 
 def _parse_time(record: dict[str, Any]) -> datetime:
     """Return the time of an event: milliseconds since 1970, as a number or a string."""
-    told = record.get("@timestamp")
+    value = record.get("@timestamp")
     milliseconds = number(record, "@timestamp") or text(record, "@timestamp")
     try:
         return datetime.fromtimestamp(int(milliseconds or "") / 1000, UTC)
     except (ValueError, OverflowError, OSError):
-        raise ValueError(f"@timestamp is {describe_value(told)}") from None
+        raise ValueError(f"@timestamp is {describe_value(value)}") from None
 
 
 def _summarize(record: dict[str, Any]) -> str:
     """Summarize an event: `NetworkConnectIP4: curl.exe, bastion, 203.0.113.7`."""
     what = text(record, _EVENT_NAME) or text(record, "event.action") or "an event"
-    told = (text(record, name) for names in EVENT_FIELDS.values() for name in names)
-    who = ", ".join(dict.fromkeys(value for value in told if value))
+    values = (text(record, name) for names in EVENT_FIELDS.values() for name in names)
+    who = ", ".join(dict.fromkeys(value for value in values if value))
     return (f"{what}: {who}" if who else what)[:1_000]
 
 
@@ -196,12 +198,12 @@ class FalconSearcher:
     async def _done(self, path: str) -> FalconSearchResult:
         began, (shortest, longest) = self._clock.now(), _PAUSES
         while self._clock.now() - began <= _TIMEOUT:
-            told = _parse_status(await self._api.get(path), path)
-            if told.get("cancelled") is True:
+            status = _parse_status(await self._api.get(path), path)
+            if status.get("cancelled") is True:
                 raise TryLater("the search was canceled")
-            if told["done"]:
-                return _parse_result(told, path)
-            wanted = timedelta(milliseconds=number(child(told, "metaData"), "pollAfter") or 0)
+            if status["done"]:
+                return _parse_result(status, path)
+            wanted = timedelta(milliseconds=number(child(status, "metaData"), "pollAfter") or 0)
             await self._clock.sleep(min(max(wanted, shortest), longest))
         raise TryLater(f"the search did not finish within {_TIMEOUT}")
 
@@ -218,11 +220,11 @@ def build_query(entity: Entity, window: Window, limit: int) -> str:
     return f"{wanted} | @timestamp >= {start} | @timestamp < {end} | tail({limit})"
 
 
-def _parse_result(told: dict[str, Any], path: str) -> FalconSearchResult:
-    events = told.get("events")
+def _parse_result(status: dict[str, Any], path: str) -> FalconSearchResult:
+    events = status.get("events")
     if not isinstance(events, list):
         raise Broken(f"GET {path} returned a response without `events`")
-    said = child(told, "metaData").get("warnings")
+    said = child(status, "metaData").get("warnings")
     warnings = [text(warning, "message") or "" for warning in children({"": said}, "")]
     warnings += texts({"": said}, "")
     return FalconSearchResult(
@@ -232,8 +234,8 @@ def _parse_result(told: dict[str, Any], path: str) -> FalconSearchResult:
 
 def _parse_status(answer: ApiResponse, path: str) -> dict[str, Any]:
     match answer.json:
-        case {"done": bool()} as told:
-            return dict(told)
+        case {"done": bool()} as status:
+            return dict(status)
     raise Broken(f"GET {path} returned a response without `done`")
 
 

@@ -72,7 +72,7 @@ class CrowdStrikeSettings(WindowedProvider.Settings, ApiSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_the_cloud(cls, given: Any) -> Any:
+    def _add_cloud_endpoints(cls, given: Any) -> Any:
         match given:
             case {"cloud": str(name)} if name in FALCON_CLOUDS:
                 return {"url": FALCON_CLOUDS[name].api} | given

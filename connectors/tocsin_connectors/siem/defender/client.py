@@ -38,14 +38,14 @@ class DefenderClient:
         return self._entra.granted(self._audience)
 
     async def incidents(
-        self, step: DefenderCursor, window: Window, limit: int, *, alerts: bool = True
+        self, cursor: DefenderCursor, window: Window, limit: int, *, alerts: bool = True
     ) -> tuple[Sequence[DefenderRecord], bool, ApiResponse]:
         """Return a page of incidents, whether more may follow, and the response."""
         query = {
-            "$filter": f"{UPDATED} ge {step.since} and {UPDATED} lt {format_second(window.end)}",
+            "$filter": f"{UPDATED} ge {cursor.since} and {UPDATED} lt {format_second(window.end)}",
             "$orderby": f"{UPDATED} asc",
             "$top": limit,
-            "$skip": step.skip or None,
+            "$skip": cursor.skip or None,
             **(_ALERTS if alerts else {}),
         }
         answer = await self._get(INCIDENTS, query)

@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any
 
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
-from tocsin_connectors.siem.entities import filter_techniques
 from tocsin_connectors.siem.microsoft.mapping import (
     parse_entity,
     parse_file,
@@ -20,7 +19,15 @@ from tocsin_connectors.siem.microsoft.mapping import (
     parse_time,
     parse_user,
 )
-from tocsin_connectors.siem.records import child, children, describe_value, text, texts, union
+from tocsin_connectors.siem.records import (
+    child,
+    children,
+    describe_value,
+    filter_techniques,
+    text,
+    texts,
+    union,
+)
 
 _MAX_DEPTH = 8
 _ENTITY_MEMBERS: Mapping[str, EntityKind] = {

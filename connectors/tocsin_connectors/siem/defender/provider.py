@@ -106,17 +106,17 @@ class Defender(WindowedProvider):
         For incidents with very many alerts, Graph always answers 500. An interval that failed once
         is then listed without alerts, which are requested one incident at a time.
         """
-        step = DefenderCursor.first(window) if token is None else DefenderCursor.decode(token)
-        since = parse_utc(step.since)
+        cursor = DefenderCursor.first(window) if token is None else DefenderCursor.decode(token)
+        since = parse_utc(cursor.since)
         with_alerts = self._heavy is None or since not in self._heavy
         try:
             records, more, answer = await self._client.incidents(
-                step, window, limit, alerts=with_alerts
+                cursor, window, limit, alerts=with_alerts
             )
         except Broken:
             self._heavy = Window(since, window.end)
             raise
-        following = step.following(records, more=more)
+        following = cursor.following(records, more=more)
         return Listing(
             records=records,
             next_token=following and following.encode(),

@@ -72,40 +72,40 @@ class _CasePage:
         return Listing(records=cases, next_token=token, server_time=self.answer.server_time)
 
 
-async def list_new_cases(kibana: Api, window: Window, place: CaseCursor) -> Listing:
+async def list_new_cases(kibana: Api, window: Window, cursor: CaseCursor) -> Listing:
     """Return a page of the cases created in a window, oldest first."""
     bounds = {"from": window.start.isoformat(), "to": window.end.isoformat()}
-    page = await _fetch_page(kibana, place, sortField="createdAt", sortOrder="asc", **bounds)
+    page = await _fetch_page(kibana, cursor, sortField="createdAt", sortOrder="asc", **bounds)
     return page.listing(page.cases, is_end=page.following.offset >= page.following.total)
 
 
-async def list_changed_cases(kibana: Api, window: Window, place: CaseCursor) -> Listing:
+async def list_changed_cases(kibana: Api, window: Window, cursor: CaseCursor) -> Listing:
     """Return a page of the cases last changed in a window, newest first.
 
     Raises `Broken` if the order differs: Kibana before 8.9 silently sorts by creation time.
     """
-    page = await _fetch_page(kibana, place, sortField="updatedAt", sortOrder="desc")
+    page = await _fetch_page(kibana, cursor, sortField="updatedAt", sortOrder="desc")
     times = [_format_change_time(case) for case in page.cases]
-    _check_order([place.last, *times])
+    _check_order([cursor.last, *times])
     inside = [
         case
-        for case, told in zip(page.cases, times, strict=True)
-        if told and datetime.fromisoformat(told) in window
+        for case, time in zip(page.cases, times, strict=True)
+        if time and datetime.fromisoformat(time) in window
     ]
-    is_past = any(told is None or datetime.fromisoformat(told) < window.start for told in times)
+    is_past = any(time is None or datetime.fromisoformat(time) < window.start for time in times)
     return page.listing(inside, is_end=is_past or page.following.offset >= page.following.total)
 
 
-async def _fetch_page(kibana: Api, place: CaseCursor, **query: Any) -> _CasePage:
-    number_of_page = place.offset // place.size + 1
-    answer = await kibana.get(FIND, owner=OWNER, page=number_of_page, perPage=place.size, **query)
+async def _fetch_page(kibana: Api, cursor: CaseCursor, **query: Any) -> _CasePage:
+    number_of_page = cursor.offset // cursor.size + 1
+    answer = await kibana.get(FIND, owner=OWNER, page=number_of_page, perPage=cursor.size, **query)
     body = answer.json if isinstance(answer.json, dict) else {}
     cases, total, size = body.get("cases"), number(body, "total"), number(body, "per_page")
     if not isinstance(cases, list) or total is None or not size:
         raise Broken(f"GET {FIND} returned a response without `cases`, `total` and `per_page`")
     if not all(isinstance(case, dict) for case in cases):
         raise Broken(f"GET {FIND} did not return cases")
-    if total < place.total:
+    if total < cursor.total:
         raise Broken("cases were deleted during the listing")
     start = (number_of_page - 1) * size
     if start < total and not cases:
@@ -124,6 +124,6 @@ def _format_change_time(case: Mapping[str, Any]) -> str | None:
 
 
 def _check_order(times: Sequence[str | None]) -> None:
-    told = [datetime.fromisoformat(time) for time in times if time]
-    if told != sorted(told, reverse=True):
+    moments = [datetime.fromisoformat(time) for time in times if time]
+    if moments != sorted(moments, reverse=True):
         raise Broken(f"GET {FIND} does not sort by `updatedAt`; Kibana 8.9 and newer do")

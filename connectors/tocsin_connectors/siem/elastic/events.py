@@ -12,8 +12,16 @@ from tocsin_connectors.siem.elastic.mapping import (
     find_entities,
     first_text,
 )
-from tocsin_connectors.siem.entities import contains_entity, parse_entities, relate
-from tocsin_connectors.siem.records import child, parse_utc, text, texts_at, union
+from tocsin_connectors.siem.records import (
+    child,
+    contains_entity,
+    parse_entities,
+    parse_utc,
+    relate,
+    text,
+    texts_at,
+    union,
+)
 
 _EVENT_FIELDS = (
     *("event.dataset", "event.category", "event.action", "event.outcome", "event.reason"),
@@ -34,10 +42,10 @@ def build_event(hit: Mapping[str, Any], entity: Entity) -> SiemEvent | None:
     Raises ValueError if the document has no time.
     """
     source = child(dict(hit), "_source")
-    told = first_text(source, TIMESTAMP)
-    if told is None:
+    value = first_text(source, TIMESTAMP)
+    if value is None:
         raise ValueError(f"{TIMESTAMP} is missing or not a string")
-    at, place = parse_utc(told), (text(dict(hit), "_index"), text(dict(hit), "_id"))
+    at, place = parse_utc(value), (text(dict(hit), "_index"), text(dict(hit), "_id"))
     entities = union([find_entities(source)])
     if not contains_entity(entity, entities):
         return None

@@ -15,13 +15,14 @@ from urllib.parse import quote, urlencode
 
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity, Window
 from tocsin_connectors.siem.elastic.settings import ElasticSettings
-from tocsin_connectors.siem.entities import filter_techniques, parse_entities
-from tocsin_connectors.siem.indices.search import build_time_query
+from tocsin_connectors.siem.indices.client import build_time_query
 from tocsin_connectors.siem.records import (
     child,
     children,
     describe_value,
+    filter_techniques,
     number,
+    parse_entities,
     parse_utc,
     text,
     texts_at,
@@ -178,10 +179,10 @@ def first_text(source: dict[str, Any], name: str) -> str | None:
 
 
 def _parse_time(source: dict[str, Any], name: str) -> datetime:
-    told = first_text(source, name)
-    if told is None:
+    value = first_text(source, name)
+    if value is None:
         raise ValueError(f"{name} is missing or not a string")
-    return parse_utc(told)
+    return parse_utc(value)
 
 
 def _build_alert_url(identifier: str, source: dict[str, Any], settings: ElasticSettings) -> str:
@@ -228,8 +229,8 @@ def parse_case_update(case: Mapping[str, Any]) -> datetime | None:
 
     Raises ValueError for an invalid time.
     """
-    told = text(dict(case), "updated_at")
-    return parse_utc(told) if told else None
+    value = text(dict(case), "updated_at")
+    return parse_utc(value) if value else None
 
 
 def has_alerts(case: Mapping[str, Any]) -> bool:

@@ -33,14 +33,14 @@ from tocsin_connectors.siem.elastic.events import build_event
 from tocsin_connectors.siem.elastic.mapping import ENTITY_FIELDS, build_change_query
 from tocsin_connectors.siem.elastic.permissions import find_permission_problems
 from tocsin_connectors.siem.elastic.write_back import ElasticWriteBack
-from tocsin_connectors.siem.indices.client import IndexClient
-from tocsin_connectors.siem.indices.documents import build_entity_query
-from tocsin_connectors.siem.indices.search import (
+from tocsin_connectors.siem.indices.client import (
+    IndexClient,
     LogIndices,
     build_events,
     iterate_latest,
     list_oldest,
 )
+from tocsin_connectors.siem.indices.documents import build_entity_query
 from tocsin_connectors.siem.records import children, text
 
 _STREAMS = {"alerts": ("alerts",), "cases": ("new-cases", "changed-cases")}

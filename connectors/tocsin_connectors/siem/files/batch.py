@@ -77,7 +77,7 @@ class LineBatch:
                 self._incidents.append(incident)
         except ValueError as error:
             self._reject(line, str(error))
-        except Exception as error:  # noqa: BLE001 - a record that meets a bug must not stop the feed
+        except Exception as error:  # noqa: BLE001 - a bug in one record must not stop the feed
             self._reject(line, f"unexpected error in the parser: {error!r}")
 
     def _reject(self, line: Line, reason: str) -> None:

@@ -8,8 +8,13 @@ from contextlib import suppress
 from typing import Any
 
 from tocsin import Entity, EntityKind, parse_json
-from tocsin_connectors.siem.entities import contains_entity, normalize_address, parse_entities
-from tocsin_connectors.siem.records import scalars, value_at
+from tocsin_connectors.siem.records import (
+    contains_entity,
+    normalize_address,
+    parse_entities,
+    scalars,
+    value_at,
+)
 
 MAX_DOCUMENT_LENGTH = 1_000_000
 # https://www.elastic.co/docs/reference/ecs/ecs-field-reference
@@ -24,9 +29,9 @@ def find_ecs_entities(document: Any) -> Iterator[Entity]:
 
     `find_in_record` skips these fields.
     """
-    for kind, places in _ECS_FIELDS.items():
-        for place in places:
-            for value in scalars(value_at(document, place)):
+    for kind, paths in _ECS_FIELDS.items():
+        for path in paths:
+            for value in scalars(value_at(document, path)):
                 yield from parse_entities(kind, str(value))
 
 
@@ -74,6 +79,6 @@ def include_queried_entity(
     """
     if contains_entity(asked, entities):
         return tuple(entities)
-    told = (value_at(document, place) for place in fields.get(asked.kind, ()))
-    found = (Entity(asked.kind, str(scalar)) for value in told for scalar in scalars(value))
+    values = (value_at(document, path) for path in fields.get(asked.kind, ()))
+    found = (Entity(asked.kind, str(scalar)) for value in values for scalar in scalars(value))
     return (asked, *entities) if contains_entity(asked, found) else None

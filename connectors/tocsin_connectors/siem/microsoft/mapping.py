@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from tocsin import Entity, EntityKind, Severity
-from tocsin_connectors.siem.entities import parse_entities
-from tocsin_connectors.siem.records import parse_utc, text
+from tocsin_connectors.siem.records import parse_entities, parse_utc, text
 
 # https://learn.microsoft.com/rest/api/securityinsights/incidents/get#incidentseverity and
 # https://learn.microsoft.com/graph/api/resources/security-incident

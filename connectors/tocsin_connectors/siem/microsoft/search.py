@@ -21,11 +21,10 @@ from http import HTTPStatus
 from typing import Any
 
 from tocsin import Entity, EntityKind, Refused, Relation, SiemEvent, TryLater, Window, parse_json
-from tocsin_connectors.siem.entities import relate
 from tocsin_connectors.siem.microsoft.kql import AT, FROM, RECORD, build_search_query
 from tocsin_connectors.siem.microsoft.mapping import parse_entity
 from tocsin_connectors.siem.microsoft.tables import LogColumn, LogTable
-from tocsin_connectors.siem.records import number, parse_utc, text, union
+from tocsin_connectors.siem.records import number, parse_utc, relate, text, union
 
 LogRow = Mapping[str, Any]
 EntityReader = Callable[[Any], Iterable[Entity]]

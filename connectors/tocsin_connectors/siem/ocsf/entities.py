@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tocsin import Entity, EntityKind
-from tocsin_connectors.siem.entities import parse_host
-from tocsin_connectors.siem.records import child, children, number, text, texts
+from tocsin_connectors.siem.records import child, children, number, parse_host, text, texts
 
 _MAX_DEPTH = 12  # lists count, too
 

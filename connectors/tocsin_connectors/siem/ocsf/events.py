@@ -7,13 +7,14 @@ from datetime import datetime
 from typing import Any
 
 from tocsin import Entity, EntityKind, Relation, RelationType, SiemEvent
-from tocsin_connectors.siem.entities import parse_host, relate
 from tocsin_connectors.siem.ocsf.entities import find_all_entities
 from tocsin_connectors.siem.ocsf.mapping import parse_time
 from tocsin_connectors.siem.records import (
     child,
     children,
     number,
+    parse_host,
+    relate,
     select_fields,
     text,
     texts,

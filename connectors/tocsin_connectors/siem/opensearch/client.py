@@ -62,9 +62,9 @@ class SecurityAnalyticsClient:
             raise Broken(f"there are {found.total} detectors; the limit is {MAX_DETECTORS}")
         return {incident.id: incident for hit in found.hits if (incident := _parse_detector(hit))}
 
-    async def alerts(self, step: DetectorCursor, size: int) -> AlertRows:
+    async def alerts(self, cursor: DetectorCursor, size: int) -> AlertRows:
         """Return the alerts of a cursor."""
-        answer = await self._cluster.ask("GET", ALERTS, query={**step.query, "size": size})
+        answer = await self._cluster.ask("GET", ALERTS, query={**cursor.query, "size": size})
         match answer.json:
             case {"alerts": list(alerts), "total_alerts": int(total)} if _are_objects(alerts):
                 return AlertRows(alerts, total, answer.server_time)
@@ -132,19 +132,19 @@ DETECTOR = "tocsin_detector"
 
 
 async def list_rows(
-    analytics: SecurityAnalyticsClient, step: DetectorCursor, size: int
+    analytics: SecurityAnalyticsClient, cursor: DetectorCursor, size: int
 ) -> tuple[DetectorCursor, AlertRows]:
     """Return the largest initial part of a cursor that can be paged through, and its rows."""
-    rows = await analytics.alerts(step, size)
-    while step.is_too_large(rows.total):
-        step = step.halved()
-        rows = await analytics.alerts(step, size)
-    return step, rows
+    rows = await analytics.alerts(cursor, size)
+    while cursor.is_too_large(rows.total):
+        cursor = cursor.halved()
+        rows = await analytics.alerts(cursor, size)
+    return cursor, rows
 
 
-async def probe_rows(analytics: SecurityAnalyticsClient, step: DetectorCursor) -> AlertRows:
+async def probe_rows(analytics: SecurityAnalyticsClient, cursor: DetectorCursor) -> AlertRows:
     """Return no rows if the API can list anything outside of a cursor's interval."""
-    answer = await analytics.alerts(step.probe(), 1)
+    answer = await analytics.alerts(cursor.probe(), 1)
     return AlertRows((), 0, answer.server_time)
 
 
@@ -154,12 +154,12 @@ async def find_alert(analytics: SecurityAnalyticsClient, external_id: str) -> di
     detectors = await analytics.detectors()
     if name is None or name.detector not in detectors:
         return None
-    told = {"id": name.detector, "name": detectors[name.detector].name}
-    step: DetectorCursor | None = DetectorCursor.of_moment(name.detector, name.start)
-    while step is not None:
-        rows = await analytics.alerts(step, _PAGE_SIZE)
+    detector = {"id": name.detector, "name": detectors[name.detector].name}
+    cursor: DetectorCursor | None = DetectorCursor.of_moment(name.detector, name.start)
+    while cursor is not None:
+        rows = await analytics.alerts(cursor, _PAGE_SIZE)
         for alert in rows.alerts:
             if alert.get("id") == name.alert and parse_change_time(alert) is not None:
-                return {**alert, DETECTOR: told}
-        step = step.following(len(rows.alerts), rows.total, _PAGE_SIZE)
+                return {**alert, DETECTOR: detector}
+        cursor = cursor.following(len(rows.alerts), rows.total, _PAGE_SIZE)
     return None

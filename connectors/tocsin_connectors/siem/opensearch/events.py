@@ -61,15 +61,15 @@ def build_event(hit: dict[str, Any], field: str, entity: Entity) -> SiemEvent | 
     entities = include_queried_entity(found, entity, document, ENTITY_FIELDS)
     if entities is None:
         return None
-    told = " ".join((text_at(document, *_SUMMARY_FIELDS) or summarize_document(document)).split())[
-        :_MAX_TEXT_LENGTH
-    ]
-    fields = {place: text_at(document, place) for place in _EVENT_FIELDS}
+    summary = " ".join(
+        (text_at(document, *_SUMMARY_FIELDS) or summarize_document(document)).split()
+    )[:_MAX_TEXT_LENGTH]
+    fields = {path: text_at(document, path) for path in _EVENT_FIELDS}
     name = hit.get("_id")
     return SiemEvent(
         external_id=name if isinstance(name, str) else None,
         occurred_at=occurred_at,
-        summary=told or "an event",
+        summary=summary or "an event",
         entities=entities,
-        fields={place: text[:_MAX_TEXT_LENGTH] for place, text in fields.items() if text},
+        fields={path: text[:_MAX_TEXT_LENGTH] for path, text in fields.items() if text},
     )

@@ -26,9 +26,14 @@ from tocsin import (
     Window,
     WindowedProvider,
 )
-from tocsin_connectors.siem.indices.client import ClusterSettings, IndexClient
+from tocsin_connectors.siem.indices.client import (
+    IndexClient,
+    LogIndices,
+    build_events,
+    iterate_latest,
+)
 from tocsin_connectors.siem.indices.documents import build_entity_query
-from tocsin_connectors.siem.indices.search import LogIndices, build_events, iterate_latest
+from tocsin_connectors.siem.indices.settings import ClusterSettings
 from tocsin_connectors.siem.lookback import NEW, LookbackProvider, isolate_broken_record
 from tocsin_connectors.siem.opensearch.client import (
     DETECTOR,
@@ -108,8 +113,8 @@ class OpenSearch(LookbackProvider):
         detectors = await attempts.make(self._analytics.detectors()) or {}
         now = self.tools.clock.now()
         for name in list(detectors)[:1]:
-            step = DetectorCursor.beginning([name], Window(now - timedelta(minutes=1), now))
-            await attempts.make(self._analytics.alerts(step, 1))
+            cursor = DetectorCursor.beginning([name], Window(now - timedelta(minutes=1), now))
+            await attempts.make(self._analytics.alerts(cursor, 1))
             await attempts.make(self._analytics.try_findings(name))
             if self.settings.write_back_status is not None:
                 await attempts.make(self._analytics.try_acknowledging(name))
@@ -129,14 +134,14 @@ class OpenSearch(LookbackProvider):
             self._detectors = await self._analytics.detectors()
         if not self._detectors:
             raise Misconfigured(_NONE)
-        step, rows = await self._rows(stream, window, token, limit)
-        detector = self._detectors.get(step.detectors[0])
-        told = {"id": step.detectors[0], "name": detector and detector.name}
-        following = step.following(len(rows.alerts), rows.total, limit)
-        self.passed_over = step.passed_over and following is None
+        cursor, rows = await self._rows(stream, window, token, limit)
+        detector = self._detectors.get(cursor.detectors[0])
+        named = {"id": cursor.detectors[0], "name": detector and detector.name}
+        following = cursor.following(len(rows.alerts), rows.total, limit)
+        self.passed_over = cursor.passed_over and following is None
         return Listing(
             records=[
-                {**alert, DETECTOR: told}
+                {**alert, DETECTOR: named}
                 for alert in rows.alerts
                 if stream == NEW or has_changed_in(alert, window)
             ],
@@ -149,12 +154,12 @@ class OpenSearch(LookbackProvider):
     ) -> tuple[DetectorCursor, AlertRows]:
         """Return the next rows and the cursor that returned them."""
         begun = DetectorCursor.beginning(list(self._detectors), self.listed_for(stream, window))
-        step = begun if token is None else DetectorCursor.decode(token)
+        cursor = begun if token is None else DetectorCursor.decode(token)
         asked = partial(list_rows, self._analytics, size=limit)
         if stream == NEW:
-            return await asked(step)
+            return await asked(cursor)
         return await isolate_broken_record(
-            step, asked, partial(probe_rows, self._analytics, step), self.tools
+            cursor, asked, partial(probe_rows, self._analytics, cursor), self.tools
         )
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident | None:
@@ -206,8 +211,8 @@ class OpenSearch(LookbackProvider):
         if not indices:
             raise Misconfigured(f"{_NONE}, and `event_index` is not set")
         hits = iterate_latest(LogIndices(self._cluster, indices, field), clause, window, limit)
-        told = partial(build_event, field=field, entity=entity)
-        async with aclosing(build_events(hits, told, limit)) as events:
+        build = partial(build_event, field=field, entity=entity)
+        async with aclosing(build_events(hits, build, limit)) as events:
             async for event in events:
                 yield event
 

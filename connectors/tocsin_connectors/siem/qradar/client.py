@@ -118,8 +118,8 @@ class OffenseCursor:
         reached = [self.after, *(identifier for _, identifier in known)]
         if not known or any(one >= next_one for one, next_one in pairwise(reached)):
             return OffenseCursor(self.after, self.skipped + len(part.records))
-        place, last = known[-1]
-        return OffenseCursor(last, len(part.records) - place - 1)
+        index, last = known[-1]
+        return OffenseCursor(last, len(part.records) - index - 1)
 
     def encode(self) -> list[int]:
         """Return the page token; the inverse of `decode`."""
@@ -133,10 +133,10 @@ class OffenseCursor:
 
 def iterate_ids(records: Sequence[QRadarRecord]) -> Iterator[tuple[int, int]]:
     """Yield the offset and ID of the offenses that have an ID."""
-    for place, record in enumerate(records):
+    for index, record in enumerate(records):
         identifier = number(record, "id")
         if identifier is not None:
-            yield place, identifier
+            yield index, identifier
 
 
 OFFENSES = "/siem/offenses"
@@ -184,25 +184,25 @@ class OffenseClient:
         """Field with the time of the last change."""
         return UPDATED if self._is_old else PERSISTED
 
-    async def changed(self, window: Window, step: OffenseCursor, limit: int) -> OffensePage:
+    async def changed(self, window: Window, cursor: OffenseCursor, limit: int) -> OffensePage:
         """Return a page of the offenses that changed in a window, by the console's clock."""
         return await self._either(
-            lambda: self._page(_build_time_filter(self.clock, window), step, limit)
+            lambda: self._page(_build_time_filter(self.clock, window), cursor, limit)
         )
 
-    async def made(self, window: Window, step: OffenseCursor, limit: int) -> OffensePage:
+    async def made(self, window: Window, cursor: OffenseCursor, limit: int) -> OffensePage:
         """Return a page of the offenses that were created or began in a window."""
-        return await self._either(lambda: self._page(self._made(window), step, limit))
+        return await self._either(lambda: self._page(self._made(window), cursor, limit))
 
-    async def closed(self, window: Window, step: OffenseCursor, limit: int) -> OffensePage:
+    async def closed(self, window: Window, cursor: OffenseCursor, limit: int) -> OffensePage:
         """Return a page of the offenses that were closed in a window."""
         return await self._either(
-            lambda: self._page(_build_time_filter(CLOSED, window), step, limit)
+            lambda: self._page(_build_time_filter(CLOSED, window), cursor, limit)
         )
 
-    async def behind(self, step: OffenseCursor, limit: int) -> OffensePage:
+    async def behind(self, cursor: OffenseCursor, limit: int) -> OffensePage:
         """Return a page of the offenses after an ID."""
-        return await self._either(lambda: self._page("", step, limit))
+        return await self._either(lambda: self._page("", cursor, limit))
 
     async def newest(self) -> tuple[int | None, RecordRange]:
         """Return the highest offense ID, and the response.
@@ -224,11 +224,11 @@ class OffenseClient:
                 return None
             raise
 
-    async def _page(self, clause: str, step: OffenseCursor, limit: int) -> OffensePage:
-        wanted = " and ".join(filter(None, [clause, f"id > {step.after}"]))
+    async def _page(self, clause: str, cursor: OffenseCursor, limit: int) -> OffensePage:
+        wanted = " and ".join(filter(None, [clause, f"id > {cursor.after}"]))
         query = {"filter": wanted, "sort": "+id", "fields": self._fields}
-        part = await self._console.part(OFFENSES, step.skipped, limit, **query)
-        return OffensePage(part, step.following(part, limit))
+        part = await self._console.part(OFFENSES, cursor.skipped, limit, **query)
+        return OffensePage(part, cursor.following(part, limit))
 
     async def _get(self, path: str) -> QRadarRecord:
         answer = await self._console.request("GET", path, fields=self._fields)

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
-from tocsin_connectors.siem.entities import parse_entities
 from tocsin_connectors.siem.qradar.client import CLOSED, PERSISTED, STARTED, UPDATED
 from tocsin_connectors.siem.qradar.lookups import MAX_ADDRESSES, OffenseLookups, has_more_addresses
 from tocsin_connectors.siem.qradar.mappings import (
@@ -18,7 +17,15 @@ from tocsin_connectors.siem.qradar.mappings import (
     parse_time,
     text_or_number,
 )
-from tocsin_connectors.siem.records import children, describe_value, number, text, texts, union
+from tocsin_connectors.siem.records import (
+    children,
+    describe_value,
+    number,
+    parse_entities,
+    text,
+    texts,
+    union,
+)
 
 _SUMMARY_PATH = "/console/do/sem/offensesummary?appName=Sem&pageId=OffenseSummary&summaryId="
 _RULE_ENGINE = "EventCRE"

@@ -20,12 +20,12 @@ _PLAUSIBLE = range(10**11, 10**13)
 
 def parse_time(record: dict[str, Any], name: str) -> datetime | None:
     """Return the time at `name`, or None. Raises ValueError if the value is implausible."""
-    told = number(record, name)
-    if told is None or told <= 0:
+    value = number(record, name)
+    if value is None or value <= 0:
         return None
-    if told not in _PLAUSIBLE:
-        raise ValueError(f"{name} is not a time in milliseconds: {told}")
-    return _EPOCH + told * _MILLISECOND
+    if value not in _PLAUSIBLE:
+        raise ValueError(f"{name} is not a time in milliseconds: {value}")
+    return _EPOCH + value * _MILLISECOND
 
 
 def to_milliseconds(moment: datetime) -> int:

@@ -99,29 +99,31 @@ class NewOffenseReader:
         if position is None:
             newest, part = await self._offenses.newest()
             if newest is not None:
-                place = OffensePosition(newest, self._settled(part, until))
-                yield Page(next_position=place.encode())
+                current = OffensePosition(newest, self._settled(part, until))
+                yield Page(next_position=current.encode())
             return
-        place = OffensePosition.decode(position)
+        current = OffensePosition.decode(position)
         try:
-            async with aclosing(self._read_on(place, until)) as pages:
+            async with aclosing(self._read_on(current, until)) as pages:
                 async for page in pages:
-                    place = OffensePosition.decode(page.next_position)
+                    current = OffensePosition.decode(page.next_position)
                     yield page
         except Broken as error:
             self._breaks += 1
             if self._breaks <= _MAX_FAILURES:
                 raise
-            yield await self._left(place, until, error)
+            yield await self._left(current, until, error)
         self._breaks = 0
 
-    async def _read_on(self, place: OffensePosition, until: datetime) -> AsyncGenerator[Page, None]:
-        step: OffenseCursor | None = OffenseCursor(place.after)
+    async def _read_on(
+        self, current: OffensePosition, until: datetime
+    ) -> AsyncGenerator[Page, None]:
+        cursor: OffenseCursor | None = OffenseCursor(current.after)
         end: datetime | None = None
         for _ in range(_MAX_PAGES):
-            if step is None:
+            if cursor is None:
                 return
-            found = await self._offenses.behind(step, self._reader.page_size)
+            found = await self._offenses.behind(cursor, self._reader.page_size)
             end = end or self._settled(found.part, until)
             records = list(_select_settled(found.part.records, end))
             self._lookups.expect(records)
@@ -130,10 +132,10 @@ class NewOffenseReader:
             known = [identifier for _, identifier in iterate_ids(records)]
             if following is not None:  # unordered IDs advance only as far as the cursor
                 known = [following.after]
-            before, place = place.after, replace(place, after=max([place.after, *known]))
-            if incidents or end > place.reached or place.after > before:
-                yield place.page(place.reached if following else end, *incidents)
-            step = following
+            before, current = current.after, replace(current, after=max([current.after, *known]))
+            if incidents or end > current.reached or current.after > before:
+                yield current.page(current.reached if following else end, *incidents)
+            cursor = following
         raise Broken(f"there are more than {_MAX_PAGES:,} pages of new offenses")
 
     async def _incidents(self, records: Sequence[QRadarRecord]) -> AsyncGenerator[Incident, None]:
@@ -142,15 +144,15 @@ class NewOffenseReader:
                 if (incident := self._reader.to_incident(record)) is not None:
                     yield await self._reader.complete(incident, record)
 
-    async def _left(self, place: OffensePosition, until: datetime, error: Broken) -> Page:
+    async def _left(self, current: OffensePosition, until: datetime, error: Broken) -> Page:
         """Return a page after the offenses that cannot be listed, which are reported as lost.
 
         They are requested again by time, where each offense can be tried separately.
         """
         newest, part = await self._offenses.newest()
-        if newest is None or newest <= place.after:
+        if newest is None or newest <= current.after:
             raise error
-        return replace(place, after=newest).page(self._settled(part, until), lost=str(error))
+        return replace(current, after=newest).page(self._settled(part, until), lost=str(error))
 
     def _settled(self, part: RecordRange, until: datetime) -> datetime:
         """Return the time up to which offenses are complete, by the console's clock if known."""
@@ -161,9 +163,9 @@ class NewOffenseReader:
 
 def _select_settled(records: Sequence[QRadarRecord], end: datetime) -> Sequence[QRadarRecord]:
     """Return the offenses before the first one that was created later."""
-    for place, record in enumerate(records):
+    for index, record in enumerate(records):
         with suppress(ValueError):
             born = parse_time(record, get_creation_field(record))
             if born is not None and born >= end:
-                return records[:place]
+                return records[:index]
     return records

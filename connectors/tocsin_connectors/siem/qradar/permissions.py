@@ -79,10 +79,10 @@ class QRadarPermissionCheck:
             if error.status == HTTPStatus.UNAUTHORIZED:
                 raise
             return None
-        told = (
+        supported = (
             text(version, "version") for version in versions if version.get("removed") is not True
         )
-        known = [version for version in told if version]
+        known = [version for version in supported if version]
         wanted = self.settings.api_version
         if not known or wanted in known:
             return None

@@ -90,13 +90,13 @@ class QRadar(WindowedProvider):
 
         Backfills list new offenses by creation or start time.
         """
-        step = OffenseCursor() if token is None else OffenseCursor.decode(token)
+        cursor = OffenseCursor() if token is None else OffenseCursor.decode(token)
         listed = {
             NEW: self._offenses.made,
             CHANGED: self._offenses.changed,
             CLOSED: self._offenses.closed,
         }
-        found = await listed[stream](window, step, limit)
+        found = await listed[stream](window, cursor, limit)
         self._lookups.expect(found.part.records)
         return Listing(
             records=found.part.records,

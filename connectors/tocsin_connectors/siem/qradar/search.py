@@ -32,13 +32,21 @@ from tocsin import (
     TryLater,
     Window,
 )
-from tocsin_connectors.siem.entities import contains_entity, parse_entities, relate
 from tocsin_connectors.siem.qradar import aql
 from tocsin_connectors.siem.qradar.aql import ADDRESS_FIELDS, ENTITY_FIELDS
 from tocsin_connectors.siem.qradar.client import QRadarClient, QRadarRecord
 from tocsin_connectors.siem.qradar.mappings import parse_time, text_or_number
 from tocsin_connectors.siem.qradar.settings import QRadarSettings
-from tocsin_connectors.siem.records import children, describe_value, number, text, union
+from tocsin_connectors.siem.records import (
+    children,
+    contains_entity,
+    describe_value,
+    number,
+    parse_entities,
+    relate,
+    text,
+    union,
+)
 
 EventProperties = Mapping[EntityKind, Sequence[str]]
 _EVENT_FIELDS = (
@@ -178,8 +186,8 @@ class ArielSearcher:
         async with self._free:
             path = await self._begin(query)
             try:
-                told = await self._done(path)
-                return ArielResult(await self._results(path, told), _join_problems(told))
+                job = await self._done(path)
+                return ArielResult(await self._results(path, job), _join_problems(job))
             except Misconfigured:
                 raise
             except Refused as refused:
@@ -192,8 +200,8 @@ class ArielSearcher:
 
     async def _begin(self, query: str) -> str:
         """Return the path of a new search."""
-        told = await self._console.request("POST", SEARCHES, query_expression=self._unlike(query))
-        match told.json:
+        answer = await self._console.request("POST", SEARCHES, query_expression=self._unlike(query))
+        match answer.json:
             case {"search_id": str(identifier)} if identifier:
                 return f"{SEARCHES}/{quote(identifier, safe='')}"
         raise Broken(f"POST {SEARCHES} returned a response without `search_id`")
@@ -207,20 +215,20 @@ class ArielSearcher:
         """Wait for a search to finish, and return its status."""
         began, pause = self._clock.now(), _FIRST_PAUSE
         while self._clock.now() - began <= self._settings.search_timeout:
-            told = _parse_status(await self._console.request("GET", path), path)
-            if told["status"] == "COMPLETED":
-                return told
-            if told["status"] == "CANCELED":
+            job = _parse_status(await self._console.request("GET", path), path)
+            if job["status"] == "COMPLETED":
+                return job
+            if job["status"] == "CANCELED":
                 raise TryLater("the search was canceled")
-            if told["status"] not in _RUNNING:
-                raise Broken(f"the search failed: {_join_problems(told) or told['status']:.300}")
+            if job["status"] not in _RUNNING:
+                raise Broken(f"the search failed: {_join_problems(job) or job['status']:.300}")
             await self._clock.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
         raise TryLater(f"the search did not finish within {self._settings.search_timeout}")
 
-    async def _results(self, path: str, told: QRadarRecord) -> list[QRadarRecord]:
+    async def _results(self, path: str, job: QRadarRecord) -> list[QRadarRecord]:
         """Return the rows of a finished search."""
-        total = number(told, "record_count")
+        total = number(job, "record_count")
         if total is None:
             raise Broken(f"GET {path} returned a response without `record_count`")
         found = list[QRadarRecord]()
@@ -237,14 +245,14 @@ class ArielSearcher:
 
 def _parse_status(answer: Any, path: str) -> QRadarRecord:
     match answer.json:
-        case {"status": str()} as told:
-            return dict(told)
+        case {"status": str()} as job:
+            return dict(job)
     raise Broken(f"GET {path} returned a response without `status`")
 
 
-def _join_problems(told: QRadarRecord) -> str:
+def _join_problems(job: QRadarRecord) -> str:
     """Return the error messages of a search."""
-    said = children(told, "error_messages")
+    said = children(job, "error_messages")
     return "; ".join(
         text(message, "message") or "" for message in said if message.get("severity") != "INFO"
     )[:300]

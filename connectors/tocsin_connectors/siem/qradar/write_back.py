@@ -41,8 +41,8 @@ class QRadarWriteBack:
         notes = await self._console.all(path, _NOTES_PER_REQUEST, fields="note_text")
         written = [text(note, "note_text") or "" for note in notes]
         parts = list(split_note(words))
-        for place, part in enumerate(parts, 1):
-            its_key = key if len(parts) == 1 else f"{key} {place}/{len(parts)}"
+        for index, part in enumerate(parts, 1):
+            its_key = key if len(parts) == 1 else f"{key} {index}/{len(parts)}"
             if not has_marker(its_key, written):
                 await self._console.request("POST", path, note_text=add_marker(part, its_key))
 

@@ -101,16 +101,16 @@ class SecOpsClient:
             pageToken=token,
             **self._alerting,
         )
-        told = _parse_object(answer, method)
+        body = _parse_object(answer, method)
         # Google omits empty members: `{}` means no detections
         records = (
-            told.get(member, []) if member in told or not told.keys() - _PAGING_MEMBERS else None
+            body.get(member, []) if member in body or not body.keys() - _PAGING_MEMBERS else None
         )
         if not isinstance(records, list) or not _are_objects(records):
             raise Broken(f"GET {method} returned a response without the list `{member}`")
-        if told.get("respTooLargeDetectionsTruncated"):
+        if body.get("respTooLargeDetectionsTruncated"):
             raise Broken(f"GET {method} omitted detections because the response became too large")
-        return DetectionPage(records, get_page_token(told, "nextPageToken"), answer.server_time)
+        return DetectionPage(records, get_page_token(body, "nextPageToken"), answer.server_time)
 
     async def has_curated_rule(self, rule: str) -> bool:
         """Return whether a curated rule exists."""
@@ -155,11 +155,11 @@ class SecOpsClient:
                 "limit": MAX_EVENTS,
             },
         )
-        told = _parse_object(answer, SEARCH_EVENTS)
-        events = told.get("events", [])
+        body = _parse_object(answer, SEARCH_EVENTS)
+        events = body.get("events", [])
         if not isinstance(events, list) or not _are_objects(events):
             raise Broken(f"GET {SEARCH_EVENTS} returned a response without the list `events`")
-        return events, told.get("moreDataAvailable") is True
+        return events, body.get("moreDataAvailable") is True
 
 
 def format_time(moment: datetime) -> str:

@@ -13,11 +13,12 @@ from datetime import datetime
 from typing import Any
 
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
-from tocsin_connectors.siem.entities import find_techniques_in_text, parse_entities
 from tocsin_connectors.siem.records import (
     child,
     children,
     describe_value,
+    find_techniques_in_text,
+    parse_entities,
     parse_utc,
     text,
     texts_at,
@@ -81,7 +82,7 @@ _EVENT_FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
 }
 ENTITY_FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
     kind: (
-        *(f"{noun}.{place}" for noun in _NOUNS for place in _NOUN_FIELDS.get(kind, ())),
+        *(f"{noun}.{path}" for noun in _NOUNS for path in _NOUN_FIELDS.get(kind, ())),
         *_EVENT_FIELDS.get(kind, ()),
     )
     for kind in (*_NOUN_FIELDS, EntityKind.CVE)
@@ -91,10 +92,10 @@ ENTITY_FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
 
 def find_entities(event: dict[str, Any], within: str = "") -> Iterator[Entity]:
     """Yield the entities of an event, or of a noun such as `principal`."""
-    for kind, places in ENTITY_FIELDS.items():
-        for place in places:
-            if place.startswith(within):
-                for value in texts_at(event, place):
+    for kind, paths in ENTITY_FIELDS.items():
+        for path in paths:
+            if path.startswith(within):
+                for value in texts_at(event, path):
                     yield from parse_entities(kind, value)
 
 
@@ -186,8 +187,8 @@ def _describe(rule: dict[str, Any]) -> Iterator[str]:
 
 
 def _get_link(rule: dict[str, Any]) -> str | None:
-    told = text(rule, "urlBackToProduct")
-    return told if told and told.startswith("https://") else None
+    url = text(rule, "urlBackToProduct")
+    return url if url and url.startswith("https://") else None
 
 
 def _find_techniques(rule: dict[str, Any]) -> Iterator[str]:

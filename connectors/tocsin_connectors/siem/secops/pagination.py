@@ -67,14 +67,14 @@ class DetectionCursor:
 
 
 async def list_page(
-    client: SecOpsClient, step: DetectionCursor, limit: int
+    client: SecOpsClient, cursor: DetectionCursor, limit: int
 ) -> tuple[DetectionCursor, DetectionPage]:
     """Return a cursor and its page."""
-    return step, await client.detections(step.rule, step.part, step.page, limit)
+    return cursor, await client.detections(cursor.rule, cursor.part, cursor.page, limit)
 
 
-async def probe_page(client: SecOpsClient, step: DetectionCursor) -> DetectionPage:
+async def probe_page(client: SecOpsClient, cursor: DetectionCursor) -> DetectionPage:
     """Return an empty page if the API can list anything outside of a cursor's interval."""
-    before = Window(step.part.start - _SECOND, step.part.start)
-    found = await client.detections(step.rule, before, None, 1)
+    before = Window(cursor.part.start - _SECOND, cursor.part.start)
+    found = await client.detections(cursor.rule, before, None, 1)
     return replace(found, records=(), next_token=None)

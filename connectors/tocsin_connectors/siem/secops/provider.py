@@ -68,21 +68,21 @@ class SecOps(LookbackProvider):
         The API lists by creation time only: for changes, all of `changes_for` is listed.
         """
         whole = self.listed_for(stream, window)
-        step = (
+        cursor = (
             DetectionCursor.first(EVERY_RULE, whole)
             if token is None
             else DetectionCursor.decode(token)
         )
-        if step.rule not in self._rules:  # the operator has changed the rules
-            raise Broken(f"the rule {step.rule} was removed from the settings")
+        if cursor.rule not in self._rules:  # the operator has changed the rules
+            raise Broken(f"the rule {cursor.rule} was removed from the settings")
         asked = partial(list_page, self._client, limit=limit)
         if stream == NEW:
-            step, found = await asked(step)
+            cursor, found = await asked(cursor)
         else:
-            probed = partial(probe_page, self._client, step)
-            step, found = await isolate_broken_record(step, asked, probed, self.tools)
-        following = step.following(found, whole, self._rules)
-        self.passed_over = step.passed_over and following is None
+            probed = partial(probe_page, self._client, cursor)
+            cursor, found = await isolate_broken_record(cursor, asked, probed, self.tools)
+        following = cursor.following(found, whole, self._rules)
+        self.passed_over = cursor.passed_over and following is None
         return Listing(
             records=[
                 record for record in found.records if stream == NEW or _changed_in(record, window)

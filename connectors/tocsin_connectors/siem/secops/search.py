@@ -12,8 +12,17 @@ from datetime import datetime
 from typing import Any
 
 from tocsin import Entity, EntityKind, Relation, RelationType, SiemEvent, TryLater, Window
-from tocsin_connectors.siem.entities import contains_entity, normalize_address, relate
-from tocsin_connectors.siem.records import child, describe_value, parse_utc, text, texts_at, union
+from tocsin_connectors.siem.records import (
+    child,
+    contains_entity,
+    describe_value,
+    normalize_address,
+    parse_utc,
+    relate,
+    text,
+    texts_at,
+    union,
+)
 from tocsin_connectors.siem.secops.client import SecOpsClient
 from tocsin_connectors.siem.secops.mapping import ENTITY_FIELDS, find_entities
 
@@ -66,9 +75,9 @@ def quote_value(value: str) -> str:
     return f'"{escaped}"'
 
 
-def spell_field(place: str) -> str:
+def spell_field(path: str) -> str:
     """Return a field in the spelling of queries: `principal.user.email_addresses`."""
-    return _CAPITAL.sub(lambda match: f"_{match[1].lower()}", place)
+    return _CAPITAL.sub(lambda match: f"_{match[1].lower()}", path)
 
 
 def _is_searchable(entity: Entity) -> bool:
@@ -82,10 +91,10 @@ def build_event(row: dict[str, Any]) -> SiemEvent:
     """Return an event. Raises ValueError if it has no time."""
     event = child(row, "udm")
     metadata = child(event, "metadata")
-    told = text(metadata, "eventTimestamp")
-    if told is None:
+    value = text(metadata, "eventTimestamp")
+    if value is None:
         raise ValueError(f"eventTimestamp is {describe_value(metadata.get('eventTimestamp'))}")
-    at = parse_utc(told)
+    at = parse_utc(value)
     shown = {name: ", ".join(texts_at(event, name))[:1_000] for name in _SHOWN_FIELDS}
     return SiemEvent(
         external_id=text(metadata, "id") or text(row, "name"),

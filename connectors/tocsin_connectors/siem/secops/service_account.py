@@ -68,12 +68,10 @@ class ServiceAccount:
 def _parse_key(text: str) -> _ServiceAccountKey:
     """Parse a Google key file. Raises `CredentialsRefused` if it is invalid."""
     try:
-        told: Any = parse_json(text.encode())
-        private = RSAAlgorithm(RSAAlgorithm.SHA256).prepare_key(told["private_key"])
+        key: Any = parse_json(text.encode())
+        private = RSAAlgorithm(RSAAlgorithm.SHA256).prepare_key(key["private_key"])
         if isinstance(private, RSAPrivateKey):
-            return _ServiceAccountKey(
-                str(told["client_email"]), str(told["private_key_id"]), private
-            )
+            return _ServiceAccountKey(str(key["client_email"]), str(key["private_key_id"]), private)
     except (ValueError, KeyError, TypeError, AttributeError, jwt.PyJWTError):
         pass  # the error may contain parts of the key
     raise CredentialsRefused(_INVALID_KEY)

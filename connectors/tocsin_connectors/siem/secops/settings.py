@@ -69,7 +69,7 @@ class SecOpsSettings(WindowedProvider.Settings, ApiSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_the_region(cls, given: Any) -> Any:
+    def _add_region_endpoint(cls, given: Any) -> Any:
         match given:
             case {"region": str(region)}:
                 return {"url": f"https://{region}-chronicle.googleapis.com"} | given

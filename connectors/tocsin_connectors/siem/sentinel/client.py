@@ -49,7 +49,7 @@ class SentinelClient:
         return next(iter(_parse_list(answer, "value", self._incidents)), None)
 
     async def changed(
-        self, step: SentinelCursor, end: datetime, limit: int
+        self, cursor: SentinelCursor, end: datetime, limit: int
     ) -> tuple[Sequence[AzureResource], str | None, ApiResponse]:
         """Return a page of the incidents modified before `end`, oldest first.
 
@@ -57,40 +57,43 @@ class SentinelClient:
         """
         query = {
             **self._version,
-            "$filter": f"{CHANGE_FIELD} ge {step.since} and {CHANGE_FIELD} lt {format_second(end)}",
+            "$filter": f"{CHANGE_FIELD} ge {cursor.since} "
+            f"and {CHANGE_FIELD} lt {format_second(end)}",
             "$orderby": f"{CHANGE_FIELD} asc",
             "$top": limit,
         }
-        if step.link is None:
+        if cursor.link is None:
             answer = await self._api.get(self._incidents, **query)
         else:
-            answer = await self._api.get(step.link)
+            answer = await self._api.get(cursor.link)
         return _parse_list(answer, "value", self._incidents), _parse_next_link(answer), answer
 
     async def incident(self, name: str) -> AzureResource | None:
         """Return an incident, or None if it does not exist."""
-        return await self._resources.get(self._of(name))
+        return await self._resources.get(self._incident_path(name))
 
     async def alerts(self, name: str) -> Sequence[AzureResource]:
         """Return the alerts of an incident."""
-        return await self._ask(f"{self._of(name)}/alerts", "value")
+        return await self._ask(f"{self._incident_path(name)}/alerts", "value")
 
     async def entities(self, name: str) -> Sequence[AzureResource]:
         """Return the entities of an incident."""
-        return await self._ask(f"{self._of(name)}/entities", "entities")
+        return await self._ask(f"{self._incident_path(name)}/entities", "entities")
 
     async def comment(self, name: str, comment: str) -> AzureResource | None:
         """Return a comment of an incident, or None if it does not exist."""
-        return await self._resources.get(f"{self._of(name)}/comments/{comment}")
+        return await self._resources.get(f"{self._incident_path(name)}/comments/{comment}")
 
     async def write_comment(self, name: str, comment: str, message: str) -> bool:
         """Create a comment. Return False if it conflicts with an existing one."""
-        path = f"{self._of(name)}/comments/{comment}"
+        path = f"{self._incident_path(name)}/comments/{comment}"
         return await self._resources.put(path, {"properties": {"message": message}})
 
     async def write(self, name: str, properties: AzureResource, etag: str | None) -> bool:
         """Replace an incident with this ETag. Return False if it has changed."""
-        return await self._resources.put(self._of(name), {"properties": properties}, etag)
+        return await self._resources.put(
+            self._incident_path(name), {"properties": properties}, etag
+        )
 
     async def logs_id(self) -> str:
         """Return the ID of the workspace for log queries."""
@@ -106,7 +109,7 @@ class SentinelClient:
         answer = await self._api.get(path, **{"api-version": AUTHORIZATION_API_VERSION})
         return _parse_list(answer, "value", path)
 
-    def _of(self, name: str) -> str:
+    def _incident_path(self, name: str) -> str:
         return f"{self._incidents}/{quote(name, safe='')}"
 
     async def _ask(self, path: str, member: str) -> Sequence[AzureResource]:

@@ -9,12 +9,12 @@ from urllib.parse import quote, unquote
 from uuid import UUID
 
 from tocsin import Alert, Entity, Incident, IncidentStatus, Severity
-from tocsin_connectors.siem.entities import filter_techniques
 from tocsin_connectors.siem.microsoft.mapping import parse_severity, parse_time
 from tocsin_connectors.siem.records import (
     child,
     children,
     describe_value,
+    filter_techniques,
     number,
     text,
     texts,
@@ -37,18 +37,18 @@ def build_incident(record: Mapping[str, Any], portal: str | None, tenant: str) -
     `portal` is the URL of the Defender portal. Raises ValueError if the record has no name or
     change time.
     """
-    name, told = text(dict(record), "name"), child(dict(record), "properties")
+    name, properties = text(dict(record), "name"), child(dict(record), "properties")
     if name is None:
         raise ValueError(f"name is {describe_value(record.get('name'))}")
-    changed_at = _parse_time(told, "lastModifiedTimeUtc")
-    raw_severity, raw_status = text(told, "severity"), text(told, "status")
+    changed_at = _parse_time(properties, "lastModifiedTimeUtc")
+    raw_severity, raw_status = text(properties, "severity"), text(properties, "status")
     severity = parse_severity(raw_severity)
-    more = child(told, "additionalData")
+    more = child(properties, "additionalData")
     return Incident(
         external_id=name,
-        external_number=_get_number(told),
-        title=text(told, "title") or f"Incident {_get_number(told) or name}",
-        description="\n".join(_describe(told)),
+        external_number=_get_number(properties),
+        title=text(properties, "title") or f"Incident {_get_number(properties) or name}",
+        description="\n".join(_describe(properties)),
         severity=severity or Severity.MEDIUM,
         raw_severity=raw_severity,
         severity_assumed=severity is None,
@@ -56,10 +56,10 @@ def build_incident(record: Mapping[str, Any], portal: str | None, tenant: str) -
         raw_status=raw_status,
         merged_into=_get_merge_target(more),
         occurred_at=_parse_time(
-            told, "firstActivityTimeUtc", "createdTimeUtc", "lastModifiedTimeUtc"
+            properties, "firstActivityTimeUtc", "createdTimeUtc", "lastModifiedTimeUtc"
         ),
         changed_at=changed_at,
-        source_url=_build_url(told, portal, tenant),
+        source_url=_build_url(properties, portal, tenant),
         techniques=union([_iterate_techniques([more])]),
     )
 
@@ -82,17 +82,19 @@ def is_own(record: Mapping[str, Any]) -> bool:
 def build_alerts(records: Iterable[Mapping[str, Any]]) -> Iterator[Alert]:
     """Yield the alerts of records. Invalid records are skipped."""
     for record in records:
-        told = child(dict(record), "properties")
-        name = text(told, "systemAlertId") or text(dict(record), "name")
+        properties = child(dict(record), "properties")
+        name = text(properties, "systemAlertId") or text(dict(record), "name")
         try:
-            at = _parse_time(told, "startTimeUtc", "timeGenerated", "processingEndTime")
+            at = _parse_time(properties, "startTimeUtc", "timeGenerated", "processingEndTime")
         except ValueError:
             continue
         if name:
             yield Alert(
                 external_id=name,
-                title=text(told, "alertDisplayName") or text(told, "friendlyName") or name,
-                severity=parse_severity(text(told, "severity")) or Severity.MEDIUM,
+                title=text(properties, "alertDisplayName")
+                or text(properties, "friendlyName")
+                or name,
+                severity=parse_severity(text(properties, "severity")) or Severity.MEDIUM,
                 occurred_at=at,
             )
 
@@ -105,8 +107,8 @@ def find_techniques(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 def find_alert_entities(records: Iterable[Mapping[str, Any]]) -> Iterator[Entity]:
     """Yield the entities in alerts, beside those of their incident."""
     for record in records:
-        told = child(dict(record), "properties")
-        for holder in (told, child(told, "additionalData")):
+        properties = child(dict(record), "properties")
+        for holder in (properties, child(properties, "additionalData")):
             for member in ("entities", "Entities"):
                 yield from find_entities(holder.get(member))
 
@@ -116,32 +118,35 @@ def _iterate_techniques(holders: Iterable[dict[str, Any]]) -> Iterator[str]:
         yield from filter_techniques(texts(holder, "techniques"))
 
 
-def _parse_time(told: dict[str, Any], *places: str) -> datetime:
+def _parse_time(properties: dict[str, Any], *fields: str) -> datetime:
     """Return the first available time. Raises ValueError if there is none or it is invalid."""
-    for place in places:
-        if moment := parse_time(told, place):
+    for field in fields:
+        if moment := parse_time(properties, field):
             return moment
-    raise ValueError(f"{places[0]} is {describe_value(told.get(places[0]))}")
+    raise ValueError(f"{fields[0]} is {describe_value(properties.get(fields[0]))}")
 
 
-def _is_from_defender(told: dict[str, Any]) -> bool:
+def _is_from_defender(properties: dict[str, Any]) -> bool:
     """Return whether the incident is from Defender XDR, whose number people then use."""
-    return "sentinel" not in (text(told, "providerName") or "sentinel").casefold()
+    return "sentinel" not in (text(properties, "providerName") or "sentinel").casefold()
 
 
-def _get_number(told: dict[str, Any]) -> str | None:
-    if _is_from_defender(told) and (quoted := text(told, "providerIncidentId")):
+def _get_number(properties: dict[str, Any]) -> str | None:
+    if _is_from_defender(properties) and (quoted := text(properties, "providerIncidentId")):
         return quoted
-    own = number(told, "incidentNumber")
+    own = number(properties, "incidentNumber")
     return None if own is None else str(own)
 
 
-def _describe(told: dict[str, Any]) -> Iterator[str]:
+def _describe(properties: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of the description: finding and, if closed, classification."""
-    if words := text(told, "description"):
+    if words := text(properties, "description"):
         yield words
-    if found := text(told, "classification"):
-        why, comment = text(told, "classificationReason"), text(told, "classificationComment")
+    if found := text(properties, "classification"):
+        why, comment = (
+            text(properties, "classificationReason"),
+            text(properties, "classificationComment"),
+        )
         told_why = f" ({why})" if why else ""
         yield f"Closed as {found}{told_why}{f': {comment}' if comment else ''}"
 
@@ -152,11 +157,11 @@ def _get_merge_target(more: dict[str, Any]) -> str | None:
     return unquote(name.rstrip("/")) or None if found else None
 
 
-def _build_url(told: dict[str, Any], portal: str | None, tenant: str) -> str | None:
+def _build_url(properties: dict[str, Any], portal: str | None, tenant: str) -> str | None:
     """Return the URL of the incident, in the Defender portal if it is there."""
-    more, quoted = child(told, "additionalData"), text(told, "providerIncidentId")
+    more, quoted = child(properties, "additionalData"), text(properties, "providerIncidentId")
     if link := text(more, "providerIncidentUrl"):
         return link
-    if portal and quoted and _is_from_defender(told):
+    if portal and quoted and _is_from_defender(properties):
         return f"{portal}/incident2/{quote(quoted, safe='')}/overview?tid={tenant}"
-    return text(told, "incidentUrl")
+    return text(properties, "incidentUrl")

@@ -94,9 +94,9 @@ class Sentinel(WindowedProvider):
         limit: int,
     ) -> Listing:
         """Return a page of the incidents modified in the window, oldest first."""
-        step = SentinelCursor.first(window) if token is None else SentinelCursor.decode(token)
-        records, link, answer = await self._workspace.changed(step, window.end, limit)
-        following = step.following(records, link)
+        cursor = SentinelCursor.first(window) if token is None else SentinelCursor.decode(token)
+        records, link, answer = await self._workspace.changed(cursor, window.end, limit)
+        following = cursor.following(records, link)
         return Listing(
             records=records,
             next_token=following and following.encode(),
@@ -108,10 +108,10 @@ class Sentinel(WindowedProvider):
 
         Raises ValueError if the record is invalid.
         """
-        found = self._incident_of(record)
+        found = self._build_incident(record)
         return None if is_own(record) and not self.settings.read_own else found
 
-    async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:  # noqa: ARG002 - all is asked for by its name
+    async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:  # noqa: ARG002 - the record has none of them
         """Add the alerts and entities of the incident.
 
         They are requested again after a failure, since those of a change are requested at no other
@@ -133,7 +133,7 @@ class Sentinel(WindowedProvider):
         if record is None:
             return None
         try:
-            found = self._incident_of(record)
+            found = self._build_incident(record)
         except ValueError as error:
             raise Broken(
                 f"the response for {external_id} is not a valid incident: {error}"
@@ -156,7 +156,7 @@ class Sentinel(WindowedProvider):
         """Set the status of an incident, unless it has that status already."""
         await write_back.write_status(self._workspace, external_id, status)
 
-    def _incident_of(self, record: Mapping[str, Any]) -> Incident:
+    def _build_incident(self, record: Mapping[str, Any]) -> Incident:
         return build_incident(record, self.settings.cloud_endpoints.portal, self.settings.tenant_id)
 
     async def _with_details(self, incident: Incident) -> Incident:

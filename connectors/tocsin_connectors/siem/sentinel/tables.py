@@ -187,12 +187,12 @@ WORKSPACE_TABLES = (
 
 def list_tables(own: Mapping[str, Mapping[EntityKind, tuple[str, ...]]]) -> Iterable[LogTable]:
     """Return the searched tables: the built-in ones and the operator's own."""
-    told = {table.name: table for table in (*HUNTING_TABLES, *WORKSPACE_TABLES)}
-    told |= {
+    tables = {table.name: table for table in (*HUNTING_TABLES, *WORKSPACE_TABLES)}
+    tables |= {
         name: LogTable(name=name, what=name, columns=columns, shown=_list_columns(columns))
         for name, columns in own.items()
     }
-    return told.values()
+    return tables.values()
 
 
 def _list_columns(columns: Mapping[EntityKind, tuple[str, ...]]) -> tuple[str, ...]:

@@ -46,8 +46,8 @@ def _escape_parts(text: str) -> Iterator[str]:
     for line in text.splitlines(keepends=True):
         words = line.rstrip("\r\n")
         marked = len(match[0]) if (match := _AT_THE_BEGINNING.match(words)) else 0
-        for place, character in enumerate(words):
-            is_markup = character in _MARKUP or place == marked - 1
+        for index, character in enumerate(words):
+            is_markup = character in _MARKUP or index == marked - 1
             yield f"&#{ord(character)};" if is_markup else character
         if words != line:
             yield "<br>\n"
@@ -87,15 +87,17 @@ async def write_status(workspace: SentinelClient, incident: str, status: Inciden
         found = await workspace.incident(incident)
         if found is None:
             raise Refused(f"the incident {incident} does not exist")
-        told = child(found, "properties")
-        if STATUSES.get((text(told, "status") or "").casefold()) is status:
+        properties = child(found, "properties")
+        if STATUSES.get((text(properties, "status") or "").casefold()) is status:
             return
-        if await workspace.write(incident, _build_properties(told, status), text(found, "etag")):
+        if await workspace.write(
+            incident, _build_properties(properties, status), text(found, "etag")
+        ):
             return
     raise TryLater("the incident is being changed concurrently")
 
 
-def _build_properties(told: dict[str, Any], status: IncidentStatus) -> dict[str, Any]:
-    kept = {name: told[name] for name in _KEPT_PROPERTIES if told.get(name) is not None}
+def _build_properties(properties: dict[str, Any], status: IncidentStatus) -> dict[str, Any]:
+    kept = {name: properties[name] for name in _KEPT_PROPERTIES if properties.get(name) is not None}
     closed = {"classification": "Undetermined"} if status is IncidentStatus.CLOSED else {}
     return {**closed, **kept, "status": status.value}

@@ -7,8 +7,14 @@ from datetime import datetime
 from typing import Any
 
 from tocsin import Entity, EntityKind, Relation, RelationType, SiemEvent
-from tocsin_connectors.siem.entities import parse_entities, relate
-from tocsin_connectors.siem.records import describe_value, text, texts, union
+from tocsin_connectors.siem.records import (
+    describe_value,
+    parse_entities,
+    relate,
+    text,
+    texts,
+    union,
+)
 from tocsin_connectors.siem.splunk.mapping import find_entities, first_text, parse_time
 from tocsin_connectors.siem.splunk.spl import ORIGIN
 
@@ -24,10 +30,10 @@ _MAX_RAW_LENGTH = 1_000
 
 def build_event(record: dict[str, Any]) -> SiemEvent:
     """Return the event of a record. Raises ValueError if it has no time."""
-    told = first_text(record, "_time")
-    if told is None:
+    value = first_text(record, "_time")
+    if value is None:
         raise ValueError(f"_time is {describe_value(record.get('_time'))}")
-    at = parse_time(told)
+    at = parse_time(value)
     return SiemEvent(
         external_id=text(record, ORIGIN),
         occurred_at=at,
@@ -47,14 +53,14 @@ def _select_fields(record: dict[str, Any]) -> dict[str, str]:
 def _summarize(record: dict[str, Any]) -> str:
     """Summarize an event: `linux_secure failure: Failed password, of ann from 203.0.113.7`."""
     kind = first_text(record, "sourcetype") or "an event"
-    action, told = (
+    action, subject = (
         first_text(record, "action"),
         first_text(record, "signature") or first_text(record, "subject"),
     )
     user, source, target = (first_text(record, name) for name in ("user", "src", "dest"))
     parts = [f"of {user}" if user else "", f"from {source}" if source else ""]
     whom = " ".join(filter(None, [*parts, f"to {target}" if target else ""]))
-    said = ", ".join(filter(None, [told, whom]))
+    said = ", ".join(filter(None, [subject, whom]))
     return " ".join(filter(None, [kind, action])) + (f": {said}" if said else "")
 
 

@@ -93,28 +93,28 @@ class SearchJobs:
                 raise
 
     async def page(
-        self, place: ResultCursor, count: int
+        self, cursor: ResultCursor, count: int
     ) -> tuple[Sequence[SplunkRecord], ResultCursor]:
         """Return at most `count` results, and the next cursor."""
-        path = f"{JOBS}/{quote(place.sid, safe='')}/results"
-        answer = await self._api.get(path, output_mode="json", offset=place.offset, count=count)
+        path = f"{JOBS}/{quote(cursor.sid, safe='')}/results"
+        answer = await self._api.get(path, output_mode="json", offset=cursor.offset, count=count)
         body = answer.json if isinstance(answer.json, dict) else {}
         records = body.get("results")
         if not isinstance(records, list) or body.get("preview") is True:
             raise Broken(f"GET {path} returned a response without final `results`")
         if not records or not all(isinstance(record, dict) for record in records):
-            raise Broken(f"GET {path} answered none of the {place.total - place.offset} results")
+            raise Broken(f"GET {path} answered none of the {cursor.total - cursor.offset} results")
         check_complete(list_messages(body))
-        offset = place.offset + len(records)
-        return records, replace(place, offset=offset, server_time=answer.server_time)
+        offset = cursor.offset + len(records)
+        return records, replace(cursor, offset=offset, server_time=answer.server_time)
 
     async def all(self, search: SplSearch) -> list[SplunkRecord]:
         """Return all results of a search."""
-        place, found = await self.run(search), list[SplunkRecord]()
-        while not place.is_end:
-            records, place = await self.page(place, _PAGE_SIZE)
+        cursor, found = await self.run(search), list[SplunkRecord]()
+        while not cursor.is_end:
+            records, cursor = await self.page(cursor, _PAGE_SIZE)
             found += records
-        await self.clear(place.sid)
+        await self.clear(cursor.sid)
         return found
 
     async def clear(self, sid: str) -> None:

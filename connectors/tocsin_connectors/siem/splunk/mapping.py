@@ -16,8 +16,15 @@ from typing import Any
 from urllib.parse import urlencode
 
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
-from tocsin_connectors.siem.entities import filter_techniques, parse_entities
-from tocsin_connectors.siem.records import children, describe_value, parse_utc, texts, union
+from tocsin_connectors.siem.records import (
+    children,
+    describe_value,
+    filter_techniques,
+    parse_entities,
+    parse_utc,
+    texts,
+    union,
+)
 from tocsin_connectors.siem.splunk.spl import INDEXED, REVIEWED
 
 URGENCIES = {
@@ -222,22 +229,22 @@ def first_text(record: dict[str, Any], name: str) -> str | None:
 
 
 def _parse_occurrence(record: dict[str, Any]) -> datetime:
-    told = first_text(record, "_time") or first_text(record, INDEXED)
-    if told is None:
+    value = first_text(record, "_time") or first_text(record, INDEXED)
+    if value is None:
         raise ValueError(f"_time is {describe_value(record.get('_time'))}")
-    return parse_time(told)
+    return parse_time(value)
 
 
 def _parse_change_time(record: dict[str, Any]) -> datetime | None:
     """Return the time of indexing or review, whichever is later, or None."""
-    told = (first_text(record, name) for name in (INDEXED, "_indextime", REVIEWED))
-    return max((parse_time(value) for value in told if value), default=None)
+    values = (first_text(record, name) for name in (INDEXED, "_indextime", REVIEWED))
+    return max((parse_time(value) for value in values if value), default=None)
 
 
 def _render_text(record: dict[str, Any], *names: str) -> str:
     """Return the first available text, with tokens (`$src$`) replaced by fields."""
-    told = next((item for name in names if (item := first_text(record, name))), "")
-    return _TOKEN.sub(lambda token: ", ".join(texts(record, token[1])) or token[0], told)
+    template = next((item for name in names if (item := first_text(record, name))), "")
+    return _TOKEN.sub(lambda token: ", ".join(texts(record, token[1])) or token[0], template)
 
 
 def _parse_status(record: dict[str, Any]) -> IncidentStatus:

@@ -23,7 +23,7 @@ from tocsin import (
     Window,
     WindowedProvider,
 )
-from tocsin_connectors.siem.entities import contains_entity
+from tocsin_connectors.siem.records import contains_entity
 from tocsin_connectors.siem.splunk import settings, spl
 from tocsin_connectors.siem.splunk.events import build_event
 from tocsin_connectors.siem.splunk.jobs import ResultCursor, SearchJobs, SplunkRecord
@@ -76,18 +76,18 @@ class Splunk(WindowedProvider):
     async def list_changes(self, stream: str, window: Window, token: Any, limit: int) -> Listing:
         """Return a page of the findings that were indexed or reviewed in the window."""
         if token is None:
-            place = await self._jobs.run(self._search(stream, window))
+            cursor = await self._jobs.run(self._search(stream, window))
         else:
-            place = ResultCursor.decode(token)
+            cursor = ResultCursor.decode(token)
         rows: Sequence[SplunkRecord] = ()
-        if not place.is_end:
-            rows, place = await self._jobs.page(place, limit)
+        if not cursor.is_end:
+            rows, cursor = await self._jobs.page(cursor, limit)
         if stream == REVIEWED and rows:
             rows = await self._reviewed(rows)
-        if place.is_end:
-            await self._jobs.clear(place.sid)
-        following = None if place.is_end else place.encode()
-        return Listing(records=rows, next_token=following, server_time=place.server_time)
+        if cursor.is_end:
+            await self._jobs.clear(cursor.sid)
+        following = None if cursor.is_end else cursor.encode()
+        return Listing(records=rows, next_token=following, server_time=cursor.server_time)
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident:
         """Return the incident of a finding. Raises ValueError if it has no ID or no time."""
@@ -174,9 +174,9 @@ class Splunk(WindowedProvider):
 
     def _earliest(self, identifiers: Sequence[str]) -> datetime:
         """Return the earliest possible time of these findings."""
-        told = [moment for identifier in identifiers if (moment := parse_id_time(identifier))]
-        if len(told) == len(identifiers):
-            return min(told) - _BEFORE
+        times = [moment for identifier in identifiers if (moment := parse_id_time(identifier))]
+        if len(times) == len(identifiers):
+            return min(times) - _BEFORE
         look_back: timedelta = self.settings.look_back
         return self.tools.clock.now() - look_back
 

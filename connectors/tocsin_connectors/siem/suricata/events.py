@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from tocsin import Entity, EntityKind, Relation, RelationType, SiemEvent
-from tocsin_connectors.siem.entities import parse_host, relate
 from tocsin_connectors.siem.records import (
     child,
     children,
     number,
+    parse_host,
+    relate,
     select_fields,
     text,
     texts,

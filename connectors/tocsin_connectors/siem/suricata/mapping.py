@@ -10,12 +10,13 @@ from itertools import chain
 from typing import Any
 
 from tocsin import Alert, Entity, EntityKind, Incident, Severity
-from tocsin_connectors.siem.entities import normalize_address, parse_host
 from tocsin_connectors.siem.records import (
     child,
     children,
     describe_value,
+    normalize_address,
     number,
+    parse_host,
     parse_utc,
     text,
     texts,

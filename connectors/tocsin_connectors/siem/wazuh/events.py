@@ -30,7 +30,7 @@ def build_event(hit: dict[str, Any], entity: Entity) -> SiemEvent | None:
         return None
     where = text_at(document, "agent.name", "wazuh.agent.name")
     title = f"{detection.rule.title} (rule {detection.rule_id})"
-    fields = {place: value_at(document, place) for place in _EVENT_FIELDS}
+    fields = {path: value_at(document, path) for path in _EVENT_FIELDS}
     return SiemEvent(
         external_id=detection.document_id,
         occurred_at=detection.at,
@@ -38,7 +38,7 @@ def build_event(hit: dict[str, Any], entity: Entity) -> SiemEvent | None:
         entities=entities,
         fields={
             "level": detection.rule.level,
-            **{place: _shorten(value) for place, value in fields.items() if value is not None},
+            **{path: _shorten(value) for path, value in fields.items() if value is not None},
         },
     )
 

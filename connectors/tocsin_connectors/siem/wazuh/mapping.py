@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from tocsin import Entity, Severity, find_in_record
-from tocsin_connectors.siem.entities import filter_techniques
 from tocsin_connectors.siem.indices.documents import find_ecs_entities
 from tocsin_connectors.siem.records import (
     describe_value,
+    filter_techniques,
     parse_utc,
     text_at,
     texts,
@@ -117,8 +117,8 @@ def _parse_severity(level: str | None) -> Severity | None:
 def find_techniques(document: Any) -> Iterator[str]:
     """Yield the ATT&CK techniques of the rule."""
     mitre = value_at(document, "wazuh.rule.mitre") or value_at(document, "rule.mitre")
-    for place in ("id", "technique.id", "subtechnique.id"):
-        found = value_at(mitre, place)
+    for path in ("id", "technique.id", "subtechnique.id"):
+        found = value_at(mitre, path)
         yield from filter_techniques(text.upper() for text in texts({"": found}, ""))
 
 
@@ -128,12 +128,12 @@ def find_entities(document: Any) -> tuple[Entity, ...]:
         return ()
     agent = _select_agent(value_at(document, "wazuh.agent") or value_at(document, "agent"))
     if value_at(document, "wazuh.rule") is None:
-        told = {place: value_at(document, place) for place in _V4_FIELDS}
+        fields = {path: value_at(document, path) for path in _V4_FIELDS}
     else:
-        told = {
+        fields = {
             name: item for name, item in document.items() if name.split(".")[0] not in _V5_EXCLUDED
         }
-    found = find_in_record(agent).entities, find_in_record(told, MAX_ENTITIES).entities
+    found = find_in_record(agent).entities, find_in_record(fields, MAX_ENTITIES).entities
     return union([*found, find_ecs_entities(document)])
 
 

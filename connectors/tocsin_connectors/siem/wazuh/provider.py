@@ -26,15 +26,16 @@ from tocsin import (
     WindowedProvider,
     any_case,
 )
-from tocsin_connectors.siem.indices.client import ClusterSettings, IndexClient
-from tocsin_connectors.siem.indices.documents import build_entity_query
-from tocsin_connectors.siem.indices.search import (
+from tocsin_connectors.siem.indices.client import (
+    IndexClient,
     LogIndices,
     build_events,
     build_time_query,
     iterate_latest,
     list_oldest,
 )
+from tocsin_connectors.siem.indices.documents import build_entity_query
+from tocsin_connectors.siem.indices.settings import ClusterSettings
 from tocsin_connectors.siem.permissions import PermissionAttempts
 from tocsin_connectors.siem.wazuh.events import build_event
 from tocsin_connectors.siem.wazuh.groups import (

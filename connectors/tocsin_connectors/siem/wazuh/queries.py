@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from tocsin import EntityKind, Severity, Window
-from tocsin_connectors.siem.indices.search import build_time_query
+from tocsin_connectors.siem.indices.client import build_time_query
 from tocsin_connectors.siem.records import children
 from tocsin_connectors.siem.wazuh.groups import AlertGroup, AlertTally, from_milliseconds
 from tocsin_connectors.siem.wazuh.mapping import MIN_LEVELS, SEVERITY_LEVELS, TIME_FIELD, UNKNOWN

@@ -100,9 +100,9 @@ class SentinelIncidents(CaseChannel):
 
     async def add_observables(self, identifier: str, observables: Sequence[Observable]) -> int:
         """List unlisted entities in a comment, since incidents take no entities."""
-        told = await self.notes(identifier) if observables else ()
+        notes = await self.notes(identifier) if observables else ()
         added = 0
-        for lines in comments.split_listing(observables, told):
+        for lines in comments.split_listing(observables, notes):
             await self._comment(identifier, comments.build_listing(lines))
             added += len(lines)
         return added
@@ -124,10 +124,10 @@ class SentinelIncidents(CaseChannel):
         path = self._path(identifier)
         for _ in range(2):  # retry after a concurrent change
             incident = await self._azure.get(path) or {}
-            told = _get_properties(incident)
-            if told.get("status", _CLOSED) == _CLOSED:
+            properties = _get_properties(incident)
+            if properties.get("status", _CLOSED) == _CLOSED:
                 return
-            kept = {name: told[name] for name in _KEPT_PROPERTIES if name in told}
+            kept = {name: properties[name] for name in _KEPT_PROPERTIES if name in properties}
             body = {"properties": {**kept, **change, "classificationComment": reason}}
             if await self._azure.put(path, body, incident.get("etag")):
                 return

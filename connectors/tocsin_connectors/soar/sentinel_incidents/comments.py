@@ -25,8 +25,8 @@ def derive_comment_name(incident: str, text: str) -> str:
 
 def build_note(title: str, text: str) -> str:
     """Return a note as a comment, truncated to the limit; its last line is kept."""
-    told, _, mark = f"**{title}**\n\n{text}".rpartition("\n\n")
-    return f"{_cut(told, _MAX_LENGTH - len(mark) - 2)}\n\n{mark}"
+    body, _, mark = f"**{title}**\n\n{text}".rpartition("\n\n")
+    return f"{_cut(body, _MAX_LENGTH - len(mark) - 2)}\n\n{mark}"
 
 
 def split_listing(

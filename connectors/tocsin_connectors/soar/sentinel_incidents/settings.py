@@ -58,7 +58,7 @@ class SentinelIncidentsSettings(CaseChannel.Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_the_cloud(cls, given: Any) -> Any:
+    def _add_cloud_endpoints(cls, given: Any) -> Any:
         return add_cloud_endpoints(given, _ENDPOINTS)
 
     @property

@@ -151,7 +151,7 @@ class SplunkSoar(CaseChannel):
         """
         wanted = [build_artifact(observable) for observable in observables]
         ours = {"_filter_source_data_identifier__startswith": f'"{ID_PREFIX}"'}
-        there = await self._of(_ARTIFACTS, identifier, **ours) if wanted else []
+        there = await self._list_related(_ARTIFACTS, identifier, **ours) if wanted else []
         known = {record.get("source_data_identifier") for record in there}
         lacking = [
             artifact for artifact in wanted if artifact["source_data_identifier"] not in known
@@ -163,7 +163,9 @@ class SplunkSoar(CaseChannel):
 
     async def notes(self, identifier: str) -> Sequence[str]:
         """Return the container's notes."""
-        return [str(record.get("content")) for record in await self._of(_NOTES, identifier)]
+        return [
+            str(record.get("content")) for record in await self._list_related(_NOTES, identifier)
+        ]
 
     async def add_note(self, identifier: str, title: str, text: str) -> None:
         """Add a general note."""
@@ -172,7 +174,7 @@ class SplunkSoar(CaseChannel):
 
     async def close(self, identifier: str, reason: str) -> None:
         """Close the container, with the reason as a comment."""
-        comments = await self._of(_COMMENTS, identifier)
+        comments = await self._list_related(_COMMENTS, identifier)
         if not any(comment.get("comment") == reason for comment in comments):
             comment: Json = {"container_id": int(identifier), "comment": reason}
             await self.ask("POST", _COMMENTS, json=comment)
@@ -198,7 +200,9 @@ class SplunkSoar(CaseChannel):
             if not _ARTIFACT.search(refused.response):
                 raise
 
-    async def _of(self, path: str, identifier: str, **filters: str) -> list[dict[str, Any]]:
+    async def _list_related(
+        self, path: str, identifier: str, **filters: str
+    ) -> list[dict[str, Any]]:
         return await self._rows(path, _filter_container_id=identifier, **filters)
 
     async def _rows(self, path: str, **filters: str) -> list[dict[str, Any]]:

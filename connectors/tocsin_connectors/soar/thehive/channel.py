@@ -187,8 +187,8 @@ def _get_id(record: Json) -> str:
 
 def _build_observables(observables: Sequence[Observable]) -> list[dict[str, Any]]:
     """Return distinct observables: several kinds of entity share a type."""
-    told = (_build_observable(observable) for observable in observables)
-    return list({_get_identity(value): value for value in told}.values())
+    built = (_build_observable(observable) for observable in observables)
+    return list({_get_identity(value): value for value in built}.values())
 
 
 def _build_observable(observable: Observable) -> dict[str, Any]:

@@ -120,8 +120,10 @@ class Xsoar(CaseChannel):
     ) -> tuple[str, bool]:
         """Create an incident with a label for each observable."""
         own = {KEY_LABEL: key, "tocsin_event": body.get("event_id"), "tocsin": body.get("url")}
-        told = [(get_type(observable), observable.value) for observable in observables]
-        labels = [{"type": kind, "value": value} for kind, value in (*own.items(), *told) if value]
+        entities = [(get_type(observable), observable.value) for observable in observables]
+        labels = [
+            {"type": kind, "value": value} for kind, value in (*own.items(), *entities) if value
+        ]
         incident = {
             **{name: body[name] for name in _BODY_MEMBERS if name in body},
             "type": self.settings.incident_type,

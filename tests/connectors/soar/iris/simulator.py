@@ -1,7 +1,7 @@
-"""DFIR-IRIS 2.4 without IRIS: what of its API the channel uses, and where it surprises.
+"""Simulator of DFIR-IRIS 2.4: the part of its API that the channel uses, with its quirks.
 
-It always inserts, answers every mistake with 400, ignores what it does not know, and numbers
-nothing as a fresh installation does.
+It always inserts, answers every error with 400, and ignores unknown members. Its numeric IDs differ
+from those of a fresh installation.
 """
 
 from __future__ import annotations

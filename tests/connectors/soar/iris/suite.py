@@ -1,4 +1,4 @@
-"""Where the channel of IRIS is tried out."""
+"""Settings of the IRIS channel for the simulator."""
 
 from __future__ import annotations
 

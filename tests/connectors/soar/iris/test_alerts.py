@@ -1,4 +1,4 @@
-"""What only IRIS has: numbers for everything, IOCs that are replaced, 400 for every mistake."""
+"""Behavior specific to IRIS: numeric IDs, IOCs that are replaced, 400 for every error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of a channel, kept by that of DFIR-IRIS."""
+"""Conformance of the DFIR-IRIS channel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom alerts are of, and what a check says of names that are not there."""
+"""Customers of alerts, and checks of unknown names."""
 
 from __future__ import annotations
 

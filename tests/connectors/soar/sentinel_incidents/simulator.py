@@ -1,4 +1,4 @@
-"""Azure without Azure: what of Entra, Resource Manager and Sentinel the channel uses."""
+"""Simulator of Azure: the parts of Entra, Resource Manager and Sentinel that the channel uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the channel is set to tell the simulator."""
+"""Settings of the channel for the simulator."""
 
 from __future__ import annotations
 

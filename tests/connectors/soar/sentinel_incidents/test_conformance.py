@@ -1,4 +1,4 @@
-"""The contract of a channel, kept by that of Sentinel's incidents."""
+"""Conformance of the Sentinel incidents channel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only Sentinel has: ETags, classifications, comments instead of entities."""
+"""Behavior specific to Sentinel: ETags, classifications, comments instead of entities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Splunk SOAR without Splunk SOAR: what of its API the channel uses, and where it surprises."""
+"""Simulator of Splunk SOAR: the part of its API that the channel uses, with its quirks."""
 
 from __future__ import annotations
 

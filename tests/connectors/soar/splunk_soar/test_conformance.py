@@ -1,4 +1,4 @@
-"""The contract of a channel, kept by that of Splunk SOAR."""
+"""Conformance of the Splunk SOAR channel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only Splunk SOAR has: artifacts, labels, playbooks, refusals that answer 200."""
+"""Behavior specific to Splunk SOAR: artifacts, labels, playbooks, errors with status 200."""
 
 from __future__ import annotations
 

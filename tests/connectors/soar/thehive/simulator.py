@@ -1,4 +1,4 @@
-"""TheHive 5 without TheHive: what of its API the channel uses, and where it surprises."""
+"""Simulator of TheHive 5: the part of its API that the channel uses, with its quirks."""
 
 from __future__ import annotations
 

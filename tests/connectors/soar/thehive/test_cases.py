@@ -1,4 +1,4 @@
-"""What only TheHive has: alerts that become cases."""
+"""Behavior specific to TheHive: alerts that become cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `tocsin check` says before the first incident does."""
+"""Results of `tocsin check` for TheHive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of a channel, kept by that of TheHive."""
+"""Conformance of the TheHive channel."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Cortex XSOAR without XSOAR: what of its API the channel uses, and where it surprises.
+"""Simulator of Cortex XSOAR: the part of its API that the channel uses, with its quirks.
 
-Its search lags behind, a stale version is refused, ids are numbers as text, and there is no War
-Room before there is an investigation. As version 8 it is below a prefix; `V6` is version 6.
+Search results are delayed, stale versions are refused, IDs are numeric strings, and the War Room
+exists only after an investigation was opened. Version 8 has a path prefix; `V6` is version 6.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The contract of a channel, kept by that of Cortex XSOAR."""
+"""Conformance of the Cortex XSOAR channel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only Cortex XSOAR has: versions, a War Room that has to be opened, two sorts of API."""
+"""Behavior specific to Cortex XSOAR: versions, the War Room, two kinds of API."""
 
 from __future__ import annotations
 

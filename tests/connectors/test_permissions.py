@@ -1,4 +1,4 @@
-"""Finding out what one may not do, by doing it."""
+"""Detection of missing permissions with trial requests."""
 
 from __future__ import annotations
 

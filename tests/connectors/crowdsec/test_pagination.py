@@ -1,4 +1,4 @@
-"""How alerts are walked back through, newest first."""
+"""Pagination of CrowdSec alerts, newest first."""
 
 from __future__ import annotations
 

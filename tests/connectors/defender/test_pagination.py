@@ -1,4 +1,4 @@
-"""How a list is walked through whose pages cannot be turned far."""
+"""Pagination of a list whose offset is limited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches in Ariel: they take their time, are the same for the same words, and fail."""
+"""Ariel searches: waiting, unique queries, failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking tables that are there, and some that are not."""
+"""Log searches over existing and missing tables."""
 
 from __future__ import annotations
 

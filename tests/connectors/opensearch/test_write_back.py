@@ -1,4 +1,4 @@
-"""Acknowledging alerts."""
+"""Acknowledgement of alerts."""
 
 from __future__ import annotations
 

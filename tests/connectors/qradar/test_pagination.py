@@ -1,4 +1,4 @@
-"""Lists are walked through to their end, whatever a page holds and however many it may."""
+"""Pagination of lists, for any page size and content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Following one growing file."""
+"""Reading of one growing file."""
 
 from __future__ import annotations
 

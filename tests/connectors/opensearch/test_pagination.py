@@ -1,4 +1,4 @@
-"""How alerts are walked through that list by offset, in no order, and 10,000 at most."""
+"""Pagination of alerts: unordered lists, by offset, limited to 10,000."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the incidents of a window are walked through, whatever the links to the next page count."""
+"""Pagination of Sentinel incidents, for any size of the linked pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an app's roles allow, as Azure tells it."""
+"""Permissions from the roles that Azure returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A comment reads as the text does that it was made of, wherever it is shown."""
+"""Comments in Sentinel: Markdown and HTML show the original text."""
 
 from __future__ import annotations
 

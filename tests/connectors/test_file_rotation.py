@@ -1,4 +1,4 @@
-"""Following files through everything that rotation does to them."""
+"""Reading of files through every kind of rotation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Microsoft's products call accounts, machines and files."""
+"""Names of accounts, machines and files in Microsoft products."""
 
 from __future__ import annotations
 
