@@ -52,12 +52,12 @@ def fixed(make_feed, eve, clock):
     return make_feed(eve, clock=clock)
 
 
-async def test_what_happened_in_the_window_is_read_and_nothing_else(feed, eve, write):
+async def test_only_records_of_the_window_are_read(feed, eve, write):
     write(eve, *range(10))
     assert ids_of(await feed.backfill(minutes(3, 6))) == ["3", "4", "5"]
 
 
-async def test_rotated_and_compressed_files_are_read_from_their_first_byte(
+async def test_rotated_and_compressed_files_are_read_from_the_start(
     feed, eve, rotated, write, compress
 ):
     write(older := eve.with_name("eve.json.2"), 1, 2)
@@ -67,7 +67,7 @@ async def test_rotated_and_compressed_files_are_read_from_their_first_byte(
     assert sorted(ids_of(await feed.backfill(minutes(2, 6)))) == ["2", "3", "4", "5"]
 
 
-async def test_it_neither_needs_nor_moves_the_position_of_the_stream(feed, eve, write):
+async def test_backfill_does_not_use_the_position_of_the_stream(feed, eve, write):
     write(eve, 1, 2)
     await feed.read()
     position = feed.position
@@ -76,7 +76,7 @@ async def test_it_neither_needs_nor_moves_the_position_of_the_stream(feed, eve, 
     assert feed.position == position
 
 
-async def test_the_window_is_accounted_for_with_the_last_page(feed, eve, write):
+async def test_window_is_covered_by_the_last_page(feed, eve, write):
     write(eve, *range(1500))
     pages = await feed.backfill(EVER)
     begun = (START, START)
@@ -85,13 +85,13 @@ async def test_the_window_is_accounted_for_with_the_last_page(feed, eve, write):
     assert [page.records for page in pages] == [1000, 500, 0]
 
 
-async def test_a_window_of_which_there_is_nothing_is_accounted_for_as_well(feed, eve):
+async def test_empty_window_is_covered(feed, eve):
     eve.touch()
     assert windows_of(await feed.backfill(EVER))[-1] == (START, EVER.end)
 
 
 @pytest.mark.parametrize("stops", [1, 2, 3])
-async def test_it_goes_on_after_any_page(feed, eve, rotated, write, stops):
+async def test_backfill_resumes_after_any_page(feed, eve, rotated, write, stops):
     write(rotated, *range(1500))
     write(eve, *range(1500, 3000))
     pages = await feed.backfill(EVER, most=stops)
@@ -99,9 +99,7 @@ async def test_it_goes_on_after_any_page(feed, eve, rotated, write, stops):
     assert sorted(map(int, ids_of(pages))) == list(range(3000))
 
 
-async def test_it_goes_on_though_the_file_was_rotated_and_compressed_meanwhile(
-    feed, eve, rotated, write, compress
-):
+async def test_backfill_resumes_after_rotation_and_compression(feed, eve, rotated, write, compress):
     write(eve, *range(1500))
     pages = await feed.backfill(EVER, most=1)
     eve.rename(rotated)
@@ -111,7 +109,7 @@ async def test_it_goes_on_though_the_file_was_rotated_and_compressed_meanwhile(
     assert ids_of(pages) == [str(number) for number in range(1501)]
 
 
-async def test_a_file_last_written_before_the_window_is_not_opened(feed, eve, rotated, write):
+async def test_file_last_written_before_the_window_is_not_opened(feed, eve, rotated, write):
     write(rotated, 1)
     age(rotated, START)
     write(eve, 2)
@@ -120,14 +118,14 @@ async def test_a_file_last_written_before_the_window_is_not_opened(feed, eve, ro
     assert [page.records for page in pages] == [1, 0]
 
 
-async def test_a_record_may_be_a_little_younger_than_its_file(feed, eve, write):
+async def test_record_can_be_slightly_newer_than_its_file(feed, eve, write):
     """Kernels note the times of files in steps, some file systems in whole seconds."""
     write(eve, 1)
     age(eve, START + timedelta(minutes=1, milliseconds=-900))
     assert ids_of(await feed.backfill(minutes(1, 2))) == ["1"]
 
 
-async def test_what_cannot_be_understood_has_no_time_and_is_kept_aside(feed, eve, write):
+async def test_invalid_records_are_quarantined_without_time(feed, eve, write):
     write(eve, 1)
     with eve.open("a") as file:
         file.write("{\n")
@@ -136,13 +134,13 @@ async def test_what_cannot_be_understood_has_no_time_and_is_kept_aside(feed, eve
     assert [rejected.location for rejected in page.rejected] == ["byte 8"]
 
 
-async def test_a_replay_of_old_packets_is_old(feed, eve, write):
+async def test_replay_of_old_packets_keeps_its_times(feed, eve, write):
     """Their time is long before that of the file."""
     write(eve, 60, 1)
     assert ids_of(await feed.backfill(minutes(0, 2))) == ["1"]
 
 
-async def test_the_window_is_not_accounted_for_while_a_file_cannot_be_read(
+async def test_window_is_not_covered_while_a_file_is_unreadable(
     feed, eve, rotated, write, no_access
 ):
     write(rotated, 1)
@@ -155,7 +153,7 @@ async def test_the_window_is_not_accounted_for_while_a_file_cannot_be_read(
     assert (ids_of(pages), windows_of(pages)[-1]) == (["1"], (START, EVER.end))
 
 
-async def test_the_window_is_not_accounted_for_while_a_file_is_missing(feed, eve, rotated, write):
+async def test_window_is_not_covered_while_a_file_is_missing(feed, eve, rotated, write):
     write(rotated, 1)
     with pytest.raises(TryLater, match="No such file"):
         await feed.backfill(EVER)
@@ -163,7 +161,7 @@ async def test_the_window_is_not_accounted_for_while_a_file_is_missing(feed, eve
     assert windows_of(await feed.backfill(EVER))[-1] == (START, EVER.end)
 
 
-async def test_a_file_that_is_being_compressed_is_waited_for(fixed, eve, rotated, write, clock):
+async def test_file_being_compressed_is_waited_for(fixed, eve, rotated, write, clock):
     write(rotated, *range(500))
     whole = gzip.compress(rotated.read_bytes())
     compressed = eve.with_name("eve.json.1.gz")
@@ -180,7 +178,7 @@ async def test_a_file_that_is_being_compressed_is_waited_for(fixed, eve, rotated
     assert fixed.ids == [str(number) for number in range(500)]
 
 
-async def test_a_damaged_file_is_a_loss_beside_the_window(fixed, eve, clock):
+async def test_damaged_file_is_reported_as_loss(fixed, eve, clock):
     eve.touch()
     damaged = eve.with_name("eve.json.1.gz")
     damaged.write_bytes(gzip.compress(b'{"n":1}\n' * 5000)[:-10])
@@ -191,9 +189,7 @@ async def test_a_damaged_file_is_a_loss_beside_the_window(fixed, eve, clock):
     assert windows_of(pages)[-1] == (START, EVER.end)
 
 
-async def test_a_file_that_moves_while_the_files_are_found_is_read_later(
-    feed, eve, rotated, write, monkeypatch
-):
+async def test_file_moved_during_discovery_is_read_later(feed, eve, rotated, write, monkeypatch):
     from tocsin_connectors.siem.files import discovery, reader
 
     write(eve, 1)
@@ -218,7 +214,7 @@ async def test_a_position_of_another_version_is_refused(feed, eve, write):
         await feed.backfill(EVER)
 
 
-async def test_it_can_be_cancelled_and_gone_on_with(feed, eve, write, monkeypatch):
+async def test_backfill_can_be_canceled_and_resumed(feed, eve, write, monkeypatch):
     write(eve, 1)
     started, loop = asyncio.Event(), asyncio.get_running_loop()
     parse = feed.provider.to_incident
@@ -234,9 +230,7 @@ async def test_it_can_be_cancelled_and_gone_on_with(feed, eve, write, monkeypatc
     assert ids_of(await feed.backfill(EVER)) == ["1"]
 
 
-async def test_alerts_are_judged_one_by_one_and_make_the_incidents_of_the_first_read(
-    make_feed, eve
-):
+async def test_backfilled_alerts_form_the_same_incidents(make_feed, eve):
     noon = datetime(2024, 11, 20, 12, tzinfo=UTC)
     times = [noon + timedelta(minutes=number) for number in (5, 25, 45, 65)]
     alerts = [
@@ -266,9 +260,7 @@ async def test_alerts_are_judged_one_by_one_and_make_the_incidents_of_the_first_
     window=st.tuples(st.integers(0, 40), st.integers(0, 40)),
     stops=st.lists(st.integers(1, 3), max_size=6),
 )
-def test_however_often_it_stops_each_record_of_the_window_comes_once(
-    make_feed, monkeypatch, files, window, stops
-):
+def test_interrupted_backfill_reads_every_record_once(make_feed, monkeypatch, files, window, stops):
     monkeypatch.setattr("tocsin_connectors.siem.files.batch.MAX_RECORDS", 2)
     begin, end = sorted(window)
 

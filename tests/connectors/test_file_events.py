@@ -56,7 +56,7 @@ def rotated(eve):
     return eve.with_name("eve.json.1")
 
 
-async def test_rotated_and_compressed_files_are_searched_as_well(feed, eve, rotated, compress):
+async def test_rotated_and_compressed_files_are_searched(feed, eve, rotated, compress):
     log(older := eve.with_name("eve.json.2"), 1, 2)
     compress(older)
     log(rotated, 3)
@@ -64,7 +64,7 @@ async def test_rotated_and_compressed_files_are_searched_as_well(feed, eve, rota
     assert await ask(feed) == [1, 2, 3, 4]
 
 
-async def test_only_the_window_and_the_entity_are_found(feed, eve):
+async def test_only_events_of_window_and_entity_are_found(feed, eve):
     log(eve, *range(10))
     log(eve, *range(10), of=OTHER)
     window = Window(START + timedelta(minutes=3), START + timedelta(minutes=6))
@@ -72,7 +72,7 @@ async def test_only_the_window_and_the_entity_are_found(feed, eve):
     assert await ask(feed, Entity(EntityKind.DOMAIN, ADDRESS.value)) == []
 
 
-async def test_the_latest_are_found_wherever_they_stand(feed, eve, rotated, compress):
+async def test_latest_events_are_found_in_any_file(feed, eve, rotated, compress):
     log(rotated, 7, 1, 9)
     compress(rotated)
     log(eve, 2, 8, 3)
@@ -80,14 +80,14 @@ async def test_the_latest_are_found_wherever_they_stand(feed, eve, rotated, comp
     assert await ask(feed, limit=0) == []
 
 
-async def test_what_a_copy_repeats_is_found_once(feed, eve, rotated, compress):
+async def test_copied_lines_are_found_once(feed, eve, rotated, compress):
     log(eve, 1, 2)
     rotated.write_bytes(eve.read_bytes())
     compress(rotated, keep=True)
     assert await ask(feed) == [1, 2]
 
 
-async def test_it_neither_needs_nor_moves_the_position(feed, eve, write):
+async def test_search_does_not_use_the_position(feed, eve, write):
     write(eve, 1)
     await feed.read()
     log(eve, 2)
@@ -98,7 +98,7 @@ async def test_it_neither_needs_nor_moves_the_position(feed, eve, write):
     assert feed.ids == ["1", "2"]
 
 
-async def test_a_file_last_written_before_the_window_is_not_opened(feed, eve, rotated):
+async def test_file_last_written_before_the_window_is_not_opened(feed, eve, rotated):
     log(rotated, 1)
     os.utime(rotated, (START.timestamp(), START.timestamp()))
     log(eve, 100)
@@ -107,7 +107,7 @@ async def test_a_file_last_written_before_the_window_is_not_opened(feed, eve, ro
     assert await ask(feed, window=later) == [100]
 
 
-async def test_lines_that_are_broken_or_too_long_hide_nothing(feed, eve, monkeypatch):
+async def test_invalid_or_long_lines_hide_nothing(feed, eve, monkeypatch):
     monkeypatch.setattr(file_search, "BLOCK_SIZE", 1000)
     monkeypatch.setattr(file_search, "MAX_LINE_LENGTH", 3000)
     log(eve, 1)
@@ -127,7 +127,7 @@ async def test_lines_that_are_broken_or_too_long_hide_nothing(feed, eve, monkeyp
     sizes=st.lists(st.integers(0, 40), max_size=40),
     chunk=st.integers(1, 90),
 )
-def test_blocks_hold_every_line_once(tmp_path_factory, sizes, chunk, compressed):
+def test_blocks_contain_every_line_once(tmp_path_factory, sizes, chunk, compressed):
     content = b"\n".join(b"x" * size for size in sizes)
     path = tmp_path_factory.mktemp("blocks") / "file"
     path.write_bytes(gzip.compress(content) if compressed else content)
@@ -143,7 +143,7 @@ def test_blocks_hold_every_line_once(tmp_path_factory, sizes, chunk, compressed)
     assert all(block.endswith(b"\n") for block in found[:-1])
 
 
-async def test_what_was_damaged_is_searched_up_to_there(feed, eve, compress):
+async def test_damaged_file_is_searched_up_to_the_damage(feed, eve, compress):
     log(aside := eve.with_name("eve.json.1"), *range(50))
     packed = compress(aside)
     packed.write_bytes(packed.read_bytes()[:-30])
@@ -151,7 +151,7 @@ async def test_what_was_damaged_is_searched_up_to_there(feed, eve, compress):
     assert 1000 in await ask(feed)
 
 
-async def test_a_search_that_cannot_come_to_its_end_says_so(feed, eve, monkeypatch):
+async def test_incomplete_search_is_reported(feed, eve, monkeypatch):
     monkeypatch.setattr(file_search, "BLOCK_SIZE", 100)
     monkeypatch.setattr(file_search, "MAX_SEARCHED_BYTES", 3 * file_search.BLOCK_SIZE)
     log(eve, *range(100))
@@ -161,9 +161,7 @@ async def test_a_search_that_cannot_come_to_its_end_says_so(feed, eve, monkeypat
     assert max(found) == 99
 
 
-async def test_a_file_that_cannot_be_read_is_named_after_what_was_found(
-    feed, eve, rotated, monkeypatch
-):
+async def test_unreadable_file_is_reported_after_the_results(feed, eve, rotated, monkeypatch):
     log(eve, 1)
     log(rotated, 2)
 
@@ -180,7 +178,7 @@ async def test_a_file_that_cannot_be_read_is_named_after_what_was_found(
     assert (found, str(error)) == ([1], f"{rotated}: Permission denied")
 
 
-async def test_what_is_rotated_meanwhile_is_not_missed(feed, eve, rotated, monkeypatch):
+async def test_rotation_during_search_loses_nothing(feed, eve, rotated, monkeypatch):
     log(rotated, 1)
     log(eve, 2)
     own, moved = file_search.FileSearch._search, []
@@ -196,7 +194,7 @@ async def test_what_is_rotated_meanwhile_is_not_missed(feed, eve, rotated, monke
     assert await ask(feed) == [1, 2, 3]
 
 
-async def test_a_search_ends_when_it_is_cancelled(feed, eve, monkeypatch):
+async def test_search_can_be_canceled(feed, eve, monkeypatch):
     monkeypatch.setattr(file_search, "BLOCK_SIZE", 50)
     log(eve, *range(2000))
     asking = asyncio.create_task(ask(feed))
@@ -219,14 +217,14 @@ async def test_a_search_ends_when_it_is_cancelled(feed, eve, monkeypatch):
         (Entity(EntityKind.CVE, "CVE-2024-12345"), "CVE_2024_12345"),
     ],
 )
-def test_an_entity_is_looked_for_however_it_is_written(entity, written):
+def test_entity_is_found_in_any_encoding(entity, written):
     assert any(needle in written.lower().encode() for needle in build_needles(entity))
     assert all(build_needles(entity))
 
 
 @given(value=st.text(min_size=1), ascii_only=st.booleans())
 @example(value="鐘", ascii_only=True)
-def test_no_text_is_passed_over_by_what_is_looked_for(value, ascii_only):
+def test_prefilter_has_no_false_negatives(value, ascii_only):
     written = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass").lower()
     entity = Entity(EntityKind.USER, value.encode("utf-8", "replace").decode())
     assert any(needle in written for needle in build_needles(entity))

@@ -17,7 +17,7 @@ MIB = 1024 * 1024
 A_WHILE = timedelta(minutes=2)
 
 
-async def test_everything_is_read_once(feed, eve, write):
+async def test_every_record_is_read_once(feed, eve, write):
     write(eve, 1, 2)
     await feed.read()
     write(eve, 3)
@@ -34,14 +34,14 @@ async def test_each_page_covers_the_bytes_that_it_read(feed, eve, write):
     assert covered == [(str(eve), 0, 16), (str(eve), 16, 24)]
 
 
-async def test_nothing_new_gives_no_page_and_opens_nothing(feed, eve, write, monkeypatch):
+async def test_idle_read_opens_no_file(feed, eve, write, monkeypatch):
     write(eve, 1)
     await feed.read()
     monkeypatch.setattr("tocsin_connectors.siem.files.reader.OpenFile", None)
     assert await feed.read() == []
 
 
-async def test_a_half_written_line_waits_for_its_end(feed, eve):
+async def test_incomplete_line_waits_for_its_end(feed, eve):
     eve.write_text('{"n":1}\n{"n":')
     await feed.read(A_WHILE)
     assert feed.ids == ["1"]
@@ -51,14 +51,14 @@ async def test_a_half_written_line_waits_for_its_end(feed, eve):
     assert feed.ids == ["1", "2"]
 
 
-async def test_other_records_are_counted_and_blank_lines_are_not(feed, eve):
+async def test_other_records_are_counted_without_blank_lines(feed, eve):
     eve.write_text('{"other":1}\n\n  \r\n{"n":1}\r\n')
     (page,) = await feed.read()
     assert (page.records, feed.ids) == (2, ["1"])
 
 
 @pytest.mark.parametrize("bad", [b"{", b"[1]", b'"text"', b"\xff\xfe{}", b'{"n":"\xc3("}', b"nul"])
-async def test_a_line_that_is_no_record_is_kept_aside(feed, eve, bad):
+async def test_invalid_line_is_quarantined(feed, eve, bad):
     eve.write_bytes(b'{"n":1}\n' + bad + b'\n{"n":2}\n')
     await feed.read()
     assert feed.ids == ["1", "2"]
@@ -68,14 +68,14 @@ async def test_a_line_that_is_no_record_is_kept_aside(feed, eve, bad):
     assert rejected.reason
 
 
-async def test_a_bug_of_a_parser_keeps_one_record_aside(feed, eve, write, monkeypatch):
+async def test_parser_bug_quarantines_one_record(feed, eve, write, monkeypatch):
     monkeypatch.setattr(feed.provider, "to_incident", lambda record: record["missing"])
     write(eve, 1, 2)
     (page,) = await feed.read()
     assert [rejected.location for rejected in page.rejected] == ["byte 0", "byte 8"]
 
 
-async def test_a_line_that_is_too_long_is_passed_over(feed, eve, write):
+async def test_too_long_line_is_skipped(feed, eve, write):
     write(eve, 1)
     with eve.open("ab") as file:
         file.write(b"x" * (MIB + 1) + b"\n")
@@ -87,7 +87,7 @@ async def test_a_line_that_is_too_long_is_passed_over(feed, eve, write):
     assert "longer" in rejected.reason
 
 
-async def test_a_line_longer_than_a_page_is_passed_over_in_little_memory(feed, eve, write):
+async def test_line_longer_than_a_page_is_skipped_in_little_memory(feed, eve, write):
     eve.write_bytes(b"x" * (10 * MIB))
     with_newline = b"y" * (3 * MIB) + b"\n"
     tracemalloc.start()
@@ -120,7 +120,7 @@ async def test_a_page_holds_at_most_a_thousand_records(feed, eve, write):
     assert [len(page.incidents) for page in pages] == [1000, 1000, 500]
 
 
-async def test_reading_goes_on_after_the_last_stored_page(feed, eve, write):
+async def test_reading_resumes_after_the_last_stored_page(feed, eve, write):
     write(eve, *range(2500))
     await feed.read(most=1)
     await feed.read(most=1)
@@ -128,7 +128,7 @@ async def test_reading_goes_on_after_the_last_stored_page(feed, eve, write):
     assert feed.ids == [str(number) for number in range(2500)]
 
 
-async def test_what_is_written_during_a_read_is_left_for_the_next(feed, eve, write):
+async def test_lines_written_during_a_read_wait_for_the_next(feed, eve, write):
     write(eve, *range(1500))
     async for page in feed.provider.read("changed", None, datetime.now(UTC)):
         feed.pages.append(page)
@@ -136,7 +136,7 @@ async def test_what_is_written_during_a_read_is_left_for_the_next(feed, eve, wri
     assert len(feed.ids) == 1500
 
 
-async def test_the_event_loop_goes_on_while_files_are_read(feed, eve, monkeypatch):
+async def test_event_loop_runs_while_files_are_read(feed, eve, monkeypatch):
     eve.write_text('{"n":1}\n')
     started, finish = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -181,7 +181,7 @@ async def test_a_position_of_another_version_is_refused(feed, eve, write, positi
         await feed.read()
 
 
-async def test_a_file_that_does_not_exist_yet_is_asked_for_later(feed, eve, write):
+async def test_missing_file_is_tried_later(feed, eve, write):
     with pytest.raises(TryLater, match=r"eve\.json: No such file"):
         await feed.read()
     write(eve, 1)
@@ -189,7 +189,7 @@ async def test_a_file_that_does_not_exist_yet_is_asked_for_later(feed, eve, writ
     assert feed.ids == ["1"]
 
 
-async def test_a_glob_without_a_match_is_asked_for_later(make_feed, tmp_path):
+async def test_glob_without_match_is_tried_later(make_feed, tmp_path):
     with pytest.raises(TryLater, match="no file matches"):
         await make_feed(tmp_path / "*.json").read()
 
@@ -205,7 +205,7 @@ async def test_one_unreadable_file_does_not_stop_the_others(make_feed, tmp_path,
     assert sorted(feed.ids) == ["1", "3"]
 
 
-async def test_more_files_than_can_be_followed_are_refused(make_feed, tmp_path, monkeypatch):
+async def test_too_many_files_are_refused(make_feed, tmp_path, monkeypatch):
     monkeypatch.setattr("tocsin_connectors.siem.files.reader.MAX_FILES", 2)
     for name in ("a.json", "b.json", "c.json"):
         (tmp_path / name).touch()
@@ -216,58 +216,54 @@ async def test_more_files_than_can_be_followed_are_refused(make_feed, tmp_path, 
 class TestCheck:
     """Everything that stands in the way of following the files is named at once."""
 
-    async def test_nothing_is_wrong_with_a_readable_file(self, feed, eve):
+    async def test_readable_file_has_no_problems(self, feed, eve):
         eve.touch()
         health = await feed.provider.check()
         assert (health.problems, health.detail) == ((), f"1 file at {eve}")
 
-    async def test_a_file_that_does_not_exist_yet_is_named(self, feed, eve):
+    async def test_missing_file_is_reported(self, feed, eve):
         health = await feed.provider.check()
         assert health.problems == (f"{eve}: No such file or directory",)
 
-    async def test_a_glob_without_a_match_is_named(self, make_feed, tmp_path):
+    async def test_glob_without_match_is_reported(self, make_feed, tmp_path):
         health = await make_feed(tmp_path / "eve-*.json").provider.check()
         assert health.problems == (f"no file matches {tmp_path}/eve-*.json yet",)
         assert health.detail == f"0 files at {tmp_path}/eve-*.json"
 
     @pytest.mark.parametrize("name", ["eve.json", "eve-*.json", "*/eve.json"])
-    async def test_a_missing_folder_is_named(self, make_feed, tmp_path, name):
+    async def test_missing_folder_is_reported(self, make_feed, tmp_path, name):
         (problem,) = (await make_feed(tmp_path / "away" / name).provider.check()).problems
         assert (
             problem == f"the folder {tmp_path}/away does not exist or is not visible to this user"
         )
 
     @pytest.mark.parametrize("name", ["eve.json", "eve-*.json"])
-    async def test_a_folder_that_cannot_be_listed_is_named(
-        self, make_feed, tmp_path, no_access, name
-    ):
+    async def test_unreadable_folder_is_reported(self, make_feed, tmp_path, no_access, name):
         no_access(tmp_path)
         (problem,) = (await make_feed(tmp_path / name).provider.check()).problems
         assert problem == f"this user cannot list the folder {tmp_path}"
 
-    async def test_a_path_that_is_a_directory_is_named(self, feed, eve):
+    async def test_directory_path_is_reported(self, feed, eve):
         eve.mkdir()
         assert (await feed.provider.check()).problems == (f"{eve} is a directory",)
 
-    async def test_a_path_that_is_not_a_regular_file_is_named(self, feed, eve):
+    async def test_irregular_file_is_reported(self, feed, eve):
         os.mkfifo(eve)
         assert (await feed.provider.check()).problems == (f"{eve} is not a regular file",)
 
-    async def test_what_this_user_cannot_read_is_named(self, feed, eve, no_access):
+    async def test_unreadable_file_is_reported(self, feed, eve, no_access):
         eve.touch()
         no_access(eve)
         assert (await feed.provider.check()).problems == (f"{eve} is not readable by this user",)
 
-    async def test_more_files_than_can_be_followed_are_named(
-        self, make_feed, tmp_path, monkeypatch
-    ):
+    async def test_too_many_files_are_reported(self, make_feed, tmp_path, monkeypatch):
         monkeypatch.setattr("tocsin_connectors.siem.files.health.MAX_FILES", 1)
         for name in ("a.json", "b.json"):
             (tmp_path / name).touch()
         (problem,) = (await make_feed(tmp_path / "*.json").provider.check()).problems
         assert problem == "2 files match; the limit is 1"
 
-    async def test_what_the_service_needs_to_be_allowed_is_known(self, feed):
+    async def test_required_file_permissions_are_reported(self, feed):
         assert feed.provider.permissions == ("read access to the files and their folder",)
 
 
@@ -292,7 +288,7 @@ class TestFirstFetch:
         os.utime(rotated, (1, 1))
         write(eve, 4)
 
-    async def test_old_files_are_passed_over_and_named(self, feed):
+    async def test_old_files_are_skipped_and_reported(self, feed):
         await feed.read()
         assert (feed.ids, feed.lost) == (["4"], [])
         passed = [
@@ -302,12 +298,12 @@ class TestFirstFetch:
         assert passed == [("eve.json.2.gz", 0, 16), ("eve.json.1", 0, 8)]
         assert "before the start of first_fetch" in feed.passed_over[0].passed_over
 
-    async def test_they_are_passed_over_though_the_first_read_is_stopped(self, feed):
+    async def test_old_files_are_skipped_after_an_interrupted_first_read(self, feed):
         for _ in range(5):
             await feed.read(most=1)
         assert (feed.ids, len(feed.passed_over)) == (["4"], 2)
 
-    async def test_what_is_written_in_the_moment_they_are_passed_over_is_read(
+    async def test_lines_written_while_old_files_are_skipped_are_read(
         self, feed, eve, write, monkeypatch
     ):
         def find_and_write(*what):
@@ -321,25 +317,25 @@ class TestFirstFetch:
         await feed.read()
         assert "5" in feed.ids
 
-    async def test_what_is_added_to_them_is_read(self, feed, eve, write):
+    async def test_lines_added_to_old_files_are_read(self, feed, eve, write):
         await feed.read()
         write(eve.with_name("eve.json.1"), 5)
         await feed.read()
         assert feed.ids == ["4", "5"]
 
-    async def test_they_are_known_under_another_name(self, feed, eve):
+    async def test_renamed_old_files_stay_skipped(self, feed, eve):
         await feed.read()
         eve.with_name("eve.json.1").rename(eve.with_name("eve.json.3"))
         await feed.read()
         assert feed.ids == ["4"]
 
-    async def test_they_are_remembered_where_there_is_nothing_else(self, feed, eve):
+    async def test_old_files_are_remembered_without_other_files(self, feed, eve):
         os.utime(eve, (0, 0))
         await feed.read()
         assert await feed.read() == []
         assert feed.ids == []
 
-    async def test_a_longer_time_brings_them(self, make_feed, eve):
+    async def test_longer_first_read_includes_old_files(self, make_feed, eve):
         feed = make_feed(eve, first_fetch="5000w")
         await feed.read()
         assert feed.ids == ["1", "2", "3", "4"]

@@ -31,7 +31,7 @@ def rotated(eve):
         "eve-2024-11-01-13.json",
     ],
 )
-async def test_rotated_siblings_are_read_too(feed, eve, write, compress, name):
+async def test_rotated_siblings_are_read(feed, eve, write, compress, name):
     write(eve.with_name(name), 1)
     write(other := eve.with_name(name.replace("1", "3")), 2)
     compress(other)
@@ -57,7 +57,7 @@ async def test_the_oldest_file_is_read_first(feed, eve, rotated, write):
     assert feed.ids == ["1", "2"]
 
 
-async def test_the_matches_of_a_glob_rotate_too(make_feed, tmp_path, write):
+async def test_glob_matches_can_rotate(make_feed, tmp_path, write):
     write(tmp_path / "a.json", 1)
     write(tmp_path / "b.json", 2)
     feed = make_feed(tmp_path / "[ab].json")
@@ -122,7 +122,7 @@ async def test_a_compressed_sibling_is_known_by_its_content(feed, eve, rotated, 
     assert feed.lost == []
 
 
-async def test_plain_and_compressed_side_by_side_are_read_once(feed, eve, rotated, write, compress):
+async def test_plain_and_compressed_copies_are_read_once(feed, eve, rotated, write, compress):
     write(rotated, 1, 2)
     compress(rotated, keep=True)
     eve.touch()
@@ -146,7 +146,7 @@ async def test_a_compressed_file_is_not_read_again_when_it_is_renamed(
 
 
 @pytest.mark.parametrize("was_read", [False, True])
-async def test_a_compressed_file_in_the_making_is_waited_for(feed, eve, rotated, write, was_read):
+async def test_incomplete_compressed_file_is_waited_for(feed, eve, rotated, write, was_read):
     write(eve, *range(500))
     if was_read:
         await feed.read()
@@ -200,7 +200,7 @@ async def test_the_last_line_of_a_rotated_file_is_final_after_a_minute(feed, eve
     assert feed.ids == ["1", "2"]
 
 
-async def test_a_half_written_last_line_of_a_rotated_file_is_kept_aside(feed, eve, rotated):
+async def test_incomplete_last_line_of_a_rotated_file_is_quarantined(feed, eve, rotated):
     eve.touch()
     rotated.write_text('{"n":1}\n{"n":')
     await feed.read(A_WHILE)
@@ -254,7 +254,7 @@ class TestCopyTruncate:
         assert sorted(feed.ids) == ["1", "2", "3"]
         assert feed.lost == []
 
-    async def test_a_read_between_copy_and_truncation_doubles_nothing(
+    async def test_read_between_copy_and_truncation_duplicates_nothing(
         self, feed, eve, rotated, write
     ):
         write(eve, 1)
@@ -268,7 +268,7 @@ class TestCopyTruncate:
         assert feed.ids == ["1", "2", "3"]
         assert feed.lost == []
 
-    async def test_a_copy_in_the_making_is_waited_for(self, feed, eve, rotated, write):
+    async def test_incomplete_copy_is_waited_for(self, feed, eve, rotated, write):
         write(eve, *range(500))
         await feed.read()
         rotated.write_bytes(eve.read_bytes()[:3000])
@@ -279,7 +279,7 @@ class TestCopyTruncate:
         assert len(feed.ids) == 500
         assert feed.lost == []
 
-    async def test_without_a_copy_the_gap_is_shown_once(self, feed, eve, write):
+    async def test_missing_copy_is_reported_as_loss_once(self, feed, eve, write):
         write(eve, 1)
         await feed.read()
         os.truncate(eve, 0)
@@ -291,7 +291,7 @@ class TestCopyTruncate:
         assert (lost.source, lost.start, lost.end) == (str(eve), 8, 8)
         assert "truncated" in lost.lost
 
-    async def test_what_was_seen_and_not_read_is_shown_as_lost(self, feed, eve, write):
+    async def test_seen_but_unread_bytes_are_reported_as_lost(self, feed, eve, write):
         eve.write_text('{"n":1}\n{"n":')
         await feed.read()
         os.truncate(eve, 0)
@@ -316,7 +316,7 @@ class TestVanished:
         assert lost.start < lost.end
         assert len(feed.ids) == 1001
 
-    async def test_a_file_that_was_read_is_just_forgotten(self, feed, eve, rotated, write):
+    async def test_fully_read_file_is_forgotten(self, feed, eve, rotated, write):
         write(eve, 2)
         write(rotated, 1)
         await feed.read()
@@ -336,9 +336,7 @@ class TestVanished:
         await feed.read()
         assert sorted(feed.ids) == ["1", "2"]
 
-    async def test_a_copy_that_cannot_be_read_yet_is_no_loss(
-        self, feed, eve, rotated, write, no_access
-    ):
+    async def test_unreadable_copy_is_no_loss(self, feed, eve, rotated, write, no_access):
         write(eve, 1)
         await feed.read()
         write(eve, 2)
@@ -368,7 +366,7 @@ def meanwhile(monkeypatch):
     return after_finding
 
 
-async def test_a_rotation_during_a_read_loses_and_doubles_nothing(
+async def test_rotation_during_a_read_loses_and_duplicates_nothing(
     feed, eve, rotated, write, meanwhile
 ):
     write(eve, 1)
@@ -385,7 +383,7 @@ async def test_a_rotation_during_a_read_loses_and_doubles_nothing(
     assert sorted(feed.ids) == ["1", "2", "3"]
 
 
-async def test_a_copy_made_during_a_read_is_known_later(feed, eve, rotated, write, meanwhile):
+async def test_copy_made_during_a_read_is_recognized_later(feed, eve, rotated, write, meanwhile):
     write(eve, 1)
     await feed.read()
 

@@ -60,11 +60,11 @@ def entities(provider: Ocsf, **changes: Any) -> list[tuple[str, str]]:
     return [(one.kind, one.value) for one in provider.to_incident(detection(**changes)).entities]
 
 
-def test_the_hook_offers_the_provider():
+def test_plugin_hook_returns_the_provider():
     assert tocsin_providers() is Ocsf
 
 
-def test_a_detection_finding_becomes_an_incident(provider):
+def test_detection_finding_becomes_incident(provider):
     incident = provider.to_incident(detection())
     assert (incident.external_id, incident.title) == ("det-1", "Miner started")
     assert incident.description == "It burns CPU."
@@ -72,7 +72,7 @@ def test_a_detection_finding_becomes_an_incident(provider):
     assert incident.occurred_at == incident.changed_at == NOON
 
 
-def test_an_incident_finding_becomes_an_incident_with_alerts(provider):
+def test_incident_finding_becomes_incident_with_alerts(provider):
     incident = provider.to_incident(incident_finding(src_url="https://siem.example/7"))
     assert (incident.external_id, incident.status) == ("case-7", IncidentStatus.ACTIVE)
     assert [alert.external_id for alert in incident.alerts] == ["det-1", "det-2"]
@@ -87,24 +87,24 @@ def test_other_classes_are_no_incidents(provider, class_uid):
 
 
 @pytest.mark.parametrize("class_uid", [None, "2004", {"unexpected": 2004}, True])
-def test_what_is_of_no_class_is_rejected(provider, class_uid):
+def test_unknown_class_is_rejected(provider, class_uid):
     """Passed over in silence, a file of something else would look like one without findings."""
     with pytest.raises(ValueError, match="class_uid"):
         provider.to_incident(detection(class_uid=class_uid))
 
 
-def test_without_a_uid_of_its_own_a_detection_has_that_of_its_record(provider):
+def test_detection_without_uid_uses_metadata_uid(provider):
     assert provider.to_incident(detection(finding_info={})).external_id == "event-1"
 
 
-def test_an_incident_never_takes_the_id_of_a_finding_in_it(provider):
+def test_incident_id_differs_from_its_findings(provider):
     assert provider.to_incident(incident_finding(metadata={})).external_id == "incident-of:det-1"
 
 
 @pytest.mark.parametrize(
     "changes", [{"finding_info": {}, "metadata": {}}, {"finding_info": 1, "metadata": []}]
 )
-def test_without_any_uid_a_finding_is_rejected(provider, changes):
+def test_finding_without_uid_is_rejected(provider, changes):
     with pytest.raises(ValueError, match="uid"):
         provider.to_incident(detection(**changes))
 
@@ -180,19 +180,19 @@ def test_a_finding_without_a_time_is_rejected(provider, time):
         provider.to_incident(detection(time=time))
 
 
-def test_it_occurred_when_it_was_first_seen_and_changed_when_it_was_last_modified(provider):
+def test_times_are_first_seen_and_last_modified(provider):
     times = info(first_seen_time=SECONDS - 60, created_time=SECONDS, modified_time=SECONDS + 60)
     incident = provider.to_incident(detection(**times))
     assert incident.occurred_at == datetime(2024, 11, 20, 11, 59, tzinfo=UTC)
     assert incident.changed_at == datetime(2024, 11, 20, 12, 1, tzinfo=UTC)
 
 
-def test_an_update_is_later_though_it_does_not_say_when_it_was_modified(provider):
+def test_update_without_modified_time_is_newer(provider):
     update = detection(time=SECONDS + 60, **info(modified_time=SECONDS))
     assert provider.to_incident(update).changed_at == datetime(2024, 11, 20, 12, 1, tzinfo=UTC)
 
 
-def test_an_older_version_that_comes_later_is_known_as_older(provider):
+def test_late_older_version_is_recognized(provider):
     created = detection(activity_id=1, status_id=1, time=SECONDS * 1000)
     closed = detection(activity_id=3, status_id=4, time_dt="2024-11-20T12:00:00.0015Z")
     first, last = map(provider.to_incident, (created, closed))
@@ -201,7 +201,7 @@ def test_an_older_version_that_comes_later_is_known_as_older(provider):
 
 
 @pytest.mark.parametrize("activity_id", [1, 2, 3, 99, None])
-def test_whatever_was_done_to_a_finding_it_stays_the_same_one(provider, activity_id):
+def test_changed_finding_keeps_its_id(provider, activity_id):
     assert provider.to_incident(detection(activity_id=activity_id)).external_id == "det-1"
 
 
@@ -322,7 +322,7 @@ def test_only_web_addresses_are_links(provider, url, kept):
     assert provider.to_incident(detection(**info(src_url=url))).source_url == kept
 
 
-def test_deeply_nested_evidence_is_no_danger(provider):
+def test_deeply_nested_evidence_is_parsed(provider):
     deep = orjson.loads(b"[" * 1000 + b"]" * 1000)
     assert entities(provider, evidences=deep, device=deep) == []
 
@@ -338,7 +338,7 @@ def test_any_field_may_have_any_type(changes, details):
             provider.to_incident(record)
 
 
-async def test_a_backfill_brings_the_versions_of_its_window(make_feed, eve):
+async def test_backfill_reads_the_versions_of_its_window(make_feed, eve):
     versions = [detection(time=(SECONDS + 60 * minute) * 1000) for minute in range(5)]
     eve.write_bytes(b"\n".join(map(orjson.dumps, versions)) + b"\n")
     window = Window(NOON + timedelta(minutes=1), NOON + timedelta(minutes=3))

@@ -30,7 +30,7 @@ def told(event: SiemEvent) -> set[tuple[str, str, str]]:
     }
 
 
-def test_an_event_says_when_who_and_what():
+def test_event_has_time_entities_and_summary():
     event = build_event(record(4001, class_name="Network Activity", activity_name="Open"))
     assert (event.external_id, event.occurred_at) == ("e1", AT)
     assert event.summary == "Network Activity, Open: 192.0.2.7 to 198.51.100.9"
@@ -39,7 +39,7 @@ def test_an_event_says_when_who_and_what():
     assert event.fields["dst_endpoint.port"] == 443
 
 
-def test_an_answer_of_dns_relates_a_name_to_its_address():
+def test_dns_response_relates_name_and_address():
     answers = [{"type": "A", "rdata": "203.0.113.5"}, {"type": "TXT", "rdata": "v=spf1"}]
     event = build_event(record(4003, query={"hostname": "shop.example"}, answers=answers))
     assert ("shop.example", "resolves-to", "203.0.113.5") in told(event)
@@ -48,14 +48,14 @@ def test_an_answer_of_dns_relates_a_name_to_its_address():
 
 
 @pytest.mark.parametrize(("status", "is_told"), [(1, True), (2, False)])
-def test_a_user_who_signed_in_was_logged_on(status, is_told):
+def test_sign_in_has_a_relation(status, is_told):
     members = {"activity_id": 1, "status_id": status, "user": {"name": "ann"}}
     event = build_event(record(3002, dst_endpoint={"hostname": "web-1"}, **members))
     assert (("ann", "logged-on-to", "web-1") in told(event)) is is_told
     assert Entity(EntityKind.USER, "ann") in event.entities
 
 
-def test_a_process_was_started_on_its_device():
+def test_process_is_related_to_its_device():
     members = {
         "device": {"hostname": "web-1"},
         "process": {"name": "sh"},
@@ -65,7 +65,7 @@ def test_a_process_was_started_on_its_device():
     assert {("sh", "executed-on", "web-1"), ("nginx", "started", "sh")} <= told(event)
 
 
-def test_a_file_was_downloaded_from_its_page():
+def test_file_is_related_to_its_download_url():
     digest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
     url = "http://shop.example/a.exe"
     members = {

@@ -16,12 +16,12 @@ def answering(error=None):
     return answer
 
 
-async def test_what_is_forbidden_is_named():
+async def test_refused_requests_are_reported():
     forbidden = answering(CredentialsRefused("forbidden", status=403))
     assert await find_refused({"read": answering(), "write": forbidden}) == ["write"]
 
 
 @pytest.mark.parametrize("error", [CredentialsRefused("unknown", status=401), TryLater("busy")])
-async def test_whatever_else_is_wrong_is_not_taken_for_a_missing_right(error):
+async def test_other_errors_are_not_missing_permissions(error):
     with pytest.raises(type(error)):
         await find_refused({"read": answering(error)})

@@ -60,11 +60,11 @@ def entities(provider: Suricata, **changes: Any) -> set[tuple[EntityKind, str]]:
     return {(one.kind, one.value) for one in found if one.value not in addresses}
 
 
-def test_the_hook_offers_the_provider():
+def test_plugin_hook_returns_the_provider():
     assert tocsin_providers() is Suricata
 
 
-def test_an_alert_becomes_an_incident(provider):
+def test_alert_becomes_incident(provider):
     incident = provider.to_incident(alert())
     assert incident.external_id == "1:9000001/203.0.113.9/2026-11-20T12:00:00+00:00"
     assert incident.title == "LOCAL Path traversal in shop"
@@ -77,7 +77,7 @@ def test_an_alert_becomes_an_incident(provider):
 
 
 @pytest.mark.parametrize("action", ["allowed", "blocked"])
-def test_the_description_says_what_became_of_the_traffic(provider, action):
+def test_description_has_the_action(provider, action):
     incident = provider.to_incident(alert(alert__action=action))
     assert f"Suricata {action} this TCP traffic" in incident.description
 
@@ -106,12 +106,12 @@ def test_alerts_of_one_signature_source_and_hour_are_one_incident(provider):
         {"timestamp": "2026-11-20T13:00:00+0000"},
     ],
 )
-def test_what_tells_incidents_apart(provider, changes):
+def test_fields_that_distinguish_incidents(provider, changes):
     incidents = [provider.to_incident(alert()), provider.to_incident(alert(**changes))]
     assert len(provider.fold(incidents)) == 2
 
 
-async def test_a_replay_of_old_packets_is_read_like_anything_else(make_feed, eve):
+async def test_replay_of_old_packets_is_read(make_feed, eve):
     """The time of an alert is that of its packet; where to go on is known by bytes alone."""
     feed = make_feed(eve, Suricata)
     for moment in ("2026-11-20T12:00:00+0000", "2009-01-05T12:00:00+0000"):
@@ -121,17 +121,17 @@ async def test_a_replay_of_old_packets_is_read_like_anything_else(make_feed, eve
     assert [name[-25:-15] for name in feed.ids] == ["2026-11-20", "2009-01-05"]
 
 
-def test_the_window_is_a_setting(make_feed, eve):
+def test_grouping_window_is_configurable(make_feed, eve):
     provider = make_feed(eve, Suricata, window="1d").provider
     assert provider.to_incident(alert()).external_id.endswith("/2026-11-20T00:00:00+00:00")
 
 
-def test_a_window_of_no_length_is_an_error(make_feed, eve):
+def test_empty_window_is_an_error(make_feed, eve):
     with pytest.raises(ValidationError, match="window"):
         make_feed(eve, Suricata, window="0s")
 
 
-def test_the_worst_alert_of_a_page_decides_the_severity(provider):
+def test_highest_alert_severity_of_a_page_counts(provider):
     severities = [3, 1, 2]
     incidents = [provider.to_incident(alert(alert__severity=number)) for number in severities]
     (folded,) = provider.fold(incidents)
@@ -161,12 +161,12 @@ def test_severities(provider, number, word, severity, raw):
 
 
 @pytest.mark.parametrize("number", [None, "1", 0, -1, 256, True, 1.5])
-def test_an_unknown_severity_is_assumed_to_be_medium(provider, number):
+def test_unknown_severity_is_medium(provider, number):
     incident = provider.to_incident(alert(alert__severity=number))
     assert (incident.severity, incident.severity_assumed) == (Severity.MEDIUM, True)
 
 
-def test_an_unknown_word_is_kept(provider):
+def test_unknown_value_is_kept(provider):
     changes = {"alert__severity": None, "alert__metadata": {"signature_severity": ["Unheard"]}}
     incident = provider.to_incident(alert(**changes))
     assert (incident.severity_assumed, incident.raw_severity) == (True, "Unheard")
@@ -181,7 +181,7 @@ def test_an_unknown_word_is_kept(provider):
         {"http": {"hostname": "shop.example"}},
     ],
 )
-def test_an_alert_is_the_same_with_more_or_less_said_of_it(provider, changes):
+def test_alert_id_ignores_optional_fields(provider, changes):
     (once,), (again,) = (
         provider.to_incident(record).alerts for record in (alert(), alert(**changes))
     )
@@ -201,14 +201,14 @@ def test_an_alert_is_the_same_with_more_or_less_said_of_it(provider, changes):
         {"dest_port": 443},
     ],
 )
-def test_what_tells_alerts_apart(provider, changes):
+def test_fields_that_distinguish_alerts(provider, changes):
     (one,), (other,) = (
         provider.to_incident(record).alerts for record in (alert(), alert(**changes))
     )
     assert one.external_id != other.external_id
 
 
-def test_an_alert_is_the_same_however_often_it_is_read(provider):
+def test_alert_id_is_stable(provider):
     (once,), (again,) = (provider.to_incident(alert()).alerts for _ in range(2))
     (other,) = provider.to_incident(alert(src_port=40001)).alerts
     assert once.external_id == again.external_id != other.external_id
@@ -248,7 +248,7 @@ def test_entities_of_dns(provider, dns):
 
 
 @pytest.mark.parametrize("protocol", ["tls", "quic"])
-def test_names_that_clients_ask_servers_for(provider, protocol):
+def test_requested_server_names_are_entities(provider, protocol):
     assert entities(provider, **{protocol: {"sni": "c2.example"}}) == {("domain", "c2.example")}
 
 
@@ -272,7 +272,7 @@ def test_entities_of_mail(provider):
 
 
 @pytest.mark.parametrize("name", ["CVE_2021_41773", "cve-2021-41773", "2021_41773"])
-def test_vulnerabilities_are_spelt_as_usual(provider, name):
+def test_cves_are_normalized(provider, name):
     metadata = {"cve": [name, "CVE_none"]}
     assert entities(provider, alert__metadata=metadata) == {("cve", "CVE-2021-41773")}
 
@@ -285,7 +285,7 @@ def test_techniques(provider):
     )
 
 
-def test_an_alert_without_addresses_is_an_incident_too(provider):
+def test_alert_without_addresses_becomes_incident(provider):
     record = alert()
     del record["src_ip"], record["dest_ip"], record["proto"], record["app_proto"]
     incident = provider.to_incident(record)
@@ -293,7 +293,7 @@ def test_an_alert_without_addresses_is_an_incident_too(provider):
     assert incident.entities == ()
 
 
-def test_addresses_are_spelt_as_usual(provider):
+def test_addresses_are_normalized(provider):
     incident = provider.to_incident(alert(src_ip="2001:0db8:0000:0000:0000:0000:0000:0001"))
     assert "/2001:db8::1/" in incident.external_id
 
@@ -311,7 +311,7 @@ def test_addresses_are_spelt_as_usual(provider):
         ({"alert__signature_id": "9000001"}, "signature_id"),
     ],
 )
-def test_what_is_essential(provider, changes, reason):
+def test_missing_required_fields_are_rejected(provider, changes, reason):
     with pytest.raises(ValueError, match=reason):
         provider.to_incident(alert(**changes))
 

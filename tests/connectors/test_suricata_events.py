@@ -37,7 +37,7 @@ def told(event: SiemEvent) -> set[tuple[str, str, str]]:
     }
 
 
-def test_an_event_says_when_who_and_what():
+def test_event_has_time_entities_and_summary():
     event = build_event(record("flow", flow={"bytes_toserver": 10, "bytes_toclient": 20}))
     assert event.occurred_at == AT
     assert event.external_id is None
@@ -63,7 +63,7 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize("answers", ANSWERS)
-def test_an_answer_of_dns_relates_a_name_to_its_address(answers):
+def test_dns_response_relates_name_and_address(answers):
     event = build_event(record("dns", dns={"type": "answer", "rrname": "shop.example"} | answers))
     assert ("shop.example", "resolves-to", "203.0.113.5") in told(event)
     assert ("192.0.2.7", "related-to", "shop.example") in told(event)
@@ -71,13 +71,13 @@ def test_an_answer_of_dns_relates_a_name_to_its_address(answers):
     assert "shop.example is 203.0.113.5" in event.summary
 
 
-def test_a_question_of_dns_relates_who_asked():
+def test_dns_query_has_a_relation():
     event = build_event(record("dns", dns={"queries": [{"rrname": "shop.example", "rrtype": "A"}]}))
     assert ("192.0.2.7", "related-to", "shop.example") in told(event)
     assert "shop.example asked for" in event.summary
 
 
-def test_a_file_was_downloaded_from_its_page():
+def test_file_is_related_to_its_download_url():
     digest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
     http = {"hostname": "shop.example", "url": "/a.exe", "http_method": "GET"}
     fileinfo = {"filename": "/a.exe", "sha256": digest, "size": 7}
@@ -89,14 +89,14 @@ def test_a_file_was_downloaded_from_its_page():
     assert (digest, "sent-to", "http://shop.example/a.exe") in told(up)
 
 
-def test_a_request_is_told_with_its_answer():
+def test_request_summary_has_its_response():
     http = {"hostname": "shop.example", "url": "/", "http_method": "GET", "status": 404}
     event = build_event(record("http", http=http))
     assert "GET http://shop.example/ answered 404" in event.summary
     assert ("192.0.2.7", "connected-to", "shop.example") in told(event)
 
 
-def test_a_name_of_tls_is_what_was_connected_to():
+def test_tls_server_name_is_the_connection_target():
     event = build_event(record("tls", tls={"sni": "shop.example"}))
     assert SITE in event.entities
     assert ("192.0.2.7", "connected-to", "shop.example") in told(event)
@@ -112,7 +112,7 @@ def test_mail_relates_its_sender_to_its_receivers():
     "members",
     [{"direction": "to_client"}, {"flow": {"src_ip": SERVER.value, "dest_ip": CLIENT.value}}],
 )
-def test_an_alert_on_an_answer_is_of_who_began(members):
+def test_alert_on_a_response_starts_at_the_client(members):
     event = build_event(record("alert", alert={"signature": "ET MALWARE"}, **members))
     assert told(event) == {("198.51.100.9", "connected-to", "192.0.2.7")}
     assert event.summary.startswith("alert: ET MALWARE (")
@@ -144,6 +144,6 @@ def test_any_member_may_be_of_any_type(kind, members):
     assert CLIENT in event.entities
 
 
-def test_it_is_asked_for_what_its_records_can_name():
+def test_event_kinds_are_those_of_the_records():
     assert Suricata.event_kinds.isdisjoint({EntityKind.USER, EntityKind.PROCESS, EntityKind.FILE})
     assert {EntityKind.IP, EntityKind.HOST, EntityKind.MAILBOX} <= Suricata.event_kinds

@@ -53,7 +53,7 @@ def entities(**changes: Any) -> set[tuple[str, str]]:
     }
 
 
-def test_an_alert_is_an_incident():
+def test_alert_becomes_incident():
     source = {"scope": "Ip", "value": "203.0.113.7", "cn": "ZZ", "as_name": "TEST-NET"}
     incident = read(source=source, decisions=[ban()])
     assert incident.external_id == "7@2026-11-20T09:20:21Z"
@@ -83,7 +83,7 @@ def test_an_alert_is_an_incident():
         ({"scenario": None}, Severity.MEDIUM),
     ],
 )
-def test_severities_are_assumed(changes, severity):
+def test_severity_defaults(changes, severity):
     incident = read(**changes)
     assert (incident.severity, incident.severity_assumed) == (severity, True)
 
@@ -99,12 +99,12 @@ def test_severities_are_assumed(changes, severity):
         ([None], IncidentStatus.NEW),
     ],
 )
-def test_an_incident_is_closed_when_all_its_decisions_have_ended(durations, status):
+def test_incident_closes_when_all_decisions_ended(durations, status):
     decisions = durations and [ban(duration) for duration in durations]
     assert read(decisions=decisions).status is status
 
 
-def test_an_alert_is_the_same_while_its_decision_lasts():
+def test_alert_is_unchanged_while_its_decision_is_active():
     earlier, later = (
         stabilize_decisions(alert(decisions=[ban(left)])) for left in ("4h0m0s", "3h59m0s")
     )
@@ -150,14 +150,14 @@ def test_entities_of_events():
     }
 
 
-def test_an_incident_has_the_techniques_of_its_labels_or_its_scenario():
+def test_techniques_come_from_labels_or_scenario():
     labels = ["attack.T1595", "attack:t1595.002", "behavior:ssh:bruteforce", 7]
     assert read(labels=labels).techniques == ("T1595", "T1595.002")
     assert read().techniques == ("T1110",)
 
 
 @pytest.mark.parametrize("start", [None, "soon", "0001-01-01 00:00:00 +0000 UTC"])
-def test_an_alert_without_a_beginning_began_when_it_was_created(start):
+def test_alert_without_start_time_uses_creation_time(start):
     assert read(start_at=start).occurred_at == datetime(2026, 11, 20, 9, 20, 21, tzinfo=UTC)
 
 
@@ -170,7 +170,7 @@ def test_an_alert_without_a_beginning_began_when_it_was_created(start):
         ({"created_at": "2026-11-20T09:20:21"}, "created_at is not a time"),
     ],
 )
-def test_what_is_essential(changes, reason):
+def test_missing_required_fields_are_rejected(changes, reason):
     with pytest.raises(ValueError, match=reason):
         read(**changes)
 
@@ -188,12 +188,12 @@ def test_any_field_may_have_any_type(changes):
 @given(
     scope=st.sampled_from(["crowdsecurity/community-blocklist", "lists:x", "Ip", "list", ""]),
 )
-def test_blocklists_are_told_by_their_scope(scope):
+def test_blocklists_are_detected_by_scope(scope):
     assert is_blocklist(alert(source={"scope": scope})) is (len(scope) > 4)
 
 
 @given(moment=st.datetimes(timezones=st.just(UTC), min_value=datetime(1000, 1, 1)))  # noqa: DTZ001
-def test_times_are_read_as_go_writes_them(moment):
+def test_go_times_are_parsed(moment):
     assert parse_time(go_time(moment)) == moment
     assert parse_time(moment.isoformat()) == moment
 
@@ -208,16 +208,16 @@ def test_times_are_read_as_go_writes_them(moment):
         ("2026-11-20T10:19:51+01:00", 0),
     ],
 )
-def test_all_shapes_of_a_time(text, microsecond):
+def test_time_formats_are_parsed(text, microsecond):
     assert parse_time(text) == datetime(2026, 11, 20, 9, 19, 51, microsecond, UTC)
 
 
 @given(text=st.text() | st.from_regex(r"[\d-]{8,11} [\d:.]{6,12} [+-]\d{4} \w+", fullmatch=True))
-def test_what_is_no_time_is_a_value_error(text):
+def test_invalid_times_are_value_errors(text):
     with contextlib.suppress(ValueError):
         assert parse_time(text).tzinfo is UTC
 
 
 @given(length=st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=36_500)))
-def test_durations_are_written_as_go_reads_them(length):
+def test_durations_are_formatted_for_go(length):
     assert abs(parse_duration(format_duration(length)) - length) <= timedelta(microseconds=1)

@@ -43,7 +43,7 @@ def decisions(*found, entity=ATTACKER, after=timedelta(0), **changes):
     return list(find_decisions(record, entity, CREATED_AT + after))
 
 
-def test_a_line_is_an_event():
+def test_log_line_is_an_event():
     [event] = lines(line(51, **FAILED))
     assert event.summary == "ssh failed-auth of root from 203.0.113.7 at bastion"
     assert event.occurred_at == datetime(2026, 11, 20, 9, 19, 51, tzinfo=UTC)
@@ -53,7 +53,7 @@ def test_a_line_is_an_event():
     assert event.fields["scenario"] == "crowdsecurity/ssh-bf"
 
 
-def test_who_failed_has_connected_and_who_succeeded_has_logged_on():
+def test_failed_and_successful_sign_ins_have_their_relations():
     failed, entered = lines(line(**FAILED), line(**FAILED, auth_status="success"))
     told = {(relation.source, relation.type, relation.target) for relation in failed.relations}
     assert told == {
@@ -66,7 +66,7 @@ def test_who_failed_has_connected_and_who_succeeded_has_logged_on():
     assert more == {(ROOT, RelationType.LOGGED_ON_TO, BASTION)}
 
 
-def test_a_request_is_told_by_what_was_asked_for():
+def test_request_is_summarized_by_its_target():
     meta = {
         "log_type": "http_access-log",
         "http_verb": "GET",
@@ -79,13 +79,13 @@ def test_a_request_is_told_by_what_was_asked_for():
     assert event.summary == "http access-log GET /.env 404 from 203.0.113.7 at shop.example"
 
 
-def test_a_line_that_says_little_is_told_by_its_scenario():
+def test_sparse_line_is_summarized_by_its_scenario():
     [event] = lines(line())
     assert event.summary == "crowdsecurity/ssh-bf from 203.0.113.7"
     assert event.entities == (ATTACKER,)
 
 
-def test_lines_alike_are_as_many_events_and_the_same_wherever_they_are_counted():
+def test_equal_lines_are_separate_events_with_stable_ids():
     twice = [line(**FAILED), line(**FAILED)]
     first, second = lines(*twice)
     assert first.external_id != second.external_id
@@ -96,7 +96,7 @@ def test_lines_alike_are_as_many_events_and_the_same_wherever_they_are_counted()
     assert first.external_id not in (elsewhere.external_id, later.external_id)
 
 
-def test_of_a_range_only_the_lines_of_the_address_are_its_own():
+def test_range_lines_match_only_their_address():
     events = [line(**FAILED), line(**{**FAILED, "source_ip": NEIGHBOUR.value}), line()]
     [own] = lines(*events, source=RANGE)
     assert ATTACKER in own.entities
@@ -104,7 +104,7 @@ def test_of_a_range_only_the_lines_of_the_address_are_its_own():
     assert ATTACKER not in other.entities
 
 
-def test_all_lines_that_were_counted_for_a_user_have_to_do_with_them():
+def test_all_lines_counted_for_a_user_match_the_user():
     source = {"scope": "Username", "value": "ann", "ip": "ann"}
     ann = Entity(EntityKind.USER, "ann")
     [event] = lines(line(source_ip="203.0.113.7"), source=source, entity=ann)
@@ -112,16 +112,16 @@ def test_all_lines_that_were_counted_for_a_user_have_to_do_with_them():
 
 
 @pytest.mark.parametrize("timestamp", [None, "soon", "0001-01-01 00:00:00 +0000 UTC"])
-def test_a_line_without_a_time_is_of_when_its_alert_began(timestamp):
+def test_line_without_time_uses_start_of_alert(timestamp):
     [event] = lines({**line(**FAILED), "timestamp": timestamp})
     assert event.occurred_at == datetime(2026, 11, 20, 9, 19, 51, tzinfo=UTC)
 
 
-def test_an_alert_without_lines_and_decisions_is_no_event():
+def test_alert_without_lines_and_decisions_has_no_events():
     assert lines() == decisions() == []
 
 
-def test_a_ban_is_told_with_its_length_and_its_origin():
+def test_ban_summary_has_duration_and_origin():
     left = ban("3h44m59.39s", value="203.0.113.7", scope="Ip", scenario="crowdsecurity/ssh-bf")
     [event] = decisions(left, after=timedelta(minutes=15))
     assert event.summary == "ban of 203.0.113.7 for 4h by crowdsec: crowdsecurity/ssh-bf"
@@ -132,13 +132,13 @@ def test_a_ban_is_told_with_its_length_and_its_origin():
     assert event.fields["active"] is True
 
 
-def test_a_ban_that_was_lifted_lasted_until_then():
+def test_lifted_ban_ends_at_its_removal():
     [event] = decisions(ban("-30m0s", value="203.0.113.7"), after=timedelta(hours=2))
     assert (event.fields["lasts"], event.fields["active"]) == ("1h30m", False)
     assert event.fields["until"] == "2026-11-20T10:50:21+00:00"
 
 
-def test_a_decision_concerns_whom_it_covers():
+def test_decision_concerns_covered_addresses():
     of_range = ban(scope="Range", value="203.0.113.0/24")
     source = {"scope": "AS", "value": "64500"}
     [event] = decisions(of_range, source=source, entity=NEIGHBOUR)
@@ -148,7 +148,7 @@ def test_a_decision_concerns_whom_it_covers():
     assert decisions(ban(scope="AS", value="64500")) != []  # whose source it is
 
 
-def test_a_decision_without_a_length_is_told_all_the_same():
+def test_decision_without_duration_is_an_event():
     [event] = decisions(ban("for ever", value="203.0.113.7"))
     assert event.summary == "ban of 203.0.113.7 by crowdsec"
     assert "until" not in event.fields
@@ -170,7 +170,7 @@ def test_any_field_may_have_any_type(changes):
 
 
 @given(length=st.timedeltas(min_value=-timedelta(days=9_000), max_value=timedelta(days=9_000)))
-def test_durations_are_read_as_they_are_written(length):
+def test_durations_round_trip(length):
     assert abs(parse_duration(format_duration(length)) - length) <= timedelta(microseconds=2)
 
 
@@ -178,11 +178,11 @@ def test_durations_are_read_as_they_are_written(length):
     ("text", "short"),
     [("3h59m59.8s", "4h"), ("90m", "1h30m"), ("1500ms", "2s"), ("500us", "0s"), ("1h5s", "1h5s")],
 )
-def test_lengths_are_told_in_short(text, short):
+def test_durations_are_abbreviated(text, short):
     assert format_short(parse_duration(text)) == short
 
 
 @pytest.mark.parametrize("text", ["", "-", "4", "4 h", "h", "4h-3m", f"{9**99}h"])
-def test_what_is_no_duration_is_a_value_error(text):
+def test_invalid_durations_are_value_errors(text):
     with pytest.raises(ValueError, match=r"is not a duration|is out of range"):
         parse_duration(text)

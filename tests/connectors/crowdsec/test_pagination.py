@@ -22,7 +22,7 @@ def cut(moment: datetime) -> datetime:
 
 
 @given(bursts=bursts, limit=st.sampled_from([1, 10, 100]), hour=st.integers(-1, 1))
-def test_everything_in_the_window_is_found_without_a_step_too_large(bursts, limit, hour):
+def test_every_alert_is_found_within_the_page_size_limit(bursts, limit, hour):
     created = sorted(
         (
             START + timedelta(seconds=second, milliseconds=number)
@@ -49,14 +49,14 @@ def test_everything_in_the_window_is_found_without_a_step_too_large(bursts, limi
     assert {moment for moment in created if moment in window} <= found
 
 
-def test_a_quiet_window_costs_five_alerts():
+def test_quiet_window_requests_five_alerts():
     window = Window(START, START + timedelta(hours=1))
     step = CrowdSecCursor.first(window, 100)
     assert step == CrowdSecCursor(window.end, 5)
     assert step.following([START - timedelta(hours=n) for n in range(1, 6)], window, 100) is None
 
 
-def test_alerts_that_do_not_say_when_they_were_created_end_no_walk():
+def test_alerts_without_creation_time_do_not_end_the_pages():
     window = Window(START, START + timedelta(hours=1))
     assert CrowdSecCursor(window.end, 5).following([None] * 5, window, 100) == CrowdSecCursor(
         window.end, 10

@@ -81,7 +81,7 @@ async def feed() -> AsyncIterator[Feed]:
         yield feed
 
 
-def test_the_hook_offers_the_provider():
+def test_plugin_hook_returns_the_provider():
     assert tocsin_providers() is CrowdSec
     assert CrowdSec.capabilities() == {
         Capability.REFRESH,
@@ -91,7 +91,7 @@ def test_the_hook_offers_the_provider():
     assert CrowdSec.event_kinds == {EntityKind.IP, EntityKind.USER}
 
 
-async def test_a_quiet_read_asks_for_few_alerts(feed):
+async def test_quiet_read_requests_few_alerts(feed):
     feed.put(50)
     feed.clock.advance(minutes=2)
     assert len(await feed.read()) == 50
@@ -112,7 +112,7 @@ async def test_a_quiet_read_asks_for_few_alerts(feed):
     reads=st.integers(1, 3),
 )
 @pytest.mark.full
-async def test_every_alert_arrives_once_however_many_come_at_once(bursts, skew, reads):
+async def test_every_alert_arrives_once(bursts, skew, reads):
     async with Feed() as feed:
         feed.siem.skew = timedelta(seconds=skew)
         await feed.read()
@@ -128,7 +128,7 @@ async def test_every_alert_arrives_once_however_many_come_at_once(bursts, skew, 
     assert len(titles) == len(set(titles)) == sum(size for _, size in bursts)
 
 
-async def test_a_clock_that_jumps_between_two_reads_hides_nothing(feed):
+async def test_clock_jump_between_reads_loses_nothing(feed):
     await feed.read()
     for skew in (timedelta(hours=2), -timedelta(hours=2), timedelta(0)):
         feed.put(20)
@@ -139,7 +139,7 @@ async def test_a_clock_that_jumps_between_two_reads_hides_nothing(feed):
 
 
 @pytest.mark.parametrize("fault", [Fault.EMPTY, Fault.UNEXPECTED, Fault.LOGIN_PAGE])
-async def test_an_answer_that_is_no_list_is_not_taken_for_an_empty_one(feed, fault):
+async def test_invalid_response_is_not_an_empty_list(feed, fault):
     await feed.read()
     feed.put()
     feed.clock.advance(minutes=2)
@@ -150,7 +150,7 @@ async def test_an_answer_that_is_no_list_is_not_taken_for_an_empty_one(feed, fau
 
 
 @pytest.mark.parametrize("fault", [Fault.EMPTY, Fault.UNEXPECTED, Fault.LOGIN_PAGE])
-async def test_an_answer_that_is_no_alert_is_not_taken_for_a_deleted_one(feed, fault):
+async def test_invalid_response_is_not_a_deleted_alert(feed, fault):
     feed.put()
     feed.clock.advance(minutes=2)
     (incident,) = await feed.read()
@@ -161,7 +161,7 @@ async def test_an_answer_that_is_no_alert_is_not_taken_for_a_deleted_one(feed, f
 
 
 @pytest.mark.parametrize("status", [400, 404])
-async def test_an_address_that_is_no_local_apis_is_told_as_such(feed, status):
+async def test_wrong_url_is_reported(feed, status):
     async def refuse(_: web.Request) -> web.Response:
         return web.Response(status=status)
 

@@ -94,7 +94,7 @@ def feed(provider: CrowdSec) -> Feed:
     return Feed(provider)
 
 
-async def test_a_real_detection_becomes_an_incident_once(local_api, feed):
+async def test_real_detection_becomes_one_incident(local_api, feed):
     await local_api.detect(sshd_log("203.0.113.7", ["root", "admin", "oracle"] * 4))
     (incident,) = await feed.read_until(1)
     assert incident.title == "crowdsecurity/ssh-bf"
@@ -112,21 +112,21 @@ async def test_a_real_detection_becomes_an_incident_once(local_api, feed):
 
 
 @pytest.mark.full
-async def test_a_replayed_log_of_last_month_is_a_detection_of_today(local_api, feed):
+async def test_replayed_log_is_detected_today(local_api, feed):
     then = datetime.now(UTC) - timedelta(days=30)
     await local_api.detect(sshd_log("203.0.113.7", ["root"] * 12, at=then))
     (incident,) = await feed.read_until(1)
     assert abs(incident.occurred_at - then) < timedelta(minutes=1)
 
 
-async def test_no_alerts_are_no_incidents(provider, feed):
+async def test_no_alerts_give_no_incidents(provider, feed):
     assert (await provider.check()).problems == ()
     await feed.read()
     assert feed.incidents == []
 
 
 @pytest.mark.full
-async def test_more_alerts_of_one_moment_than_are_asked_for_at_once_arrive_once(local_api, feed):
+async def test_more_alerts_of_one_time_than_a_page_arrive_once(local_api, feed):
     await local_api.send(*(detection(number) for number in range(300)))
     incidents = await feed.read_until(300)
     assert {incident.title for incident in incidents} == {f"test/detection-{n}" for n in range(300)}
@@ -134,7 +134,7 @@ async def test_more_alerts_of_one_moment_than_are_asked_for_at_once_arrive_once(
 
 
 @pytest.mark.full
-async def test_alerts_without_a_decision_count_and_updates_of_blocklists_do_not(local_api, feed):
+async def test_alerts_without_decision_count_but_blocklist_updates_do_not(local_api, feed):
     community = {"scope": "crowdsecurity/community-blocklist", "value": ""}
     lists = {"scope": "lists:firehol", "value": ""}
     await local_api.send(
@@ -147,14 +147,14 @@ async def test_alerts_without_a_decision_count_and_updates_of_blocklists_do_not(
 
 
 @pytest.mark.full
-async def test_a_decision_by_hand_is_informational(local_api, feed):
+async def test_manual_decision_is_informational(local_api, feed):
     await local_api.cscli("decisions", "add", "--ip", "198.51.100.9", "--duration", "1h")
     (incident,) = await feed.read_until(1)
     assert incident.severity is Severity.INFORMATIONAL
     assert incident.entities == (Entity(EntityKind.IP, "198.51.100.9"),)
 
 
-async def test_an_incident_is_closed_when_its_last_decision_ends(local_api, provider, feed):
+async def test_incident_closes_with_its_last_decision(local_api, provider, feed):
     await local_api.send(detection(decisions=[decision(), decision(type="captcha")]))
     (incident,) = await feed.read_until(1)
     again = await provider.incident(incident.external_id)
@@ -169,7 +169,7 @@ async def test_an_incident_is_closed_when_its_last_decision_ends(local_api, prov
 
 
 @pytest.mark.full
-async def test_an_alert_that_is_gone_is_no_incident_any_more(local_api, provider, feed):
+async def test_deleted_alert_is_no_incident(local_api, provider, feed):
     await local_api.send(detection())
     (incident,) = await feed.read_until(1)
     await local_api.cscli("alerts", "delete", "--all")
@@ -178,7 +178,7 @@ async def test_an_alert_that_is_gone_is_no_incident_any_more(local_api, provider
 
 
 @pytest.mark.full
-async def test_ids_that_begin_anew_are_other_incidents(local_api, provider, feed):
+async def test_restarted_ids_are_new_incidents(local_api, provider, feed):
     await local_api.send(detection(1))
     (old,) = await feed.read_until(1)
     await local_api.kill()
@@ -192,14 +192,14 @@ async def test_ids_that_begin_anew_are_other_incidents(local_api, provider, feed
     assert await provider.incident(new.external_id) == new
 
 
-async def test_a_wrong_password_is_named(settings):
+async def test_wrong_password_is_reported(settings):
     wrong = settings | {"password": "wrong"}
     async with open_provider(CrowdSec, clock=SystemClock(), **wrong) as provider:
         with pytest.raises(CredentialsRefused, match=r"machine_id or password: .*incorrect"):
             await provider.check()
 
 
-async def test_a_machine_that_nobody_has_validated_is_named(local_api, settings):
+async def test_unvalidated_machine_is_reported(local_api, settings):
     other = {"machine_id": "other", "password": PASSWORD}
     await local_api.register(**other)
     async with open_provider(CrowdSec, clock=SystemClock(), **settings | other) as provider:
@@ -207,7 +207,7 @@ async def test_a_machine_that_nobody_has_validated_is_named(local_api, settings)
             await provider.check()
 
 
-async def test_a_restart_of_the_local_api_costs_nothing(local_api, feed):
+async def test_restart_of_local_api_loses_nothing(local_api, feed):
     await local_api.send(detection(1))
     await feed.read_until(1)
     await local_api.kill()
@@ -221,7 +221,7 @@ async def test_a_restart_of_the_local_api_costs_nothing(local_api, feed):
     ]
 
 
-async def test_a_session_is_renewed_before_it_ends_whatever_our_clock_says(local_api, settings):
+async def test_session_is_renewed_before_expiry_despite_clock_skew(local_api, settings):
     clock = ManualClock(datetime(2001, 1, 1, tzinfo=UTC))
     async with open_provider(CrowdSec, clock=clock, **settings) as provider:
         for _ in range(2):
@@ -234,7 +234,7 @@ async def test_a_session_is_renewed_before_it_ends_whatever_our_clock_says(local
 
 @pytest.mark.full
 @pytest.mark.parametrize("hours", [-5, 5])
-async def test_a_clock_that_is_wrong_by_hours_hides_nothing(local_api, settings, hours):
+async def test_wrong_clock_loses_nothing(local_api, settings, hours):
     clock = WrongClock(timedelta(hours=hours))
     await local_api.send(*(detection(number) for number in range(12)))
     async with open_provider(CrowdSec, clock=clock, **settings) as provider:
@@ -245,7 +245,7 @@ async def test_a_clock_that_is_wrong_by_hours_hides_nothing(local_api, settings,
 
 
 @pytest.mark.full
-async def test_a_backfill_brings_what_was_created_in_its_window(local_api, provider, feed):
+async def test_backfill_reads_its_window(local_api, provider, feed):
     await local_api.send(*(detection(number) for number in range(12)))
     incidents = await feed.read_until(12)
     assert incidents[0].changed_at
@@ -272,7 +272,7 @@ async def events_of(provider, entity, window, limit=100) -> list[SiemEvent]:
         return [event async for event in events]
 
 
-async def test_what_an_address_did_is_found_by_source_and_by_range(local_api, provider, feed):
+async def test_events_of_an_address_are_found_by_source_and_range(local_api, provider, feed):
     await local_api.detect(sshd_log("203.0.113.7", ["root", "admin", "oracle"] * 4))
     now = datetime.now(UTC)
     ranged = {"scope": "Range", "value": "198.51.100.0/24", "ip": "198.51.100.1"}
@@ -317,7 +317,7 @@ async def test_what_an_address_did_is_found_by_source_and_by_range(local_api, pr
 
 
 @pytest.mark.full
-async def test_of_many_events_the_latest_of_the_window_are_found(local_api, provider):
+async def test_latest_events_of_the_window_are_found(local_api, provider):
     now = datetime.now(UTC)
     begun = [now - timedelta(minutes=number) for number in range(120, 0, -1)]
     alerts = [

@@ -44,15 +44,15 @@ def techniques(scenario, source=None, **changes):
         (None, []),
     ],
 )
-def test_a_scenario_says_by_its_name_what_it_detects(scenario, found):
+def test_scenario_names_imply_techniques(scenario, found):
     assert techniques(scenario) == found
 
 
-def test_an_exploit_by_an_account_is_not_remote():
+def test_local_exploit_has_no_remote_technique():
     local = {"scope": "system_account", "value": "ann"}
     assert techniques("crowdsecurity/CVE-2021-4034", local) == []
 
 
-def test_what_an_alert_says_itself_counts_alone():
+def test_labels_override_scenario_names():
     labels = ["attack.T1110.001", "attack:t1078", "behavior:ssh:bruteforce"]
     assert techniques("crowdsecurity/http-probing", labels=labels) == ["T1110.001", "T1078"]

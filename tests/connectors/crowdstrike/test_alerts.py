@@ -73,7 +73,7 @@ def entities(**members: Any) -> set[tuple[str, str]]:
     return {(entity.kind.value, entity.value) for entity in incident.entities}
 
 
-def test_an_alert_is_told_as_the_console_has_it():
+def test_alert_maps_to_incident_as_in_the_console():
     incident = build_incident(ALERT | ENDPOINT, CONSOLE)
     assert incident.external_id == NAME
     assert incident.title == "Credentials from LSASS"
@@ -87,7 +87,7 @@ def test_an_alert_is_told_as_the_console_has_it():
     assert [alert.external_id for alert in incident.alerts] == [NAME]
 
 
-def test_an_alert_of_an_endpoint_names_machine_account_files_and_addresses():
+def test_endpoint_alert_names_its_entities():
     assert entities(**ENDPOINT) == {
         ("host", "bastion"),
         ("ip", "203.0.113.9"),
@@ -104,7 +104,7 @@ def test_an_alert_of_an_endpoint_names_machine_account_files_and_addresses():
     }
 
 
-def test_an_alert_of_an_identity_names_both_ends():
+def test_identity_alert_names_source_and_target():
     assert entities(**IDENTITY) == {
         ("user", "bob@example.com"),
         ("host", "laptop-7"),
@@ -115,7 +115,7 @@ def test_an_alert_of_an_identity_names_both_ends():
     assert began == datetime(2026, 11, 20, 9, tzinfo=UTC)
 
 
-def test_an_alert_of_a_cloud_names_the_resource_and_not_the_cloud_account():
+def test_cloud_alert_names_resource_not_account():
     assert entities(**CLOUD) == {
         ("ip", "192.0.2.1"),
         ("user", "deploy"),
@@ -136,34 +136,34 @@ def test_an_alert_of_a_cloud_names_the_resource_and_not_the_cloud_account():
         (101, None),
     ],
 )
-def test_a_severity_without_a_word_goes_by_its_number(number, severity):
+def test_severity_without_name_uses_its_number(number, severity):
     assert parse_severity(None, number) is severity
 
 
-def test_a_number_alone_is_the_raw_severity():
+def test_number_alone_is_the_raw_severity():
     incident = build_incident(ALERT | {"severity_name": None, "severity": 30}, CONSOLE)
     assert (incident.severity, incident.raw_severity) == (Severity.LOW, "30")
     assert not incident.severity_assumed
 
 
 @pytest.mark.parametrize(("word", "status"), [("reopened", "New"), ("closed", "Closed")])
-def test_where_an_alert_stands(word, status):
+def test_alert_statuses(word, status):
     assert build_incident(ALERT | {"status": word}, CONSOLE).status == status
 
 
-def test_an_alert_that_is_hidden_says_so():
+def test_hidden_alert_is_marked():
     hidden = {"show_in_ui": False, "resolution": "false_positive"}
     incident = build_incident(ALERT | hidden, CONSOLE)
     assert incident.description == "Resolved as: false_positive\nHidden in the console"
 
 
-def test_a_link_that_is_no_address_of_a_page_is_not_taken():
+def test_invalid_link_is_ignored():
     odd = build_incident(ALERT | {"falcon_host_link": "javascript:alert(1)"}, CONSOLE)
     assert odd.source_url == f"{CONSOLE}/unified-detections/{NAME}"
 
 
 @pytest.mark.parametrize("member", ["composite_id", "updated_timestamp"])
-def test_what_lacks_its_identity_is_no_alert(member):
+def test_alert_without_id_is_rejected(member):
     with pytest.raises(ValueError, match=f"{member} is missing"):
         build_incident({key: item for key, item in ALERT.items() if key != member}, CONSOLE)
 
@@ -182,7 +182,7 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from([*ALERT, *ENDPOINT, *IDENTITY, *CLOUD]), JSON))
 @settings(max_examples=scale_examples(50))
-def test_whatever_stands_in_an_alert_it_is_read_or_refused(members):
+def test_any_alert_is_parsed_or_rejected(members):
     try:
         incident = build_incident(ALERT | ENDPOINT | members, CONSOLE)
     except ValueError:

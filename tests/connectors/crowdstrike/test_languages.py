@@ -18,20 +18,20 @@ MOMENTS = st.timedeltas(timedelta(days=9_000), timedelta(days=40_000)).map(EPOCH
 
 
 @given(st.text(), st.text())
-def test_a_quoted_value_is_that_value_and_ends_where_it_ends(one, other):
+def test_quoted_values_round_trip(one, other):
     words = f"name:{pagination.quote_value(one)}+cid:!{pagination.quote_value(other)}"
     assert clauses(words) == [Clause("name", "", one), Clause("cid", "!", other)]
 
 
 @given(MOMENTS, MOMENTS)
-def test_a_filter_has_the_window_cut_to_milliseconds(start, end):
+def test_filter_truncates_window_to_milliseconds(start, end):
     window = updated_within(pagination.build_update_filter(pagination.format_time(start), end))
     assert timedelta(0) <= start - window.start < MILLISECOND
     assert timedelta(0) <= end - window.end < MILLISECOND
 
 
 @given(st.sampled_from(sorted(EVENT_FIELDS)), st.text(min_size=1), st.integers(1, 1000), MOMENTS)
-def test_a_query_does_not_hold_the_value_and_has_the_window(kind, value, limit, start):
+def test_query_has_window_and_value_as_argument(kind, value, limit, start):
     window = Window(start, start + timedelta(hours=1, microseconds=7))
     words = search.build_query(Entity(kind, value), window, limit)
     asked = query(words)

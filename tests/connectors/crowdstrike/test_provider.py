@@ -44,18 +44,18 @@ async def ask(provider, limit=10):
 
 
 @pytest.mark.parametrize("name", FALCON_CLOUDS)
-def test_a_cloud_has_its_own_host(name):
+def test_cloud_sets_the_host(name):
     settings = make_settings(CrowdStrike, cloud=name, **SETTINGS)
     assert settings.url == FALCON_CLOUDS[name].api
 
 
-def test_an_address_that_is_given_counts():
+def test_explicit_url_overrides_cloud():
     url = "https://falcon-proxy.example.com"
     settings = make_settings(CrowdStrike, cloud="eu-1", url=url, **SETTINGS)
     assert settings.url == url
 
 
-async def test_a_sign_in_that_leads_to_another_cloud_is_for_the_operator(falcon, opened):
+async def test_redirected_sign_in_is_misconfigured(falcon, opened):
     falcon.redirects_to = FALCON_CLOUDS["us-2"].api
     async with opened() as provider:
         with pytest.raises(Misconfigured, match=r"api\.us-2\.crowdstrike\.com.*set `cloud`"):
@@ -63,7 +63,7 @@ async def test_a_sign_in_that_leads_to_another_cloud_is_for_the_operator(falcon,
     assert {request.path for request in falcon.requests} == {"/oauth2/token"}
 
 
-async def test_a_customer_of_another_cloud_is_told_which(falcon, opened, monkeypatch):
+async def test_wrong_cloud_is_reported_with_the_right_one(falcon, opened, monkeypatch):
     here = {"us-1": FalconCloud(falcon.url, falcon.url), "eu-1": FALCON_CLOUDS["eu-1"]}
     monkeypatch.setattr(falcon_module, "FALCON_CLOUDS", here)
     falcon.region = "eu-1"
@@ -72,19 +72,19 @@ async def test_a_customer_of_another_cloud_is_told_which(falcon, opened, monkeyp
             await provider.check()
 
 
-async def test_a_child_of_flight_control_is_signed_in_to(falcon, opened):
+async def test_flight_control_child_sign_in(falcon, opened):
     async with opened(member_cid="ab" * 16) as provider:
         await provider.check()
     assert falcon.member_cid == "ab" * 16
 
 
-async def test_a_wrong_secret_is_refused_credentials(opened):
+async def test_wrong_secret_is_credentials_refused(opened):
     async with opened(client_secret="another") as provider:
         with pytest.raises(CredentialsRefused, match="invalid client"):
             await provider.check()
 
 
-async def test_the_secret_is_in_no_address(falcon, opened):
+async def test_secret_is_not_in_urls(falcon, opened):
     async with opened() as provider:
         await provider.check()
     assert not any("secret" in str(request.query) for request in falcon.requests)
@@ -94,20 +94,20 @@ async def test_the_secret_is_in_no_address(falcon, opened):
 
 
 @pytest.mark.parametrize("scope", ["Alerts: Read", "Alerts: Write", "NGSIEM: Read and Write"])
-async def test_a_scope_that_is_missing_is_named(falcon, opened, scope):
+async def test_missing_scope_is_reported(falcon, opened, scope):
     falcon.lacks = {scope}
     async with opened(write_back=True) as provider:
         health = await provider.check()
     assert health.problems == (f"the API client lacks the scope {scope}",)
 
 
-async def test_check_changes_nothing(falcon, opened):
+async def test_check_writes_nothing(falcon, opened):
     async with opened(write_back=True) as provider:
         health = await provider.check()
     assert (health.problems, falcon.changes, falcon.jobs) == ((), [], {})
 
 
-async def test_who_reads_only_needs_no_scope_to_write_or_search(falcon, opened):
+async def test_read_only_needs_no_write_or_search_scope(falcon, opened):
     falcon.lacks = {"Alerts: Write", "NGSIEM: Read and Write"}
     async with opened(event_repository="") as provider:
         assert (await provider.check()).problems == ()
@@ -116,7 +116,7 @@ async def test_who_reads_only_needs_no_scope_to_write_or_search(falcon, opened):
 # reading
 
 
-async def test_more_alerts_of_one_moment_than_a_page_holds_arrive(falcon, opened, put, clock):
+async def test_more_alerts_of_one_time_than_a_page_arrive(falcon, opened, put, clock):
     falcon.most_per_page = 3
     at = clock.now() - timedelta(minutes=5)
     names = {put(changed_at=at).id for _ in range(10)} | {put().id for _ in range(4)}
@@ -124,7 +124,7 @@ async def test_more_alerts_of_one_moment_than_a_page_holds_arrive(falcon, opened
         assert set(await read(provider)) == names
 
 
-async def test_only_alerts_of_one_moment_are_asked_for_by_a_token(falcon, opened, put, clock):
+async def test_only_alerts_of_one_time_use_page_tokens(falcon, opened, put, clock):
     falcon.most_per_page = 3
     now = clock.now() - timedelta(minutes=9)
     for second in range(9):
@@ -136,7 +136,7 @@ async def test_only_alerts_of_one_moment_are_asked_for_by_a_token(falcon, opened
 
 
 @pytest.mark.full
-async def test_more_alerts_than_offsets_reach_are_read(falcon, opened, put, clock):
+async def test_more_alerts_than_the_offset_limit_are_read(falcon, opened, put, clock):
     at = clock.now() - timedelta(minutes=5)
     names = {put(changed_at=at).id for _ in range(OFFSETS_END + 100)}
     window = Window(at, at + timedelta(seconds=1))
@@ -153,7 +153,7 @@ async def test_more_alerts_than_offsets_reach_are_read(falcon, opened, put, cloc
         assert set(await read(provider)) == names
 
 
-async def test_errors_with_status_200_are_no_empty_list(falcon, opened, put):
+async def test_errors_with_status_200_are_not_an_empty_list(falcon, opened, put):
     put()
     falcon.errors = [{"code": 500, "message": "search failed"}]
     async with opened() as provider:
@@ -161,7 +161,7 @@ async def test_errors_with_status_200_are_no_empty_list(falcon, opened, put):
             await read(provider)
 
 
-async def test_no_deprecated_address_is_asked(falcon, opened, put, clock):
+async def test_deprecated_endpoints_are_not_used(falcon, opened, put, clock):
     case = put()
     async with opened() as provider:
         await read(provider)
@@ -177,7 +177,7 @@ async def test_no_deprecated_address_is_asked(falcon, opened, put, clock):
     }
 
 
-async def test_two_customers_are_read_side_by_side(falcon, opened, put, clock):
+async def test_two_customers_are_read_concurrently(falcon, opened, put, clock):
     async with FalconSimulator(Siem(clock)) as other:
         ours, theirs = put(), other.siem.put(put(id="another:ind:d:9"))
         another = {"url": other.url, **SETTINGS, "cloud": "eu-1"}
@@ -190,7 +190,7 @@ async def test_two_customers_are_read_side_by_side(falcon, opened, put, clock):
 # events
 
 
-async def test_a_search_is_asked_for_until_it_is_done_and_cleared_away(falcon, opened, clock):
+async def test_search_is_polled_and_deleted(falcon, opened, clock):
     falcon.polls = 4
     at = clock.now() - timedelta(minutes=7)
     entities = (ADDRESS, Entity(EntityKind.HOST, "bastion"))
@@ -205,14 +205,14 @@ async def test_a_search_is_asked_for_until_it_is_done_and_cleared_away(falcon, o
     assert falcon.jobs == {}
 
 
-async def test_a_search_that_warns_is_not_taken_for_whole(falcon, opened, clock):
+async def test_search_with_warnings_is_incomplete(falcon, opened, clock):
     falcon.warnings = ["Query cut: too much data"]
     async with opened() as provider:
         with pytest.raises(TryLater, match="too much data"):
             await ask(provider)
 
 
-async def test_a_search_that_never_ends_is_given_up_and_cleared_away(falcon, opened):
+async def test_endless_search_is_canceled_and_deleted(falcon, opened):
     falcon.polls = 10_000
     async with opened() as provider:
         with pytest.raises(TryLater, match="did not finish within"):
@@ -220,7 +220,7 @@ async def test_a_search_that_never_ends_is_given_up_and_cleared_away(falcon, ope
     assert falcon.jobs == {}
 
 
-async def test_without_a_view_no_events_is_no_answer(opened):
+async def test_no_events_without_a_view_is_an_error(opened):
     async with opened(event_repository="") as provider:
         with pytest.raises(Refused, match="event_repository"):
             await ask(provider)
@@ -229,7 +229,7 @@ async def test_without_a_view_no_events_is_no_answer(opened):
 # writing
 
 
-async def test_a_comment_is_appended_by_an_action_parameter(falcon, opened, put):
+async def test_comment_uses_the_append_action(falcon, opened, put):
     case = put()
     async with opened() as provider:
         for _ in range(2):
@@ -239,7 +239,7 @@ async def test_a_comment_is_appended_by_an_action_parameter(falcon, opened, put)
     assert falcon.changes == [{"composite_ids": [case.id], "action_parameters": parameters}]
 
 
-async def test_a_long_comment_is_known_again_by_its_end(falcon, opened, put):
+async def test_long_comment_is_recognized_by_its_end(falcon, opened, put):
     case, words = put(), "Nothing was found. " * 1_000
     async with opened(write_back=True) as provider:
         for _ in range(2):
@@ -247,7 +247,7 @@ async def test_a_long_comment_is_known_again_by_its_end(falcon, opened, put):
     assert len(falcon.siem.comments(case.id)) == 1
 
 
-async def test_a_status_is_set_once(falcon, opened, put):
+async def test_status_is_set_once(falcon, opened, put):
     case = put()
     async with opened() as provider:
         for _ in range(2):
@@ -257,7 +257,7 @@ async def test_a_status_is_set_once(falcon, opened, put):
     assert incident.status is IncidentStatus.ACTIVE
 
 
-async def test_nothing_is_written_to_what_is_not_there(opened):
+async def test_writes_to_missing_objects_are_refused(opened):
     async with opened() as provider:
         with pytest.raises(Refused, match="alert nothing does not exist"):
             await provider.set_status("nothing", IncidentStatus.CLOSED)

@@ -129,15 +129,15 @@ def named(kind: str, **members: object) -> set[tuple[EntityKind, str]]:
         ("registryKey", {"registryKey": "SOFTWARE\\x"}, set()),
     ],
 )
-def test_evidence_names_what_its_members_hold(kind, members, expected):
+def test_entities_of_evidence_types(kind, members, expected):
     assert named(kind, **members) == expected
 
 
-def test_a_domain_of_windows_is_none_of_the_internet():
+def test_windows_domain_is_not_a_dns_domain():
     assert (K.DOMAIN, "example") not in named("user", userAccount=ANN)
 
 
-def test_evidence_that_is_nested_without_end_ends():
+def test_cyclic_evidence_terminates():
     evidence: dict = {"ipAddress": "203.0.113.7"}
     for _ in range(5_000):
         evidence = {"inner": evidence}
@@ -145,5 +145,5 @@ def test_evidence_that_is_nested_without_end_ends():
 
 
 @given(content=JSON)
-def test_any_json_is_read_without_an_error(content):
+def test_any_json_is_parsed(content):
     assert all(isinstance(entity, Entity) for entity in find_entities(content))

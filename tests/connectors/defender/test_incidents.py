@@ -43,7 +43,7 @@ def incident(**changes: object) -> Incident:
     return build_incident(RECORD | changes)
 
 
-def test_an_incident_says_what_its_record_says():
+def test_incident_has_the_fields_of_its_record():
     found = incident()
     assert (found.external_id, found.external_number) == ("2972395", "2972395")
     assert (found.title, found.description) == ("Multi-stage incident", "Several endpoints")
@@ -74,27 +74,27 @@ def test_an_incident_says_what_its_record_says():
         ("unknownFutureValue", IncidentStatus.NEW),
     ],
 )
-def test_a_status_is_a_word_of_graphs(word, status):
+def test_graph_statuses_are_mapped(word, status):
     assert incident(status=word).status is status
 
 
-def test_one_that_was_merged_says_into_which():
+def test_merged_incident_names_its_target():
     assert incident(status="redirected", redirectIncidentId="39").merged_into == "39"
 
 
-def test_one_that_was_decided_says_what():
+def test_classification_is_in_the_description():
     decided = incident(classification="truePositive", determination="multiStagedAttack")
     assert decided.description.endswith("\nClassified as truePositive, multiStagedAttack")
 
 
-def test_without_alerts_it_began_when_it_was_made():
+def test_incident_without_alerts_uses_creation_time():
     made = datetime(2026, 11, 20, 9, 30, 0, 553333, tzinfo=UTC)
     assert incident(alerts=[]).occurred_at == made
     never = {**ALERT, "firstActivityDateTime": "0001-01-01T00:00:00Z"}
     assert incident(alerts=[never]).occurred_at == made
 
 
-def test_an_alert_that_cannot_be_understood_costs_no_other():
+def test_invalid_alert_does_not_affect_others():
     odd = {**ALERT, "id": 7, "firstActivityDateTime": "noon", "createdDateTime": None}
     assert len(incident(alerts=[odd, ALERT]).alerts) == 1
 
@@ -108,7 +108,7 @@ def test_an_alert_that_cannot_be_understood_costs_no_other():
         ({"lastUpdateDateTime": "noon"}, "ISO 8601"),
     ],
 )
-def test_what_cannot_be_told_from_others_is_rejected_with_the_reason(changes, reason):
+def test_incident_without_id_is_rejected_with_reason(changes, reason):
     with pytest.raises(ValueError, match=reason):
         incident(**changes)
 

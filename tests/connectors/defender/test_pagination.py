@@ -52,21 +52,21 @@ def walked(records: list[dict], size: int, digits: int = 7) -> tuple[set[str], i
 
 
 @given(moments=MOMENTS, size=st.integers(1, 12), digits=st.sampled_from([7, 6, 3, 0]))
-def test_everything_is_seen_whatever_was_updated_at_one_moment(moments, size, digits):
+def test_every_record_is_seen_despite_equal_times(moments, size, digits):
     at = [START + timedelta(microseconds=moment) for moment, count in moments for _ in range(count)]
     records = listed(at)
     seen, _ = walked(records, size, digits)
     assert seen == {record["id"] for record in records}
 
 
-def test_pages_are_turned_by_time_and_not_by_skipping():
+def test_pages_advance_by_time():
     records = listed([START + timedelta(seconds=number) for number in range(1_000)])
     seen, steps = walked(records, 50)
     assert len(seen) == 1_000
     assert steps <= 1_000 / 49 + 1
 
 
-def test_what_leaves_the_moment_that_is_skipped_through_is_noticed():
+def test_changes_during_offset_paging_are_detected():
     records = listed([START] * 10)
     step = DefenderCursor.first(WINDOW)
     for _ in range(2):
@@ -77,13 +77,13 @@ def test_what_leaves_the_moment_that_is_skipped_through_is_noticed():
         step.following(page, more=more)
 
 
-def test_no_more_is_skipped_than_graph_allows():
+def test_offset_stays_below_the_limit():
     records = listed([START] * 600)
     with pytest.raises(Broken, match="more than 500"):
         walked(records, 50)
 
 
-def test_another_order_is_broken_where_it_goes_on_and_none_where_it_is_all():
+def test_wrong_order_is_broken_only_if_more_pages_follow():
     step, records = (
         DefenderCursor.first(WINDOW),
         listed([START, START + timedelta(seconds=1)])[::-1],
@@ -94,7 +94,7 @@ def test_another_order_is_broken_where_it_goes_on_and_none_where_it_is_all():
 
 
 @pytest.mark.parametrize("time", [None, 7, "noon", "2026-11-20T12:00:00", {}])
-def test_incidents_that_do_not_say_when_are_passed_over(time):
+def test_incidents_without_time_are_skipped(time):
     odd = {"id": "odd", "lastUpdateDateTime": time}
     usual = listed([START, START + timedelta(seconds=1)])
     step = DefenderCursor.first(WINDOW).following([usual[0], odd, usual[1], odd], more=True)
@@ -104,6 +104,6 @@ def test_incidents_that_do_not_say_when_are_passed_over(time):
     )
 
 
-def test_an_empty_page_leads_to_itself():
+def test_empty_page_keeps_the_cursor():
     step = DefenderCursor.first(WINDOW)
     assert step.following([], more=True) == step  # which whoever turns the pages takes for a circle

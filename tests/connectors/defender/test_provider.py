@@ -88,7 +88,7 @@ def lists(simulator) -> list[dict[str, str]]:
     return [dict(asked.query) for asked in simulator.requests if asked.path == INCIDENTS]
 
 
-def test_the_hook_offers_the_provider():
+def test_plugin_hook_returns_the_provider():
     assert tocsin_providers() is Defender
     assert Defender.capabilities() == set(Capability) - {Capability.PUSH}
 
@@ -105,7 +105,7 @@ async def test_alerts_come_with_the_list(feed, simulator, put, clock):
     assert len(simulator.requests) == len(lists(simulator)) + 1  # and the sign-in
 
 
-async def test_incidents_of_one_moment_are_read_over_pages(feed, put, clock):
+async def test_incidents_of_one_time_span_pages(feed, put, clock):
     for number in range(120):
         put(str(number))
     clock.advance(minutes=2)
@@ -114,9 +114,7 @@ async def test_incidents_of_one_moment_are_read_over_pages(feed, put, clock):
 
 
 @pytest.mark.parametrize("digits", [6, 3, 0])
-async def test_a_filter_that_looks_at_fewer_digits_loses_nothing(
-    feed, simulator, put, clock, digits
-):
+async def test_lower_filter_precision_loses_nothing(feed, simulator, put, clock, digits):
     simulator.digits = digits
     clock.advance(microseconds=123_456)
     for number in range(120):
@@ -127,9 +125,7 @@ async def test_a_filter_that_looks_at_fewer_digits_loses_nothing(
     assert len(feed.latest) == 120
 
 
-async def test_more_incidents_of_one_moment_than_can_be_skipped_are_lost_and_said_to_be(
-    feed, put, clock
-):
+async def test_too_many_incidents_of_one_time_are_reported_as_lost(feed, put, clock):
     for number in range(600):
         put(str(number))
     clock.advance(minutes=2)
@@ -137,7 +133,7 @@ async def test_more_incidents_of_one_moment_than_can_be_skipped_are_lost_and_sai
         await feed.read()
 
 
-async def test_a_list_in_another_order_is_read_in_smaller_pieces(feed, simulator, put, clock):
+async def test_unordered_list_is_read_in_smaller_windows(feed, simulator, put, clock):
     simulator.unordered = True
     for number in range(120):
         put(str(number))
@@ -171,7 +167,7 @@ async def test_incidents_with_too_many_alerts_are_listed_without_them(feed, simu
     assert "$expand" in lists(simulator)[-1]
 
 
-async def test_a_word_that_came_later_is_told(feed, simulator, put, clock):
+async def test_new_enum_values_are_kept(feed, simulator, put, clock):
     put("7")
     simulator.awaiting = {"7"}
     clock.advance(minutes=2)
@@ -180,9 +176,7 @@ async def test_a_word_that_came_later_is_told(feed, simulator, put, clock):
     assert (found.raw_status, found.status) == ("awaitingAction", IncidentStatus.ACTIVE)
 
 
-async def test_alerts_that_come_without_an_update_are_seen_within_the_overlap(
-    feed, simulator, put, clock
-):
+async def test_alerts_added_without_update_are_seen_within_the_overlap(feed, simulator, put, clock):
     put("7", entities_at=clock.now() + timedelta(minutes=5))
     clock.advance(minutes=2)
     await feed.read()
@@ -192,7 +186,7 @@ async def test_alerts_that_come_without_an_update_are_seen_within_the_overlap(
     assert feed.latest["7"].entities == (ATTACKER,)
 
 
-async def test_a_merged_incident_is_told_under_its_own_id(provider, put):
+async def test_merged_incident_keeps_its_id(provider, put):
     put("7", merged_into="8", status=IncidentStatus.CLOSED)
     put("8")
     found = await provider.incident("7")
@@ -222,20 +216,20 @@ def log(simulator, clock):
     return log
 
 
-async def test_a_hunt_finds_what_was_logged(provider, log):
+async def test_hunting_query_finds_logged_events(provider, log):
     log(10)
     [event] = await hunted(provider)
     assert event.summary == "network: ConnectionSuccess, curl.exe, 203.0.113.7"
     assert event.external_id == (await hunted(provider))[0].external_id
 
 
-async def test_a_name_in_any_script_is_hunted_for(provider, simulator, log):
+async def test_names_in_any_script_are_searched(provider, simulator, log):
     user = Entity(EntityKind.USER, 'jürgen "鐘"@example.com')
     log(10, user)
     assert len(await hunted(provider, user)) == 1
 
 
-async def test_a_tenant_without_some_products_is_hunted_in_what_it_has(provider, simulator, log):
+async def test_missing_tables_are_left_out_of_hunting(provider, simulator, log):
     log(10)
     simulator.absent_tables = {"DeviceEvents", "IdentityLogonEvents"}
     assert len(await hunted(provider)) == 1
@@ -244,7 +238,7 @@ async def test_a_tenant_without_some_products_is_hunted_in_what_it_has(provider,
     assert len(simulator.requests) == 1
 
 
-async def test_a_hunt_that_is_throttled_says_when_to_come_again(provider, simulator, log):
+async def test_throttled_hunting_query_has_a_retry_time(provider, simulator, log):
     log(10)
     simulator.retry_after = timedelta(minutes=9)
     simulator.fail(Fault.THROTTLED, where=HUNTING)
@@ -253,7 +247,7 @@ async def test_a_hunt_that_is_throttled_says_when_to_come_again(provider, simula
     assert (caught.value.after, caught.value.throttled) == (timedelta(minutes=9), True)
 
 
-async def test_reading_goes_on_while_hunting_is_throttled(provider, feed, simulator, put, clock):
+async def test_reading_continues_while_hunting_is_throttled(provider, feed, simulator, put, clock):
     put("7")
     clock.advance(minutes=2)
     simulator.fail(Fault.THROTTLED, where=HUNTING, times=9)
@@ -270,7 +264,7 @@ async def test_reading_goes_on_while_hunting_is_throttled(provider, feed, simula
     ("where", "missing"),
     [(INCIDENTS, "SecurityIncident.Read.All"), (HUNTING, "ThreatHunting.Read.All")],
 )
-async def test_check_names_what_may_not_be_read(provider, simulator, where, missing):
+async def test_check_reports_missing_read_permissions(provider, simulator, where, missing):
     simulator.fail(Fault.FORBIDDEN, where=where)
     assert (await provider.check()).problems == (f"the app lacks the permission {missing}",)
 
@@ -300,9 +294,7 @@ def readable(simulator, *roles: str):
         ((), ()),  # what cannot be known is no problem
     ],
 )
-async def test_check_names_what_may_not_be_written_where_that_is_wanted(
-    opened, simulator, roles, problems
-):
+async def test_check_reports_missing_write_permissions(opened, simulator, roles, problems):
     readable(simulator, *roles)
     async with opened(write_back=True) as provider:
         assert (await provider.check()).problems == problems
@@ -310,7 +302,7 @@ async def test_check_names_what_may_not_be_written_where_that_is_wanted(
         assert (await provider.check()).problems == ()
 
 
-async def test_check_leaves_credentials_that_are_wrong_to_their_own_words(opened):
+async def test_check_reports_wrong_credentials_as_such(opened):
     async with opened(client_secret="another") as provider:
         with pytest.raises(CredentialsRefused, match="AADSTS7000215"):
             await provider.check()
@@ -319,7 +311,7 @@ async def test_check_leaves_credentials_that_are_wrong_to_their_own_words(opened
 # what is written
 
 
-async def test_a_comment_goes_to_what_the_incident_is_part_of_now(provider, simulator, put):
+async def test_comment_goes_to_the_merge_target(provider, simulator, put):
     put("7", merged_into="8", status=IncidentStatus.CLOSED)
     put("8", merged_into="9", status=IncidentStatus.CLOSED)
     put("9")
@@ -330,7 +322,7 @@ async def test_a_comment_goes_to_what_the_incident_is_part_of_now(provider, simu
     assert simulator.siem.comments("7") == simulator.siem.comments("8") == []
 
 
-async def test_a_circle_of_mergers_is_refused(provider, put):
+async def test_cyclic_merge_is_refused(provider, put):
     put("7", merged_into="8")
     put("8", merged_into="7")
     with pytest.raises(Refused, match="merged more than"):
@@ -338,7 +330,7 @@ async def test_a_circle_of_mergers_is_refused(provider, put):
 
 
 @pytest.mark.parametrize("status", IncidentStatus)
-async def test_a_status_is_set_once(provider, simulator, put, status):
+async def test_status_is_set_once(provider, simulator, put, status):
     put("7", status=IncidentStatus.NEW)
     for _ in range(2):
         await provider.set_status("7", status)
@@ -346,12 +338,12 @@ async def test_a_status_is_set_once(provider, simulator, put, status):
     assert len(simulator.written) == (status is not IncidentStatus.NEW)
 
 
-async def test_a_status_of_no_incident_is_refused(provider):
+async def test_status_of_missing_incident_is_refused(provider):
     with pytest.raises(Refused):
         await provider.set_status("7", IncidentStatus.ACTIVE)
 
 
-async def test_an_answer_that_is_no_incident_is_broken(provider, put):
+async def test_invalid_incident_response_is_broken(provider, put):
     put("8", malformed=True)
     with pytest.raises(Broken, match="no valid incident"):
         await provider.incident("8")

@@ -72,7 +72,7 @@ def incident(**changes):
     return build_alert_incident(hit(**changes), SETTINGS)
 
 
-def test_an_alert_is_an_incident():
+def test_alert_becomes_incident():
     found = incident()
     assert found.external_id == NAME
     assert found.title == "Password Guessing"
@@ -88,11 +88,11 @@ def test_an_alert_is_an_incident():
     assert (alert.external_id, alert.severity) == (NAME, Severity.HIGH)
 
 
-def test_techniques_are_those_of_the_rule_as_exactly_as_it_says():
+def test_techniques_are_the_most_specific_of_the_rule():
     assert set(incident().techniques) == {"T1110.001", "T1078"}
 
 
-def test_what_the_alert_names_are_entities_whether_nested_or_dotted():
+def test_entities_come_from_nested_and_dotted_fields():
     assert set(incident().entities) == {
         Entity(EntityKind.IP, "203.0.113.7"),
         Entity(EntityKind.IP, "10.0.0.9"),
@@ -109,7 +109,7 @@ def test_what_the_alert_names_are_entities_whether_nested_or_dotted():
     }
 
 
-def test_an_alert_that_was_only_made_changed_then():
+def test_new_alert_uses_creation_time_as_change_time():
     found = incident(**{"kibana.alert.workflow_status_updated_at": None})
     assert found.changed_at == datetime(2026, 11, 20, 9, 5, 31, 207_000, tzinfo=UTC)
 
@@ -121,11 +121,11 @@ def test_an_alert_that_was_only_made_changed_then():
         ([], "2026-11-20T08:59:58.123456+00:00"),
     ],
 )
-def test_it_began_with_the_event_or_else_with_the_alert(missing, when):
+def test_occurrence_is_the_time_of_the_event_or_the_alert(missing, when):
     assert incident(**dict.fromkeys(missing)).occurred_at.isoformat() == when
 
 
-def test_the_link_is_kibanas_own_or_one_that_leads_there():
+def test_link_is_from_kibana_or_built():
     assert incident().source_url == (
         f"https://kibana.example.com:5601/s/soc/app/security/alerts/redirect/{NAME}"
         "?index=.alerts-security.alerts-soc&timestamp=2026-11-20T09%3A05%3A31.207Z"
@@ -138,11 +138,11 @@ def test_the_link_is_kibanas_own_or_one_that_leads_there():
     ("word", "meant"),
     [("open", "New"), ("in-progress", "Active"), ("Closed", "Closed"), ("snoozed", "New")],
 )
-def test_statuses_of_any_version_are_known(word, meant):
+def test_statuses_of_all_versions_are_mapped(word, meant):
     assert incident(**{"kibana.alert.workflow_status": word}).status == IncidentStatus(meant)
 
 
-def test_what_is_no_alert_says_why():
+def test_invalid_alert_is_rejected_with_reason():
     with pytest.raises(ValueError, match="_id is missing"):
         build_alert_incident({"_source": source()}, SETTINGS)
     with pytest.raises(ValueError, match="@timestamp is missing"):

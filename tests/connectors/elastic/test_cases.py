@@ -40,7 +40,7 @@ def case(**changes):
     return {**record, **changes}
 
 
-def test_a_case_is_an_incident():
+def test_case_becomes_incident():
     found = build_case_incident(case(), SETTINGS)
     assert (found.external_id, found.external_number) == (f"case:{IDENTIFIER}", "17")
     assert found.title == "Someone guesses passwords"
@@ -56,12 +56,12 @@ def test_a_case_is_an_incident():
     )
 
 
-def test_a_case_that_never_changed_is_of_when_it_was_made():
+def test_unchanged_case_uses_creation_time():
     found = build_case_incident(case(updated_at=None), SETTINGS)
     assert found.changed_at == found.occurred_at
 
 
-def test_its_alerts_are_in_it_with_what_they_name():
+def test_case_has_its_alerts_and_their_entities():
     found = attach_alerts(build_case_incident(case(), SETTINGS), [hit(), {"_id": 7}])
     assert [alert.external_id for alert in found.alerts] == [NAME]
     assert "T1110.001" in found.techniques
@@ -71,12 +71,12 @@ def test_its_alerts_are_in_it_with_what_they_name():
 
 
 @pytest.mark.parametrize(("total", "told"), [(2, True), (0, False), (None, False), ("2", False)])
-def test_whether_there_are_alerts_is_told(total, told):
+def test_has_alerts_reads_the_total(total, told):
     assert has_alerts(case(totalAlerts=total)) is told
 
 
 @pytest.mark.parametrize("change", [{"id": None}, {"created_at": 7}, {"created_at": "soon"}])
-def test_what_is_no_case_is_a_value_error(change):
+def test_invalid_case_is_a_value_error(change):
     with pytest.raises(ValueError, match=r"id is|created_at|is not in ISO 8601 format"):
         build_case_incident(case(**change), SETTINGS)
 

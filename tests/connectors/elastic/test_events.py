@@ -42,7 +42,7 @@ def event(asked=ANN, **changes):
     return build_event({"_index": "logs-1", "_id": "x", "_source": {**SIGN_IN, **changes}}, asked)
 
 
-def test_a_sign_in_is_told_in_words():
+def test_sign_in_has_a_readable_summary():
     found = event()
     assert found.summary == (
         "system.auth ssh_login success: of ann, from 203.0.113.7, to 10.0.0.9, at web-1, "
@@ -54,7 +54,7 @@ def test_a_sign_in_is_told_in_words():
     assert found.fields["source.port"] == "50122"
 
 
-def test_who_has_got_in_is_related():
+def test_successful_sign_in_has_a_relation():
     told = {(relation.source, relation.type, relation.target) for relation in event().relations}
     assert told == {
         (ATTACKER, RelationType.CONNECTED_TO, SERVER),
@@ -62,7 +62,7 @@ def test_who_has_got_in_is_related():
     }
 
 
-def test_what_was_started_is_related_to_what_started_it():
+def test_process_is_related_to_its_parent():
     process = {"executable": "/bin/sh", "parent": {"executable": "/usr/sbin/sshd"}}
     found = event(event={"category": "process", "type": "start"}, process=process)
     told = {
@@ -73,23 +73,23 @@ def test_what_was_started_is_related_to_what_started_it():
     assert ("/usr/sbin/sshd", RelationType.STARTED, "/bin/sh") in told
 
 
-def test_a_name_resolves_to_its_addresses():
+def test_dns_name_is_related_to_its_addresses():
     dns = {"question": {"name": "evil.example.net"}, "resolved_ip": ["198.51.100.9"]}
     assert RelationType.RESOLVES_TO in {relation.type for relation in event(dns=dns).relations}
 
 
-def test_a_document_that_says_little_is_told_all_the_same():
+def test_sparse_document_has_a_summary():
     told = {"@timestamp": "2026-11-20T09:00:12Z", "related": {"user": ["bob", "ANN"]}}
     found = build_event({"_source": told}, ANN)
     assert (found.summary, found.external_id) == ("an event", None)
 
 
-def test_a_document_that_does_not_name_what_was_asked_for_is_no_event_of_it():
+def test_document_without_the_entity_is_no_event():
     assert event(Entity(EntityKind.USER, "bob")) is None
     assert event(Entity(EntityKind.USER, "ANN")) is not None
 
 
-def test_a_document_without_a_time_is_none():
+def test_document_without_time_is_no_event():
     with pytest.raises(ValueError, match="@timestamp is missing"):
         build_event({"_source": {}}, ANN)
 
@@ -113,7 +113,7 @@ def without(content, value):
 @given(
     st.sampled_from(sorted(set(ENTITY_FIELDS) - {EntityKind.IP})), st.text(min_size=1, max_size=40)
 )
-def test_an_entity_is_a_value_of_the_query_and_nothing_else(kind, value):
+def test_entity_is_only_a_value_of_the_query(kind, value):
     entity, plain = Entity(kind, value), Entity(kind, "plain-value-7")
     if not entity.value:
         assert build_entity_query(entity, ENTITY_FIELDS) is None
@@ -124,7 +124,7 @@ def test_an_entity_is_a_value_of_the_query_and_nothing_else(kind, value):
     assert json.dumps(queries[0]) == json.dumps(queries[1])
 
 
-def test_an_address_is_asked_of_fields_of_addresses_alone():
+def test_addresses_are_searched_in_address_fields_only():
     query = build_entity_query(ATTACKER, ENTITY_FIELDS)
     assert {"term": {"source.ip": {"value": "203.0.113.7"}}} in query["bool"]["should"]
     assert "case_insensitive" not in json.dumps(query)
@@ -139,11 +139,11 @@ def test_an_address_is_asked_of_fields_of_addresses_alone():
         Entity(EntityKind.MAILBOX, "ann@example.com"),
     ],
 )
-def test_what_no_field_can_hold_is_not_asked_for(entity):
+def test_unsearchable_entities_have_no_query(entity):
     assert build_entity_query(entity, ENTITY_FIELDS) is None
 
 
-def test_changes_are_those_of_either_time_and_building_blocks_are_none():
+def test_change_query_uses_both_times_and_excludes_building_blocks():
     query = json.dumps(build_change_query(WINDOW))
     for name in ("@timestamp", "kibana.alert.workflow_status_updated_at"):
         bounds = f'"{name}": {{"gte": "2026-11-20T09:00:00.000+00:00", "lt": "2026-11-20T10:00:00'
@@ -151,7 +151,7 @@ def test_changes_are_those_of_either_time_and_building_blocks_are_none():
     assert '"must_not": [{"exists": {"field": "kibana.alert.building_block_type"}}]' in query
 
 
-def test_an_event_is_one_of_what_it_was_found_by_whatever_the_field():
+def test_event_has_the_entity_it_was_found_by():
     bare = {"@timestamp": "2026-11-20T09:19:51Z"}
     for place, asked, document in everywhere(ENTITY_FIELDS, bare):
         assert build_event({"_id": "1", "_source": document}, asked) is not None, place

@@ -80,7 +80,7 @@ async def read(provider, positions=None, streams=None):
     return incidents
 
 
-def test_the_hook_offers_the_provider():
+def test_plugin_hook_returns_the_provider():
     assert tocsin_providers() is Elastic
     assert Elastic.capabilities() >= {
         Capability.REFRESH,
@@ -90,7 +90,7 @@ def test_the_hook_offers_the_provider():
     }
 
 
-async def test_more_alerts_of_one_moment_than_a_page_has_are_read(of_alerts, alerts, clock):
+async def test_more_alerts_of_one_time_than_a_page_are_read(of_alerts, alerts, clock):
     alerts.most_per_page = 3
     for number in range(7):
         put(alerts, str(number))
@@ -98,7 +98,7 @@ async def test_more_alerts_of_one_moment_than_a_page_has_are_read(of_alerts, ale
     assert len(await read(of_alerts)) == 7
 
 
-async def test_a_token_of_another_version_begins_the_window_anew(of_alerts, alerts, clock):
+async def test_token_of_another_version_restarts_the_window(of_alerts, alerts, clock):
     put(alerts)
     clock.advance(minutes=2)
     now, hour = clock.now(), timedelta(hours=1)
@@ -116,9 +116,7 @@ async def test_a_token_of_another_version_begins_the_window_anew(of_alerts, aler
         ({"skipped_clusters": 1}, "1 clusters were skipped"),
     ],
 )
-async def test_an_answer_of_200_that_is_not_whole_is_asked_again(
-    of_alerts, alerts, clock, quirk, reason
-):
+async def test_partial_response_is_retried(of_alerts, alerts, clock, quirk, reason):
     put(alerts)
     clock.advance(minutes=2)
     [(name, value)] = quirk.items()
@@ -130,13 +128,13 @@ async def test_an_answer_of_200_that_is_not_whole_is_asked_again(
     assert len(await read(of_alerts)) == 1
 
 
-async def test_a_cluster_is_told_not_to_answer_in_part(of_alerts, alerts):
+async def test_partial_results_are_disabled(of_alerts, alerts):
     await read(of_alerts)
     searches = [request for request in alerts.requests if request.path.endswith("/_search")]
     assert {search.query["allow_partial_search_results"] for search in searches} == {"false"}
 
 
-async def test_an_alert_that_changes_its_status_is_read_again(of_alerts, alerts, clock):
+async def test_alert_with_changed_status_is_read_again(of_alerts, alerts, clock):
     positions = {}
     put(alerts)
     clock.advance(minutes=2)
@@ -148,7 +146,7 @@ async def test_an_alert_that_changes_its_status_is_read_again(of_alerts, alerts,
     assert (incident.status, incident.raw_status) == (IncidentStatus.CLOSED, "closed")
 
 
-async def test_a_case_is_read_when_it_is_made_and_when_it_changes(of_cases, cases, clock):
+async def test_case_is_read_when_created_and_changed(of_cases, cases, clock):
     positions = {}
     user = Entity(EntityKind.USER, "ann")
     case = put(cases, entities=(ADDRESS, user))
@@ -162,7 +160,7 @@ async def test_a_case_is_read_when_it_is_made_and_when_it_changes(of_cases, case
     assert changed.status is IncidentStatus.CLOSED
 
 
-async def test_with_nothing_new_three_requests_are_made(cases, clock):
+async def test_idle_read_takes_three_requests(cases, clock):
     put(cases)
     clock.advance(minutes=2)
     positions = {}
@@ -174,9 +172,7 @@ async def test_with_nothing_new_three_requests_are_made(cases, clock):
     assert len(cases.requests) == 3
 
 
-async def test_a_kibana_that_sorts_otherwise_is_told_from_one_without_changes(
-    of_cases, cases, clock
-):
+async def test_old_kibana_sort_order_is_detected(of_cases, cases, clock):
     old = [put(cases, str(number)) for number in range(3)]
     for case in reversed(old):
         clock.advance(minutes=1)
@@ -187,7 +183,7 @@ async def test_a_kibana_that_sorts_otherwise_is_told_from_one_without_changes(
         await read(of_cases)
 
 
-async def test_a_case_that_is_deleted_meanwhile_hides_no_other(of_cases, cases, clock):
+async def test_deleted_case_hides_no_other(of_cases, cases, clock):
     cases.most_per_page = 3
     for number in range(9):
         put(cases, str(number))
@@ -206,7 +202,7 @@ async def test_a_case_that_is_deleted_meanwhile_hides_no_other(of_cases, cases, 
     assert seen == {f"case:{number}" for number in range(9)}
 
 
-async def test_deletions_while_pages_are_turned_are_noticed(cases, clock):
+async def test_deletions_during_paging_are_detected(cases, clock):
     cases.most_per_page = 3
     for number in range(9):
         put(cases, str(number))
@@ -225,7 +221,7 @@ async def test_deletions_while_pages_are_turned_are_noticed(cases, clock):
         assert len(await read(provider)) == 8
 
 
-async def test_a_case_of_which_nothing_came_is_asked_again(of_cases, cases, clock):
+async def test_empty_page_of_remaining_cases_is_broken(of_cases, cases, clock):
     put(cases)
     clock.advance(minutes=2)
     cases.hides = True
@@ -234,7 +230,7 @@ async def test_a_case_of_which_nothing_came_is_asked_again(of_cases, cases, cloc
 
 
 @pytest.mark.parametrize("status", list(IncidentStatus))
-async def test_a_status_of_a_case_is_written_once(of_cases, cases, clock, status):
+async def test_status_of_case_is_written_once(of_cases, cases, clock, status):
     other = IncidentStatus.CLOSED if status is IncidentStatus.NEW else IncidentStatus.NEW
     put(cases, status=other)
     for _ in range(2):
@@ -243,7 +239,7 @@ async def test_a_status_of_a_case_is_written_once(of_cases, cases, clock, status
     assert len([request for request in cases.requests if request.method == "PATCH"]) == 1
 
 
-async def test_a_case_that_others_change_meanwhile_is_read_anew(of_cases, cases, clock):
+async def test_concurrently_changed_case_is_read_again(of_cases, cases, clock):
     put(cases)
     changes = [lambda: put(cases, description="More is known.")]
     cases.before_patch = lambda: changes.pop()() if changes else None
@@ -252,21 +248,21 @@ async def test_a_case_that_others_change_meanwhile_is_read_anew(of_cases, cases,
     assert (case.status, case.description) == (IncidentStatus.CLOSED, "More is known.")
 
 
-async def test_a_case_that_never_rests_is_tried_later(of_cases, cases, clock):
+async def test_constantly_changing_case_is_tried_later(of_cases, cases, clock):
     put(cases)
     cases.before_patch = lambda: put(cases, description=str(clock.advance(seconds=1)))
     with pytest.raises(TryLater, match="being changed concurrently"):
         await of_cases.set_status("case:7", IncidentStatus.CLOSED)
 
 
-async def test_a_status_of_nothing_is_refused(of_cases, of_alerts):
+async def test_status_of_missing_object_is_refused(of_cases, of_alerts):
     with pytest.raises(Refused):
         await of_cases.set_status("case:7", IncidentStatus.CLOSED)
     with pytest.raises(Refused, match="the alert 7 does not exist"):
         await of_alerts.set_status("7", IncidentStatus.CLOSED)
 
 
-async def test_a_comment_is_code_so_that_nothing_in_it_is_markup(of_cases, cases, clock):
+async def test_comment_is_fenced_as_code(of_cases, cases, clock):
     put(cases)
     words = "````\n[a link](https://example.com)"
     await of_cases.comment("case:7", words, "key")
@@ -274,7 +270,7 @@ async def test_a_comment_is_code_so_that_nothing_in_it_is_markup(of_cases, cases
     assert written == f"`````\n{words}\n`````\n\n[tocsin key]"
 
 
-async def test_a_comment_is_found_behind_a_hundred_others(of_cases, cases):
+async def test_comment_is_found_after_a_hundred_others(of_cases, cases):
     put(cases)
     await of_cases.comment("case:7", "Nothing was found.", "key")
     for number in range(250):
@@ -283,11 +279,11 @@ async def test_a_comment_is_found_behind_a_hundred_others(of_cases, cases):
     assert len(cases.siem.comments("7")) == 251
 
 
-async def test_a_lost_answer_to_a_comment_writes_it_once(of_cases, cases):
+async def test_lost_response_writes_the_comment_once(of_cases, cases):
     await expect_one_comment(of_cases, cases, "case:7", "comments")
 
 
-async def test_a_lost_answer_to_a_note_writes_it_once(of_alerts, alerts):
+async def test_lost_response_writes_the_note_once(of_alerts, alerts):
     await expect_one_comment(of_alerts, alerts, "7", "note")
 
 
@@ -300,7 +296,7 @@ async def expect_one_comment(provider, simulator, name, where):
     assert len(simulator.siem.comments("7")) == 1
 
 
-async def test_check_names_what_is_missing(cases, clock):
+async def test_check_reports_missing_objects(cases, clock):
     async with open_elastic(cases, clock) as provider:
         assert (await provider.check()).problems == ()
         cases.lacking = ["logs-*", ".alerts-security.alerts-default"]
@@ -313,7 +309,7 @@ async def test_check_names_what_is_missing(cases, clock):
     assert problems[2].startswith("tocsin cannot read the cases of the space default")
 
 
-async def test_check_names_what_may_not_be_written(cases, clock):
+async def test_check_reports_missing_write_privileges(cases, clock):
     put(cases)
     async with open_elastic(cases, clock, write_back=True) as provider:
         assert (await provider.check()).problems == ()
@@ -327,7 +323,7 @@ async def test_check_names_what_may_not_be_written(cases, clock):
     assert cases.siem.comments("7") == []
 
 
-async def test_to_set_a_status_is_a_privilege_of_its_own(cases, clock):
+async def test_setting_a_status_has_its_own_privilege(cases, clock):
     cases.lacking = [".alerts-security.alerts-default"]
     options = {"write_back": True, "write_back_status": "Active"}
     async with open_elastic(cases, clock, **options) as provider:
@@ -337,7 +333,7 @@ async def test_to_set_a_status_is_a_privilege_of_its_own(cases, clock):
     assert problems == tuple(f"tocsin lacks the privilege {word} {where}" for word in words)
 
 
-async def test_a_space_is_part_of_every_address(clock, aiohttp_server):
+async def test_space_is_in_every_url(clock, aiohttp_server):
     asked = []
 
     async def answer(request):
@@ -364,13 +360,13 @@ async def test_a_space_is_part_of_every_address(clock, aiohttp_server):
         ({"incidents": ["rules"]}, "incidents"),
     ],
 )
-def test_settings_are_names(wrong, named):
+def test_settings_are_validated(wrong, named):
     given = {"url": "https://es.example.com", "kibana_url": "https://kb.example.com"}
     with pytest.raises(ValidationError, match=named):
         make_settings(Elastic, **{**given, "api_key": "x", **wrong})
 
 
-async def test_events_beyond_a_page_are_the_latest(of_alerts, alerts, clock):
+async def test_event_search_returns_the_latest_across_pages(of_alerts, alerts, clock):
     now = clock.now()
     for number in range(5):
         at = now - timedelta(minutes=number + 1)
@@ -381,7 +377,7 @@ async def test_events_beyond_a_page_are_the_latest(of_alerts, alerts, clock):
     assert [item.rpartition("/")[2] for item in found] == ["0", "1", "2"]
 
 
-async def test_events_are_found_in_capitals_or_not(of_alerts, alerts, clock):
+async def test_event_search_ignores_case(of_alerts, alerts, clock):
     at, logged = clock.now(), Entity(EntityKind.USER, "Administrator")
     alerts.siem.log(LogEvent(id="1", occurred_at=at, entities=(logged,)))
     window = Window(at - timedelta(hours=1), at + timedelta(hours=1))
@@ -391,7 +387,7 @@ async def test_events_are_found_in_capitals_or_not(of_alerts, alerts, clock):
     ]
 
 
-async def test_two_run_side_by_side(alerts, cases, clock):
+async def test_two_instances_run_concurrently(alerts, cases, clock):
     put(alerts, title="of one")
     put(cases, title="of the other")
     clock.advance(minutes=2)
@@ -405,7 +401,7 @@ async def test_two_run_side_by_side(alerts, cases, clock):
     assert (len(alerts.siem.comments("7")), cases.siem.comments("7")) == (1, [])
 
 
-async def test_its_streams_are_told_before_it_is_configured():
+async def test_streams_are_known_without_settings():
     plugins = [plugin for plugin in installed_plugins() if plugin.name == "elastic"]
     [kind] = (await describe_plugin("elastic", PluginsFile(), plugins)).kinds
     assert kind.streams == ("alerts", "new-cases", "changed-cases")

@@ -44,7 +44,7 @@ def settings(**given):
 @pytest.mark.parametrize(
     "given", [{}, {"username": "ann"}, {"password": "x"}, {"token": "x", "username": "ann"}]
 )
-def test_without_a_way_in_a_cluster_is_refused(given):
+def test_credentials_are_required(given):
     with pytest.raises(ValidationError, match="`username` and `password`"):
         settings(**given)
 
@@ -57,11 +57,11 @@ def test_without_a_way_in_a_cluster_is_refused(given):
         ({"client_certificate": "tocsin.pem"}, {}),
     ],
 )
-def test_each_way_in_is_shown_as_the_cluster_takes_it(given, authorization):
+def test_credentials_become_the_authorization_header(given, authorization):
     assert settings(**given).authorization == authorization
 
 
-def test_the_place_behind_a_page_knows_what_it_has_seen_of_its_last_moment():
+def test_cursor_has_the_ids_of_the_last_timestamp():
     def hits(*stamps):
         return [{"_id": f"{at}-{n}", "sort": [at]} for n, at in enumerate(stamps)]
 
@@ -74,12 +74,12 @@ def test_the_place_behind_a_page_knows_what_it_has_seen_of_its_last_moment():
 @pytest.mark.parametrize(
     "hit", [{"_id": "x"}, {"_id": "x", "sort": []}, {"_id": "x", "sort": ["y"]}, {"sort": [1]}]
 )
-def test_hits_that_do_not_say_where_they_are_break_the_walk(hit):
+def test_hits_without_sort_or_id_are_broken(hit):
     with pytest.raises(Broken):
         DocumentCursor.behind([hit], None)
 
 
-def test_a_moment_without_end_breaks_the_walk():
+def test_too_many_documents_of_one_time_are_broken():
     crowd = DocumentCursor(1, tuple(map(str, range(MAX_SAME_TIMESTAMP))))
     with pytest.raises(Broken, match="have the same timestamp"):
         DocumentCursor.behind([{"_id": "x", "sort": [1]}], crowd)
@@ -100,7 +100,7 @@ def test_a_moment_without_end_breaks_the_walk():
         ({"hits": None}, Broken),
     ],
 )
-def test_only_a_whole_answer_is_one(change, error):
+def test_only_complete_responses_count(change, error):
     found = parse_search(ApiResponse(WHOLE, 200, {}, None), "a search")
     assert (len(found.hits), found.total, found.shards) == (1, 1, 3)
     with pytest.raises(error):
@@ -108,7 +108,7 @@ def test_only_a_whole_answer_is_one(change, error):
 
 
 @pytest.mark.parametrize("value", ["198.51.100.0/24", "198.51.100.*", "", "::1%eth0"])
-def test_what_is_no_address_is_not_asked_for_as_one(value):
+def test_invalid_addresses_are_not_searched(value):
     fields = {EntityKind.IP: ("source.ip",), EntityKind.USER: ("user.name",)}
     assert build_entity_query(Entity(EntityKind.IP, "203.0.113.7"), fields) is not None
     if clause := build_entity_query(Entity(EntityKind.IP, value), fields):
@@ -132,7 +132,7 @@ class Endless:
         return IndexSearchResult(hits, body["size"] + 1, 1, {}, None)
 
 
-async def test_documents_are_asked_for_by_the_hundred():
+async def test_documents_are_fetched_by_the_hundred():
     class Asked(IndexClient):
         def __init__(self):
             self.sizes = []
@@ -148,7 +148,7 @@ async def test_documents_are_asked_for_by_the_hundred():
     assert await Asked().documents("alerts", []) == []
 
 
-async def test_a_search_that_brings_nothing_to_the_point_comes_to_an_end():
+async def test_search_without_matches_terminates():
     cluster = Endless()
     hits = iterate_latest(
         LogIndices(cluster, "logs-*", "@timestamp"), {"match_all": {}}, WINDOW, 1_000
@@ -158,7 +158,7 @@ async def test_a_search_that_brings_nothing_to_the_point_comes_to_an_end():
     assert cluster.searches == MAX_HITS // MAX_PAGE_SIZE
 
 
-async def test_a_search_that_brings_enough_is_whole():
+async def test_search_with_enough_events_is_complete():
     cluster = Endless()
     hits = iterate_latest(LogIndices(cluster, "logs-*", "@timestamp"), {"match_all": {}}, WINDOW, 5)
     event = SiemEvent(external_id=None, occurred_at=WINDOW.start, summary="signed in")
@@ -167,7 +167,7 @@ async def test_a_search_that_brings_enough_is_whole():
 
 
 @pytest.mark.parametrize("told", ["Ann", ["bob", "ANN"], None, ["bob"]])
-def test_what_a_document_was_found_by_is_among_its_entities(told):
+def test_queried_entity_is_included(told):
     ann, web = Entity(EntityKind.USER, "ann"), Entity(EntityKind.HOST, "web-1")
     fields = {EntityKind.USER: ("user.target.name",)}
     found = include_queried_entity([web], ann, {"user": {"target.name": told}}, fields)
@@ -177,14 +177,14 @@ def test_what_a_document_was_found_by_is_among_its_entities(told):
     )
 
 
-def test_documents_are_nested_dotted_and_both_at_once():
+def test_nested_and_dotted_documents_are_read():
     document = {"a.b": {"c": 1}, "a": {"b.d": [True, "\0 x "], "e": {"f.g": 2}}, "h": [None]}
     assert [value_at(document, name) for name in ("a.b.c", "a.e.f.g", "a.b.x")] == [1, 2, None]
     assert text_at(document, "h", "a.b.d") == "x"
     assert (text_at("no document", "a"), text_at({"a": 7}, "a")) == (None, "7")
 
 
-def test_a_document_may_be_spelt_as_json():
+def test_json_strings_are_decoded():
     assert decode_object('{"a": 1}') == decode_object({"a": 1}) == {"a": 1}
     for value in ("[1]", "{", "", None, 7, '{"a": "\ud800"}'):
         assert decode_object(value) is None

@@ -70,7 +70,7 @@ def signs_in(cloud: Cloud) -> int:
     return sum(asked.path == TOKEN_PATH for asked in cloud.requests)
 
 
-async def test_each_audience_has_a_token_of_its_own(entra, cloud):
+async def test_each_audience_has_its_own_token(entra, cloud):
     signed = entra()
     management, logs = signed.api(cloud.url, MANAGEMENT), signed.api(cloud.url, LOGS)
     for _ in range(3):
@@ -79,12 +79,12 @@ async def test_each_audience_has_a_token_of_its_own(entra, cloud):
     assert signs_in(cloud) == 2
 
 
-async def test_a_token_of_another_audience_is_good_for_nothing(entra, cloud):
+async def test_token_of_another_audience_is_refused(entra, cloud):
     with pytest.raises(CredentialsRefused):
         await entra().api(cloud.url, MANAGEMENT).get("/logs")
 
 
-async def test_a_token_is_renewed_before_it_ends(entra, cloud, clock):
+async def test_token_is_renewed_before_expiry(entra, cloud, clock):
     api = entra().api(cloud.url, MANAGEMENT)
     await api.get("/management")
     clock.advance(minutes=58)
@@ -103,14 +103,14 @@ async def test_a_token_is_renewed_before_it_ends(entra, cloud, clock):
         ({"tenant_id": "another.example.com"}, "AADSTS90002"),
     ],
 )
-async def test_what_is_wrong_is_said_in_the_words_of_entra(entra, cloud, change, words):
+async def test_errors_quote_entra(entra, cloud, change, words):
     with pytest.raises(CredentialsRefused, match=words) as caught:
         await entra(**change).api(cloud.url, MANAGEMENT).get("/management")
     assert "another" not in str(caught.value) or "client_secret" not in change
 
 
 @pytest.mark.parametrize("name", sorted(MICROSOFT_CLOUDS))
-def test_a_cloud_says_where_everything_is(name):
+def test_cloud_sets_all_endpoints(name):
     cloud = MICROSOFT_CLOUDS[name]
     sentinel = make_settings(Sentinel, cloud=name, **OF_SENTINEL)
     defender = make_settings(Defender, cloud=name, **CREDENTIALS)
@@ -119,7 +119,7 @@ def test_a_cloud_says_where_everything_is(name):
     assert defender.url == cloud.graph
 
 
-def test_clouds_share_no_place_where_secrets_are_sent():
+def test_clouds_share_no_credential_endpoints():
     public, china = MICROSOFT_CLOUDS["public"], MICROSOFT_CLOUDS["china"]
     government = {MICROSOFT_CLOUDS[name].authority for name in ("usgov", "usdod")}
     assert len({public.authority, china.authority, *government}) == 3
@@ -128,7 +128,7 @@ def test_clouds_share_no_place_where_secrets_are_sent():
             assert urlsplit(url).scheme == "https"
 
 
-def test_an_address_may_be_another_than_that_of_the_cloud():
+def test_endpoints_can_be_overridden():
     given = make_settings(
         Sentinel, cloud="china", logs_url="https://logs.example.com", **OF_SENTINEL
     )
@@ -137,22 +137,22 @@ def test_an_address_may_be_another_than_that_of_the_cloud():
 
 
 @pytest.mark.parametrize("name", ["germany", 7, ["public"]])
-def test_a_cloud_that_there_is_not_is_refused(name):
+def test_unknown_cloud_is_refused(name):
     with pytest.raises(ValidationError, match="cloud"):
         make_settings(Defender, cloud=name, **CREDENTIALS)
 
 
-def test_a_token_tells_its_permissions():
+def test_permissions_are_read_from_the_token():
     claims = orjson.dumps({"roles": ["ThreatHunting.Read.All"]})
     token = f"head.{urlsafe_b64encode(claims).decode().rstrip('=')}.signature"
     assert _read_roles(token) == {"ThreatHunting.Read.All"}
 
 
 @given(token=st.text() | st.binary().map(lambda item: f"a.{urlsafe_b64encode(item).decode()}.b"))
-def test_a_token_that_cannot_be_read_tells_none(token):
+def test_unreadable_token_has_no_permissions(token):
     assert _read_roles(token) == frozenset()
 
 
-def test_settings_have_what_every_provider_can_be_told():
+def test_settings_include_the_common_ones():
     settings = make_settings(Sentinel, first_fetch="3d", **OF_SENTINEL)
     assert settings.first_fetch == timedelta(days=3)

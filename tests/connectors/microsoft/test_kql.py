@@ -27,7 +27,7 @@ def query(value: str, kind: EntityKind = EntityKind.PROCESS) -> str:
 
 
 @given(text=TEXT)
-def test_a_literal_is_one_token_that_stands_for_its_text(text):
+def test_literal_is_one_token(text):
     [token] = tokens_of(quote_text(text))
     assert token.kind == "string"
     assert token.text.isprintable()
@@ -37,14 +37,14 @@ def test_a_literal_is_one_token_that_stands_for_its_text(text):
 
 
 @given(value=TEXT, kind=st.sampled_from(KINDS))
-def test_no_value_changes_anything_of_a_query_but_itself(value, kind):
+def test_values_cannot_change_a_query(value, kind):
     usual, odd = (tokens_of(query(name, kind)) for name in ("x", value))
     assert text_of(odd[3]) == Entity(kind, value).value
     assert odd[:3] + odd[4:] == usual[:3] + usual[4:]
 
 
 @given(value=TEXT)
-def test_a_query_is_of_the_form_that_is_meant(value):
+def test_query_has_the_expected_form(value):
     asked = read(query(value))
     assert asked.wanted == Entity(EntityKind.PROCESS, value).value
     assert (asked.window, asked.limit) == (WINDOW, 7)
@@ -54,34 +54,34 @@ def test_a_query_is_of_the_form_that_is_meant(value):
 @pytest.mark.parametrize(
     "value", ['" | union SecurityEvent //', "\\", '\\" or true', "a\n| take 9"]
 )
-def test_what_would_break_out_does_not(value):
+def test_injection_attempts_stay_values(value):
     assert read(query(value)).wanted == value.strip()
 
 
-def test_a_value_without_quotes_would_be_noticed():
+def test_unquoted_value_is_detected():
     with pytest.raises(BadQuery):
         read(query("x").replace('"x"', '"x" or true'))
 
 
-def test_what_can_be_asked_for_is_what_some_column_has():
+def test_searchable_kinds_are_those_of_the_columns():
     assert set(EntityKind) - list_entity_kinds(list_tables({})) == {EntityKind.CVE}
     assert set(EntityKind) - set(KINDS) == {EntityKind.CVE, EntityKind.CLOUD_RESOURCE}
 
 
-def test_only_tables_that_can_name_the_kind_are_asked():
+def test_only_tables_with_the_entity_kind_are_searched():
     asked = read(query("evil@example.com", EntityKind.EMAIL))
     assert {leg.table for leg in asked.legs} == {"EmailEvents", "EmailAttachmentInfo"}
     assert query("CVE-2026-1", EntityKind.CVE) == ""
 
 
-def test_an_account_is_compared_with_its_domain():
+def test_accounts_are_matched_with_their_domain():
     [leg] = [
         leg for leg in read(query("x", EntityKind.USER)).legs if leg.table == "DeviceLogonEvents"
     ]
     assert leg.columns == (("AccountUpn",), ("AccountDomain", "AccountName"))
 
 
-def test_alerts_are_found_by_what_their_entities_mention():
+def test_alerts_are_found_by_their_entities():
     asked = build_search_query(
         list_tables({}), "TimeGenerated", Entity(EntityKind.IP, "x"), WINDOW, 7
     )
@@ -89,7 +89,7 @@ def test_alerts_are_found_by_what_their_entities_mention():
     assert (leg.columns, leg.operators) == ((("Entities",),), ("has",))
 
 
-def test_tables_of_the_operator_are_asked_as_well():
+def test_custom_tables_are_searched():
     own = {"Firewall_CL": {EntityKind.IP: ("src_s", "dst_s")}}
     asked = build_search_query(
         list_tables(own), "TimeGenerated", Entity(EntityKind.IP, "x"), WINDOW, 7

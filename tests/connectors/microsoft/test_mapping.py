@@ -32,7 +32,7 @@ TEXT = st.none() | st.text(min_size=1).map(str.strip).filter(len)  # as records 
         ((None, None, None), set()),
     ],
 )
-def test_an_account_is_told_as_each_log_calls_it(parts, names):
+def test_account_names_of_each_log(parts, names):
     assert {entity.value for entity in parse_user(*parts)} == names
 
 
@@ -44,7 +44,7 @@ def test_an_account_is_told_as_each_log_calls_it(parts, names):
         (("web01.example.com", "example.com"), "web01.example.com"),
     ],
 )
-def test_a_machine_is_told_by_its_whole_name(parts, name):
+def test_machines_are_identified_by_full_name(parts, name):
     assert list(parse_machine(*parts)) == [Entity(EntityKind.HOST, name)]
 
 
@@ -60,7 +60,7 @@ def test_a_machine_is_told_by_its_whole_name(parts, name):
         (("a.exe", "a.exe"), "a.exe"),
     ],
 )
-def test_a_file_is_told_by_its_path(parts, path):
+def test_files_are_identified_by_path(parts, path):
     assert list(parse_file(*parts)) == [Entity(EntityKind.FILE, path)]
 
 
@@ -74,7 +74,7 @@ def test_a_file_is_told_by_its_path(parts, path):
         ("evil.example.com/x", EntityKind.URL, "evil.example.com/x"),
     ],
 )
-def test_a_url_that_is_a_mere_place_names_that(value, kind, name):
+def test_bare_location_in_a_url_is_an_entity(value, kind, name):
     assert list(parse_entity(EntityKind.URL, value)) == [Entity(kind, name)]
 
 
@@ -93,12 +93,12 @@ def test_a_url_that_is_a_mere_place_names_that(value, kind, name):
         (EntityKind.EMAIL, "ann"),
     ],
 )
-def test_what_is_of_another_form_names_nothing(kind, value):
+def test_unexpected_forms_name_nothing(kind, value):
     assert list(parse_entity(kind, value)) == []
 
 
 @given(one=TEXT, other=TEXT, third=TEXT)
-def test_any_text_is_taken(one, other, third):
+def test_any_text_is_accepted(one, other, third):
     for entity in (
         *parse_user(one, other, third),
         *parse_machine(one, other),

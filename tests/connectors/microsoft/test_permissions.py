@@ -29,10 +29,10 @@ NEEDED = (READ, QUERY, COMMENT)
         ([{"dataActions": ["*"]}, "odd"], NEEDED),
     ],
 )
-def test_an_action_is_allowed_by_any_role_that_does_not_except_it(roles, missing):
+def test_action_is_allowed_unless_its_role_excludes_it(roles, missing):
     assert tuple(find_missing_actions(roles, NEEDED)) == missing
 
 
 @given(roles=st.lists(st.none() | st.integers() | st.dictionaries(st.text(), st.text())))
-def test_roles_of_any_form_allow_nothing(roles):
+def test_malformed_roles_allow_nothing(roles):
     assert tuple(find_missing_actions(roles, NEEDED)) == NEEDED

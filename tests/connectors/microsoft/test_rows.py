@@ -43,7 +43,7 @@ def told(found: SiemEvent) -> set[tuple[Entity, RelationType, Entity]]:
     return {(relation.source, relation.type, relation.target) for relation in found.relations}
 
 
-def test_a_row_is_an_event():
+def test_row_becomes_event():
     found = event("DeviceLogonEvents", LOGON)
     assert found.occurred_at == datetime(2026, 11, 20, 9, 19, 51, 123456, tzinfo=UTC)
     assert found.summary == (
@@ -54,33 +54,33 @@ def test_a_row_is_an_event():
     assert found.fields["LogonType"] == "RemoteInteractive"
 
 
-def test_who_got_in_has_logged_on_and_who_failed_has_not():
+def test_only_successful_sign_ins_have_relations():
     entered = told(event("DeviceLogonEvents", LOGON))
     failed = told(event("DeviceLogonEvents", {**LOGON, "ActionType": "LogonFailed"}))
     assert failed == {(ATTACKER, RelationType.CONNECTED_TO, WEB)}
     assert entered == failed | {(ALICE, RelationType.LOGGED_ON_TO, WEB)}
 
 
-def test_a_blocked_connection_relates_nobody():
+def test_blocked_connection_has_no_relation():
     made = {"DeviceName": "web01.example.com", "RemoteIP": "203.0.113.7"}
     for action, relations in (("ConnectionSuccess", 1), ("ConnectionFailed", 0)):
         found = event("DeviceNetworkEvents", {**made, "ActionType": action})
         assert len(found.relations) == relations
 
 
-def test_a_record_may_be_json_in_a_text():
+def test_records_in_json_strings_are_decoded():
     assert event("DeviceLogonEvents", json.dumps(LOGON)) == event("DeviceLogonEvents", LOGON)
 
 
 @pytest.mark.parametrize("record", ["", "[", "[]", "7", None, 7, []])
-def test_what_is_no_record_is_a_value_error(record):
+def test_invalid_record_is_a_value_error(record):
     with pytest.raises(
         ValueError, match=r"not an object|empty document|end of data|EOF|unexpected"
     ):
         event("DeviceLogonEvents", record)
 
 
-def test_what_does_not_name_what_was_asked_for_is_a_value_error():
+def test_row_without_the_entity_is_a_value_error():
     with pytest.raises(ValueError, match="does not name"):
         event("DeviceLogonEvents", {**LOGON, "RemoteIP": "203.0.113.70"})
     with pytest.raises(ValueError, match="no table"):
@@ -89,7 +89,7 @@ def test_what_does_not_name_what_was_asked_for_is_a_value_error():
         event("DeviceLogonEvents", LOGON, at="noon")
 
 
-def test_an_entity_is_spelt_as_it_was_asked_for():
+def test_entity_keeps_the_queried_spelling():
     asked = Entity(EntityKind.USER, "example\\ALICE")
     found = event("DeviceLogonEvents", LOGON, asked)
     assert asked in found.entities
@@ -97,7 +97,7 @@ def test_an_entity_is_spelt_as_it_was_asked_for():
     assert (asked, RelationType.LOGGED_ON_TO, WEB) in told(found)
 
 
-def test_a_connection_to_a_url_or_a_name_is_either():
+def test_connection_target_is_url_or_name():
     asked = Entity(EntityKind.HOST, "web01.example.com")
     made = {"DeviceName": "web01.example.com", "ActionType": "ConnectionSuccess"}
     url = event("DeviceNetworkEvents", {**made, "RemoteUrl": "https://evil.example.com/x"}, asked)
@@ -107,13 +107,13 @@ def test_a_connection_to_a_url_or_a_name_is_either():
     assert {entity.kind for entity in name.entities} == {EntityKind.HOST, EntityKind.DOMAIN}
 
 
-def test_nobody_of_windows_is_no_user():
+def test_windows_placeholder_accounts_are_no_users():
     asked = Entity(EntityKind.HOST, "web01")
     record = {"Computer": "web01", "Account": "-\\-", "TargetAccount": "-", "IpAddress": "-"}
     assert event("SecurityEvent", record, asked).entities == (asked,)
 
 
-def test_an_alert_of_the_logs_names_what_its_entities_name():
+def test_alert_row_has_the_entities_of_its_alert():
     entities = [
         {"$id": "2", "HostName": "web01", "DnsDomain": "example.com", "Type": "host"},
         {"$id": "3", "Address": "203.0.113.7", "Type": "ip"},
@@ -131,7 +131,7 @@ def test_an_alert_of_the_logs_names_what_its_entities_name():
     assert set(found.entities) == {ATTACKER, ALICE, WEB}
 
 
-def test_the_id_of_a_row_is_its_own_or_that_of_its_content():
+def test_row_id_is_its_own_or_a_content_hash():
     assert event("SigninLogs", {"IPAddress": "203.0.113.7", "_ItemId": "7-8"}).external_id == "7-8"
     one, same = (event("DeviceLogonEvents", LOGON).external_id for _ in range(2))
     other = event("DeviceLogonEvents", {**LOGON, "LogonType": "Network"}).external_id

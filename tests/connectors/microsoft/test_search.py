@@ -59,16 +59,16 @@ class Service:
         return [(NOON - event.occurred_at) // timedelta(minutes=1) async for event in events]
 
 
-async def test_what_is_found_is_told():
+async def test_found_events_are_returned():
     assert await Service(row(10), row(20)).find() == [10, 20]
 
 
-async def test_no_more_than_the_limit_and_nothing_outside_of_the_window():
+async def test_results_respect_limit_and_window():
     assert await Service(row(0), row(10), row(20), row(60), row(61)).find() == [10, 20, 60]
     assert await Service(row(10), row(20)).find(limit=1) == [10]
 
 
-async def test_a_table_that_is_not_there_is_asked_once():
+async def test_missing_table_is_requested_once():
     service = Service(row(10), absent=("DeviceEvents", "EmailEvents"))
     assert await service.find() == [10]
     assert await service.find() == [10]
@@ -76,18 +76,18 @@ async def test_a_table_that_is_not_there_is_asked_once():
     assert not {"DeviceEvents", "EmailEvents"} & service.asked[-1]
 
 
-async def test_two_that_meet_the_same_table_at_once_both_find_what_the_others_have():
+async def test_concurrent_searches_handle_a_missing_table():
     service = Service(row(10), absent=("DeviceEvents", "EmailEvents"))
     both = asyncio.gather(service.find(), service.find())
     assert await asyncio.wait_for(both, 5) == [[10], [10]]
 
 
-async def test_where_no_table_is_left_nothing_is_found():
+async def test_no_remaining_table_returns_nothing():
     service = Service(row(10), absent=tuple(table.name for table in HUNTING_TABLES))
     assert await service.find() == []
 
 
-async def test_a_table_that_cannot_be_asked_hides_no_other_and_is_told():
+async def test_failing_table_hides_no_other_and_is_reported():
     service = Service(row(10), barred="DeviceEvents")
     for _ in range(2):
         events = service.searcher.events(ATTACKER, WINDOW, 9)
@@ -101,7 +101,7 @@ async def test_a_table_that_cannot_be_asked_hides_no_other_and_is_told():
     ("status", "words"),
     [(400, b"Query timeout"), (400, b"DeviceEvents, EmailEvents: odd"), (413, b"DeviceEvents")],
 )
-async def test_another_refusal_is_raised(status, words):
+async def test_other_refusals_are_raised(status, words):
     async def run(query, window):
         raise Refused("no", status=status, response=words)
 
@@ -110,7 +110,7 @@ async def test_another_refusal_is_raised(status, words):
         await anext(searcher.events(ATTACKER, WINDOW, 9))
 
 
-async def test_what_is_only_a_part_is_told_and_said_to_be_one():
+async def test_partial_results_are_returned_and_reported():
     service = Service(row(10), lacking="PartialError: too much")
     events = service.searcher.events(ATTACKER, WINDOW, 9)
     assert (await anext(events)).occurred_at == NOON - timedelta(minutes=10)
@@ -118,7 +118,7 @@ async def test_what_is_only_a_part_is_told_and_said_to_be_one():
         await anext(events)
 
 
-async def test_nothing_is_asked_for_what_has_no_name():
+async def test_entities_without_columns_send_no_query():
     service = Service(row(10))
     assert await service.find(Entity(EntityKind.IP, "")) == []
     assert service.asked == []

@@ -58,7 +58,7 @@ def read(**changes: Any) -> Incident:
     return build_incident({**ALERT, **changes}, "detector-1", "Windows logs")
 
 
-def test_an_alert_is_an_incident():
+def test_alert_becomes_incident():
     incident = read()
     assert incident.external_id == "alert-7@detector-1@1795166391250"
     assert (incident.external_number, incident.title) == ("alert-7", "Sign-ins that failed")
@@ -82,7 +82,7 @@ def test_an_alert_is_an_incident():
         *((None, Severity.MEDIUM, True), ("6", Severity.MEDIUM, True)),
     ],
 )
-def test_the_level_of_the_trigger_is_the_severity(severity, found, assumed):
+def test_trigger_level_is_the_severity(severity, found, assumed):
     incident = read(severity=severity)
     assert (incident.severity, incident.severity_assumed) == (found, assumed)
 
@@ -95,12 +95,12 @@ def test_the_level_of_the_trigger_is_the_severity(severity, found, assumed):
         *(("DELETED", IncidentStatus.CLOSED), ("AUDIT", IncidentStatus.NEW)),
     ],
 )
-def test_the_state_is_the_status(state, status):
+def test_state_is_mapped_to_status(state, status):
     incident = read(state=state)
     assert (incident.status, incident.raw_status) == (status, state)
 
 
-def test_it_has_changed_when_it_was_acknowledged_or_has_ended():
+def test_acknowledgement_and_end_are_changes():
     day = Window(datetime(2026, 11, 20, tzinfo=UTC), datetime(2026, 11, 21, tzinfo=UTC))
     assert not has_changed_in(ALERT, day)
     acknowledged = {**ALERT, "acknowledged_time": 1_795_170_000_000}
@@ -110,7 +110,7 @@ def test_it_has_changed_when_it_was_acknowledged_or_has_ended():
     assert read(**acknowledged).changed_at == datetime(2026, 11, 20, 10, 20, tzinfo=UTC)
 
 
-def test_findings_tell_what_an_alert_is_about():
+def test_alert_has_the_details_of_its_findings():
     incident = attach_findings(read(), [FINDING, {"id": 7}])
     assert {(entity.kind.value, entity.value) for entity in incident.entities} == {
         *(("user", "ann"), ("host", "dc.example.com"), ("ip", "203.0.113.7")),
@@ -123,7 +123,7 @@ def test_findings_tell_what_an_alert_is_about():
     assert incident.severity is Severity.HIGH
 
 
-def test_an_alert_without_a_level_has_that_of_the_rules_that_matched():
+def test_alert_without_level_uses_levels_of_matched_rules():
     incident = attach_findings(read(severity=None), [FINDING])
     assert (incident.severity, incident.severity_assumed) == (Severity.CRITICAL, False)
     assert attach_findings(read(severity=None), []).severity_assumed
@@ -137,12 +137,12 @@ def test_an_alert_without_a_level_has_that_of_the_rules_that_matched():
         ({"start_time": "2026-11-20T09:19:51"}, "start_time is not a time"),
     ],
 )
-def test_what_is_essential(changes, reason):
+def test_missing_required_fields_are_rejected(changes, reason):
     with pytest.raises(ValueError, match=reason):
         read(**changes)
 
 
-def test_a_document_is_an_event_in_one_line():
+def test_document_has_a_one_line_summary():
     document = {**DOCUMENT, "@timestamp": "2026-11-20T09:19:51Z", "message": "two\nlines"}
     ann = Entity(EntityKind.USER, "Ann")
     event = build_event({"_id": "1", "_source": document}, "@timestamp", ann)
@@ -161,14 +161,14 @@ def test_any_field_may_have_any_type(changes):
         assert all(list_finding_ids({**ALERT, **changes}))
 
 
-def test_the_account_that_something_was_done_to_is_an_entity():
+def test_target_account_is_an_entity():
     document = json.dumps({"user.target": {"name": "ann"}, "related": {"hosts": ["dc", "-"]}})
     finding = {**FINDING, "document_list": [{"document": document}]}
     found = attach_findings(read(), [finding]).entities
     assert set(found) == {Entity(EntityKind.USER, "ann"), Entity(EntityKind.HOST, "dc")}
 
 
-def test_an_event_is_one_of_what_it_was_found_by_whatever_the_field():
+def test_event_has_the_entity_it_was_found_by():
     bare = {"@timestamp": "2026-11-20T09:19:51Z"}
     for place, asked, document in everywhere(ENTITY_FIELDS, bare):
         event = build_event({"_id": "1", "_source": document}, "@timestamp", asked)

@@ -24,7 +24,7 @@ alerts = st.lists(
 
 
 @given(alerts=alerts, size=st.sampled_from([1, 7, 20]))
-def test_everything_is_found_whatever_monitors_a_detector_has(alerts, size):
+def test_every_alert_is_found_for_any_monitors(alerts, size):
     monitors = defaultdict(list)
     for number, (detector, monitor, after) in enumerate(alerts):
         at = to_milliseconds(START) + after
@@ -58,7 +58,7 @@ def test_everything_is_found_whatever_monitors_a_detector_has(alerts, size):
     }
 
 
-def test_rows_that_go_missing_while_pages_are_turned_are_noticed():
+def test_rows_missing_during_paging_are_detected():
     second = DetectorCursor.beginning(["d1"], HOUR).following(10, 25, 10)
     assert (second.index, second.total) == (10, 25)
     with pytest.raises(Broken, match="24 alerts were returned; before, there were 25"):
@@ -67,7 +67,7 @@ def test_rows_that_go_missing_while_pages_are_turned_are_noticed():
         DetectorCursor.beginning(["d1"], HOUR).following(0, 25, 10)
 
 
-def test_bounds_are_numbers_which_the_api_can_read():
+def test_time_bounds_are_numeric():
     query = DetectorCursor.beginning(["d1"], HOUR).query
     assert query["startTime"] == 1_795_176_000_000
     assert query["endTime"] == query["startTime"] + 3_599_999

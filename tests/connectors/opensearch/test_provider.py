@@ -73,13 +73,13 @@ def case(clock, number=1, **parts):
     return Case(**given | parts)
 
 
-def test_the_hook_offers_the_provider():
+def test_plugin_hook_returns_the_provider():
     assert tocsin_providers() is OpenSearch
     able = {Capability.REFRESH, Capability.BACKFILL, Capability.EVENTS, Capability.STATUS}
     assert OpenSearch.capabilities() == able
 
 
-async def test_what_becomes_of_an_old_alert_is_seen(simulator, provider, clock):
+async def test_changes_of_old_alerts_are_read(simulator, provider, clock):
     feed = Feed(provider)
     put = simulator.siem.put(case(clock, entities=(Entity(EntityKind.IP, "203.0.113.7"),)))
     clock.advance(minutes=2)
@@ -94,7 +94,7 @@ async def test_what_becomes_of_an_old_alert_is_seen(simulator, provider, clock):
     assert (again.external_id, again.status) == (name_of(put), IncidentStatus.ACTIVE)
 
 
-async def test_changes_are_looked_for_now_and_then(simulator, provider, clock):
+async def test_changes_are_read_periodically(simulator, provider, clock):
     feed = Feed(provider)
     clock.advance(minutes=5)
     await feed.read()
@@ -110,7 +110,7 @@ async def test_changes_are_looked_for_now_and_then(simulator, provider, clock):
     }
 
 
-async def test_one_look_serves_all_hours_that_are_caught_up_on(simulator, provider, clock):
+async def test_one_list_serves_all_overdue_hours(simulator, provider, clock):
     feed, put = Feed(provider), simulator.siem.put(case(clock))
     clock.advance(hours=1)
     simulator.siem.put(case(clock, status=IncidentStatus.ACTIVE, created_at=put.created_at))
@@ -120,7 +120,7 @@ async def test_one_look_serves_all_hours_that_are_caught_up_on(simulator, provid
     assert sum(request.path.endswith("/alerts") for request in simulator.requests) == 1
 
 
-async def test_an_alert_that_breaks_the_list_hides_no_change_of_others(simulator, provider, clock):
+async def test_broken_alert_hides_no_changes_of_others(simulator, provider, clock):
     feed, cases = Feed(provider), []
     for number in range(8):
         cases.append(simulator.siem.put(case(clock, number)))
@@ -142,9 +142,7 @@ async def test_an_alert_that_breaks_the_list_hides_no_change_of_others(simulator
     assert name_of(cases[3]) in found
 
 
-async def test_more_alerts_than_can_be_paged_through_are_all_read(
-    simulator, provider, clock, monkeypatch
-):
+async def test_more_alerts_than_the_paging_limit_are_read(simulator, provider, clock, monkeypatch):
     monkeypatch.setattr("tests.connectors.opensearch.simulator.MAX_RESULT_WINDOW", 125)
     monkeypatch.setattr("tocsin_connectors.siem.opensearch.pagination.MAX_ROWS", 25)
     for number in range(120):
@@ -154,7 +152,7 @@ async def test_more_alerts_than_can_be_paged_through_are_all_read(
     assert len({incident.external_id for incident in await Feed(provider).read("new")}) == 120
 
 
-async def test_a_throttled_cluster_is_read_to_the_end(simulator, provider, clock):
+async def test_throttled_cluster_is_read_completely(simulator, provider, clock):
     for number in range(40):
         simulator.siem.put(case(clock, number))
     simulator.most_per_minute = 8
@@ -170,7 +168,7 @@ async def test_a_throttled_cluster_is_read_to_the_end(simulator, provider, clock
     assert max(interval.end for interval in feed.covered) > clock.now() - timedelta(minutes=6)
 
 
-async def test_a_bound_that_is_no_number_is_taken_for_now_by_the_api(simulator, clock):
+async def test_api_treats_invalid_bounds_as_now(simulator, clock):
     simulator.siem.put(case(clock))
     clock.advance(minutes=2)
     headers = {"Authorization": "Basic dG9jc2luOmEgc2VjcmV0"}
@@ -183,7 +181,7 @@ async def test_a_bound_that_is_no_number_is_taken_for_now_by_the_api(simulator, 
     assert counts == [0, 1]
 
 
-async def test_a_cluster_without_detectors_is_not_silence(simulator, provider):
+async def test_missing_detectors_are_misconfigured(simulator, provider):
     simulator.detectors = {}
     with pytest.raises(Misconfigured, match="no Security Analytics detector"):
         await Feed(provider).read()
@@ -192,7 +190,7 @@ async def test_a_cluster_without_detectors_is_not_silence(simulator, provider):
     )
 
 
-async def test_check_names_every_permission_that_is_missing(simulator, provider):
+async def test_check_reports_all_missing_permissions(simulator, provider):
     analytics = "cluster:admin/opensearch/securityanalytics"
     simulator.lacks = {
         *(f"{analytics}/alerts/get", f"{analytics}/findings/get", "indices:data/read/search"),
@@ -206,9 +204,7 @@ async def test_check_names_every_permission_that_is_missing(simulator, provider)
     assert "detector/search" in problem
 
 
-async def test_all_detectors_are_read_and_one_that_is_gone_breaks_nothing(
-    simulator, provider, clock
-):
+async def test_deleted_detector_breaks_nothing(simulator, provider, clock):
     simulator.detectors = {"another": "Linux logs", DETECTOR: "Windows logs"}
     put = simulator.siem.put(case(clock))
     clock.advance(minutes=2)
@@ -218,7 +214,7 @@ async def test_all_detectors_are_read_and_one_that_is_gone_breaks_nothing(
     assert await provider.incident(name_of(put)) is None
 
 
-async def test_logs_are_searched_where_detectors_look(simulator, provider, clock):
+async def test_events_are_searched_in_detector_indexes(simulator, provider, clock):
     ann = Entity(EntityKind.USER, "ann")
     now = clock.now()
     simulator.siem.log(LogEvent(id="1", occurred_at=now, entities=(ann,), text="signed in"))
@@ -234,7 +230,7 @@ async def test_logs_are_searched_where_detectors_look(simulator, provider, clock
         [event async for event in provider.events(ann, window, 10)]
 
 
-async def test_two_clusters_are_read_side_by_side(clock):
+async def test_two_clusters_are_read_concurrently(clock):
     async with AnalyticsSimulator(Siem(clock)) as one, AnalyticsSimulator(Siem(clock)) as other:
         own = {"dashboard_url": "https://dashboards.example.com"}
         opening = open_provider(OpenSearch, clock=clock, name="a", url=one.url, **one.user, **own)
@@ -255,7 +251,7 @@ async def test_two_clusters_are_read_side_by_side(clock):
             assert incident.source_url.startswith("https://dashboards.example.com/app/")
 
 
-async def test_wrong_credentials_are_named(simulator, clock):
+async def test_wrong_credentials_are_reported(simulator, clock):
     wrong = {"url": simulator.url, "username": "tocsin", "password": "wrong"}
     async with open_provider(OpenSearch, clock=clock, **wrong) as provider:
         with pytest.raises(CredentialsRefused, match="answered 401"):

@@ -34,21 +34,19 @@ def put(simulator, clock):
     return put
 
 
-async def test_an_alert_that_has_ended_is_left_as_it_is(simulator, provider, put):
+async def test_ended_alert_stays_unchanged(simulator, provider, put):
     case = put(IncidentStatus.CLOSED)
     with pytest.raises(Refused, match="this one is 'COMPLETED'"):
         await provider.set_status(name_of(case), IncidentStatus.ACTIVE)
     assert simulator.siem.get("a") == case
 
 
-async def test_an_alert_can_only_be_acknowledged(provider, put):
+async def test_alerts_can_only_be_acknowledged(provider, put):
     with pytest.raises(Refused, match="Closed is not supported"):
         await provider.set_status(name_of(put()), IncidentStatus.CLOSED)
 
 
-async def test_check_tells_that_alerts_may_not_be_acknowledged_and_changes_none(
-    simulator, provider, put
-):
+async def test_check_reports_missing_acknowledge_permission(simulator, provider, put):
     case = put()
     assert (await provider.check()).problems == ()
     lacking = "cluster:admin/opensearch/securityanalytics/alerts/ack"

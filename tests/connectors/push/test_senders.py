@@ -15,7 +15,7 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(f"2026-11-21T{text}").replace(tzinfo=UTC)
 
 
-async def test_alertmanager_sends_a_group_of_alerts(push, body):
+async def test_alertmanager_group_of_alerts(push, body):
     received = await push("alertmanager", body("alertmanager"))
     firing, resolved = received.incidents
     assert firing.external_id == "a4ab2fe0206040e8/2026-11-21T11:58:00.739266876Z"
@@ -38,9 +38,7 @@ async def test_alertmanager_sends_a_group_of_alerts(push, body):
     assert received.records == 2
 
 
-async def test_an_alert_that_fires_again_is_another_incident_and_one_that_goes_on_is_not(
-    push, body
-):
+async def test_refiring_alert_is_a_new_incident(push, body):
     group = body("alertmanager")
     alert = group["alerts"][0]
     again = alert | {"startsAt": "2026-11-21T12:30:00Z"}
@@ -52,7 +50,7 @@ async def test_an_alert_that_fires_again_is_another_incident_and_one_that_goes_o
     assert names[0] == names[1] != names[2]
 
 
-async def test_what_alertmanager_leaves_out_is_said(push, body):
+async def test_alertmanager_truncation_is_mentioned(push, body):
     received = await push("alertmanager", body("alertmanager", truncatedAlerts=3))
     assert len(received.incidents) == 2
     [left_out] = received.rejected
@@ -70,14 +68,14 @@ async def test_what_alertmanager_leaves_out_is_said(push, body):
         ("", ()),
     ],
 )
-async def test_an_instance_is_an_entity_of_its_kind(push, body, instance, entities):
+async def test_alertmanager_instance_is_an_entity(push, body, instance, entities):
     group = body("alertmanager")
     alert = group["alerts"][0] | {"labels": {"instance": instance}}
     [found] = (await push("alertmanager", group | {"alerts": [alert]})).incidents
     assert found.entities == entities
 
 
-async def test_graylog_sends_an_event_with_its_backlog(push, body):
+async def test_graylog_event_with_backlog(push, body):
     [found] = (await push("graylog", body("graylog"))).incidents
     assert found.external_id == "01KAJD9V3P0Q2R4S6T8V0W2X4Y"
     assert found.title == "SSH: many failed sign-ins"
@@ -98,7 +96,7 @@ async def test_graylog_sends_an_event_with_its_backlog(push, body):
     ("priority", "severity"),
     [(0, "Informational"), (1, "Low"), (2, "Medium"), (3, "High"), (4, "Critical"), (9, None)],
 )
-async def test_a_priority_of_graylog_is_a_severity(push, body, priority, severity):
+async def test_graylog_priority_is_the_severity(push, body, priority, severity):
     event = body("graylog")
     event["event"]["priority"] = priority
     [found] = (await push("graylog", event)).incidents
@@ -106,7 +104,7 @@ async def test_a_priority_of_graylog_is_a_severity(push, body, priority, severit
     assert found.severity_assumed == (severity is None)
 
 
-async def test_a_monitor_of_sumo_logic_sends_the_payload_of_the_page(push, body):
+async def test_sumo_logic_monitor_payload_of_the_docs(push, body):
     [found] = (await push("sumo", body("sumo-monitor"))).incidents
     assert found.external_id == "https://service.sumologic.com/ui/#/alert/0000000000001A2B"
     assert found.title == "Many failed sign-ins: gate1"
@@ -118,7 +116,7 @@ async def test_a_monitor_of_sumo_logic_sends_the_payload_of_the_page(push, body)
     assert (closed.severity, closed.status) == (Severity.CRITICAL, IncidentStatus.CLOSED)
 
 
-async def test_a_scheduled_search_of_sumo_logic_has_no_page_of_its_own(push, body):
+async def test_sumo_logic_scheduled_search_has_no_link(push, body):
     [found] = (await push("sumo", body("sumo-monitor", alert_url="", trigger_type=""))).incidents
     assert found.external_id == "00000000000468D5/1795262280000"
     assert found.source_url == "https://service.sumologic.com/ui/#/search/xyz"
@@ -126,7 +124,7 @@ async def test_a_scheduled_search_of_sumo_logic_has_no_page_of_its_own(push, bod
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
-async def test_cloud_siem_of_sumo_logic_sends_an_insight(push, body, wrapped):
+async def test_sumo_logic_cloud_siem_insight(push, body, wrapped):
     insight = body("sumo-insight")
     [found] = (await push("sumo", {"data": insight} if wrapped else insight)).incidents
     assert found.external_id == "5c1e9a52-7d0b-4f8e-9f4b-0f6a3a1c2d3e"
@@ -138,7 +136,7 @@ async def test_cloud_siem_of_sumo_logic_sends_an_insight(push, body, wrapped):
     assert [alert.external_id for alert in found.alerts] == ["s-1"]
 
 
-async def test_a_monitor_of_datadog_sends_the_payload_of_the_page(push, body):
+async def test_datadog_monitor_payload_of_the_docs(push, body):
     [found] = (await push("datadog", body("datadog"))).incidents
     assert found.external_id == "4113912587194027911"
     assert (found.severity, found.raw_severity) == (Severity.HIGH, "P2")
@@ -150,12 +148,12 @@ async def test_a_monitor_of_datadog_sends_the_payload_of_the_page(push, body):
 
 
 @pytest.mark.parametrize("empty", ["", "$SECURITY_SIGNAL_ID", "null"])
-async def test_a_variable_of_datadog_that_means_nothing_is_none(push, body, empty):
+async def test_unset_datadog_variable_is_none(push, body, empty):
     [found] = (await push("datadog", body("datadog", signal_id=empty, host=empty))).incidents
     assert (found.external_id, found.entities) == ("4113912587194027911", ())
 
 
-async def test_a_signal_of_datadog_is_an_incident_of_its_own(push, body):
+async def test_datadog_signal_is_its_own_incident(push, body):
     signal = {
         "signal_id": "AAAAA-1",
         "signal_title": "Odd sign-in",
@@ -168,7 +166,7 @@ async def test_a_signal_of_datadog_is_an_incident_of_its_own(push, body):
 
 
 @pytest.mark.parametrize("several", [False, True])
-async def test_incidents_may_be_sent_as_they_are(push, several):
+async def test_incident_format_is_accepted(push, several):
     plain = {"external_id": "1", "title": "Odd", "severity": "Low", "status": "Active"}
     [found] = (await push("incident", [plain] if several else plain)).incidents
     assert (found.external_id, found.severity, found.status) == (
@@ -183,13 +181,13 @@ SENDERS = ("alertmanager", "datadog", "graylog", "incident", "sumo")
 
 @pytest.mark.parametrize("sender", SENDERS)
 @pytest.mark.parametrize("sent", [{}, [1], "words", 5, None, {"alerts": 5}, {"event": []}])
-async def test_what_comes_in_no_shape_of_the_sender_is_refused(push, sender, sent):
+async def test_unknown_format_is_refused(push, sender, sent):
     with pytest.raises(Refused):
         await push(sender, sent)
 
 
 @pytest.mark.parametrize("sender", ["alertmanager", "datadog", "graylog", "sumo"])
-async def test_what_comes_in_the_shape_of_another_sender_is_refused(push, body, sender):
+async def test_format_of_another_sender_is_refused(push, body, sender):
     for other in ("alertmanager", "datadog", "graylog", "sumo-monitor", "sumo-insight"):
         if not other.startswith(sender):
             with pytest.raises(Refused):

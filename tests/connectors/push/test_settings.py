@@ -12,7 +12,7 @@ from tocsin_connectors.siem.push import Push
 SIGN_IN = {"Authorization": "Bearer a-token-of-the-sender"}
 
 
-async def test_a_mapping_of_ones_own_reads_any_shape(make, tmp_path):
+async def test_custom_mapping_reads_any_format(make, tmp_path):
     mapping = tmp_path / "own.json.j2"
     mapping.write_text('{"incidents": [{"external_id": {{ body.case.no }} }]}')
     provider = await make(mapping_file=str(mapping))
@@ -32,9 +32,7 @@ async def test_a_mapping_of_ones_own_reads_any_shape(make, tmp_path):
         ({"mapping_file": "latin.json.j2"}, "in UTF-8"),
     ],
 )
-async def test_what_is_wrong_with_the_settings_is_told_at_once(
-    tmp_path, monkeypatch, settings, words
-):
+async def test_settings_errors_are_reported_together(tmp_path, monkeypatch, settings, words):
     monkeypatch.setenv("PUSH_TOKEN", "a-token-of-the-sender")
     (tmp_path / "own.json.j2").write_text("{}")
     (tmp_path / "bad.json.j2").write_text("\n{{ body.")
@@ -44,7 +42,7 @@ async def test_what_is_wrong_with_the_settings_is_told_at_once(
         Push.Settings.model_validate(written, context=SettingsOrigin(tmp_path).context())
 
 
-async def test_it_can_be_pushed_to_and_is_never_read(make):
+async def test_push_provider_is_not_polled(make):
     provider = await make(format="incident")
     assert provider.capabilities() == {Capability.PUSH}
     assert provider.streams() == ()
@@ -52,7 +50,7 @@ async def test_it_can_be_pushed_to_and_is_never_read(make):
         await provider.receive(PushRequest(headers={}, body=b"{}"))
 
 
-async def test_a_check_says_where_to_send(make):
+async def test_check_returns_the_push_url(make):
     health = await (await make(format="graylog")).check()
     assert health.problems == ()
     assert "https://tocsin.example/api/push/alerts" in health.detail

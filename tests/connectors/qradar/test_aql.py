@@ -46,7 +46,7 @@ def shape(words: str) -> str:
 
 
 @given(VALUES.filter(has_letter))
-def test_a_value_changes_nothing_of_a_query_but_its_own_place(value):
+def test_values_cannot_change_a_query(value):
     asked = about(value)
     assert shape(asked) == shape(about("ann"))
     assert asked.count("'") == 2
@@ -54,22 +54,22 @@ def test_a_value_changes_nothing_of_a_query_but_its_own_place(value):
 
 
 @given(VALUES.filter(has_letter))
-def test_a_pattern_finds_its_value(value):
+def test_pattern_matches_its_value(value):
     assert query(about(value)).finds({"username": Entity(EntityKind.USER, value).value.upper()})
 
 
-def test_a_pattern_may_find_more_which_is_left_out_later():
+def test_extra_pattern_matches_are_filtered():
     assert query(about("O'Brien")).finds({"username": "OxxBrien"})
 
 
 @given(st.text(max_size=20).filter(lambda item: not has_letter(item)))
-def test_a_value_without_a_letter_would_find_everything(value):
+def test_values_without_letters_are_refused(value):
     with pytest.raises(Refused, match="no letter or digit"):
         about(value)
 
 
 @given(st.ip_addresses())
-def test_an_address_is_looked_for_in_the_fields_of_its_version(given_address):
+def test_addresses_are_searched_in_fields_of_their_ip_version(given_address):
     address = ip_address(Entity(EntityKind.IP, str(given_address)).value)
     asked = about(str(address), EntityKind.IP)
     for name in aql.ADDRESS_FIELDS[address.version]:
@@ -79,7 +79,7 @@ def test_an_address_is_looked_for_in_the_fields_of_its_version(given_address):
 
 
 @given(VALUES)
-def test_what_is_no_address_is_in_no_query(value):
+def test_invalid_addresses_have_no_query(value):
     try:
         ip_address(value)
     except ValueError:
@@ -87,7 +87,7 @@ def test_what_is_no_address_is_in_no_query(value):
             about(value, EntityKind.IP)
 
 
-def test_a_custom_property_is_quoted_as_a_column():
+def test_custom_properties_are_quoted_columns():
     asked = about("AB" * 32, EntityKind.FILE_HASH, ["SHA256 Hash"])
     assert '"SHA256 Hash" ILIKE' in asked
     assert query(asked).columns[-1] == "SHA256 Hash"
@@ -95,7 +95,7 @@ def test_a_custom_property_is_quoted_as_a_column():
         aql.quote_column('a" OR "b')
 
 
-def test_a_query_is_bound_in_time_twice():
+def test_query_has_two_time_bounds():
     asked = query(about("ann"))
     first, end = (int(item.timestamp() * 1000) for item in (WINDOW.start, WINDOW.end))
     assert (asked.start, asked.end, asked.limit) == (first, end, 5)
@@ -104,7 +104,7 @@ def test_a_query_is_bound_in_time_twice():
     assert int(stop) > end
 
 
-def test_the_reader_of_these_tests_reads_nothing_else():
+def test_test_parser_rejects_other_syntax():
     for words in ("SELECT * FROM flows", about("ann").replace("ILIKE", "MATCHES")):
         with pytest.raises(BadQueryError):
             query(words)

@@ -73,7 +73,7 @@ def entities(incident):
     return [(entity.kind, entity.value) for entity in incident.entities]
 
 
-def test_an_offense_becomes_an_incident():
+def test_offense_becomes_incident():
     incident = made()
     assert (incident.external_id, incident.external_number) == ("4711", "4711")
     assert incident.title == "Excessive Firewall Denies preceded by Login Failures"
@@ -92,7 +92,7 @@ def test_an_offense_becomes_an_incident():
     ]
 
 
-def test_its_rules_are_its_alerts():
+def test_rules_are_alerts():
     alerts = [(alert.external_id, alert.title, alert.severity) for alert in made().alerts]
     assert alerts == [
         ("4711:100405", "Excessive Denies", Severity.HIGH),
@@ -100,7 +100,7 @@ def test_its_rules_are_its_alerts():
     ]
 
 
-def test_it_names_its_source_its_addresses_and_who_sends_the_logs():
+def test_offense_names_source_addresses_and_log_sources():
     assert entities(made()) == [
         (EntityKind.IP, "203.0.113.9"),
         (EntityKind.IP, "10.1.2.3"),
@@ -119,24 +119,24 @@ def test_it_names_its_source_its_addresses_and_who_sends_the_logs():
         (11, "2001:db8::7", Entity(EntityKind.IP, "2001:db8::7")),
     ],
 )
-def test_what_it_is_indexed_by_is_an_entity(number, value, entity):
+def test_offense_source_is_an_entity(number, value, entity):
     incident = made(offense_type=number, offense_source=value)
     assert incident.entities[0] == entity
 
 
-def test_what_is_no_thing_is_no_entity():
+def test_placeholders_are_no_entities():
     for number, value in ((2, "Session Closed"), (8, "443"), (3, "N/A"), (99, "x")):
         assert len(made(offense_type=number, offense_source=value).entities) == 4
 
 
-def test_magnitudes_are_severities():
+def test_magnitude_is_mapped_to_severity():
     told = [parse_severity(number) for number in range(11)]
     assert [told.count(severity) for severity in Severity] == [2, 2, 3, 2, 2]
     assert sorted(told, key=list(Severity).index) == told
     assert [parse_severity(item) for item in (None, -1, 11)] == [None] * 3
 
 
-def test_the_magnitude_counts_and_not_the_severity():
+def test_magnitude_overrides_severity():
     assert (made().severity, made().raw_severity) == (Severity.HIGH, "7")
     without = made(magnitude=None)
     assert (without.severity, without.raw_severity) == (Severity.CRITICAL, "9")
@@ -153,30 +153,30 @@ def test_the_magnitude_counts_and_not_the_severity():
         ({"status": "ARCHIVED"}, IncidentStatus.NEW),
     ],
 )
-def test_where_it_stands(parts, status):
+def test_offense_statuses(parts, status):
     assert made(**parts).status is status
 
 
-def test_a_closed_one_says_who_closed_it_when_and_why():
+def test_closed_offense_has_closing_details():
     closed = {"status": "CLOSED", "close_time": 1_795_170_000_500, "closing_user": "ann"}
     incident = made(**closed, closing_reason_id=2)
     assert incident.changed_at == datetime(2026, 11, 20, 10, 20, 0, 500_000, tzinfo=UTC)
     assert incident.description.endswith("Closed by: ann\nClosed as: False-Positive, Tuned")
 
 
-def test_an_older_version_is_dated_by_its_last_event():
+def test_older_version_uses_time_of_last_event():
     incident = made(last_persisted_time=None)
     assert incident.changed_at == datetime(2026, 11, 20, 10, 3, 20, 900_000, tzinfo=UTC)
 
 
-def test_more_addresses_than_are_named_are_said_to_be():
+def test_omitted_addresses_are_counted():
     many = {"source_address_ids": list(range(MAX_ADDRESSES + 1))}
     assert made(**many).description.endswith(
         "More than 200 addresses; only the first 200 are listed"
     )
 
 
-def test_growing_numbers_are_no_change():
+def test_growing_counts_are_no_change():
     assert made(event_count=1) == made(event_count=2)
 
 
@@ -193,7 +193,7 @@ def test_growing_numbers_are_no_change():
         ({"start_time": 2**62}, "not a time in milliseconds"),
     ],
 )
-def test_what_cannot_be_understood_is_said(parts, reason):
+def test_invalid_offense_is_rejected_with_reason(parts, reason):
     with pytest.raises(ValueError, match=reason):
         made(**parts)
 
@@ -207,7 +207,7 @@ VALUES = st.recursive(
 
 @settings(max_examples=30)
 @given(st.dictionaries(st.sampled_from(sorted(OFFENSE)), VALUES, max_size=6))
-def test_any_record_is_an_incident_or_a_value_error(parts):
+def test_any_record_is_parsed_or_rejected(parts):
     try:
         incident = made(**parts)
     except ValueError:

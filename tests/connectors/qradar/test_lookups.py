@@ -15,7 +15,7 @@ from .simulator import RULE
 from .streams import Reading, address, asked
 
 
-async def test_the_addresses_of_a_page_are_asked_for_together_and_once(console, opened, put):
+async def test_addresses_of_a_page_are_requested_once(console, opened, put):
     for number in range(40):
         put(entities=(address(number), address(number + 1)))
     async with opened() as provider:
@@ -28,7 +28,7 @@ async def test_the_addresses_of_a_page_are_asked_for_together_and_once(console, 
     assert set(again.entities) == {address(6), address(7)}
 
 
-async def test_the_addresses_of_new_offenses_are_asked_for_together(console, opened, put, clock):
+async def test_addresses_of_new_offenses_are_requested_together(console, opened, put, clock):
     async with opened() as provider:
         read = Reading(provider)
         await read()
@@ -40,7 +40,7 @@ async def test_the_addresses_of_new_offenses_are_asked_for_together(console, ope
     assert [incident.entities for incident in found] == [(address(number),) for number in range(20)]
 
 
-async def test_many_addresses_are_asked_for_in_batches(console, opened, put):
+async def test_addresses_are_requested_in_batches(console, opened, put):
     put(entities=tuple(address(number) for number in range(MAX_ADDRESSES + 5)))
     async with opened() as provider:
         [incident] = await Reading(provider)("changed")
@@ -53,7 +53,7 @@ async def test_many_addresses_are_asked_for_in_batches(console, opened, put):
     assert "More than 200 addresses" in incident.description
 
 
-async def test_the_name_of_a_rule_is_learnt_anew_after_a_while(console, opened, put, clock):
+async def test_rule_names_expire(console, opened, put, clock):
     put()
     async with opened() as provider:
         [first] = await Reading(provider)("changed")
@@ -63,9 +63,7 @@ async def test_the_name_of_a_rule_is_learnt_anew_after_a_while(console, opened, 
         assert (await provider.incident("1")).alerts[0].title == "Renamed"
 
 
-async def test_rules_that_may_not_be_read_have_numbers_and_are_not_asked_for_again(
-    console, opened, put
-):
+async def test_unreadable_rules_have_numbers_and_are_requested_once(console, opened, put):
     console.lacks = {"View Custom Rules"}
     put()
     async with opened() as provider:
@@ -75,9 +73,7 @@ async def test_rules_that_may_not_be_read_have_numbers_and_are_not_asked_for_aga
     assert len(asked(console, "/api/analytics/rules")) == 1
 
 
-async def test_a_look_up_that_breaks_is_waited_for_and_then_done_without(
-    console, opened, put, clock
-):
+async def test_failing_lookup_is_retried_and_then_skipped(console, opened, put, clock):
     put(entities=(address(1),))
     console.fail(Fault.ERROR, times=99, where="source_addresses")
     async with opened() as provider:
@@ -95,7 +91,7 @@ async def test_a_look_up_that_breaks_is_waited_for_and_then_done_without(
         assert (await provider.incident("1")).entities == (address(1),)
 
 
-async def test_what_breaks_for_one_kind_of_names_costs_no_other(console, opened, put, clock):
+async def test_failing_kind_of_names_affects_no_other(console, opened, put, clock):
     put(entities=(address(1),))
     console.fail(Fault.ERROR, times=99, where="rules")
     async with opened() as provider:
@@ -108,9 +104,7 @@ async def test_what_breaks_for_one_kind_of_names_costs_no_other(console, opened,
 
 
 @pytest.mark.parametrize("stream", ["new", "changed"])
-async def test_a_look_up_that_the_console_does_not_know_costs_no_other(
-    console, opened, put, clock, stream
-):
+async def test_unsupported_lookup_affects_no_other(console, opened, put, clock, stream):
     console.absent = {"rules"}
     async with opened() as provider:
         read = Reading(provider)
@@ -121,9 +115,7 @@ async def test_a_look_up_that_the_console_does_not_know_costs_no_other(
     assert (incident.entities, incident.alerts[0].title) == ((address(1),), f"Rule {RULE}")
 
 
-async def test_an_address_that_breaks_costs_the_others_of_its_page_nothing(
-    console, opened, put, clock
-):
+async def test_failing_address_affects_no_other(console, opened, put, clock):
     put(entities=(address(1),))
     put(entities=(address(2),))
     console.breaking = {address(2).value}
@@ -136,9 +128,7 @@ async def test_an_address_that_breaks_costs_the_others_of_its_page_nothing(
     assert [incident.entities for incident in read.incidents] == [(address(1),), ()]
 
 
-async def test_a_name_that_was_not_there_yet_is_asked_for_when_an_offense_is_read_again(
-    console, opened, put, clock
-):
+async def test_missing_name_is_requested_on_next_read(console, opened, put, clock):
     put(entities=(address(1),))
     console.untold = {address(1).value}
     async with opened() as provider:
@@ -149,7 +139,7 @@ async def test_a_name_that_was_not_there_yet_is_asked_for_when_an_offense_is_rea
         assert (await provider.incident("1")).entities == (address(1),)
 
 
-async def test_an_offense_whose_addresses_were_not_told_is_taken_again(console, opened, put, clock):
+async def test_offense_without_addresses_is_read_again(console, opened, put, clock):
     put(entities=(address(1),))
     console.untold = {address(1).value}
     async with opened() as provider:
@@ -163,7 +153,7 @@ async def test_an_offense_whose_addresses_were_not_told_is_taken_again(console, 
         assert await read("changed") == []
 
 
-async def test_what_is_asked_for_makes_no_room_for_what_is_learnt_with_it(opened, put):
+async def test_requested_names_are_not_evicted(opened, put):
     put(entities=(address(1),))
     put(entities=tuple(address(number) for number in range(2, 6)))
     put(entities=(address(1), address(6)))
@@ -175,7 +165,7 @@ async def test_what_is_asked_for_makes_no_room_for_what_is_learnt_with_it(opened
     assert set(third.entities) == {address(1), address(6)}
 
 
-async def test_what_is_known_is_bounded(opened, put):
+async def test_name_cache_is_bounded(opened, put):
     for number in range(9):
         put(entities=(address(number),))
     with patch.object(lookups, "_MAX_NAMES", 4):

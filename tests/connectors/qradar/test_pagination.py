@@ -34,13 +34,13 @@ sizes = st.lists(st.integers(1, ASKED), min_size=1, max_size=4)
 
 
 @given(st.sets(st.integers(1, 500), max_size=40).map(sorted), sizes)
-def test_every_offense_is_met_once(ids, sizes):
+def test_every_offense_is_listed_once(ids, sizes):
     records = [{"id": id_} for id_ in ids]
     assert walked(records, sizes) == records
 
 
 @given(st.lists(st.booleans(), max_size=30), sizes)
-def test_offenses_without_an_id_stop_nothing(readable, sizes):
+def test_offenses_without_id_do_not_stop_reading(readable, sizes):
     records = [{"id": place + 1 if value else "?"} for place, value in enumerate(readable)]
     found = walked(records, sizes)
     assert [item for item in found if item["id"] != "?"] == [
@@ -49,12 +49,12 @@ def test_offenses_without_an_id_stop_nothing(readable, sizes):
 
 
 @given(st.sets(st.integers(1, 500), max_size=40).map(sorted))
-def test_a_console_that_turns_the_order_round_is_read_all_the_same(ids):
+def test_reversed_order_is_read(ids):
     records = [{"id": id_} for id_ in reversed(ids)]
     assert {record["id"] for record in walked(records, [ASKED])} == set(ids)
 
 
 @pytest.mark.parametrize("counts_parts", [False, True])
-def test_a_total_of_the_part_is_not_taken_for_that_of_the_list(counts_parts):
+def test_total_of_a_page_is_not_total_of_the_list(counts_parts):
     records = [{"id": number} for number in range(1, 18)]
     assert walked(records, [ASKED], counts_parts=counts_parts) == records

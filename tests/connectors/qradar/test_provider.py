@@ -30,7 +30,7 @@ from .streams import Reading, asked
 # what every request has
 
 
-async def test_the_token_is_in_a_header_and_in_no_address(console, opened, put):
+async def test_token_is_in_header_not_url(console, opened, put):
     put()
     async with opened() as provider:
         await provider.check()
@@ -41,7 +41,7 @@ async def test_the_token_is_in_a_header_and_in_no_address(console, opened, put):
     )
 
 
-async def test_each_request_but_that_for_versions_tells_its_version(console, opened):
+async def test_requests_have_the_version_header(console, opened):
     async with opened(api_version="27.0") as provider:
         await provider.check()
     told = {request.path: request.headers.get("Version") for request in console.requests}
@@ -49,7 +49,7 @@ async def test_each_request_but_that_for_versions_tells_its_version(console, ope
     assert set(told.values()) == {"27.0"}
 
 
-async def test_offenses_are_asked_for_by_range_and_by_field(console, opened):
+async def test_offenses_are_requested_by_range_and_fields(console, opened):
     async with opened() as provider:
         await Reading(provider)()
     for request in asked(console):
@@ -63,14 +63,14 @@ async def test_offenses_are_asked_for_by_range_and_by_field(console, opened):
 @pytest.mark.parametrize(
     "lacking", ["Offenses", "View Custom Rules", "Log Activity", "Offenses, for notes"]
 )
-async def test_a_permission_that_is_missing_is_named(console, opened, lacking):
+async def test_missing_permission_is_reported(console, opened, lacking):
     console.lacks = {lacking}
     async with opened(write_back=True) as provider:
         health = await provider.check()
     assert health.problems == (f"the user role of the authorized service lacks {lacking}",)
 
 
-async def test_check_changes_nothing_and_clears_away(console, opened, put):
+async def test_check_writes_nothing_and_deletes_its_search(console, opened, put):
     case = put()
     async with opened(write_back=True) as provider:
         health = await provider.check()
@@ -78,19 +78,19 @@ async def test_check_changes_nothing_and_clears_away(console, opened, put):
     assert console.siem.comments(case.id) == []
 
 
-async def test_who_reads_only_needs_no_permission_to_search_or_write(console, opened):
+async def test_read_only_needs_no_search_or_write_permission(console, opened):
     console.lacks = {"Log Activity", "Offenses, for notes"}
     async with opened(search_events=False) as provider:
         assert (await provider.check()).problems == ()
 
 
-async def test_a_version_that_the_console_does_not_know_is_told_with_those_it_does(opened):
+async def test_unsupported_api_version_is_reported_with_supported_ones(opened):
     async with opened(api_version="17.0") as provider:
         [problem] = (await provider.check()).problems
     assert problem.endswith("version 17.0 of the API: set api_version to one of 26.0, 27.0")
 
 
-async def test_a_property_that_there_is_not_is_told_before_any_investigation(opened):
+async def test_check_reports_missing_property(opened):
     async with opened(event_properties={"url": ["URL"]}) as provider:
         assert (await provider.check()).problems == ()
     async with opened(event_properties={"url": ["URL", "No Such"]}) as provider:
@@ -98,7 +98,7 @@ async def test_a_property_that_there_is_not_is_told_before_any_investigation(ope
             await provider.check()
 
 
-async def test_a_wrong_token_is_refused_credentials(opened):
+async def test_wrong_token_is_credentials_refused(opened):
     async with opened(token="another") as provider:
         with pytest.raises(CredentialsRefused, match="401"):
             await provider.check()
@@ -107,7 +107,7 @@ async def test_a_wrong_token_is_refused_credentials(opened):
 # three clocks
 
 
-async def test_at_first_the_past_comes_by_time_and_by_id_only_what_is_new(opened, put, clock):
+async def test_first_read_uses_time_and_then_ids(opened, put, clock):
     put()
     async with opened() as provider:
         read = Reading(provider)
@@ -119,7 +119,7 @@ async def test_at_first_the_past_comes_by_time_and_by_id_only_what_is_new(opened
         assert [incident.external_id for incident in await read("new")] == ["2"]
 
 
-async def test_a_new_offense_comes_by_its_id_however_old_its_times_are(opened, put, clock):
+async def test_new_offense_is_read_by_id_despite_old_times(opened, put, clock):
     async with opened() as provider:
         read = Reading(provider)
         await read()
@@ -129,7 +129,7 @@ async def test_a_new_offense_comes_by_its_id_however_old_its_times_are(opened, p
         assert [incident.external_id for incident in await read()] == ["1"]
 
 
-async def test_gaps_between_ids_hold_up_nothing(opened, put, clock):
+async def test_gaps_between_ids_do_not_block(opened, put, clock):
     async with opened() as provider:
         read = Reading(provider)
         await read()
@@ -139,7 +139,7 @@ async def test_gaps_between_ids_hold_up_nothing(opened, put, clock):
         assert [incident.external_id for incident in await read("new")] == ["7", "4000", "9000000"]
 
 
-async def test_a_new_offense_has_to_be_as_old_as_the_settle_delay(opened, put, clock):
+async def test_new_offense_waits_for_settle_delay(opened, put, clock):
     async with opened(settle_delay="30s") as provider:
         read = Reading(provider)
         await read()
@@ -150,7 +150,7 @@ async def test_a_new_offense_has_to_be_as_old_as_the_settle_delay(opened, put, c
         assert len(await read("new")) == 1
 
 
-async def test_more_new_offenses_than_a_page_holds_arrive(console, opened, put, clock):
+async def test_more_new_offenses_than_a_page_arrive(console, opened, put, clock):
     console.most_per_page = 3
     async with opened() as provider:
         read = Reading(provider)
@@ -163,7 +163,7 @@ async def test_more_new_offenses_than_a_page_holds_arrive(console, opened, put, 
         assert await read("new") == []
 
 
-async def test_a_closing_comes_though_nothing_else_tells_of_it(console, opened, put, clock):
+async def test_closing_without_update_is_read(console, opened, put, clock):
     case = put()
     async with opened() as provider:
         read = Reading(provider)
@@ -178,13 +178,13 @@ async def test_a_closing_comes_though_nothing_else_tells_of_it(console, opened, 
     assert "Closed by: admin\nClosed as: Mended" in closed.description
 
 
-async def test_changes_are_asked_for_without_regard_to_status(console, opened):
+async def test_changes_are_listed_for_all_statuses(console, opened):
     async with opened() as provider:
         await Reading(provider)()
     assert not any("status" in request.query.get("filter", "") for request in asked(console))
 
 
-async def test_what_breaks_by_id_is_left_to_be_read_by_time(console, opened, put, clock):
+async def test_offenses_failing_by_id_are_read_by_time(console, opened, put, clock):
     async with opened() as provider:
         read = Reading(provider)
         await read()
@@ -206,9 +206,7 @@ async def test_what_breaks_by_id_is_left_to_be_read_by_time(console, opened, put
 
 
 @pytest.mark.parametrize("made_late", [False, True])
-async def test_new_offenses_of_the_past_are_those_that_were_made_or_began_then(
-    console, opened, put, clock, made_late
-):
+async def test_past_offenses_are_read_by_creation_or_start(console, opened, put, clock, made_late):
     case, hour = put(), timedelta(hours=1)
     window = Window(case.created_at - timedelta(seconds=1), case.created_at + timedelta(seconds=2))
     times = console.times(case)
@@ -231,7 +229,7 @@ def born_in(console, lost):
     return {incident.id for incident in console.siem.created(lost)}
 
 
-async def test_a_position_of_another_version_is_left_as_it_is(opened):
+async def test_position_of_another_version_stays_unchanged(opened):
     async with opened() as provider:
         with pytest.raises(Refused, match="cannot read the stored position"):
             await anext(provider.read("new", {"since": 7}, provider.tools.clock.now()))
@@ -240,7 +238,7 @@ async def test_a_position_of_another_version_is_left_as_it_is(opened):
 # older versions of the API
 
 
-async def test_an_older_version_is_read_by_the_time_of_the_last_event(console, opened, put, clock):
+async def test_older_version_is_read_by_time_of_last_event(console, opened, put, clock):
     console.is_old = True
     case = put()
     async with opened() as provider:
@@ -257,7 +255,7 @@ async def test_an_older_version_is_read_by_the_time_of_the_last_event(console, o
     assert len(refused) == 1
 
 
-async def test_a_filter_that_is_refused_for_another_reason_is_no_older_version(console, opened):
+async def test_other_filter_errors_do_not_mean_an_older_version(console, opened):
     async with opened() as provider:
         known = patch.object(console, "known", return_value={"id"})
         with known, pytest.raises(Refused, match="422"):
@@ -266,7 +264,7 @@ async def test_a_filter_that_is_refused_for_another_reason_is_no_older_version(c
 
 
 @pytest.mark.parametrize("counts_parts", [False, True])
-async def test_whatever_the_total_counts_all_arrive(console, opened, put, counts_parts):
+async def test_all_offenses_arrive_for_any_total(console, opened, put, counts_parts):
     console.counts_parts, console.most_per_page = counts_parts, 50
     names = {put().id for _ in range(120)}
     async with opened() as provider:
@@ -276,7 +274,7 @@ async def test_whatever_the_total_counts_all_arrive(console, opened, put, counts
 # which offenses
 
 
-async def test_only_offenses_of_some_domains_and_of_several_are_read(console, opened, put):
+async def test_domain_filter(console, opened, put):
     domains = {"1": 0, "2": 3, "3": 7, "4": None}
     render = console.render
     told = lambda case: render(case) | {"domain_id": domains[case.id]}  # noqa: E731
@@ -290,14 +288,14 @@ async def test_only_offenses_of_some_domains_and_of_several_are_read(console, op
     assert "Domain: 3" in one.description
 
 
-async def test_only_offenses_of_some_rules_are_read(opened, put):
+async def test_rule_filter(opened, put):
     put()
     async with opened(rules=[RULE, 5]) as one, opened(rules=[5]) as other:
         assert len(await Reading(one)("changed")) == 1
         assert await Reading(other)("changed") == []
 
 
-async def test_two_consoles_are_read_side_by_side(opened, put, clock):
+async def test_two_consoles_are_read_concurrently(opened, put, clock):
     async with QRadarSimulator(Siem(clock)) as another:
         ours, theirs = put(title="ours"), another.siem.put(put(id="9", number=9, title="theirs"))
         given = {"url": another.url, **SETTINGS}
@@ -310,7 +308,7 @@ async def test_two_consoles_are_read_side_by_side(opened, put, clock):
             assert await two.incident(ours.id) is None
 
 
-async def test_an_id_that_is_none_asks_nobody(console, opened):
+async def test_invalid_id_sends_no_request(console, opened):
     async with opened() as provider:
         for name in ("", "x", "7/../8", "-1", "٣"):
             assert await provider.incident(name) is None
@@ -320,7 +318,7 @@ async def test_an_id_that_is_none_asks_nobody(console, opened):
 # writing
 
 
-async def test_a_long_comment_is_written_in_parts_each_once(console, opened, put):
+async def test_long_comment_is_split_and_written_once(console, opened, put):
     case, words = put(), "\n".join(f"{line}: Ärger mit 鐘 {'x' * 70}" for line in range(90))
     console.fail(Fault.LOST)
     async with opened() as provider:
@@ -337,14 +335,14 @@ async def test_a_long_comment_is_written_in_parts_each_once(console, opened, put
 
 
 @given(st.text(max_size=200), st.integers(1, 90))
-def test_no_part_is_too_long_and_none_is_lost(words, times):
+def test_note_parts_are_short_and_complete(words, times):
     given_words = words * times
     parts = list(split_note(given_words))
     assert all(len(quote_plus(part, errors="replace")) <= MAX_NOTE_LENGTH for part in parts)
     assert "".join(parts).replace("\n", "") == given_words.replace("\n", "")
 
 
-async def test_an_offense_is_marked_for_follow_up_opened_and_closed(console, opened, put):
+async def test_offense_status_changes(console, opened, put):
     case = put(severity=Severity.LOW)
     async with opened(closing_reason_id=54) as provider:
         told = []
@@ -358,14 +356,14 @@ async def test_an_offense_is_marked_for_follow_up_opened_and_closed(console, ope
     assert len(console.changes) == 3
 
 
-async def test_a_mark_for_follow_up_changes_nothing_else(console, opened, put):
+async def test_follow_up_changes_nothing_else(console, opened, put):
     case = put()
     async with opened() as provider:
         await provider.set_status(case.id, IncidentStatus.ACTIVE)
     assert console.changes == [{"fields": "id", "follow_up": "true"}]
 
 
-async def test_without_a_reason_nothing_is_closed(console, opened, put):
+async def test_closing_without_reason_is_refused(console, opened, put):
     case = put()
     async with opened() as provider:
         with pytest.raises(Misconfigured, match="closing_reason_id"):
@@ -373,7 +371,7 @@ async def test_without_a_reason_nothing_is_closed(console, opened, put):
     assert console.changes == []
 
 
-async def test_nothing_is_written_to_what_is_not_there(opened):
+async def test_writes_to_missing_objects_are_refused(opened):
     async with opened() as provider:
         with pytest.raises(Refused, match="offense 7 does not exist"):
             await provider.comment("7", "text", "key")

@@ -31,7 +31,7 @@ def log(console, clock):
     return log
 
 
-async def test_an_event_tells_who_did_what_to_whom(opened, log):
+async def test_event_has_source_action_and_target(opened, log):
     log(ADDRESS, Entity(EntityKind.USER, "ann"), Entity(EntityKind.HOST, "laptop-7"))
     async with opened() as provider:
         [event] = await ask(provider)
@@ -49,7 +49,7 @@ async def test_an_event_tells_who_did_what_to_whom(opened, log):
     assert event.fields["destinationport"] == "443"
 
 
-async def test_a_search_is_asked_for_until_it_is_done_and_deleted(console, opened, log):
+async def test_search_is_polled_and_deleted(console, opened, log):
     console.busy_polls = 4
     log(ADDRESS)
     async with opened() as provider:
@@ -57,7 +57,7 @@ async def test_a_search_is_asked_for_until_it_is_done_and_deleted(console, opene
     assert console.searches == {}
 
 
-async def test_no_two_searches_are_alike(console, opened, log):
+async def test_searches_are_unique(console, opened, log):
     log(ADDRESS)
     console.busy_polls = 3
     async with opened() as one, opened() as other:
@@ -66,7 +66,7 @@ async def test_no_two_searches_are_alike(console, opened, log):
     assert len(set(console.queries)) == 4
 
 
-async def test_only_so_many_searches_are_under_way_at_once(console, opened, log):
+async def test_concurrent_searches_are_limited(console, opened, log):
     log(ADDRESS)
     console.busy_polls, console.most_running = 3, 2
     async with opened(most_searches=2) as provider:
@@ -74,14 +74,14 @@ async def test_only_so_many_searches_are_under_way_at_once(console, opened, log)
     assert [len(item) for item in found] == [1] * 6
 
 
-async def test_too_many_searches_of_others_are_waited_out(console, opened):
+async def test_search_waits_for_free_slots(console, opened):
     console.most_running = 0
     async with opened() as provider:
         with pytest.raises(TryLater, match="503"):
             await ask(provider)
 
 
-async def test_a_search_that_never_ends_is_given_up_and_deleted(console, opened):
+async def test_endless_search_is_canceled_and_deleted(console, opened):
     console.busy_polls = 10_000
     async with opened(search_timeout="20s") as provider:
         with pytest.raises(TryLater, match="not done"):
@@ -90,7 +90,7 @@ async def test_a_search_that_never_ends_is_given_up_and_deleted(console, opened)
 
 
 @pytest.mark.parametrize(("state", "kind"), [("CANCELED", TryLater), ("ERROR", Broken)])
-async def test_a_search_that_comes_to_nothing_is_no_absence_of_events(console, opened, state, kind):
+async def test_failed_search_is_not_an_empty_result(console, opened, state, kind):
     console.ends_as = state
     async with opened() as provider:
         with pytest.raises(kind):
@@ -98,7 +98,7 @@ async def test_a_search_that_comes_to_nothing_is_no_absence_of_events(console, o
     assert console.searches == {}
 
 
-async def test_a_search_that_warns_is_not_taken_for_whole(console, opened, log):
+async def test_search_with_warnings_is_incomplete(console, opened, log):
     log(ADDRESS)
     console.error_messages = [
         {"severity": "INFO", "message": "cached"},
@@ -113,7 +113,7 @@ async def test_a_search_that_warns_is_not_taken_for_whole(console, opened, log):
             await anext(events)
 
 
-async def test_a_search_that_somebody_deletes_is_made_again_later(console, opened, log):
+async def test_deleted_search_is_tried_later(console, opened, log):
     log(ADDRESS)
 
     def delete():
@@ -129,7 +129,7 @@ async def test_a_search_that_somebody_deletes_is_made_again_later(console, opene
         assert len(await ask(provider)) == 1
 
 
-async def test_a_custom_property_names_what_it_is_said_to(opened, log):
+async def test_custom_properties_name_configured_kinds(opened, log):
     log(HASH, ADDRESS)
     async with opened(event_properties=PROPERTIES) as provider:
         [event] = await ask(provider, HASH)
@@ -139,19 +139,19 @@ async def test_a_custom_property_names_what_it_is_said_to(opened, log):
     assert HASH in same.entities
 
 
-async def test_what_no_field_names_is_a_gap_and_not_nothing(opened):
+async def test_unsearchable_kind_is_reported(opened):
     async with opened() as provider:
         with pytest.raises(Refused, match="name what does in `event_properties`"):
             await ask(provider, HASH)
 
 
-async def test_a_property_that_there_is_not_is_told(opened):
+async def test_missing_property_is_reported(opened):
     async with opened(event_properties={"url": ["No Such"]}) as provider:
         with pytest.raises(Refused, match="'No Such' does not exist"):
             await ask(provider)
 
 
-async def test_near_misses_of_a_pattern_are_left_out(opened, log):
+async def test_pattern_near_misses_are_filtered(opened, log):
     log(Entity(EntityKind.USER, "O'Brien"))
     log(Entity(EntityKind.USER, "OxBrien"), minutes=8)
     async with opened() as provider:
@@ -159,7 +159,7 @@ async def test_near_misses_of_a_pattern_are_left_out(opened, log):
     assert event.fields["username"] == "O'Brien"
 
 
-async def test_near_misses_that_leave_no_room_are_not_taken_for_an_absence(opened, log):
+async def test_too_many_near_misses_are_reported(opened, log):
     log(Entity(EntityKind.USER, "Ж1"), minutes=9)
     for minutes in range(3):
         log(Entity(EntityKind.USER, f"mallory{minutes}1"), minutes=minutes + 1)
@@ -169,7 +169,7 @@ async def test_near_misses_that_leave_no_room_are_not_taken_for_an_absence(opene
         assert len(await ask(provider, Entity(EntityKind.USER, "Ж1"), limit=5)) == 1
 
 
-async def test_switched_off_nothing_is_asked(console, opened):
+async def test_disabled_search_sends_no_request(console, opened):
     async with opened(search_events=False) as provider:
         with pytest.raises(Refused, match="search_events"):
             await ask(provider)

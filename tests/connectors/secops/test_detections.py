@@ -63,7 +63,7 @@ DETECTION: dict[str, Any] = {
 }
 
 
-def test_a_detection_is_told_as_the_console_has_it():
+def test_detection_maps_to_incident_as_in_the_console():
     incident = build_incident(DETECTION)
     assert (incident.external_id, incident.title) == ("de_7", "Beaconing")
     assert (incident.severity, incident.raw_severity) == (Severity.CRITICAL, "Critical")
@@ -75,7 +75,7 @@ def test_a_detection_is_told_as_the_console_has_it():
     assert incident.source_url == LINK
 
 
-def test_a_detection_names_what_its_events_name():
+def test_detection_has_entities_of_its_events():
     found = {(entity.kind.value, entity.value) for entity in build_incident(DETECTION).entities}
     assert found == {
         ("host", "laptop-7"),
@@ -101,18 +101,18 @@ def test_a_detection_names_what_its_events_name():
         ({"status": "OPEN"}, Severity.CRITICAL, IncidentStatus.NEW),
     ],
 )
-def test_what_an_analyst_says_counts_more_than_the_rule(feedback, severity, status):
+def test_analyst_feedback_overrides_the_rule(feedback, severity, status):
     incident = build_incident(DETECTION | {"feedbackSummary": feedback})
     assert (incident.severity, incident.status) == (severity, status)
 
 
-def test_feedback_is_a_change():
+def test_feedback_changes_the_incident():
     later = {"feedbackSummary": {"createTime": "2026-11-21T08:00:00Z"}}
     assert build_incident(DETECTION | later).changed_at == datetime(2026, 11, 21, 8, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("member", ["id", "createdTime"])
-def test_what_lacks_its_identity_is_no_detection(member):
+def test_detection_without_id_is_rejected(member):
     with pytest.raises(ValueError, match=f"{member} is missing"):
         build_incident({key: item for key, item in DETECTION.items() if key != member})
 
@@ -133,7 +133,7 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(sorted(DETECTION)), JSON))
 @settings(max_examples=scale_examples(50))
-def test_whatever_stands_in_a_detection_it_is_read_or_refused(members):
+def test_any_detection_is_parsed_or_rejected(members):
     try:
         incident = build_incident(DETECTION | members)
     except ValueError:
@@ -149,7 +149,7 @@ PRINTABLE = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]),
     st.sampled_from(sorted(set(ENTITY_FIELDS) - {EntityKind.IP})),
     PRINTABLE | st.just('\\" OR ip = "'),
 )
-def test_a_value_stays_a_value_in_each_term_of_a_search(kind, value):
+def test_values_are_quoted_in_each_search_term(kind, value):
     entity = Entity(kind, value)
     expected = [
         Term(search.spell_field(field), entity.value, nocase=True) for field in ENTITY_FIELDS[kind]
@@ -157,7 +157,7 @@ def test_a_value_stays_a_value_in_each_term_of_a_search(kind, value):
     assert terms(search.build_query(entity)) == expected
 
 
-def test_fields_are_spelt_as_searches_have_them():
+def test_fields_use_search_spelling():
     assert search.spell_field("about.user.emailAddresses") == "about.user.email_addresses"
     assert search.spell_field("target.process.file.fullPath") == "target.process.file.full_path"
     assert search.spell_field("principal.file.sha256") == "principal.file.sha256"

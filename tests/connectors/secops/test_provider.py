@@ -43,27 +43,27 @@ async def ask(provider, entity=ADDRESS):
 
 
 @pytest.mark.parametrize("region", ["us", "europe", "asia-southeast1"])
-def test_a_region_has_its_own_host(region):
+def test_region_sets_the_host(region):
     settings = make_settings(SecOps, **SETTINGS | {"region": region})
     assert settings.url == f"https://{region}-chronicle.googleapis.com"
 
 
 @pytest.mark.parametrize("key", ["no JSON", "[]", "{}", '{"client_email": 1, "private_key": "x"}'])
-async def test_a_key_that_is_none_is_refused_without_being_shown(instance, opened, key):
+async def test_invalid_key_is_refused_without_being_shown(instance, opened, key):
     async with opened(service_account=key) as provider:
         with pytest.raises(CredentialsRefused, match="not a Google service account key"):
             await provider.check()
     assert instance.requests == []
 
 
-async def test_a_key_that_google_does_not_know_is_refused(instance, opened):
+async def test_unknown_key_is_refused(instance, opened):
     other = SETTINGS["service_account"].replace("tocsin@", "another@")
     async with opened(service_account=other) as provider:
         with pytest.raises(CredentialsRefused, match="invalid_grant"):
             await provider.check()
 
 
-async def test_the_key_is_read_once_however_often_it_signs_in(instance, opened, monkeypatch):
+async def test_key_is_read_once(instance, opened, monkeypatch):
     read_key, times = service_account._parse_key, []
     monkeypatch.setattr(
         service_account, "_parse_key", lambda text: times.append(1) or read_key(text)
@@ -78,7 +78,7 @@ async def test_the_key_is_read_once_however_often_it_signs_in(instance, opened, 
 
 
 @pytest.mark.parametrize("rule", ["ru_abc", "abc", "ur_"])
-def test_what_is_no_curated_rule_is_said(rule):
+def test_invalid_curated_rule_is_reported(rule):
     with pytest.raises(ValidationError) as raised:
         make_settings(SecOps, **SETTINGS | {"curated_rules": [rule]})
     [mistake] = explain_errors(raised.value, SecOps.Settings, {"curated_rules": [rule]})
@@ -99,21 +99,21 @@ def test_what_is_no_curated_rule_is_said(rule):
         "chronicle.events.udmSearch",
     ],
 )
-async def test_a_permission_that_is_missing_is_named(instance, opened, permission):
+async def test_missing_permission_is_reported(instance, opened, permission):
     instance.lacks = {permission}
     async with opened(write_back=True, curated_rules=[CURATED]) as provider:
         health = await provider.check()
     assert health.problems == (f"the service account lacks the permission {permission}",)
 
 
-async def test_a_curated_rule_that_there_is_not_is_named_to_who_may_ask(instance, opened):
+async def test_missing_curated_rule_is_reported(instance, opened):
     async with opened(curated_rules=[CURATED, "ur_typo"]) as provider:
         assert (await provider.check()).problems == ("the curated rule ur_typo does not exist",)
         instance.lacks = {"chronicle.curatedRules.get"}
         assert (await provider.check()).problems == ()
 
 
-async def test_check_changes_nothing(instance, opened):
+async def test_check_writes_nothing(instance, opened):
     async with opened(write_back=True) as provider:
         assert (await provider.check()).problems == ()
     assert instance.updates == []
@@ -122,7 +122,7 @@ async def test_check_changes_nothing(instance, opened):
 # reading
 
 
-async def test_no_more_than_ten_lists_a_minute_are_asked_for(instance, opened, put):
+async def test_lists_are_limited_to_ten_a_minute(instance, opened, put):
     instance.lists_per_minute = 10
     instance.most_per_page = 2
     names = {put().id for _ in range(60)}
@@ -135,9 +135,7 @@ async def test_no_more_than_ten_lists_a_minute_are_asked_for(instance, opened, p
         assert sum(asked.at <= list_.at < soon for list_ in lists) <= 10
 
 
-async def test_a_limit_that_others_use_up_is_waited_for_and_gone_on_from(
-    instance, opened, put, clock
-):
+async def test_exhausted_quota_is_waited_for(instance, opened, put, clock):
     instance.most_per_page = 2
     instance.lists_per_minute = 3
     names = {put().id for _ in range(20)}
@@ -154,7 +152,7 @@ async def test_a_limit_that_others_use_up_is_waited_for_and_gone_on_from(
     assert found == names
 
 
-async def test_what_a_daily_rule_finds_late_is_read_when_it_was_created(instance, opened, put):
+async def test_late_detections_are_read_by_creation_time(instance, opened, put):
     case = put()  # its detectionTime lies five hours before
     async with opened() as provider:
         assert await read(provider) == [case.id]
@@ -163,7 +161,7 @@ async def test_what_a_daily_rule_finds_late_is_read_when_it_was_created(instance
     } == {"CREATED_TIME"}
 
 
-async def test_an_empty_answer_is_nothing_and_another_list_is_broken(instance, opened, monkeypatch):
+async def test_empty_response_is_valid_and_wrong_list_is_broken(instance, opened, monkeypatch):
     async with opened() as provider:
         assert await read(provider) == []
 
@@ -172,9 +170,7 @@ async def test_an_empty_answer_is_nothing_and_another_list_is_broken(instance, o
             await read(provider)
 
 
-async def test_an_answer_that_was_too_large_is_asked_for_in_smaller_parts(
-    instance, opened, put, clock
-):
+async def test_too_large_response_is_requested_in_parts(instance, opened, put, clock):
     instance.truncates = True
     now = clock.now()
     times = [now - timedelta(minutes=10 * number) for number in range(1, 4)]
@@ -191,7 +187,7 @@ async def test_an_answer_that_was_too_large_is_asked_for_in_smaller_parts(
     assert found == names
 
 
-async def test_curated_rules_are_asked_for_one_by_one(instance, opened, put):
+async def test_curated_rules_are_requested_separately(instance, opened, put):
     own = put()
     curated = replace(own, id="de_curated")
     instance.curated[CURATED] = [curated]
@@ -199,7 +195,7 @@ async def test_curated_rules_are_asked_for_one_by_one(instance, opened, put):
         assert set(await read(provider)) == {own.id, curated.id}
 
 
-async def test_rules_may_be_taken_out_while_a_window_is_read(instance, opened, put, clock):
+async def test_rules_can_be_removed_during_a_window(instance, opened, put, clock):
     own = put()
     instance.curated |= {name: [replace(own, id=f"de_of_{name}")] for name in ("ur_a", "ur_b")}
     async with opened(curated_rules=["ur_a", "ur_a", "ur_b"]) as provider:
@@ -212,7 +208,7 @@ async def test_rules_may_be_taken_out_while_a_window_is_read(instance, opened, p
     assert pages[-1].next_position["window"] is None
 
 
-async def test_what_becomes_of_an_old_detection_is_seen(instance, opened, put, clock):
+async def test_changes_of_old_detections_are_read(instance, opened, put, clock):
     long_ago = clock.now() - timedelta(days=3)
     case = put(created_at=long_ago, changed_at=long_ago)
     put(created_at=long_ago, changed_at=long_ago)  # nothing becomes of this one
@@ -223,7 +219,7 @@ async def test_what_becomes_of_an_old_detection_is_seen(instance, opened, put, c
         assert await read(provider, "changed") == [case.id]
 
 
-async def test_one_list_serves_all_hours_that_are_caught_up_on(instance, opened, put, clock):
+async def test_one_list_serves_all_overdue_hours(instance, opened, put, clock):
     case, early = put(), clock.now() - timedelta(hours=20)
     old = put(created_at=early - timedelta(days=1), changed_at=early - timedelta(days=1))
     instance.siem.put(replace(old, status=IncidentStatus.CLOSED, changed_at=early))
@@ -236,7 +232,7 @@ async def test_one_list_serves_all_hours_that_are_caught_up_on(instance, opened,
         assert set(await read(provider)) == {case.id, late.id}
 
 
-async def test_two_instances_are_read_side_by_side(instance, opened, put, clock):
+async def test_two_instances_are_read_concurrently(instance, opened, put, clock):
     async with SecOpsSimulator(Siem(clock)) as other:
         ours, theirs = put(), put(id="de_other")
         other.siem.put(theirs)
@@ -247,7 +243,7 @@ async def test_two_instances_are_read_side_by_side(instance, opened, put, clock)
             assert await two.incident(ours.id) is None
 
 
-async def test_no_older_api_is_asked(instance, opened, put):
+async def test_older_apis_are_not_used(instance, opened, put):
     case = put()
     async with opened() as provider:
         await read(provider)
@@ -258,7 +254,7 @@ async def test_no_older_api_is_asked(instance, opened, put):
 # events
 
 
-async def test_an_event_says_who_and_what(instance, opened, clock):
+async def test_event_has_user_and_action(instance, opened, clock):
     at = clock.now() - timedelta(minutes=7)
     entities = (ADDRESS, Entity(EntityKind.HOST, "laptop-7"))
     instance.siem.log(LogEvent(id="e1", occurred_at=at, entities=entities, text="denied"))
@@ -268,14 +264,14 @@ async def test_an_event_says_who_and_what(instance, opened, clock):
     assert event.external_id == "e1"
 
 
-async def test_a_search_that_has_more_is_not_taken_for_whole(instance, opened):
+async def test_truncated_search_is_incomplete(instance, opened):
     instance.more_events = True
     async with opened() as provider:
         with pytest.raises(TryLater, match="events were searched; more match"):
             await ask(provider)
 
 
-async def test_the_hundred_and_twenty_first_search_of_an_hour_is_not_made(instance, opened):
+async def test_searches_are_limited_to_120_an_hour(instance, opened):
     async with opened() as provider:
         for _ in range(120):
             await ask(provider)
@@ -288,7 +284,7 @@ async def test_the_hundred_and_twenty_first_search_of_an_hour_is_not_made(instan
 # writing
 
 
-async def test_a_long_comment_is_known_again_by_its_end(instance, opened, put):
+async def test_long_comment_is_recognized_by_its_end(instance, opened, put):
     case, words = put(), "Nothing was found. " * 1_000
     async with opened(write_back=True) as provider:
         for _ in range(2):
@@ -296,7 +292,7 @@ async def test_a_long_comment_is_known_again_by_its_end(instance, opened, put):
     assert len(instance.siem.comments(case.id)) == 1
 
 
-async def test_a_comment_is_feedback_and_given_once(instance, opened, put):
+async def test_comment_is_written_once_as_feedback(instance, opened, put):
     case = put()
     async with opened() as provider:
         for key in ("k:1", "k:2", "k:1"):
@@ -306,7 +302,7 @@ async def test_a_comment_is_feedback_and_given_once(instance, opened, put):
     ]
 
 
-async def test_a_status_is_set_once(instance, opened, put):
+async def test_status_is_set_once(instance, opened, put):
     case = put()
     async with opened() as provider:
         for _ in range(2):
@@ -316,7 +312,7 @@ async def test_a_status_is_set_once(instance, opened, put):
     assert incident.status is IncidentStatus.ACTIVE
 
 
-async def test_nothing_is_written_to_what_is_not_there(opened):
+async def test_writes_to_missing_objects_are_refused(opened):
     async with opened() as provider:
         with pytest.raises(Refused, match="alert de_0 does not exist"):
             await provider.set_status("de_0", IncidentStatus.CLOSED)

@@ -90,7 +90,7 @@ def test_an_entity_of_the_api(kind, properties, expected):
     assert named([of_the_api(kind, **properties)]) == expected
 
 
-def test_a_process_is_named_by_the_file_that_it_points_to():
+def test_process_name_comes_from_its_file():
     image = of_the_api("File", fileName="curl.exe", directory="C:\\Temp")
     process = of_the_api("Process", commandLine="curl -s x", imageFileEntityId=image["id"])
     assert (K.PROCESS, "curl.exe") in named([process, image])
@@ -137,34 +137,34 @@ IN_IT = {
 }
 
 
-def test_entities_of_the_logs_refer_to_each_other():
+def test_log_entities_resolve_references():
     assert named(LOGGED) == IN_IT
 
 
-def test_entities_may_be_json_in_a_text_and_that_in_another():
+def test_nested_json_strings_are_decoded():
     assert named(json.dumps(LOGGED)) == IN_IT
     assert named({"Entities": json.dumps(LOGGED)}) == IN_IT
     assert named([of_the_api("Host", additionalData=json.dumps({"Entities": LOGGED}))]) == IN_IT
 
 
-def test_what_attackers_write_is_never_taken_for_entities():
+def test_attacker_text_is_not_parsed_as_entities():
     forged = json.dumps([{"Address": "198.51.100.9", "Type": "ip"}])
     assert named([of_the_api("Process", commandLine=forged)]) == {(K.PROCESS, forged)}
     assert named([of_the_api("Url", url=forged)]) == set()
 
 
-def test_a_circle_of_references_ends():
+def test_cyclic_references_terminate():
     one = {"$id": "1", "ImageFile": {"$ref": "2"}, "Type": "process"}
     other = {"$id": "2", "ImageFile": {"$ref": "1"}, "Type": "process", "Name": "a.exe"}
     assert named([one, other]) == {(K.PROCESS, "a.exe")}
 
 
 @pytest.mark.parametrize("content", [None, "", "[", "nothing", 7, "[" * 100_000, {}, [None]])
-def test_what_is_no_list_of_entities_names_nothing(content):
+def test_invalid_entity_lists_name_nothing(content):
     assert named(content) == set()
 
 
 @given(content=JSON)
-def test_any_json_is_read_without_an_error(content):
+def test_any_json_is_parsed(content):
     for entity in (*find_entities(content), *find_entities(json.dumps(content))):
         assert isinstance(entity, Entity)

@@ -50,7 +50,7 @@ def incident(**changes: object) -> Incident:
     return build_incident(record, PORTAL, TENANT)
 
 
-def test_an_incident_says_what_its_record_says():
+def test_incident_has_the_fields_of_its_record():
     found = incident()
     assert found.external_id == "73e01a99-0000-4000-8000-9f2736ff2ab5"
     assert (found.external_number, found.title) == ("3177", "Password spray")
@@ -63,7 +63,7 @@ def test_an_incident_says_what_its_record_says():
     assert found.description == "Many accounts, one address"
 
 
-def test_one_that_is_closed_says_why():
+def test_closed_incident_has_its_reason():
     closed = incident(
         status="Closed",
         classification="FalsePositive",
@@ -75,7 +75,7 @@ def test_one_that_is_closed_says_why():
     )
 
 
-def test_one_of_defender_has_the_number_and_the_page_that_people_know():
+def test_defender_incident_has_defender_number_and_link():
     found = incident(providerName="Microsoft XDR", providerIncidentId="39")
     assert found.external_number == "39"
     assert found.source_url == f"{PORTAL}/incident2/39/overview?tid={TENANT}"
@@ -84,7 +84,7 @@ def test_one_of_defender_has_the_number_and_the_page_that_people_know():
     assert told.source_url == given["providerIncidentUrl"]
 
 
-def test_without_a_defender_portal_the_page_is_that_of_azure():
+def test_link_without_defender_portal_is_azure():
     record = {"name": "x", "properties": TOLD | {"providerName": "Microsoft XDR"}}
     assert build_incident(record, None, TENANT).source_url == "https://portal.azure.com/#asset/x"
 
@@ -98,11 +98,11 @@ def test_without_a_defender_portal_the_page_is_that_of_azure():
         (None, None),
     ],
 )
-def test_one_that_was_merged_says_into_which_where_the_link_names_it(url, expected):
+def test_merged_incident_names_its_target(url, expected):
     assert incident(additionalData={"mergedIncidentUrl": url}).merged_into == expected
 
 
-def test_a_time_that_was_never_set_is_none():
+def test_unset_time_is_none():
     found = incident(firstActivityTimeUtc="0001-01-01T00:00:00Z")
     assert found.occurred_at == datetime(2026, 11, 20, 9, 30, 0, 123456, tzinfo=UTC)
 
@@ -116,23 +116,23 @@ def test_a_time_that_was_never_set_is_none():
         ({"name": "x", "properties": TOLD | {"lastModifiedTimeUtc": 7}}, "of the wrong type: 7"),
     ],
 )
-def test_what_cannot_be_told_from_others_is_rejected_with_the_reason(record, reason):
+def test_incident_without_id_is_rejected_with_reason(record, reason):
     with pytest.raises(ValueError, match=reason):
         build_incident(record, PORTAL, TENANT)
 
 
-def test_alerts_are_told_with_their_own_severity():
+def test_alerts_have_their_own_severity():
     [alert] = build_alerts([ALERT])
     assert (alert.external_id, alert.title) == ("a1", "Sign-ins that failed")
     assert alert.severity is Severity.LOW
     assert alert.occurred_at == datetime(2026, 11, 20, 9, tzinfo=UTC)
 
 
-def test_an_alert_that_cannot_be_understood_costs_no_other():
+def test_invalid_alert_does_not_affect_others():
     assert len(list(build_alerts([{}, {"name": "x", "properties": {}}, ALERT]))) == 1
 
 
-def test_alerts_name_techniques_and_sometimes_entities():
+def test_alerts_have_techniques_and_entities():
     assert list(find_techniques([ALERT])) == ["T1110"]
     assert [(entity.kind, entity.value) for entity in find_alert_entities([ALERT])] == [
         (EntityKind.IP, "203.0.113.7")

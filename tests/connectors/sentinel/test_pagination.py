@@ -38,7 +38,7 @@ def asked(records: list[dict], step: SentinelCursor, size: int) -> tuple[list[di
 
 
 @given(st.lists(st.floats(0, 20), max_size=40), st.integers(1, 7))
-def test_everything_is_seen_and_the_walk_ends(seconds, size):
+def test_every_incident_is_listed_and_paging_terminates(seconds, size):
     records = listed(*seconds)
     step: SentinelCursor | None = SentinelCursor.first(WINDOW)
     seen, steps = set[str](), set[str]()
@@ -52,12 +52,12 @@ def test_everything_is_seen_and_the_walk_ends(seconds, size):
 
 
 @pytest.mark.parametrize("token", ["/subscriptions/s?$skipToken=x", [], ["a", 7], {"since": "a"}])
-def test_a_token_of_another_version_is_told_from_ones_own(token):
+def test_token_of_another_version_is_recognized(token):
     with pytest.raises(Broken, match="another version"):
         SentinelCursor.decode(token)
 
 
-def test_a_link_is_followed_only_within_a_second():
+def test_next_link_is_followed_only_within_a_second():
     first = SentinelCursor.first(WINDOW)
     assert first.following(listed(0.1, 0.9), "a") == SentinelCursor(first.since, "a")
     assert first.following(listed(0.1, 1.9), "a") == SentinelCursor("2026-11-20T12:00:01Z")
@@ -65,7 +65,7 @@ def test_a_link_is_followed_only_within_a_second():
 
 
 @pytest.mark.parametrize("told", [None, 7, "noon", {}])
-def test_what_does_not_say_when_or_has_another_order_is_turned_by_its_link(told):
+def test_missing_times_or_wrong_order_use_the_next_link(told):
     first = SentinelCursor.first(WINDOW)
     odd = {"name": "odd", "properties": {"lastModifiedTimeUtc": told}}
     assert first.following([odd], "a") == SentinelCursor(first.since, "a")

@@ -84,12 +84,12 @@ async def read(provider, position=None) -> tuple[dict, list[Incident]]:
     return position, found
 
 
-def test_the_hook_offers_the_provider():
+def test_plugin_hook_returns_the_provider():
     assert tocsin_providers() is Sentinel
     assert Sentinel.capabilities() == set(Capability) - {Capability.PUSH}
 
 
-async def test_an_incident_comes_with_its_alerts_and_entities(provider, put, clock):
+async def test_incident_has_alerts_and_entities(provider, put, clock):
     put()
     clock.advance(minutes=2)
     _, [incident] = await read(provider)
@@ -97,7 +97,7 @@ async def test_an_incident_comes_with_its_alerts_and_entities(provider, put, clo
     assert {alert.title for alert in incident.alerts} == {"203.0.113.7 was seen", "web01 was seen"}
 
 
-async def test_entities_that_come_late_are_read_again(provider, put, clock):
+async def test_late_entities_are_read_again(provider, put, clock):
     put(entities_at=clock.now() + timedelta(minutes=20))
     clock.advance(minutes=2)
     _, [incident] = await read(provider)
@@ -106,7 +106,7 @@ async def test_entities_that_come_late_are_read_again(provider, put, clock):
     assert set((await provider.incident("i-1")).entities) == {ATTACKER, WEB}
 
 
-async def test_details_that_break_are_asked_for_again(provider, simulator, put, clock):
+async def test_failed_details_are_requested_again(provider, simulator, put, clock):
     put()
     clock.advance(minutes=2)
     simulator.fail(Fault.ERROR, where="/entities")
@@ -115,9 +115,7 @@ async def test_details_that_break_are_asked_for_again(provider, simulator, put, 
     assert set(incident.entities) == {ATTACKER, WEB}
 
 
-async def test_details_that_break_now_and_then_are_asked_for_again_each_time(
-    provider, simulator, put, clock
-):
+async def test_intermittent_failures_of_details_are_retried(provider, simulator, put, clock):
     position = None
     for number in range(4):
         put(f"i-{number}")
@@ -128,7 +126,7 @@ async def test_details_that_break_now_and_then_are_asked_for_again_each_time(
         assert set(incident.entities) == {ATTACKER, WEB}
 
 
-async def test_details_that_go_on_breaking_hold_up_nothing(provider, simulator, put, clock):
+async def test_permanent_failures_of_details_do_not_block(provider, simulator, put, clock):
     for number in range(5):
         put(f"i-{number}")
     clock.advance(minutes=2)
@@ -153,7 +151,7 @@ async def read_all_that_can_be(provider, position=None) -> tuple[dict, list[Inci
     raise AssertionError("it was read to its end")
 
 
-def test_the_link_to_the_next_page_may_name_the_port():
+def test_next_link_can_have_a_port():
     def following(link: object) -> str | None:
         return _parse_next_link(type("Answer", (), {"json": {"value": [], "nextLink": link}}))
 
@@ -164,7 +162,7 @@ def test_the_link_to_the_next_page_may_name_the_port():
         following(7)
 
 
-async def test_what_changes_while_pages_are_read_hides_no_other(provider, simulator, put, clock):
+async def test_changes_during_paging_hide_no_other(provider, simulator, put, clock):
     cases = [(clock.advance(seconds=2), put(f"i-{number}"))[1] for number in range(8)]
     clock.advance(minutes=2)
     simulator.links_count, simulator.most_per_page = True, 2
@@ -183,9 +181,7 @@ async def test_what_changes_while_pages_are_read_hides_no_other(provider, simula
     assert {item.external_id for item in changed} == {"i-0", "i-1"}
 
 
-async def test_more_incidents_of_one_second_than_a_page_has_are_read(
-    provider, simulator, put, clock
-):
+async def test_more_incidents_of_one_second_than_a_page_are_read(provider, simulator, put, clock):
     for number in range(7):
         put(f"i-{number}")
     clock.advance(minutes=2)
@@ -196,7 +192,7 @@ async def test_more_incidents_of_one_second_than_a_page_has_are_read(
 OF_TOCSIN = "2b1ae9ee-8b1e-5f0c-9d9c-3f1a5f6f7a10"  # of version 5, as the channel gives them
 
 
-async def test_incidents_of_tocsin_itself_do_not_come_back(opened, simulator, put, clock):
+async def test_own_incidents_are_skipped(opened, simulator, put, clock):
     put(OF_TOCSIN)
     simulator.labels = ("tocsin", "incident-alert")
     clock.advance(minutes=2)
@@ -218,12 +214,12 @@ async def test_incidents_of_tocsin_itself_do_not_come_back(opened, simulator, pu
         (None, "tocsin", False),
     ],
 )
-def test_a_label_alone_makes_no_incident_tocsins_own(name, label, is_tocsins):
+def test_label_alone_does_not_mark_own_incidents(name, label, is_tocsins):
     labels = [{"labelName": "vip"}, {"labelName": label}, "tocsin"]
     assert is_own({"name": name, "properties": {"labels": labels}}) is is_tocsins
 
 
-async def test_what_the_channel_makes_is_known_as_its_own():
+async def test_incidents_of_the_channel_are_recognized():
     async with ChannelSuite().harness() as harness:
         await harness.bring(harness.alert())
         [(name, made)] = harness.simulator.incidents.items()
@@ -254,7 +250,7 @@ async def events(provider, entity=ATTACKER, limit=9):
         return [event async for event in found]
 
 
-async def test_the_logs_are_asked_by_the_id_of_the_workspace(provider, simulator, log):
+async def test_logs_are_queried_by_workspace_id(provider, simulator, log):
     log(10)
     for _ in range(2):
         [event] = await events(provider)
@@ -264,14 +260,14 @@ async def test_the_logs_are_asked_by_the_id_of_the_workspace(provider, simulator
     assert sum(path.endswith("/workspaces/soc-logs") for path in paths) == 1
 
 
-async def test_an_id_that_is_given_is_not_looked_up(opened, simulator, log):
+async def test_configured_id_is_not_looked_up(opened, simulator, log):
     log(10)
     async with opened(workspace_id=LOGS) as provider:
         assert len(await events(provider)) == 1
     assert not any(asked.path.endswith("/workspaces/soc-logs") for asked in simulator.requests)
 
 
-async def test_a_part_of_the_answer_is_told_and_said_to_be_one(provider, simulator, log):
+async def test_partial_results_are_returned_and_reported(provider, simulator, log):
     log(10)
     simulator.partial_error = {"code": "PartialError", "message": "the result is too large"}
     now = provider.tools.clock.now()
@@ -281,7 +277,7 @@ async def test_a_part_of_the_answer_is_told_and_said_to_be_one(provider, simulat
         await anext(found)
 
 
-async def test_tables_of_the_operators_own_are_asked(opened, simulator):
+async def test_custom_tables_are_searched(opened, simulator):
     async with opened(tables={"Firewall_CL": {"ip": ["src_s"]}}) as provider:
         await events(provider)
     assert "Firewall_CL" in {leg.table for leg in simulator.queries[-1].legs}
@@ -296,7 +292,7 @@ async def test_tables_of_the_operators_own_are_asked(opened, simulator):
         {"": {"ip": ["src_s"]}},
     ],
 )
-def test_what_is_no_name_of_a_table_or_column_is_refused(tables):
+def test_invalid_table_and_column_names_are_refused(tables):
     with pytest.raises(ValidationError, match="tables"):
         make_settings(Sentinel, tables=tables, **SETTINGS)
 
@@ -312,14 +308,14 @@ def test_what_is_no_name_of_a_table_or_column_is_refused(tables):
         ("/query", "Microsoft.OperationalInsights/workspaces/query/read"),
     ],
 )
-async def test_check_names_what_may_not_be_read(provider, simulator, put, where, missing):
+async def test_check_reports_missing_read_permissions(provider, simulator, put, where, missing):
     put()
     simulator.fail(Fault.FORBIDDEN, where=where)
     health = await provider.check()
     assert health.problems == (f"the app lacks the permission {missing}",)
 
 
-async def test_check_names_what_may_not_be_written_where_that_is_wanted(opened, simulator):
+async def test_check_reports_missing_write_permissions(opened, simulator):
     simulator.roles = [READER]
     async with opened() as provider:
         assert (await provider.check()).problems == ()
@@ -336,7 +332,7 @@ async def test_check_names_what_may_not_be_written_where_that_is_wanted(opened, 
         assert problem.endswith("Microsoft.Authorization/permissions/read")
 
 
-async def test_check_leaves_credentials_that_are_wrong_to_their_own_words(opened):
+async def test_check_reports_wrong_credentials_as_such(opened):
     async with opened(client_secret="another") as provider:
         with pytest.raises(CredentialsRefused, match="AADSTS7000215"):
             await provider.check()
@@ -345,16 +341,14 @@ async def test_check_leaves_credentials_that_are_wrong_to_their_own_words(opened
 # what is written
 
 
-async def test_a_comment_that_is_there_is_not_made_again(provider, simulator, put):
+async def test_existing_comment_is_not_written_again(provider, simulator, put):
     put()
     for _ in range(2):  # the second conflicts with the first
         await provider.comment("i-1", "Nothing was found.", KEY)
     assert simulator.siem.comments("i-1") == ["Nothing was found."]
 
 
-async def test_a_comment_that_conflicts_with_something_else_is_tried_later(
-    provider, put, monkeypatch
-):
+async def test_conflicting_comment_is_tried_later(provider, put, monkeypatch):
     put()
 
     async def conflict(*_):
@@ -366,7 +360,7 @@ async def test_a_comment_that_conflicts_with_something_else_is_tried_later(
 
 
 @pytest.mark.parametrize("status", IncidentStatus)
-async def test_a_status_is_set_and_the_rest_stays(provider, simulator, put, status):
+async def test_status_change_keeps_other_properties(provider, simulator, put, status):
     put(status=IncidentStatus.NEW, description="Seen on several hosts.")
     await provider.set_status("i-1", status)
     found = await provider.incident("i-1")
@@ -375,7 +369,7 @@ async def test_a_status_is_set_and_the_rest_stays(provider, simulator, put, stat
     assert len(writes) == (status is not IncidentStatus.NEW)
 
 
-async def test_a_status_survives_somebody_elses_change(provider, simulator, put, clock):
+async def test_status_change_is_retried_after_a_conflict(provider, simulator, put, clock):
     case = put()
     changes = iter([replace(case, title="New title")])
 
@@ -390,7 +384,7 @@ async def test_a_status_survives_somebody_elses_change(provider, simulator, put,
     assert (found.status, found.title) == (IncidentStatus.CLOSED, "New title")
 
 
-async def test_a_status_that_others_keep_changing_is_tried_later(provider, simulator, put, clock):
+async def test_constant_conflicts_are_tried_later(provider, simulator, put, clock):
     case = put()
 
     def change():
@@ -402,7 +396,7 @@ async def test_a_status_that_others_keep_changing_is_tried_later(provider, simul
         await provider.set_status("i-1", IncidentStatus.ACTIVE)
 
 
-async def test_a_status_of_no_incident_is_refused(provider):
+async def test_status_of_missing_incident_is_refused(provider):
     with pytest.raises(Refused):
         await provider.set_status("i-9", IncidentStatus.ACTIVE)
 
@@ -410,7 +404,7 @@ async def test_a_status_of_no_incident_is_refused(provider):
 # side by side
 
 
-async def test_two_workspaces_and_a_tenant_are_read_side_by_side(clock):
+async def test_two_workspaces_and_a_tenant_are_read_concurrently(clock):
     siems = [Siem(clock) for _ in range(3)]
     for place, siem in enumerate(siems):
         at = clock.now()

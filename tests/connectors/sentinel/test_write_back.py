@@ -53,14 +53,14 @@ class Page(HTMLParser):
         "1. no list\n2) nor this",
     ],
 )
-def test_nothing_of_a_text_is_markup(text):
+def test_text_is_escaped(text):
     page = Page()
     page.feed(SHOWN.render(escape_markup(text)))
     assert page.tags <= {"p", "br"}
 
 
 @given(lines=st.lists(LINES))
-def test_no_text_is_markup_and_every_word_is_kept(lines):
+def test_text_is_escaped_and_complete(lines):
     text = "\n".join(lines)
     page = Page()
     page.feed(SHOWN.render(escape_markup(text)))
@@ -69,7 +69,7 @@ def test_no_text_is_markup_and_every_word_is_kept(lines):
     assert seen(escape_markup(text)) == text
 
 
-def test_a_comment_is_cut_to_what_one_can_hold():
+def test_comment_is_truncated():
     assert len(escape_markup("a" * 40_000)) == MAX_COMMENT_LENGTH
     cut = escape_markup("<" * 40_000)
     assert MAX_COMMENT_LENGTH - 5 <= len(cut) <= MAX_COMMENT_LENGTH
@@ -77,7 +77,7 @@ def test_a_comment_is_cut_to_what_one_can_hold():
     assert len(escape_markup("\N{BELL}" * 20_000).encode("utf-16-le")) // 2 == MAX_COMMENT_LENGTH
 
 
-def test_a_key_is_a_name_that_azure_takes():
+def test_key_is_a_valid_azure_name():
     assert UUID(derive_comment_name("tocsin:ses_01:1:7")) == UUID(
         derive_comment_name("tocsin:ses_01:1:7")
     )

@@ -32,7 +32,7 @@ SIGN_IN = {
 }
 
 
-def test_a_sign_in_is_told_in_words():
+def test_sign_in_has_a_readable_summary():
     event = build_event(SIGN_IN)
     assert event.summary == (
         "linux_secure success: Accepted password, of ann from 203.0.113.7 to web-1"
@@ -44,7 +44,7 @@ def test_a_sign_in_is_told_in_words():
     assert event.fields["raw"].startswith("Nov 20")
 
 
-def test_who_has_got_in_is_related_and_who_has_failed_is_not():
+def test_only_successful_sign_ins_have_relations():
     told = {
         (relation.source, relation.type, relation.target)
         for relation in build_event(SIGN_IN).relations
@@ -57,25 +57,25 @@ def test_who_has_got_in_is_related_and_who_has_failed_is_not():
     assert [relation.type for relation in failed.relations] == [RelationType.CONNECTED_TO]
 
 
-def test_a_name_resolves_to_its_answers():
+def test_dns_name_is_related_to_its_answers():
     record = {**SIGN_IN, "query": "evil.example.net", "answer": ["198.51.100.9"], "tag": "dns"}
     [_, resolved] = build_event(record).relations
     assert resolved.type is RelationType.RESOLVES_TO
     assert resolved.target == Entity(EntityKind.IP, "198.51.100.9")
 
 
-def test_an_address_beside_a_name_is_what_connected():
+def test_address_beside_a_name_is_the_connection_source():
     record = {**SIGN_IN, "dest_ip": "10.0.0.9"}
     [connected, *_] = build_event(record).relations
     assert connected.target == Entity(EntityKind.IP, "10.0.0.9")
 
 
-def test_a_record_that_says_little_is_told_all_the_same():
+def test_sparse_record_has_a_summary():
     event = build_event({"_time": "1795165212.5"})
     assert (event.summary, event.external_id, event.entities) == ("an event", None, ())
 
 
-def test_a_record_without_a_time_is_none():
+def test_record_without_time_is_no_event():
     with pytest.raises(ValueError, match="_time is missing"):
         build_event({"_raw": "x"})
 

@@ -63,7 +63,7 @@ def incident(**changes):
     return build_incident(finding(**changes), WEB)
 
 
-def test_a_finding_is_an_incident():
+def test_finding_becomes_incident():
     found = incident()
     assert found.external_id == NAME
     assert found.title == "Many failed sign-ins of ann"
@@ -76,7 +76,7 @@ def test_a_finding_is_an_incident():
     assert (alert.external_id, alert.title) == (NAME, "Access - Many Failed Sign-ins - Rule")
 
 
-def test_what_fields_name_are_entities_and_placeholders_are_none():
+def test_entities_come_from_fields_without_placeholders():
     assert set(incident().entities) == {
         Entity(EntityKind.IP, "203.0.113.7"),
         Entity(EntityKind.IP, "10.0.0.9"),
@@ -87,13 +87,13 @@ def test_what_fields_name_are_entities_and_placeholders_are_none():
     }
 
 
-def test_the_object_of_risk_is_of_the_kind_that_is_said():
+def test_risk_object_has_its_declared_kind():
     found = incident(risk_object=["ann", "web-1"], risk_object_type=["user", "system"])
     assert Entity(EntityKind.HOST, "web-1") in found.entities
     assert Entity(EntityKind.HOST, "ann") not in found.entities
 
 
-def test_hashes_urls_and_names_are_told_apart():
+def test_hashes_urls_and_names_are_distinguished():
     hashed = "a" * 64
     found = incident(
         file_hash=f"SHA256={hashed},MD5={'b' * 32}",
@@ -108,7 +108,7 @@ def test_hashes_urls_and_names_are_told_apart():
     assert not named & {"search index=main", "wpad"}
 
 
-def test_techniques_are_read_from_fields_and_from_json_in_a_text():
+def test_techniques_come_from_fields_and_json_strings():
     assert incident().techniques == ("T1110.003", "T1078")
     assert incident(**{"annotations.mitre_attack": None}).techniques == ("T1110.003",)
 
@@ -125,29 +125,29 @@ def test_techniques_are_read_from_fields_and_from_json_in_a_text():
         ("13", None, None, IncidentStatus.NEW),
     ],
 )
-def test_statuses_of_ones_own_are_known_by_their_group(status, group, ends, meant):
+def test_custom_statuses_are_mapped_by_group(status, group, ends, meant):
     assert incident(status=status, status_group=group, status_end=ends).status is meant
 
 
-def test_the_urgency_counts_and_not_the_severity_of_the_rule():
+def test_urgency_overrides_rule_severity():
     assert incident(urgency="informational", severity="critical").severity is Severity.INFORMATIONAL
     assert incident(urgency=None, severity="low").severity is Severity.LOW
     assumed = incident(urgency="P1")
     assert (assumed.severity, assumed.severity_assumed) == (Severity.MEDIUM, True)
 
 
-def test_a_review_is_a_change():
+def test_review_changes_the_incident():
     found = incident(tocsin_reviewed="1795170000.250000")
     assert found.changed_at == datetime(2026, 11, 20, 10, 20, 0, 250_000, tzinfo=UTC)
 
 
-def test_what_differs_in_each_answer_is_no_change():
+def test_volatile_fields_are_no_change():
     one, other = finding(), finding(_serial="7", _si=["search-head-2"], dest_risk_score="580")
     assert select_stable(one) == select_stable(other)
     assert select_stable(one) != select_stable(finding(status="5"))
 
 
-def test_the_link_leads_to_the_finding():
+def test_link_points_to_the_finding():
     query = f"search=event_id%3D%22{NAME.replace('@', '%40')}%22"
     assert incident().source_url == (
         f"{WEB}/app/SplunkEnterpriseSecuritySuite/incident_review"
@@ -156,7 +156,7 @@ def test_the_link_leads_to_the_finding():
     assert build_incident(finding(), None).source_url is None
 
 
-def test_an_id_of_version_8_tells_its_time():
+def test_version_8_id_contains_its_time():
     assert parse_id_time("2008e99d@@notable@@time1795165212") == datetime(
         2026, 11, 20, 9, 0, 12, tzinfo=UTC
     )
@@ -174,7 +174,7 @@ def test_an_id_of_version_8_tells_its_time():
         ({"_time": "999999999999"}, "out of range"),
     ],
 )
-def test_what_is_no_finding_says_why(change, reason):
+def test_invalid_finding_is_rejected_with_reason(change, reason):
     with pytest.raises(ValueError, match=reason):
         incident(**change)
 

@@ -72,7 +72,7 @@ async def events(provider, entity=ADDRESS, limit=10):
     return [event async for event in found]
 
 
-def test_the_hook_offers_the_provider():
+def test_plugin_hook_returns_the_provider():
     assert tocsin_providers() is Splunk
     assert Splunk.capabilities() >= {
         Capability.REFRESH,
@@ -82,7 +82,7 @@ def test_the_hook_offers_the_provider():
     }
 
 
-async def test_what_came_late_is_read_by_when_it_came(provider, put, clock):
+async def test_late_findings_are_read_by_index_time(provider, put, clock):
     positions = {}
     await read(provider, positions)
     clock.advance(hours=3)
@@ -92,7 +92,7 @@ async def test_what_came_late_is_read_by_when_it_came(provider, put, clock):
     assert clock.now() - incident.occurred_at > timedelta(days=20)
 
 
-async def test_a_review_brings_the_whole_finding_again(provider, simulator, put, clock):
+async def test_review_rereads_the_finding(provider, simulator, put, clock):
     positions = {}
     case = put(entities=(ADDRESS,))
     clock.advance(minutes=2)
@@ -106,7 +106,7 @@ async def test_a_review_brings_the_whole_finding_again(provider, simulator, put,
     assert clock.now() - incident.changed_at < timedelta(minutes=3)
 
 
-async def test_reviews_of_a_page_are_looked_up_at_once(provider, simulator, put, clock):
+async def test_reviews_of_a_page_are_requested_together(provider, simulator, put, clock):
     positions = {}
     cases = [put(str(number)) for number in range(60)]
     clock.advance(minutes=2)
@@ -121,7 +121,7 @@ async def test_reviews_of_a_page_are_looked_up_at_once(provider, simulator, put,
     assert len([search for search in simulator.searches if "event_id" in search]) == 1
 
 
-async def test_a_review_of_what_is_not_found_is_put_aside(simulator, put, clock):
+async def test_review_of_missing_finding_is_rejected(simulator, put, clock):
     if isinstance(simulator, FindingsSimulator):
         pytest.skip("its ids tell where to look")
     settings = {"url": simulator.url, "token": TOKEN, "look_back": "1d"}
@@ -145,7 +145,7 @@ async def test_a_review_of_what_is_not_found_is_put_aside(simulator, put, clock)
         "Results were truncated.",
     ],
 )
-async def test_what_is_not_whole_is_asked_again(provider, simulator, put, clock, words):
+async def test_incomplete_result_is_retried(provider, simulator, put, clock, words):
     positions = {}
     put()
     clock.advance(minutes=2)
@@ -156,21 +156,21 @@ async def test_what_is_not_whole_is_asked_again(provider, simulator, put, clock,
     [[_], _] = await read(provider, positions)
 
 
-async def test_a_search_that_was_ended_is_asked_again(provider, simulator, put, clock):
+async def test_finalized_search_is_retried(provider, simulator, put, clock):
     put()
     simulator.finalized = True
     with pytest.raises(TryLater, match="finalized early"):
         await read(provider, {})
 
 
-async def test_a_search_that_fails_says_why(provider, simulator):
+async def test_failed_search_has_its_reason(provider, simulator):
     simulator.failed = True
     simulator.messages = [{"type": "FATAL", "text": "The search specifies a macro 'notable'"}]
     with pytest.raises(Broken, match="specifies a macro 'notable'"):
         await read(provider, {})
 
 
-async def test_a_search_is_waited_for_and_cleared_away(provider, simulator, put, clock):
+async def test_search_is_polled_and_deleted(provider, simulator, put, clock):
     simulator.busy_polls = 6
     put()
     clock.advance(minutes=2)
@@ -178,7 +178,7 @@ async def test_a_search_is_waited_for_and_cleared_away(provider, simulator, put,
     assert simulator.jobs == {}
 
 
-async def test_with_nothing_new_two_searches_are_made(provider, simulator, put, clock):
+async def test_idle_read_takes_two_searches(provider, simulator, put, clock):
     put()
     clock.advance(minutes=2)
     positions = {}
@@ -194,21 +194,21 @@ async def test_with_nothing_new_two_searches_are_made(provider, simulator, put, 
     assert len(made) == 2
 
 
-async def test_a_search_that_never_ends_is_given_up(provider, simulator):
+async def test_endless_search_is_canceled(provider, simulator):
     simulator.busy_polls, simulator.longest_search = 10**6, timedelta(days=1)
     with pytest.raises(Broken, match="did not finish within 0:01:30"):
         await read(provider, {})
     assert simulator.jobs == {}
 
 
-async def test_too_many_searches_are_waited_out(provider, simulator):
+async def test_search_waits_for_free_slots(provider, simulator):
     simulator.most_running = 0
     with pytest.raises(TryLater, match="concurrent historical searches") as caught:
         await read(provider, {})
     assert caught.value.throttled
 
 
-async def test_only_so_many_searches_are_under_way(provider, simulator, put, clock):
+async def test_concurrent_searches_are_limited(provider, simulator, put, clock):
     simulator.most_running = provider.settings.most_searches
     simulator.siem.log(
         LogEvent(id="1", occurred_at=clock.now() - timedelta(minutes=9), entities=(ADDRESS,))
@@ -217,7 +217,7 @@ async def test_only_so_many_searches_are_under_way(provider, simulator, put, clo
     assert [len(item) for item in found] == [1] * 6
 
 
-async def test_a_job_that_has_expired_begins_anew(provider, simulator, put, clock):
+async def test_expired_job_is_restarted(provider, simulator, put, clock):
     simulator.most_per_page = 3
     for number in range(9):
         put(str(number))
@@ -236,19 +236,19 @@ async def test_a_job_that_has_expired_begins_anew(provider, simulator, put, cloc
 
 
 @pytest.mark.parametrize("member", ["resultCount", "dispatchState"])
-async def test_a_job_that_says_too_little_is_not_taken_for_empty(provider, simulator, member):
+async def test_incomplete_job_response_is_not_an_empty_result(provider, simulator, member):
     simulator.unsaid = {member}
     with pytest.raises(Broken, match=member):
         await read(provider, {})
 
 
-async def test_too_many_results_are_not_taken_for_all(provider, simulator):
+async def test_too_many_results_are_incomplete(provider, simulator):
     simulator.claimed = 50_000
     with pytest.raises(Broken, match="50,000 results"):
         await read(provider, {})
 
 
-async def test_check_names_what_is_missing(simulator, clock):
+async def test_check_reports_missing_objects(simulator, clock):
     settings = {"url": simulator.url, "token": TOKEN, "write_back": True}
     async with open_provider(Splunk, clock=clock, **settings) as provider:
         assert (await provider.check()).problems == ()
@@ -262,7 +262,7 @@ async def test_check_names_what_is_missing(simulator, clock):
 
 
 @pytest.mark.parametrize("words", ["Nothing was found.", "Nothing was found. " * 1_000])
-async def test_a_lost_answer_to_a_comment_writes_it_once(provider, simulator, put, words):
+async def test_lost_response_writes_the_comment_once(provider, simulator, put, words):
     case = put()
     name = simulator.finding_id(case)
     where = "notes" if isinstance(simulator, FindingsSimulator) else "notable_update"
@@ -275,7 +275,7 @@ async def test_a_lost_answer_to_a_comment_writes_it_once(provider, simulator, pu
 
 
 @pytest.mark.parametrize("status", list(IncidentStatus))
-async def test_a_status_is_written_once(provider, simulator, put, status):
+async def test_status_is_written_once(provider, simulator, put, status):
     other = IncidentStatus.CLOSED if status is IncidentStatus.NEW else IncidentStatus.NEW
     case = put(status=other)
     for _ in range(2):
@@ -289,12 +289,12 @@ async def test_a_status_is_written_once(provider, simulator, put, status):
     assert len(writes) == 1
 
 
-async def test_a_status_of_nothing_is_refused(provider):
+async def test_status_of_missing_object_is_refused(provider):
     with pytest.raises(Refused, match="the finding 7 does not exist"):
         await provider.set_status("7", IncidentStatus.CLOSED)
 
 
-async def test_an_update_that_is_not_made_is_told(provider, simulator, put):
+async def test_failed_update_is_reported(provider, simulator, put):
     if isinstance(simulator, FindingsSimulator):
         pytest.skip("it is told by the status")
     case = put()
@@ -303,7 +303,7 @@ async def test_an_update_that_is_not_made_is_told(provider, simulator, put):
         await provider.set_status(case.id, IncidentStatus.CLOSED)
 
 
-async def test_events_are_looked_for_in_the_indexes_that_are_set(simulator, clock):
+async def test_events_are_searched_in_configured_indexes(simulator, clock):
     settings = {"url": simulator.url, "token": TOKEN, "event_indexes": ["dns", "proxy_*"]}
     async with open_provider(Splunk, clock=clock, **settings) as provider:
         assert await events(provider) == []
@@ -311,7 +311,7 @@ async def test_events_are_looked_for_in_the_indexes_that_are_set(simulator, cloc
     assert search.startswith("search (index=dns OR index=proxy_*) NOT index=notable (")
 
 
-async def test_events_are_found_in_capitals_or_not(provider, simulator, clock):
+async def test_event_search_ignores_case(provider, simulator, clock):
     logged = Entity(EntityKind.USER, "Administrator")
     at = clock.now() - timedelta(minutes=1)
     simulator.siem.log(LogEvent(id="1", occurred_at=at, entities=(logged,)))
@@ -319,19 +319,19 @@ async def test_events_are_found_in_capitals_or_not(provider, simulator, clock):
     assert event.entities == (logged,)
 
 
-async def test_what_cannot_be_asked_for_asks_nothing(provider, simulator):
+async def test_unsearchable_entity_sends_no_request(provider, simulator):
     assert await events(provider, Entity(EntityKind.CLOUD_RESOURCE, "i-0123")) == []
     assert await events(provider, Entity(EntityKind.USER, "")) == []
     assert simulator.searches == []
 
 
 @pytest.mark.parametrize("name", ["main) OR (index=_audit", "a b", "", "a`b", 'a"'])
-def test_an_index_is_a_name(name):
+def test_index_names_are_validated(name):
     with pytest.raises(ValidationError, match="event_indexes"):
         make_settings(Splunk, url="https://splunk.example.com", token="x", event_indexes=[name])
 
 
-async def test_two_run_side_by_side(clock):
+async def test_two_instances_run_concurrently(clock):
     async with (
         SplunkSimulator(Siem(clock)) as one,
         FindingsSimulator(Siem(clock)) as other,

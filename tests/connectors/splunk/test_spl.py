@@ -46,7 +46,7 @@ spl_literal = r'urldecode\("[A-Za-z0-9%]*"\)'
 
 
 @given(VALUES.filter(has_letter))
-def test_a_value_changes_nothing_of_a_search_but_its_own_places(value):
+def test_values_cannot_change_a_search(value):
     searches = [
         spl.build_events_search(item, NAMES, ["*"], WINDOW, 5).spl
         for item in (value, "203.0.113.7")
@@ -59,12 +59,12 @@ def test_a_value_changes_nothing_of_a_search_but_its_own_places(value):
 
 
 @given(VALUES)
-def test_splunk_decodes_the_very_value(value):
+def test_quoted_values_round_trip(value):
     assert literals(spl.quote_value(value)) == [value]
 
 
 @given(VALUES.filter(has_letter), VALUES)
-def test_only_what_has_the_value_is_let_by(value, other):
+def test_results_are_filtered_by_value(value, other):
     _, where, *_ = commands(spl.build_events_search(value, NAMES, ["*"], WINDOW, 5).spl)
     exactly = condition(where.removeprefix("where "))
     assert exactly({"src": value})
@@ -74,24 +74,24 @@ def test_only_what_has_the_value_is_let_by(value, other):
 
 
 @given(VALUES.filter(has_letter))
-def test_the_pattern_finds_the_value(value):
+def test_pattern_matches_the_value(value):
     found = condition(f"src={spl.build_pattern(value)}")
     assert found({"src": value})
 
 
-def test_a_plain_value_is_found_by_itself():
+def test_plain_value_is_a_search_term():
     assert spl.build_pattern("203.0.113.7") == '"203.0.113.7"'
     assert spl.build_pattern("CORP\\ann") == '"CORP*ann"'
 
 
 @pytest.mark.parametrize("value", ["*", "", "-", "' '", "***", "鐘"])
-def test_a_value_that_would_find_everything_is_refused(value):
+def test_values_that_match_everything_are_refused(value):
     with pytest.raises(Refused, match="no letter or digit"):
         spl.build_pattern(value)
 
 
 @given(st.lists(VALUES, min_size=1, max_size=5))
-def test_findings_are_named_and_not_described(names):
+def test_finding_search_lists_fields(names):
     search = spl.build_findings_search(names, START)
     head, where, added, left_out = commands(search.spl)
     assert (head, left_out) == ("search `notable`", "fields - _raw orig_raw")
@@ -102,7 +102,7 @@ def test_findings_are_named_and_not_described(names):
     )
 
 
-def test_a_window_is_given_in_seconds_and_half_open():
+def test_window_is_half_open_in_seconds():
     search = spl.build_indexed_search(WINDOW, timedelta(days=1))
     assert "where tocsin_indexed>=1795165200 AND tocsin_indexed<1795168800" in search.spl
     assert search.bounds["index_earliest"] == "1795165200"
@@ -110,14 +110,14 @@ def test_a_window_is_given_in_seconds_and_half_open():
     assert search.bounds["earliest_time"] == "1795078800"
 
 
-def test_a_fraction_of_a_second_is_kept():
+def test_fractions_of_seconds_are_kept():
     window = Window(START + timedelta(milliseconds=250), START + timedelta(seconds=1))
     search = spl.build_events_search("a", NAMES, ["main", "dns_*"], window, 5)
     assert search.bounds == {"earliest_time": "1795165200.25", "latest_time": "1795165201"}
     assert search.spl.startswith("search (index=main OR index=dns_*) NOT index=notable (")
 
 
-def test_the_reader_of_these_tests_knows_what_it_does_not_know():
+def test_test_parser_rejects_other_syntax():
     for text in ('src="a" OR delete', 'src=="a"', 'src="a b"', "tocsin_indexed>1", ""):
         with pytest.raises(SplError):
             condition(text)

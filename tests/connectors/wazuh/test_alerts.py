@@ -74,7 +74,7 @@ def named(incident: Incident) -> set[tuple[str, str]]:
     return {(entity.kind.value, entity.value) for entity in incident.entities}
 
 
-def test_an_alert_belongs_to_the_incident_of_its_rule_agent_and_hour():
+def test_alert_is_grouped_by_rule_agent_and_hour():
     incident = read()
     assert incident.external_id == "5710/001/web-1/2026-11-20T09:00:00+00:00"
     assert (incident.external_number, incident.raw_severity) == ("5710", "5")
@@ -87,7 +87,7 @@ def test_an_alert_belongs_to_the_incident_of_its_rule_agent_and_hour():
     }
 
 
-def test_a_finding_is_read_with_its_nested_and_its_dotted_names():
+def test_nested_and_dotted_findings_are_parsed():
     incident = read(FINDING)
     assert incident.external_id == "sigma-7/001/-/2026-11-20T09:00:00+00:00"
     assert (incident.title, incident.severity) == ("Guessed password", Severity.HIGH)
@@ -125,12 +125,12 @@ def test_levels_are_numbers_or_words(level, severity, assumed):
         "2026-11-20T09:19:51.250+0000",
     ],
 )
-def test_times_are_read_with_any_digits_and_zone(written):
+def test_times_have_any_precision_and_zone(written):
     moment = read(**{"@timestamp": written}).occurred_at
     assert abs(moment - datetime(2026, 11, 20, 9, 19, 51, 250_000, UTC)) < timedelta(milliseconds=1)
 
 
-def test_hashes_of_files_and_fields_of_windows_are_entities():
+def test_file_hashes_and_windows_fields_are_entities():
     digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
     windows = {"eventdata": {"targetUserName": "ann"}, "system": {"computer": "dc.example.com"}}
     found = named(read(syscheck={"path": "/etc/passwd", "sha256_after": digest}))
@@ -148,12 +148,12 @@ def test_hashes_of_files_and_fields_of_windows_are_entities():
         ({"@timestamp": "2026-11-20T09:19:51", "timestamp": None}, "has no time zone"),
     ],
 )
-def test_what_is_essential(changes, reason):
+def test_missing_required_fields_are_rejected(changes, reason):
     with pytest.raises(ValueError, match=reason):
         read(**changes)
 
 
-def test_how_many_there_are_is_told():
+def test_count_is_in_the_description():
     incident, group = (
         read(),
         AlertGroup("5710", "001", "web-1", datetime(2026, 11, 20, 9, tzinfo=UTC)),
@@ -174,7 +174,7 @@ def test_how_many_there_are_is_told():
     assert apply_tally(incident, group, None) == incident
 
 
-def test_a_link_leads_to_the_alerts_of_the_group_whatever_the_rule_is_called():
+def test_link_finds_the_alerts_of_the_group():
     group = AlertGroup("57'10\" or *", "001", "web-1", datetime(2026, 11, 20, 9, tzinfo=UTC))
     link = build_dashboard_url("https://wazuh.example.com", group, HOUR)
     assert link.startswith("https://wazuh.example.com/app/discover#/?_g=%28time%3A%28from%3A%27")
@@ -183,17 +183,17 @@ def test_a_link_leads_to_the_alerts_of_the_group_whatever_the_rule_is_called():
 
 
 @pytest.mark.parametrize("name", ["web-1", "rack/7", "100%", "a%2Fb/c", "-", "ü"])
-def test_a_group_is_known_by_its_name_whatever_its_agent_is_called(name):
+def test_group_names_round_trip(name):
     group = AlertGroup("5710", "001", name, datetime(2026, 11, 20, 9, tzinfo=UTC))
     assert AlertGroup.parse(group.name) == group
 
 
 @pytest.mark.parametrize("name", ["none", "a/b/c/yesterday", "a/b/2026-11-20T09:00:00+00:00", ""])
-def test_what_is_no_name_of_a_group_names_none(name):
+def test_invalid_group_names_are_rejected(name):
     assert AlertGroup.parse(name) is None
 
 
-def test_an_alert_is_an_event_in_one_line():
+def test_alert_has_a_one_line_summary():
     event = build_event(hit(ALERT), Entity(EntityKind.USER, "ORACLE"))
     assert event is not None
     assert event.summary == (
@@ -205,13 +205,13 @@ def test_an_alert_is_an_event_in_one_line():
     )  # only in the text
 
 
-def test_the_account_that_something_was_done_to_is_an_entity():
+def test_target_account_is_an_entity():
     document = FINDING | {"user": {"name": "oracle", "target": {"name": "ann"}}}
     found = named(build_incident([hit(document)], HOUR))
     assert {("user", "ann"), ("user", "oracle")} <= found
 
 
-def test_an_event_is_one_of_what_it_was_found_by_whatever_the_field():
+def test_event_has_the_entity_it_was_found_by():
     layouts = {"wazuh": {"rule": FINDING["wazuh"]["rule"]}}, {"rule": ALERT["rule"]}
     for layout in layouts:
         bare = {"@timestamp": ALERT["@timestamp"], **layout}

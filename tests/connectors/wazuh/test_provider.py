@@ -67,12 +67,12 @@ def fire(simulator, clock, **parts):
     return simulator.siem.put(Case(**given | parts))
 
 
-def test_the_hook_offers_the_provider():
+def test_plugin_hook_returns_the_provider():
     assert tocsin_providers() is Wazuh
     assert Wazuh.capabilities() == {Capability.REFRESH, Capability.BACKFILL, Capability.EVENTS}
 
 
-async def test_alerts_by_the_hundred_are_one_incident_with_their_number(simulator, provider, clock):
+async def test_hundreds_of_alerts_are_one_incident(simulator, provider, clock):
     for _ in range(250):
         last = fire(simulator, clock)
         clock.advance(seconds=1)
@@ -88,7 +88,7 @@ async def test_alerts_by_the_hundred_are_one_incident_with_their_number(simulato
     )  # once for a page
 
 
-async def test_a_quiet_read_counts_nothing(simulator, provider, clock):
+async def test_quiet_read_needs_no_counts(simulator, provider, clock):
     feed = Feed(provider)
     fire(simulator, clock)
     clock.advance(minutes=2)
@@ -99,9 +99,7 @@ async def test_a_quiet_read_counts_nothing(simulator, provider, clock):
     assert [search["size"] for search in simulator.searches] == [200]
 
 
-async def test_what_comes_late_counts_and_what_comes_very_late_counts_when_it_is_read_again(
-    simulator, provider, clock
-):
+async def test_late_alerts_are_counted(simulator, provider, clock):
     feed = Feed(provider)
     first = fire(simulator, clock)
     clock.advance(seconds=1)
@@ -120,7 +118,7 @@ async def test_what_comes_late_counts_and_what_comes_very_late_counts_when_it_is
     assert len(again.alerts) == 3
 
 
-async def test_what_is_less_severe_is_not_asked_for(simulator, clock):
+async def test_minimum_level_is_filtered(simulator, clock):
     for severity in Severity:
         fire(simulator, clock, id=f"rule-{severity}", severity=severity)
     words = isinstance(simulator, FindingsSimulator)  # a level of 4.x is always a number
@@ -133,7 +131,7 @@ async def test_what_is_less_severe_is_not_asked_for(simulator, clock):
     assert found == {"rule-High", "rule-Critical", *(["rule-x"] if words else [])}
 
 
-async def test_many_of_one_millisecond_are_all_read(simulator, provider, clock):
+async def test_many_alerts_of_one_millisecond_are_read(simulator, provider, clock):
     simulator.most_per_page = 7
     for number in range(40):
         fire(simulator, clock, id=f"rule-{number}")  # with one and the same field `id`
@@ -142,7 +140,7 @@ async def test_many_of_one_millisecond_are_all_read(simulator, provider, clock):
 
 
 @pytest.mark.parametrize("part", ["timed_out", "failed"])
-async def test_a_search_that_found_a_part_is_tried_again(simulator, provider, clock, part):
+async def test_partial_search_is_retried(simulator, provider, clock, part):
     fire(simulator, clock)
     clock.advance(minutes=2)
     feed, whole = Feed(provider), simulator.shards
@@ -157,7 +155,7 @@ async def test_a_search_that_found_a_part_is_tried_again(simulator, provider, cl
     assert len(await feed.read()) == 1
 
 
-async def test_a_pattern_that_no_index_has_is_not_silence(simulator, provider):
+async def test_index_pattern_without_match_is_misconfigured(simulator, provider):
     simulator.shards = {"total": 0, "successful": 0, "skipped": 0, "failed": 0}
     with pytest.raises(Misconfigured, match="no index is called wazuh-alerts"):
         await Feed(provider).read()
@@ -165,7 +163,7 @@ async def test_a_pattern_that_no_index_has_is_not_silence(simulator, provider):
     assert "wazuh-findings-v5-*" in problem
 
 
-async def test_check_names_the_permission_that_is_missing(simulator, provider):
+async def test_check_reports_missing_permission(simulator, provider):
     simulator.lacks = {"indices:data/read/search"}
     [problem] = (await provider.check()).problems
     assert problem == "the user's role lacks indices:data/read/search"
@@ -173,7 +171,7 @@ async def test_check_names_the_permission_that_is_missing(simulator, provider):
         await Feed(provider).read()
 
 
-async def test_an_entity_is_a_value_and_no_query(simulator, provider, clock):
+async def test_entities_are_only_values_of_queries(simulator, provider, clock):
     fire(simulator, clock, entities=(Entity(EntityKind.USER, "ann"),))
     window = Window(clock.now() - timedelta(hours=1), clock.now() + timedelta(hours=1))
     hostile = '*" OR user.name:*'
@@ -185,7 +183,7 @@ async def test_an_entity_is_a_value_and_no_query(simulator, provider, clock):
     assert b"query_string" not in bodies
 
 
-async def test_two_clusters_are_read_side_by_side(clock):
+async def test_two_clusters_are_read_concurrently(clock):
     async with WazuhSimulator(Siem(clock)) as one, FindingsSimulator(Siem(clock)) as other:
         own = {"min_severity": "Low", "dashboard_url": "https://wazuh.example.com"}
         async with (

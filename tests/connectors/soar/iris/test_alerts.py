@@ -41,7 +41,7 @@ def later(harness: ChannelHarness, *entities: tuple[str, str]):
     return replace(event, context={"incident": {**event.context["incident"], "entities": told}})
 
 
-async def test_everything_has_the_number_that_its_name_has_there(harness: ChannelHarness):
+async def test_names_are_resolved_to_ids(harness: ChannelHarness):
     event = harness.alert()
     await harness.bring(event)
     made = only(harness)
@@ -53,7 +53,7 @@ async def test_everything_has_the_number_that_its_name_has_there(harness: Channe
     assert {ioc["ioc_tlp_id"] for ioc in made["iocs"]} == {TLPS["amber"]}
 
 
-async def test_numbers_are_remembered_and_a_new_name_is_found(harness: ChannelHarness, monkeypatch):
+async def test_ids_are_cached_and_new_names_are_found(harness: ChannelHarness, monkeypatch):
     harness.use(tlp="mauve")
     with pytest.raises(Misconfigured, match="no TLP 'mauve'"):
         await harness.attempt(harness.alert())
@@ -79,22 +79,22 @@ async def test_numbers_are_remembered_and_a_new_name_is_found(harness: ChannelHa
         (EntityKind.PROCESS, "sh", "other"),
     ],
 )
-def test_an_ioc_has_the_type_of_its_kind(kind, value, called):
+def test_ioc_type_follows_entity_kind(kind, value, called):
     assert get_ioc_type(Observable(kind, value, "99")) == called
 
 
-async def test_a_type_that_is_not_there_is_other(harness: ChannelHarness):
+async def test_missing_ioc_type_is_other(harness: ChannelHarness):
     await harness.bring(later(harness, ("cve", "CVE-2026-1234")))
     assert only(harness)["iocs"][-1]["ioc_type_id"] == TYPES["other"]
 
 
-async def test_a_value_that_its_type_refuses_is_other(harness: ChannelHarness):
+async def test_value_refused_by_its_type_is_other(harness: ChannelHarness):
     harness.simulator.patterns = {"hostname": "[a-z.]+"}
     await harness.bring(later(harness, ("host", "WIN 7")))
     assert {ioc["ioc_type_id"] for ioc in only(harness)["iocs"]} == {TYPES["other"]}
 
 
-async def test_iocs_that_come_later_are_added_to_those_of_others(harness: ChannelHarness):
+async def test_later_iocs_are_added_to_existing_ones(harness: ChannelHarness):
     await harness.bring(harness.alert())
     mine = {"ioc_value": "203.0.113.99", "ioc_type_id": TYPES["ip-any"], "ioc_id": 7_000}
     only(harness)["iocs"].append(
@@ -110,27 +110,27 @@ async def test_iocs_that_come_later_are_added_to_those_of_others(harness: Channe
 
 
 @pytest.mark.parametrize("owner", [None, 12])
-async def test_the_owner_of_an_alert_stays(harness: ChannelHarness, owner):
+async def test_owner_is_kept(harness: ChannelHarness, owner):
     await harness.bring(harness.alert())
     only(harness)["alert_owner_id"] = owner
     await harness.bring(later(harness, ("host", "vpn-1.example.com")))
     assert only(harness)["alert_owner_id"] == owner != ME
 
 
-async def test_iocs_that_are_not_taken_hold_nothing_up(harness: ChannelHarness):
+async def test_rejected_iocs_do_not_block(harness: ChannelHarness):
     await harness.bring(harness.alert())
     harness.simulator.takes_iocs = False
     receipt = await harness.bring(later(harness, ("host", "vpn-1.example.com")))
     assert b'"observables":0' in receipt.response
 
 
-async def test_an_alert_that_was_stored_before_it_went_wrong_is_found(harness: ChannelHarness):
+async def test_alert_stored_before_an_error_is_found(harness: ChannelHarness):
     harness.simulator.next_error = "'NoneType' object has no attribute 'alert_id'"
     receipt = await harness.attempt(harness.alert())
     assert receipt.remote_id == str(only(harness)["alert_id"])
 
 
-async def test_a_database_that_is_away_is_tried_again(harness: ChannelHarness):
+async def test_unavailable_database_is_tried_again(harness: ChannelHarness):
     harness.simulator.next_error = "(psycopg2.OperationalError) server closed the connection"
     with pytest.raises(Broken):
         await harness.attempt(harness.alert())
@@ -138,7 +138,7 @@ async def test_a_database_that_is_away_is_tried_again(harness: ChannelHarness):
     assert len(harness.objects) == 1
 
 
-async def test_a_mistake_is_refused_with_its_reason(harness: ChannelHarness):
+async def test_invalid_request_is_refused_with_reason(harness: ChannelHarness):
     await harness.bring(harness.alert())
     harness.simulator.next_error = "{'iocs': ['Not a valid list.']}"
     with pytest.raises(Refused, match="Not a valid list") as refused:
@@ -146,7 +146,7 @@ async def test_a_mistake_is_refused_with_its_reason(harness: ChannelHarness):
     assert not isinstance(refused.value, Misconfigured)
 
 
-async def test_a_reference_that_only_contains_it_is_another(harness: ChannelHarness):
+async def test_partial_reference_match_is_ignored(harness: ChannelHarness):
     await harness.bring(harness.alert())
     template, key = only(harness), only(harness)["alert_source_ref"]
     only(harness)["alert_source_ref"] = f"{key}0"
@@ -162,7 +162,7 @@ async def test_a_reference_that_only_contains_it_is_another(harness: ChannelHarn
     assert len(harness.objects) == made_before, "it is on the second page"
 
 
-async def test_the_note_of_an_alert_stays_when_it_is_closed():
+async def test_closing_keeps_the_note():
     async with Suite().harness(close_recovered=True) as harness:
         await harness.bring(harness.failed(1))
         only(harness)["alert_note"] = "an analyst's"
@@ -172,7 +172,7 @@ async def test_the_note_of_an_alert_stays_when_it_is_closed():
         assert failed["alert_note"].startswith("an analyst's\n\nA later run")
 
 
-async def test_an_alert_that_is_part_of_a_case_is_not_closed(harness: ChannelHarness):
+async def test_alert_in_a_case_is_not_closed(harness: ChannelHarness):
     harness.use(close_when="event_type == 'investigation-completed'")
     await harness.bring(harness.alert())
     only(harness)["alert_status_id"] = STATUSES["Merged"]

@@ -18,9 +18,7 @@ async def harness():
 
 
 @pytest.mark.parametrize("customer", [CUSTOMERS[OTHERS], OTHERS])
-async def test_a_customer_that_cannot_be_seen_waits_for_the_operator(
-    harness: ChannelHarness, customer
-):
+async def test_invisible_customer_is_misconfigured(harness: ChannelHarness, customer):
     harness.use(customer=customer)
     with pytest.raises(Misconfigured):
         await harness.attempt(harness.alert())
@@ -30,7 +28,7 @@ async def test_a_customer_that_cannot_be_seen_waits_for_the_operator(
     await harness.bring(harness.alert())
 
 
-async def test_a_customer_by_number_needs_no_right_to_list_them(harness: ChannelHarness):
+async def test_customer_id_needs_no_list_permission(harness: ChannelHarness):
     harness.use(customer=CUSTOMERS[CUSTOMER])
     harness.simulator.lacks = {"customers_read"}
     assert not (await harness.channel.check()).problems
@@ -38,7 +36,7 @@ async def test_a_customer_by_number_needs_no_right_to_list_them(harness: Channel
     assert len(harness.objects) == 1
 
 
-async def test_check_names_all_that_is_not_there_by_its_name(harness: ChannelHarness):
+async def test_check_reports_all_missing_names(harness: ChannelHarness):
     harness.use(closed_status="Gone", tlp="mauve", customer="Nobody")
     problems = "\n".join((await harness.channel.check()).problems)
     assert "no status 'Gone'" in problems

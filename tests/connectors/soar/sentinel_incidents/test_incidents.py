@@ -35,7 +35,7 @@ def sign_ins(harness: ChannelHarness) -> int:
     return sum(asked.path.endswith("/token") for asked in harness.simulator.requests)
 
 
-async def test_a_token_is_used_until_shortly_before_it_ends(harness: ChannelHarness):
+async def test_token_is_used_until_shortly_before_expiry(harness: ChannelHarness):
     await harness.bring(harness.alert())
     harness.clock.advance(minutes=50)
     await harness.bring(harness.alert())
@@ -46,21 +46,19 @@ async def test_a_token_is_used_until_shortly_before_it_ends(harness: ChannelHarn
 
 
 @pytest.mark.parametrize("wrong", ["client_id", "client_secret"])
-async def test_an_app_that_entra_does_not_know_waits_for_the_operator(
-    harness: ChannelHarness, wrong
-):
+async def test_unknown_app_is_misconfigured(harness: ChannelHarness, wrong):
     set_to(harness, **{wrong: "wrong"})
     with pytest.raises(CredentialsRefused, match="AADSTS"):
         await harness.attempt(harness.alert())
 
 
-async def test_a_workspace_that_is_not_there_waits_for_the_operator(harness: ChannelHarness):
+async def test_missing_workspace_is_misconfigured(harness: ChannelHarness):
     set_to(harness, workspace="elsewhere")
     with pytest.raises(Misconfigured, match="no such workspace"):
         await harness.attempt(harness.alert())
 
 
-async def test_what_an_analyst_changed_is_not_overwritten_by_a_repeat(harness: ChannelHarness):
+async def test_retry_keeps_changes_of_analysts(harness: ChannelHarness):
     await harness.bring(harness.alert())
     harness.simulator.change(harness.objects[0].id, title="Theirs", status="Active")
     await harness.bring(harness.alert(), remember=False)
@@ -69,7 +67,7 @@ async def test_what_an_analyst_changed_is_not_overwritten_by_a_repeat(harness: C
     assert (properties(harness)["title"], properties(harness)["status"]) == ("Theirs", "Active")
 
 
-async def test_closing_leaves_what_an_analyst_changed_meanwhile(harness: ChannelHarness):
+async def test_closing_keeps_changes_of_analysts(harness: ChannelHarness):
     set_to(harness, **CLOSING)
     await harness.bring(harness.alert())
     harness.simulator.change(harness.objects[0].id, severity="Low", labels=[{"labelName": "vip"}])
@@ -82,7 +80,7 @@ async def test_closing_leaves_what_an_analyst_changed_meanwhile(harness: Channel
     assert told["classificationComment"].startswith("Closed by Tocsin")
 
 
-async def test_an_incident_that_keeps_changing_is_closed_later(harness: ChannelHarness):
+async def test_constantly_changing_incident_is_closed_later(harness: ChannelHarness):
     set_to(harness, **CLOSING)
     await harness.bring(harness.alert())
     harness.simulator.races = 2
@@ -94,7 +92,7 @@ async def test_an_incident_that_keeps_changing_is_closed_later(harness: ChannelH
     assert len(harness.objects[0].notes) == 1
 
 
-async def test_a_classification_is_given_with_its_reason(harness: ChannelHarness):
+async def test_classification_has_a_reason(harness: ChannelHarness):
     set_to(harness, closed_classification="FalsePositive-InaccurateData", **CLOSING)
     await harness.bring(harness.completed())
     told = properties(harness)
@@ -102,7 +100,7 @@ async def test_a_classification_is_given_with_its_reason(harness: ChannelHarness
     assert told["classificationReason"] == "InaccurateData"
 
 
-async def test_a_conflict_with_an_incident_that_is_not_shown_passes(harness: ChannelHarness):
+async def test_conflict_with_invisible_incident_is_tried_later(harness: ChannelHarness):
     harness.simulator.conflicts = True
     with pytest.raises(TryLater, match="conflict"):
         await harness.attempt(harness.alert())
@@ -113,7 +111,7 @@ def hosts(*numbers: int, length: int = 0) -> list[Observable]:
     return [Observable(EntityKind.HOST, name, "Host") for name in names]
 
 
-async def test_entities_are_listed_once_and_later_ones_are_added(harness: ChannelHarness):
+async def test_entities_are_listed_once_in_comments(harness: ChannelHarness):
     await harness.bring(harness.alert())
     identifier = harness.objects[0].id
     assert await harness.channel.add_observables(identifier, hosts(1, 2)) == 2
@@ -123,7 +121,7 @@ async def test_entities_are_listed_once_and_later_ones_are_added(harness: Channe
     assert f"- Ip `{ADDRESSES[0]}` #" in harness.simulator.texts(identifier)[0]
 
 
-async def test_more_than_a_comment_can_hold_is_listed_in_several(harness: ChannelHarness):
+async def test_long_entity_list_spans_comments(harness: ChannelHarness):
     await harness.bring(harness.alert())
     many = hosts(*range(50), length=1_900)
     assert await harness.channel.add_observables(harness.objects[0].id, many) == 50
@@ -131,7 +129,7 @@ async def test_more_than_a_comment_can_hold_is_listed_in_several(harness: Channe
     assert len(harness.objects[0].observables) == 52
 
 
-async def test_an_entity_cannot_be_read_as_html_or_as_more_than_one_line(harness: ChannelHarness):
+async def test_entities_are_escaped_to_one_line(harness: ChannelHarness):
     await harness.bring(harness.alert())
     identifier = harness.objects[0].id
     hostile = [Observable(EntityKind.FILE, "`\n- x <img src=//evil.example.com>", "File")]
@@ -143,7 +141,7 @@ async def test_an_entity_cannot_be_read_as_html_or_as_more_than_one_line(harness
     )
 
 
-async def test_a_report_that_is_too_long_is_cut_but_keeps_the_mark_of_its_event(
+async def test_long_report_is_truncated_with_marker(
     harness: ChannelHarness,
 ):
     await harness.bring(harness.alert())
@@ -156,7 +154,7 @@ async def test_a_report_that_is_too_long_is_cut_but_keeps_the_mark_of_its_event(
     assert note.endswith("\n\nTocsin event evt_7")
 
 
-async def test_check_says_when_the_app_may_not_even_ask(harness: ChannelHarness):
+async def test_check_reports_missing_read_access(harness: ChannelHarness):
     harness.simulator.lacks = {"Microsoft.Authorization/permissions/read"}
     [problem] = (await harness.channel.check()).problems
     assert "Microsoft.Authorization/permissions/read" in problem
@@ -170,7 +168,7 @@ async def test_check_says_when_the_app_may_not_even_ask(harness: ChannelHarness)
         ("china", "management.chinacloudapi.cn", "login.chinacloudapi.cn", "portal.azure.cn"),
     ],
 )
-async def test_each_cloud_has_addresses_of_its_own(
+async def test_each_cloud_has_its_own_endpoints(
     harness: ChannelHarness, cloud, management, authority, portal
 ):
     given = Suite().settings("") | {"cloud": cloud}

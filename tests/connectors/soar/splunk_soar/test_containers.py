@@ -34,7 +34,7 @@ def set_to(harness: ChannelHarness, **settings: Any) -> None:
     harness.channel = SplunkSoar(harness.checked_settings(**settings), harness.channel.tools)
 
 
-async def test_an_entity_is_the_same_artifact_as_the_templates_make_of_it(harness: ChannelHarness):
+async def test_entity_artifact_equals_that_of_the_template(harness: ChannelHarness):
     event = harness.alert()
     entities = [{"kind": kind.value, "value": "x"} for kind in EntityKind]
     event.context["incident"]["entities"] = entities
@@ -48,14 +48,14 @@ async def test_an_entity_is_the_same_artifact_as_the_templates_make_of_it(harnes
     assert [item for item in rendered if item["label"] == ENTITY_LABEL] == made
 
 
-async def test_an_event_keeps_the_artifact_that_tells_where_it_came_from(harness: ChannelHarness):
+async def test_event_keeps_the_origin_artifact(harness: ChannelHarness):
     receipt = await harness.bring(harness.alert())
     first = harness.simulator.of("artifact", int(receipt.remote_id))[0]
     assert first["cef"]["tocsinUrl"].startswith("https://tocsin.example.com/")
     assert receipt.remote_url == f"{harness.simulator.url}/mission/{receipt.remote_id}"
 
 
-async def test_a_repeat_that_is_refused_with_200_is_the_container_that_is_there(
+async def test_duplicate_refused_with_200_is_the_existing_container(
     harness: ChannelHarness,
 ):
     harness.simulator.refuses_with = 200
@@ -65,28 +65,26 @@ async def test_a_repeat_that_is_refused_with_200_is_the_container_that_is_there(
     assert len(harness.objects) == 1
 
 
-async def test_a_refusal_whose_pointer_is_cut_off_is_looked_up(
-    harness: ChannelHarness, monkeypatch
-):
+async def test_truncated_refusal_is_resolved_by_search(harness: ChannelHarness, monkeypatch):
     monkeypatch.setattr("tocsin_connectors.soar.splunk_soar.channel._MAX_MESSAGE_LENGTH", 20)
     harness.simulator.refuses_with = 200
     first = await harness.bring(harness.alert(), remember=False)
     assert (await harness.bring(harness.alert())).remote_id == first.remote_id
 
 
-async def test_what_failed_with_200_is_refused_with_its_reason(harness: ChannelHarness):
+async def test_error_with_200_is_refused_with_reason(harness: ChannelHarness):
     harness.simulator.labels = ["notable"]
     with pytest.raises(Refused, match="a label that exists"):
         await harness.attempt(harness.alert())
 
 
-async def test_the_label_is_that_of_the_settings(harness: ChannelHarness):
+async def test_label_comes_from_settings(harness: ChannelHarness):
     set_to(harness, label="tocsin")
     await harness.bring(harness.alert())
     assert harness.simulator.records["container"][0]["label"] == "tocsin"
 
 
-async def test_check_names_a_missing_label_and_missing_severities_at_once(harness: ChannelHarness):
+async def test_check_reports_missing_label_and_severities(harness: ChannelHarness):
     harness.simulator.labels, harness.simulator.severities = ["Notable"], ["High"]
     problems = (await harness.channel.check()).problems
     assert problems == (
@@ -96,7 +94,7 @@ async def test_check_names_a_missing_label_and_missing_severities_at_once(harnes
     )
 
 
-async def test_playbooks_run_once_on_a_new_event_and_once_on_what_is_added(harness: ChannelHarness):
+async def test_playbooks_run_once_per_change(harness: ChannelHarness):
     await harness.bring(harness.alert())
     number = int(harness.objects[0].id)
     assert harness.simulator.runs == [number]
@@ -105,7 +103,7 @@ async def test_playbooks_run_once_on_a_new_event_and_once_on_what_is_added(harne
     assert harness.simulator.runs == [number, number]
 
 
-async def test_no_playbook_runs_where_that_is_switched_off(harness: ChannelHarness):
+async def test_playbooks_can_be_disabled(harness: ChannelHarness):
     set_to(harness, run_automation=False)
     await harness.bring(harness.alert())
     seen = [Observable(EntityKind.HOST, "host.example.com", None)]
@@ -113,7 +111,7 @@ async def test_no_playbook_runs_where_that_is_switched_off(harness: ChannelHarne
     assert harness.simulator.runs == []
 
 
-async def test_an_artifact_that_is_refused_since_it_is_there_is_no_failure(harness: ChannelHarness):
+async def test_duplicate_artifact_is_no_failure(harness: ChannelHarness):
     harness.simulator.refuses_artifacts = True
     await harness.bring(harness.alert())
     [found] = harness.objects
@@ -122,7 +120,7 @@ async def test_an_artifact_that_is_refused_since_it_is_there_is_no_failure(harne
     assert harness.objects == [found]
 
 
-async def test_a_note_is_found_on_a_later_page(harness: ChannelHarness):
+async def test_note_on_a_later_page_is_found(harness: ChannelHarness):
     await harness.bring(harness.alert())
     number = int(harness.objects[0].id)
     notes = harness.simulator.records["note"]
@@ -133,7 +131,7 @@ async def test_a_note_is_found_on_a_later_page(harness: ChannelHarness):
     assert len(notes) == 601
 
 
-async def test_what_an_analyst_has_resolved_keeps_its_status(harness: ChannelHarness):
+async def test_resolved_status_is_kept(harness: ChannelHarness):
     set_to(harness, close_when="event_type == 'investigation-completed'")
     await harness.bring(harness.alert())
     harness.simulator.resolve(harness.objects[0].id, "false_positive")
@@ -141,7 +139,7 @@ async def test_what_an_analyst_has_resolved_keeps_its_status(harness: ChannelHar
     assert harness.simulator.records["container"][0]["status"] == "false_positive"
 
 
-async def test_what_is_closed_says_why_once(harness: ChannelHarness):
+async def test_closing_comments_once(harness: ChannelHarness):
     await harness.bring(harness.alert())
     identifier = harness.objects[0].id
     for _ in range(2):

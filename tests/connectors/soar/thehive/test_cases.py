@@ -28,7 +28,7 @@ async def harness():
         yield harness
 
 
-async def test_what_comes_later_goes_to_the_case_that_was_made_of_the_alert(
+async def test_updates_go_to_the_case_of_the_alert(
     harness: ChannelHarness,
 ):
     await harness.bring(harness.alert())
@@ -42,7 +42,7 @@ async def test_what_comes_later_goes_to_the_case_that_was_made_of_the_alert(
     )
 
 
-async def test_a_status_that_does_not_exist_is_refused_with_its_reason(harness: ChannelHarness):
+async def test_unknown_status_is_refused_with_reason(harness: ChannelHarness):
     settings = harness.checked_settings(closed_status="Gone")
     harness.channel = TheHive(settings, harness.channel.tools)
     await harness.bring(harness.alert())
@@ -50,7 +50,7 @@ async def test_a_status_that_does_not_exist_is_refused_with_its_reason(harness: 
         await harness.attempt(harness.completed("incident:7"))
 
 
-async def test_what_somebody_made_meanwhile_is_found_and_completed(harness: ChannelHarness):
+async def test_concurrent_creation_is_found_and_completed(harness: ChannelHarness):
     harness.simulator.meanwhile = True
     receipt = await harness.bring(harness.alert())
     [found] = harness.objects

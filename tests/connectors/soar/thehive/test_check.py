@@ -46,7 +46,7 @@ async def check(folder, url) -> tuple[int, str]:
     return process.returncode or 0, errors.decode()
 
 
-async def test_a_missing_permission_a_wrong_field_and_an_oversized_template_are_all_named(tmp_path):
+async def test_check_reports_permission_field_and_template_size(tmp_path):
     async with TheHiveSimulator(ManualClock()) as simulator:
         simulator.lacks = {"manageAlert/create"}
         status, errors = await check(tmp_path, simulator.url)

@@ -47,7 +47,7 @@ def only(harness: ChannelHarness) -> dict:
     return incident
 
 
-async def test_an_incident_says_what_tocsin_calls_it_and_where_it_is(harness: ChannelHarness):
+async def test_incident_has_key_and_link(harness: ChannelHarness):
     event = harness.alert()
     receipt = await harness.bring(event)
     made = only(harness)
@@ -59,7 +59,7 @@ async def test_an_incident_says_what_tocsin_calls_it_and_where_it_is(harness: Ch
     assert receipt.remote_url == f"{harness.simulator.url}/Custom/caseinfoid/{made['id']}"
 
 
-async def test_version_6_is_asked_without_a_prefix_and_without_an_id_of_the_key():
+async def test_version_6_uses_no_prefix_and_no_key_id():
     async with SuiteOfV6().harness(**CLOSING) as harness:
         await harness.bring(harness.alert())
         receipt = await harness.bring(harness.completed("incident:7"))
@@ -70,9 +70,7 @@ async def test_version_6_is_asked_without_a_prefix_and_without_an_id_of_the_key(
 
 
 @pytest.mark.parametrize("subject", ["schedule:nightly", 'schedule:"a" or b\\" *'])
-async def test_it_is_found_by_the_label_where_no_mirror_id_is_kept(
-    harness: ChannelHarness, subject
-):
+async def test_incident_without_mirror_id_is_found_by_label(harness: ChannelHarness, subject):
     harness.simulator.keeps_mirror_id = False
     event = replace(harness.failed(1), subject=subject)
     await harness.bring(event, remember=False)
@@ -80,7 +78,7 @@ async def test_it_is_found_by_the_label_where_no_mirror_id_is_kept(
     assert len(harness.objects) == 1
 
 
-async def test_what_only_looks_alike_is_not_taken_for_it(harness: ChannelHarness):
+async def test_similar_incidents_are_not_matched(harness: ChannelHarness):
     await harness.bring(harness.alert())
     only(harness)["dbotMirrorId"] += "0"
     only(harness)["labels"][0]["value"] += "0"
@@ -90,7 +88,7 @@ async def test_what_only_looks_alike_is_not_taken_for_it(harness: ChannelHarness
     assert len(harness.objects) == 2
 
 
-async def test_the_first_note_opens_the_war_room_where_nobody_has():
+async def test_first_note_opens_the_war_room():
     async with Suite().harness(create_investigation=False) as harness:
         await harness.bring(harness.alert())
         assert only(harness)["status"] == 0, "pending"
@@ -101,7 +99,7 @@ async def test_the_first_note_opens_the_war_room_where_nobody_has():
         assert len(harness.objects[0].notes) == 1
 
 
-async def test_entities_that_come_later_are_listed_once_in_the_war_room(harness: ChannelHarness):
+async def test_later_entities_are_listed_once_in_the_war_room(harness: ChannelHarness):
     await harness.bring(harness.alert())
     event = harness.alert()
     entities = [{"kind": "ip", "value": address} for address in (*ADDRESSES, "203.0.113.9")]
@@ -119,7 +117,7 @@ async def test_entities_that_come_later_are_listed_once_in_the_war_room(harness:
     ]
 
 
-async def test_what_was_changed_meanwhile_is_closed_by_the_next_attempt(harness: ChannelHarness):
+async def test_concurrently_changed_incident_is_closed_on_retry(harness: ChannelHarness):
     await harness.bring(harness.alert())
     harness.use(**CLOSING)
     event = harness.completed("incident:7")
@@ -135,13 +133,13 @@ async def test_what_was_changed_meanwhile_is_closed_by_the_next_attempt(harness:
     assert "Tocsin" in only(harness)["closeNotes"]
 
 
-async def test_a_pre_process_rule_that_drops_it_is_told(harness: ChannelHarness):
+async def test_drop_by_pre_process_rule_is_reported(harness: ChannelHarness):
     harness.simulator.drops = True
     with pytest.raises(Refused, match="pre-process rule"):
         await harness.attempt(harness.alert())
 
 
-async def test_check_names_the_type_that_does_not_exist_and_the_right_to_close(
+async def test_check_reports_missing_type_and_close_permission(
     harness: ChannelHarness,
 ):
     harness.use(incident_type="Phising", close_recovered=True)
@@ -153,14 +151,14 @@ async def test_check_names_the_type_that_does_not_exist_and_the_right_to_close(
     assert not (await harness.channel.check()).problems
 
 
-async def test_check_says_that_it_cannot_see_the_types(harness: ChannelHarness):
+async def test_check_reports_invisible_types(harness: ChannelHarness):
     harness.simulator.shows_types = False
     health = await harness.channel.check()
     assert not health.problems
     assert "not visible" in health.detail
 
 
-async def test_check_fails_where_something_else_answers(harness: ChannelHarness):
+async def test_check_fails_for_another_server(harness: ChannelHarness):
     harness.use(url=f"{harness.simulator.url}/elsewhere")
     with pytest.raises(Refused, match="404"):
         await harness.channel.check()
