@@ -148,7 +148,7 @@ async def test_partial_search_is_retried(simulator, provider, clock, part):
     failures = [{"reason": {"type": "x", "reason": "shard is\nnot available"}}]
     if part == "failed":
         simulator.shards = whole | {"failed": 1, "failures": failures}
-    with pytest.raises(TryLater, match="only a part") as caught:
+    with pytest.raises(TryLater, match="partial results") as caught:
         await feed.read()
     assert "\n" not in str(caught.value)
     simulator.timed_out, simulator.shards = False, whole
@@ -157,7 +157,7 @@ async def test_partial_search_is_retried(simulator, provider, clock, part):
 
 async def test_index_pattern_without_match_is_misconfigured(simulator, provider):
     simulator.shards = {"total": 0, "successful": 0, "skipped": 0, "failed": 0}
-    with pytest.raises(Misconfigured, match="no index is called wazuh-alerts"):
+    with pytest.raises(Misconfigured, match="no index matches wazuh-alerts"):
         await Feed(provider).read()
     [problem] = (await provider.check()).problems
     assert "wazuh-findings-v5-*" in problem

@@ -54,7 +54,7 @@ async def test_unknown_app_is_misconfigured(harness: ChannelHarness, wrong):
 
 async def test_missing_workspace_is_misconfigured(harness: ChannelHarness):
     set_to(harness, workspace="elsewhere")
-    with pytest.raises(Misconfigured, match="no such workspace"):
+    with pytest.raises(Misconfigured, match="workspace does not exist"):
         await harness.attempt(harness.alert())
 
 
@@ -85,7 +85,7 @@ async def test_constantly_changing_incident_is_closed_later(harness: ChannelHarn
     await harness.bring(harness.alert())
     harness.simulator.races = 2
     event = harness.completed("incident:7")
-    with pytest.raises(TryLater, match="somebody else"):
+    with pytest.raises(TryLater, match="changed concurrently"):
         await harness.attempt(event)
     await harness.bring(event)
     assert not harness.objects[0].is_open
