@@ -9,7 +9,6 @@ from typing import Any
 
 from tocsin.model import (
     Edge,
-    Enrichment,
     Entity,
     FindEvents,
     FoundEvents,
@@ -97,14 +96,10 @@ def find_reported_relations(
     if isinstance(question, GetEnrichments) and content is not None:
         return [
             RelationReport(relation, relation.at or asked_at, question.marking)
-            for relation in _enrichment_relations(content)
+            for enrichment in content
+            for relation in enrichment.relations
         ]
     return []
-
-
-def _enrichment_relations(enrichments: tuple[Enrichment, ...]) -> Iterator[Relation]:
-    for enrichment in enrichments:
-        yield from enrichment.relations
 
 
 def find_named_entities(content: FoundEvents) -> Iterator[Entity]:

@@ -1,4 +1,4 @@
-"""Observables: entities found in text and records, and what of them is ours or is everywhere."""
+"""Observables: entities in text and records, and the internal and well-known ones among them."""
 
 from tocsin.observables.defanged import defang, refang
 from tocsin.observables.environment import Environment, EnvironmentSettings

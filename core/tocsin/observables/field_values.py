@@ -1,4 +1,4 @@
-"""Values of fields whose name says what they hold."""
+"""Values of fields with a known meaning."""
 
 from __future__ import annotations
 

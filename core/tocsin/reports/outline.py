@@ -38,7 +38,7 @@ class Cited:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A cited reference, where it is explained."""
+    """A reference in the list that explains all references."""
 
     name: str
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tocsin.model import Finding, Report, Statement
+from tocsin.model import Action, Finding, Report, Statement
 from tocsin.reports.parts import describe_verdict
 from tocsin.reports.text_format import clean_line, defang_links, format_number, truncate
 
@@ -25,7 +25,7 @@ def to_text(report: Report) -> str:
         _verdict(report),
         _line(" ".join(statement.text for statement in report.summary), _SUMMARY),
         *_list("Findings", [f"{each.severity}: {each.title}" for each in _worst(report.findings)]),
-        *_list("Recommended actions", [_urgency(a.urgent) + a.text for a in report.actions]),
+        *_list("Recommended actions", [_action(action) for action in report.actions]),
     ]
     return truncate("\n".join(filter(None, lines)), MAX_LENGTH)
 
@@ -72,8 +72,8 @@ def _worst(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: -finding.severity.rank)
 
 
-def _urgency(urgent: bool) -> str:
-    return "Urgent: " if urgent else ""
+def _action(action: Action) -> str:
+    return f"Urgent: {action.text}" if action.urgent else action.text
 
 
 def _list(title: str, lines: Sequence[str]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """MITRE ATT&CK for Enterprise as data: techniques, their names and their tactics.
 
-`NOTICE` says of which version, and on what terms.
+`NOTICE` states the version and the license.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TACTICS = (
     "exfiltration",
     "impact",
 )
-"""The tactics, in the order of the matrix: roughly that of an attack."""
+"""The tactics in the order of the matrix, which is roughly the order of an attack."""
 
 
 class Technique(NamedTuple):
@@ -51,7 +51,7 @@ class Technique(NamedTuple):
 
 @cache
 def load_techniques() -> Mapping[str, Technique]:
-    """Return every technique by its id."""
+    """Return every technique by its ID."""
     text = (files(__name__) / "techniques.csv").read_text(encoding="utf-8")
     return MappingProxyType(
         {
@@ -62,15 +62,15 @@ def load_techniques() -> Mapping[str, Technique]:
 
 
 def find_technique_name(technique: str) -> str | None:
-    """Return a technique's name, as `PowerShell` for T1059.001; None where the id is unknown."""
+    """Return the name of a technique, `PowerShell` for T1059.001; None if the ID is unknown."""
     known = load_techniques().get(technique.upper())
     return known and known.name
 
 
 def find_tactics(technique: str) -> tuple[str, ...]:
-    """Return the tactics that a technique serves, in their order; none where the id is unknown.
+    """Return the tactics of a technique in order; nothing if the ID is unknown.
 
-    A sub-technique that is unknown serves what its technique serves.
+    An unknown sub-technique has the tactics of its technique.
     """
     identifier = technique.upper()
     known = load_techniques().get(identifier) or load_techniques().get(identifier.partition(".")[0])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tocsin import (
-    Contribution,
     Inquiry,
     Investigator,
     ListSources,
@@ -83,7 +82,8 @@ class DefaultInvestigator(Investigator):
         client.enter(Phase.CORRELATE)
         findings = correlate(examiner.case)
         for weighed in findings:
-            await client.conclude(to_sentence(weighed.finding.title), _finding_evidence(weighed))
+            evidence = sort_references(list_evidence(weighed.finding.statements))
+            await client.conclude(to_sentence(weighed.finding.title), evidence)
         conclusion = await self._judge(inquiry, client, examiner, findings, understood)
         client.enter(Phase.REPORT)
         return build_report(conclusion)
@@ -106,6 +106,7 @@ class DefaultInvestigator(Investigator):
         text = (
             f"The risk score is {score:g} of 100: {verdict.value}, {confidence.value} confidence."
         )
+        evidence = sort_references(list_evidence(part.statement for part in parts))
         return Conclusion(
             inquiry=inquiry,
             case=case,
@@ -118,21 +119,13 @@ class DefaultInvestigator(Investigator):
             confidence=confidence,
             gaps=_gaps(case, queries, understood),
             understood=tuple(understood),
-            scored=await client.conclude(text, _score_evidence(parts)),
+            scored=await client.conclude(text, evidence),
         )
 
 
 def _notes(scope: InvestigationScope) -> tuple[str, ...]:
     notes = (*scope.notes, *scope.doubts)
     return (*notes, _NOTHING) if scope.is_empty else notes or (_GENERAL,)
-
-
-def _finding_evidence(weighed: WeightedFinding) -> list[str]:
-    return sort_references(list_evidence(weighed.finding.statements))
-
-
-def _score_evidence(parts: Sequence[Contribution]) -> list[str]:
-    return sort_references(list_evidence(part.statement for part in parts))
 
 
 def _gaps(

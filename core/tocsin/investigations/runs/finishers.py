@@ -120,7 +120,7 @@ def build_write_back_finisher(providers: Mapping[str, Provider], public_url: str
                 connection,
                 session_id=ended.session_id,
                 run=ended.run,
-                text=_comment_text(report, url, involved - {provider}),
+                text=to_short_text(report, url) if involved - {provider} else to_text(report),
                 incidents=[(number, provider, external_id)],
                 now=ended.at,
             )
@@ -131,7 +131,3 @@ def build_write_back_finisher(providers: Mapping[str, Provider], public_url: str
 def _providers(connection: Connection, numbers: Sequence[int]) -> set[str]:
     query = select(incidents.c.provider).where(incidents.c.number.in_(numbers)).distinct()
     return set(connection.execute(query).scalars())
-
-
-def _comment_text(report: Report, url: str, others: set[str]) -> str:
-    return to_short_text(report, url) if others else to_text(report)

@@ -80,7 +80,7 @@ def _is_free(row: Row[Any], gone: set[int], now: datetime) -> bool:
 
 
 def _acquire(connection: Connection, row: Row[Any], node: int, now: datetime) -> RunLease | None:
-    """Return the lease, None where another node was faster."""
+    """Return the lease, None if another node was faster."""
     values = {
         "status": SessionStatus.RUNNING.value,
         "attempts": _s.attempts + 1,
@@ -107,7 +107,7 @@ def renew_leases(
 
 
 def release_leases(connection: Connection, leases: Sequence[RunLease]) -> None:
-    """Release leases for another node to claim at once; nothing where one was lost.
+    """Release leases for another node to claim at once; lost leases are ignored.
 
     A released run does not count as an attempt: the session is not the cause.
     """

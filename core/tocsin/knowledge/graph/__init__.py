@@ -1,6 +1,6 @@
-"""The graph of entities, incidents, techniques and sessions, in which every edge says its sources.
+"""Knowledge graph of entities, incidents, techniques and sessions; every edge has its sources.
 
-What incidents say by themselves is read from their own tables; the rest is recorded here.
+Edges of incidents are read from the incident tables; all others are stored by this package.
 """
 
 from tocsin.knowledge.graph.nodes import is_known_node, normalize_node

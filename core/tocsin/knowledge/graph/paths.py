@@ -114,12 +114,11 @@ class _PathSearch:
             if node not in side.reached and (node in ends or not is_session_node(node)):
                 side.reached[node] = Node(*origin)
                 found.append(node)
-        left_out = len(rows) > _ROWS or self._leads_further(side.frontier)
+        left_out = len(rows) > _ROWS or has_more_edges(
+            self._connection, side.frontier, self.view.shape, self.parameters
+        )
         self.complete = self.complete and not left_out
         side.frontier = found
-
-    def _leads_further(self, nodes: Sequence[Node]) -> bool:
-        return has_more_edges(self._connection, nodes, self.view.shape, self.parameters)
 
     def _narrow(self, side: _SearchSide) -> None:
         self.complete = self.complete and len(side.frontier) <= FRONTIER

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -90,14 +89,15 @@ def find_incidents(
         HIGHEST if window is None else find_highest_number(connection, window.end, window.start)
     )
     statement = _about(connection.dialect.name, window is not None, provider is not None)
-    values = {
+    values: dict[str, Any] = {
         "wanted": encode_list(about),
         "highest": highest,
         "looked_at": max(limit, MAX_SCANNED),
         "limit": limit,
-        **_bounds(window),
         "provider": provider,
     }
+    if window is not None:
+        values |= {"since": window.start, "until": window.end}
     numbers = connection.execute(statement, values).scalars().all()
     return load_incidents(connection, numbers, markings)
 
@@ -156,10 +156,6 @@ def _load_alerts(connection: Connection, numbers: Sequence[int]) -> dict[int, li
         )
         found.setdefault(number, []).append(alert)
     return found
-
-
-def _bounds(window: Window | None) -> dict[str, datetime]:
-    return {} if window is None else {"since": window.start, "until": window.end}
 
 
 _numbers: Any = bindparam("numbers", expanding=True)

@@ -111,7 +111,8 @@ def _with_clause(
 
 def _only(scope: InvestigationScope, clause: MessageClause) -> InvestigationScope:
     """Return the scope with only what a clause names."""
-    scope = _noted(_taken(scope, f"only {join_names(_names(clause))}"), _keeping(clause))
+    names = join_names(_names(clause))
+    scope = _noted(_taken(scope, f"only {names}"), f"only {names} is investigated")
     scope = replace(scope, incidents=(), entities=(), techniques=(), words=(), browses=False)
     return _with_named(replace(scope, deeper=0, narrowed=True), clause)
 
@@ -187,10 +188,6 @@ def _taken(scope: InvestigationScope, text: str) -> InvestigationScope:
 
 def _noted(scope: InvestigationScope, note: str) -> InvestigationScope:
     return scope if note in scope.notes else replace(scope, notes=(*scope.notes, note))
-
-
-def _keeping(clause: MessageClause) -> str:
-    return f"only {join_names(_names(clause))} is investigated"
 
 
 def _ranges(clause: MessageClause) -> list[str]:
