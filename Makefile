@@ -20,21 +20,21 @@ run: $(VENV)/.runtime ## Start Tocsin with a sample feed and a receiver, and sho
 serve: $(VENV)/.runtime ## Start Tocsin with ./plugins.toml
 	@$(BIN)/tocsin serve
 
-test: $(VENV)/.dev ## Run what CI runs: the checks, and beside them all tests but the large sizes
+test: $(VENV)/.dev ## Run what CI runs: the checks, and beside them every test without the marker `full`
 	$(call beside_checks,-m "not full")
 
-test-full: $(VENV)/.dev ## Run the checks and every test, with the large sizes
+test-full: $(VENV)/.dev ## Run the checks, and beside them every test
 	$(call beside_checks)
 
-# The checks run beside the tests, and what they found comes last; either may fail
+# The checks run beside the tests and print their result as soon as they end; either may fail
 define beside_checks
 @log=$$(mktemp); \
-$(MAKE) --no-print-directory check > $$log 2>&1 & checks=$$!; \
+( $(MAKE) --no-print-directory check > $$log 2>&1; code=$$?; \
+  [ $$code = 0 ] && echo " [the checks passed] " || { echo; cat $$log; }; exit $$code ) & checks=$$!; \
 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(1); tests=$$?; \
-wait $$checks; checks=$$?; \
-echo "make check:"; cat $$log; rm -f $$log; \
-[ $$tests = 0 ] || echo "make: the tests have failed" >&2; \
-[ $$checks = 0 ] || echo "make: the checks have failed" >&2; \
+wait $$checks; checks=$$?; rm -f $$log; \
+[ $$checks = 0 ] || echo "make: the checks failed, see above" >&2; \
+[ $$tests = 0 ] || echo "make: the tests failed, see above" >&2; \
 [ $$tests = 0 ] && [ $$checks = 0 ]
 endef
 

@@ -14,8 +14,8 @@ from standardwebhooks import Webhook
 from api_server import PUSH_SECRET, PUSH_TOKEN, PUSHED, open_api, problem
 from tocsin.incidents import list_quarantine
 from tocsin.store.tables import events, incidents
+from tocsin.web.problems import PUSH_BODY_LIMIT
 from tocsin.web.rate_limits import PUSH_QUOTA
-from tocsin.web.routes.push import MAX_BODY
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -127,10 +127,10 @@ async def test_an_unknown_provider_is_answered_like_a_wrong_path(api):
 @on_sqlite
 async def test_a_body_is_bounded_and_json(api):
     longest = json.dumps(CASE | {"description": ""}).encode()
-    body = longest[:-2] + b"x" * (MAX_BODY - len(longest)) + longest[-2:]
+    body = longest[:-2] + b"x" * (PUSH_BODY_LIMIT - len(longest)) + longest[-2:]
     assert (await push(api, body)).status == 200
     refusal = await problem(await push(api, body + b" "), 413)
-    assert str(MAX_BODY) in refusal["detail"]
+    assert str(PUSH_BODY_LIMIT) in refusal["detail"]
     await problem(await push(api, headers=TOKEN | {"Content-Type": "text/plain"}), 415)
 
 
