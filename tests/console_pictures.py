@@ -31,7 +31,7 @@ _ALERTS = 60
 _TITLES = (
     "Credential dumping",
     "Suspicious PowerShell",
-    "Ransomware behaviour",
+    "Ransomware behavior",
     "Lateral movement",
 )
 _SCHEDULE = """

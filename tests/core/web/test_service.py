@@ -113,10 +113,12 @@ async def test_a_public_endpoint_takes_no_unknown_parameter(api):
 
 
 async def test_a_bug_is_logged_with_the_request_id_and_told_to_nobody(api):
-    def fail() -> dict[str, bool]:
-        raise ZeroDivisionError("a secret detail")
+    class FailingNode:
+        @property
+        def roles(self) -> dict[str, bool]:
+            raise ZeroDivisionError("a secret detail")
 
-    object.__setattr__(api.services, "roles", fail)
+    object.__setattr__(api.services, "node", FailingNode())
     processors = [structlog.contextvars.merge_contextvars]
     with structlog.testing.capture_logs(processors=processors) as logs:
         response = await api.client.get("/readyz", headers={"X-Request-Id": "req-1"})
