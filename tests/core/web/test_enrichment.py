@@ -84,7 +84,7 @@ async def node(api, source):
     enrichers = Enrichers({"source": source}, Environment(), database, clock, markings=markings)
     enriching = IncidentEnricher(enrichers, database, markings)
     async with AsyncExitStack() as stack:
-        services = replace(api.services, enriching=lambda: enriching)
+        services = replace(api.services, enricher=enriching)
         yield await stack.enter_async_context(TestClient(TestServer(make_app(services))))
 
 
@@ -159,7 +159,7 @@ async def test_what_takes_too_long_is_given_up_and_leaves_its_place(enrich, sour
     for _ in range(MAX_CONCURRENT_ENRICHMENTS + 1):
         response = await enrich(1)
         document = await problem(response, 503)
-        assert "given up" in document["detail"]
+        assert "was cancelled" in document["detail"]
         assert int(response.headers["Retry-After"]) > 0
     monkeypatch.undo()
     source.may_answer.set()

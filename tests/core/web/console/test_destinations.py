@@ -102,9 +102,9 @@ async def test_a_viewer_is_not_led_to_a_form(viewer):
 
 async def test_one_is_set_up_by_a_form_of_its_channels_settings(api, person):
     text = await person.text(NEW)
-    assert "Posts each event, signed" in text
+    assert "Posts each event with signatures" in text
     assert "One per line" in text
-    assert "This or <code>secret_url</code> is needed." in await person.html(NEW)
+    assert "<code>secret_url</code> is required." in await person.html(NEW)
     text = await person.submit(NEW, NEW, **FORM, **{"choices.events": "schedule-disabled"})
     assert "Destination created. Send a test event" in text
     assert "soar active" in text
@@ -255,9 +255,9 @@ async def test_an_active_one_whose_receiver_fails_is_not_called_active(api, soar
 async def test_its_page_shows_what_failed_last(api, soar):
     await api.services.database.write(add_delivery, to="soar", tried=2)
     text = await soar.text(PAGE)
-    assert "Last failure later status 503" in text
+    assert "Last failure retry later HTTP 503" in text
     assert "Response busy" in text
-    assert "Resend 1 dead" in text
+    assert "Resend 1 dead delivery" in text
     html = await soar.html(PAGE)
     assert 'href="/deliveries?destination=soar&amp;state=dead"' in html
 
@@ -292,13 +292,13 @@ async def receiver() -> AsyncIterator[TestServer]:
         yield server
 
 
-@pytest.mark.parametrize(("status", "outcome"), [(204, "delivered"), (503, "later status 503")])
+@pytest.mark.parametrize(("status", "outcome"), [(204, "delivered"), (503, "retry later HTTP 503")])
 async def test_a_test_shows_its_outcome_at_once(soar, receiver, status, outcome):
     url = str(receiver.make_url(f"/{status}"))
     await change(soar, **{**FORM, "text.url": url})
     text = await soar.submit(PAGE, f"{PAGE}/test#test", event_type="schedule-disabled")
     assert outcome in text
-    assert "after" in text
+    assert re.search(r"HTTP \d+, \d+ ms", text)
     assert (HOSTILE in text) == (status != 204)
 
 

@@ -271,7 +271,7 @@ async def asking(api, person):
     markings = {"sensors": Marking()}
     enrichers = Enrichers({"source": source}, Environment(), database, clock, markings=markings)
     enriching = IncidentEnricher(enrichers, database, markings)
-    services = replace(api.services, enriching=lambda: enriching)
+    services = replace(api.services, enricher=enriching)
     async with TestClient(TestServer(make_app(services))) as client:
         node = copy(api)
         node.client = client
