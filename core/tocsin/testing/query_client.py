@@ -29,7 +29,7 @@ class RecordedStep:
     evidence: tuple[str, ...] = ()
 
     @property
-    def said(self) -> Question[Any] | tuple[str, tuple[str, ...]]:
+    def content(self) -> Question[Any] | tuple[str, tuple[str, ...]]:
         """The question, or the conclusion with its evidence."""
         return self.question or (self.conclusion, self.evidence)
 
@@ -85,7 +85,9 @@ class ScriptedQueryClient(QueryScript):
             raise self._trouble
         if self._recorded is not None and len(self.steps) < len(self._recorded):
             missing = self._recorded[len(self.steps)]
-            raise AssertionError(f"the second run ends before {missing.reference}: {missing.said}")
+            raise AssertionError(
+                f"the second run ends before {missing.reference}: {missing.content}"
+            )
 
     def enter(self, phase: Phase) -> None:
         """Start this phase."""
@@ -125,17 +127,17 @@ class ScriptedQueryClient(QueryScript):
         return cast("QueryResult[T]", answer)
 
     def _next_recorded(
-        self, said: Question[Any] | tuple[str, tuple[str, ...]]
+        self, content: Question[Any] | tuple[str, tuple[str, ...]]
     ) -> RecordedStep | None:
         """Return the recorded step that a replay must repeat; None without a replay."""
         if self._recorded is None:
             return None
         if len(self.steps) == len(self._recorded):
-            raise self._stop(f"the second run continues after the end of the first: {said}")
+            raise self._stop(f"the second run continues after the end of the first: {content}")
         recorded = self._recorded[len(self.steps)]
-        if recorded.said != said:
+        if recorded.content != content:
             words = f"the second run diverges at {recorded.reference}"
-            raise self._stop(f"{words}: was {recorded.said}, is {said}")
+            raise self._stop(f"{words}: was {recorded.content}, is {content}")
         return recorded
 
     def _stop(self, words: str) -> AssertionError:

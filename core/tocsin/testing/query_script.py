@@ -177,11 +177,11 @@ def _find_events(script: QueryScript, question: FindEvents) -> FoundEvents:
 
 
 def _get_enrichments(script: QueryScript, question: GetEnrichments) -> tuple[Enrichment, ...]:
-    said = _get_named(script.enrichments, question.enricher, "enricher")
+    enrichments = _get_named(script.enrichments, question.enricher, "enricher")
     return tuple(
         enrichment
         for entity in question.entities
-        for enrichment in said
+        for enrichment in enrichments
         if enrichment.entity == entity
     )
 

@@ -81,7 +81,7 @@ class AbuseIpDb(Enricher):
         """Return the reports of each address, also if there are none."""
         addresses = [entity for entity in entities if is_address(entity.value)]
         reports = [(entity, await self._report(entity.value)) for entity in addresses]
-        return [self._told(entity, report) for entity, report in reports if report]
+        return [self._enrich_entity(entity, report) for entity, report in reports if report]
 
     async def _report(self, address: str) -> dict[str, Any] | None:
         answer = await look_up(
@@ -98,7 +98,7 @@ class AbuseIpDb(Enricher):
             raise Broken("GET /check: the response has no abuse confidence")
         return report
 
-    def _told(self, entity: Entity, report: Mapping[str, Any]) -> Enrichment:
+    def _enrich_entity(self, entity: Entity, report: Mapping[str, Any]) -> Enrichment:
         score = min(max(number_field(report, "abuseConfidenceScore") or 0, 0), _WORST)
         marks = {"tor": "isTor", "whitelisted": "isWhitelisted"}
         return Enrichment(
@@ -131,9 +131,9 @@ class AbuseIpDb(Enricher):
     def _summary(self, report: Mapping[str, Any], score: int) -> str:
         days = self.settings.max_age_days
         reports = number_field(report, "totalReports") or 0
-        said = f"Reported {reports:,} times" if reports else "Not reported"
+        count = f"Reported {reports:,} times" if reports else "Not reported"
         network = ", ".join(
             filter(None, (text_field(report, "isp"), text_field(report, "countryCode")))
         )
         of = f" ({network})" if network else ""
-        return f"{said} in {days} days, with {score}% confidence of abuse{of}"
+        return f"{count} in {days} days, with {score}% confidence of abuse{of}"

@@ -50,9 +50,9 @@ class Domains(Enricher):
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
         """Return the warning signs of names that have any."""
-        return [told for entity in entities if (told := self._told(entity))]
+        return [enrichment for entity in entities if (enrichment := self._enrich_entity(entity))]
 
-    def _told(self, entity: Entity) -> Enrichment | None:
+    def _enrich_entity(self, entity: Entity) -> Enrichment | None:
         name = DomainName.parse(extract_host(entity) or "")
         if name is None or any(name.is_below(own) for own in self._own):
             return None

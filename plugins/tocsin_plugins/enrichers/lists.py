@@ -79,15 +79,17 @@ class Lists(Enricher):
         """Return the entities that are listed, or inside of a listed network or domain."""
         entries, now = await self._file.content(), self.tools.clock.now()
         return [
-            self._told(entity, entry) for entity in entities if (entry := entries.find(entity, now))
+            self._enrich_entity(entity, entry)
+            for entity in entities
+            if (entry := entries.find(entity, now))
         ]
 
-    def _told(self, entity: Entity, entry: ListEntry) -> Enrichment:
+    def _enrich_entity(self, entity: Entity, entry: ListEntry) -> Enrichment:
         through = "" if entry.value == entity.value else f", through {entry.value}"
-        said = f": {entry.description}" if entry.description else ""
+        description = f": {entry.description}" if entry.description else ""
         return Enrichment(
             entity=entity,
-            summary=f"On the {self.settings.list} list {self.tools.name}{through}{said}",
+            summary=f"On the {self.settings.list} list {self.tools.name}{through}{description}",
             disposition=_MEANING[self.settings.list],
             score=entry.score,
             tags=(f"{self.settings.list}-list", *entry.tags),

@@ -34,13 +34,13 @@ class NeighborhoodEnricher(Enricher):
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
         """Return the entities that are related to others."""
-        told = []
+        enrichments = []
         for entity in entities:
             found = await self.tools.knowledge.neighbours(entity, _DEPTH, _NODES)
             company = _collect_neighbors(Node.of(entity), found)
             if company.related:
-                told.append(_build_enrichment(entity, company))
-        return told
+                enrichments.append(_build_enrichment(entity, company))
+        return enrichments
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,9 +82,9 @@ class Networks(Enricher):
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
         """Return addresses in networks with an owner, or in special ranges."""
-        return [told for entity in entities if (told := self._told(entity))]
+        return [enrichment for entity in entities if (enrichment := self._enrich_entity(entity))]
 
-    def _told(self, entity: Entity) -> Enrichment | None:
+    def _enrich_entity(self, entity: Entity) -> Enrichment | None:
         address = extract_address(entity)
         if address is None:
             return None

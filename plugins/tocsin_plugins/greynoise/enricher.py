@@ -112,10 +112,10 @@ def _build_enrichment(entity: Entity, answer: Mapping[str, Any]) -> Enrichment:
 
 
 def _summarize(noise: bool, riot: bool, classification: str, name: str | None) -> str:
-    said = []
+    parts = []
     if noise:
-        said.append(f"scans the internet, classified as {classification}")
+        parts.append(f"scans the internet, classified as {classification}")
     if riot:
-        said.append("belongs to a common business service")
+        parts.append("belongs to a common business service")
     known_as = f" ({name})" if name and name.lower() != "unknown" else ""
-    return f"It {' and '.join(said) or 'was seen'}{known_as}"
+    return f"It {' and '.join(parts) or 'was seen'}{known_as}"

@@ -83,7 +83,9 @@ class Misp(Enricher):
             (entity, [attribute for attribute in found if _matches_entity(attribute, entity)])
             for entity in asked
         ]
-        return [self._told(entity, attributes) for entity, attributes in holding if attributes]
+        return [
+            self._enrich_entity(entity, attributes) for entity, attributes in holding if attributes
+        ]
 
     async def _search(self, values: Sequence[str]) -> list[dict[str, Any]]:
         sought = {
@@ -106,7 +108,7 @@ class Misp(Enricher):
         middle = len(values) // 2  # a value with very many attributes must not hide others
         return [*await self._search(values[:middle]), *await self._search(values[middle:])]
 
-    def _told(self, entity: Entity, attributes: Sequence[_Attribute]) -> Enrichment:
+    def _enrich_entity(self, entity: Entity, attributes: Sequence[_Attribute]) -> Enrichment:
         ordered = sorted(attributes, key=_sort_newest)
         events = {
             event["id"]: event for attribute in ordered if (event := _event_info(attribute))["id"]
@@ -131,7 +133,9 @@ class Misp(Enricher):
                 ),
                 "types": sorted({text_field(attribute, "type") or "" for attribute in ordered}),
                 "comments": [
-                    said for attribute in ordered if (said := text_field(attribute, "comment"))
+                    comment
+                    for attribute in ordered
+                    if (comment := text_field(attribute, "comment"))
                 ][:_SHOWN],
             },
             link=self._link(first["id"]),

@@ -42,17 +42,17 @@ class RdapClient:
         raise Broken(f"GET {url}: too many redirects")
 
     def _judge(self, response: HttpResponse, url: str) -> dict[str, Any] | None:
-        status, said = response.status, f"GET {url} answered {response.status}"
+        status, outcome = response.status, f"GET {url} answered {response.status}"
         if status in _ABSENT:
             return None
         if status in _THROTTLED:
             after = retry_after(response.headers, self._tools.clock.now())
-            raise TryLater(said, after=after, throttled=True, status=status)
+            raise TryLater(outcome, after=after, throttled=True, status=status)
         if status >= _SERVER_ERROR:
-            raise Broken(said)
+            raise Broken(outcome)
         if status != _OK:
-            raise Refused(said, status=status)
-        return _parse(response, said)
+            raise Refused(outcome, status=status)
+        return _parse(response, outcome)
 
 
 def _target(url: str, response: HttpResponse) -> str:
@@ -66,13 +66,13 @@ def _target(url: str, response: HttpResponse) -> str:
     return target
 
 
-def _parse(response: HttpResponse, said: str) -> dict[str, Any]:
+def _parse(response: HttpResponse, outcome: str) -> dict[str, Any]:
     if response.truncated:
-        raise Broken(f"{said} with more than {_MOST_BYTES:,} bytes")
+        raise Broken(f"{outcome} with more than {_MOST_BYTES:,} bytes")
     try:
         found = parse_json(response.body)
     except ValueError:
-        raise Broken(f"{said} with a body that is not JSON") from None
+        raise Broken(f"{outcome} with a body that is not JSON") from None
     if not isinstance(found, dict):
-        raise Broken(f"{said} with JSON that is not an object")
+        raise Broken(f"{outcome} with JSON that is not an object")
     return found

@@ -78,10 +78,10 @@ class Rdap(Enricher):
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
         """Return the registration data of each entity."""
-        told = [await self._told(entity) for entity in entities]
-        return [enrichment for enrichment in told if enrichment]
+        enrichments = [await self._enrich_entity(entity) for entity in entities]
+        return [enrichment for enrichment in enrichments if enrichment]
 
-    async def _told(self, entity: Entity) -> Enrichment | None:
+    async def _enrich_entity(self, entity: Entity) -> Enrichment | None:
         if entity.kind is EntityKind.IP:
             return await self._network(entity)
         name = registered_name(entity.value)

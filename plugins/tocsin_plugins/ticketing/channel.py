@@ -95,7 +95,7 @@ class Ticketing(CaseChannel):
         self,
         key: str,
         body: dict[str, Any],
-        observables: Sequence[Observable],  # noqa: ARG002 - they stand in its text
+        observables: Sequence[Observable],  # noqa: ARG002 - the text contains them
     ) -> tuple[str, bool]:
         """Create a ticket."""
         return await self.tracker.create(Ticket(key=key, **body)), True

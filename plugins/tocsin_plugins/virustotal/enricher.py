@@ -80,13 +80,13 @@ class VirusTotal(Enricher):
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
         """Return the existing reports."""
-        told = []
+        enrichments = []
         for entity in entities:
             path = report_path(entity)
             report = await self._report(path) if path else None
             if report is not None:
-                told.append(self._told(entity, report))
-        return told
+                enrichments.append(self._enrich_entity(entity, report))
+        return enrichments
 
     async def _report(self, path: str) -> dict[str, Any] | None:
         key = self.settings.api_key.get_secret_value()
@@ -98,7 +98,7 @@ class VirusTotal(Enricher):
             raise Broken(f"GET {path}: the response has no scanner verdicts")
         return report
 
-    def _told(self, entity: Entity, report: Mapping[str, Any]) -> Enrichment:
+    def _enrich_entity(self, entity: Entity, report: Mapping[str, Any]) -> Enrichment:
         verdicts = ScanVerdicts.of(object_field(report, "last_analysis_stats"))
         label, *others = collect_labels(report) or [""]
         named = f"; called {label}" if label else ""

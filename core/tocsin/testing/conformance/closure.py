@@ -78,7 +78,7 @@ class ClosureRules(ChannelSuite):
         """
         for recovered in (False, True):
             async with self.harness() as harness:
-                event = await self._told(harness, recovered=recovered)
+                event = await self._deliver_unclosed(harness, recovered=recovered)
                 usual = await self._asked(harness, event)
                 harness.use(close_when="data.risk_score > 80", close_recovered=recovered)
                 await harness.bring(event)
@@ -86,7 +86,7 @@ class ClosureRules(ChannelSuite):
                 again = await self._asked(harness, event)
                 expect(again <= usual, f"unexpected requests: {sorted(again - usual)}")
 
-    async def _told(self, harness: ChannelHarness, *, recovered: bool) -> Event:
+    async def _deliver_unclosed(self, harness: ChannelHarness, *, recovered: bool) -> Event:
         """Deliver an event that closes nothing, and return it."""
         if recovered:
             await harness.bring(harness.failed(1))

@@ -77,8 +77,8 @@ class PushHarness(Harness):
             try:
                 self.store.add(await self.receive(body))
             except Refused as error:
-                told = Rejected(source="push", location="body", reason=str(error), content=body)
-                self.store.add(Received(rejected=(told,)))
+                rejected = Rejected(source="push", location="body", reason=str(error), content=body)
+                self.store.add(Received(rejected=(rejected,)))
 
     async def receive(self, body: bytes, **fields: str) -> Received:
         """Return what the provider makes of a request; with a token, unless other headers are

@@ -218,13 +218,13 @@ def issue_key(issue: dict[str, Any]) -> str:
 
 def _refusal_reasons(body: bytes) -> Iterator[str]:
     try:
-        said = parse_json(body)
+        content = parse_json(body)
     except ValueError:
         return
-    match said:
+    match content:
         case {"errorMessages": [*messages]}:
             yield from map(str, messages)
-    match said:
+    match content:
         case {"errors": {**errors}}:
             yield from (f"{name}: {reason}" for name, reason in errors.items())
 

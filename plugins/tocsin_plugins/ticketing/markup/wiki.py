@@ -42,7 +42,7 @@ def escape_wiki(text: str) -> str:
 
 
 def _block(node: Node) -> str:
-    """Return a block; what is none of the others is a paragraph."""
+    """Return the markup of a block; unknown blocks count as paragraphs."""
     content = _content(node)
     match node["type"]:
         case "heading":

@@ -166,10 +166,10 @@ class RequestTracker(HttpTracker):
         """
         if not any(reason in text for text in await self.comments(identifier)):
             await self.comment(identifier, reason)
-        said = await self._change(identifier, {"Status": self.options.closed_status})
+        messages = await self._change(identifier, {"Status": self.options.closed_status})
         now = expect_object(await self.ask("GET", self._ticket(identifier))).get("Status")
         if now != self.options.closed_status:
-            raise Misconfigured(f"ticket {identifier} is still {now}: {said}")
+            raise Misconfigured(f"ticket {identifier} is still {now}: {messages}")
 
     def link(self, identifier: str) -> str:
         """Return the page of a ticket."""
@@ -177,18 +177,18 @@ class RequestTracker(HttpTracker):
 
     async def _change(self, identifier: str, changes: Mapping[str, Json]) -> str:
         """Return RT's response to changes of a ticket that nobody changed concurrently."""
-        said: Json = None
+        messages: Json = None
 
         async def change() -> None:
-            nonlocal said
+            nonlocal messages
             shown = await self.answer("GET", self._ticket(identifier))
             match = {"If-Match": tag} if (tag := shown.headers.get("ETag")) else {}
             if wanted := changed_fields(changes, expect_object(shown.json)):
                 path, json = self._ticket(identifier), replace_unprintable(wanted)
-                said = await self.ask("PUT", path, json=json, headers=match)
+                messages = await self.ask("PUT", path, json=json, headers=match)
 
         await retry_on_conflict(change)
-        return "; ".join(map(str, said)) if isinstance(said, list) else ""
+        return "; ".join(map(str, messages)) if isinstance(messages, list) else ""
 
     def _custom_fields(self, fields: Mapping[str, Json], mark: str = "") -> dict[str, Json]:
         given = custom_fields(fields)

@@ -52,8 +52,8 @@ def _reason_in_body(body: bytes) -> str:
         return ""
 
 
-def _reason_in_json(said: Json) -> str:
-    match said:
+def _reason_in_json(content: Json) -> str:
+    match content:
         case {"error": {"message": message, **rest}}:
             detail = rest.get("detail")
             return f"{message}: {detail}" if detail else str(message)
