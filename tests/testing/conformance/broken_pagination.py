@@ -438,6 +438,6 @@ class WaitsForAPoisonedPage(Lists):
         try:
             return await ask()
         except Broken as error:
-            if "cannot be shown" in str(error):
+            if "cannot be rendered" in str(error):
                 raise TryLater(str(error)) from None
             raise
