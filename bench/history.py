@@ -19,8 +19,7 @@ from sqlalchemy.util import await_only
 
 from tocsin.model import EntityKind, IncidentStatus, Severity
 from tocsin.store import Database
-from tocsin.store.sequences import INCIDENT_CHANGE, INCIDENT_NUMBER
-from tocsin.store.statements import BulkStatement
+from tocsin.store.statements import INCIDENT_CHANGE, INCIDENT_NUMBER, BulkStatement
 from tocsin.store.tables import (
     EPOCH,
     coverage,

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from tocsin.store.sequences import INCIDENT_CHANGE, INCIDENT_NUMBER, allot_numbers
+from tocsin.store.statements import INCIDENT_CHANGE, INCIDENT_NUMBER, allot_numbers
 from tocsin.store.tables import coverage, incident_entities, incidents
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

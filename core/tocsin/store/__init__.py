@@ -13,23 +13,21 @@ from tocsin.store.database import Database, Operation, P
 from tocsin.store.files import hold_lock, make_private_folder
 from tocsin.store.leases import LEASE_DURATION, Lease, LeasedTable, LeaseLost
 from tocsin.store.notifications import announce, find_absent_nodes, lock_exclusively
-from tocsin.store.sequences import (
+from tocsin.store.statements import (
     AUDIT_POSITION,
     INCIDENT_CHANGE,
     INCIDENT_NUMBER,
-    allot_numbers,
-    load_events_kept_from,
-    load_last_allotted,
-    record_events_kept_from,
-)
-from tocsin.store.statements import (
     MAX_COUNTED,
     BulkStatement,
     Row,
     Total,
+    allot_numbers,
     build_bounded_count,
     build_insert,
     count_matching,
+    load_events_kept_from,
+    load_last_allotted,
+    record_events_kept_from,
 )
 from tocsin.store.text import clean_identifier, clean_text
 

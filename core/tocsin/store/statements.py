@@ -1,9 +1,10 @@
-"""SQL statement helpers: upserts, bulk execution, bounded counts."""
+"""SQL helpers: upserts, bulk execution, bounded counts, sequences in commit order."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any, Self
 
@@ -19,9 +20,16 @@ from sqlalchemy import (
     func,
     literal,
     select,
+    update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
+from tocsin.store.tables import EPOCH, sequences
+
+INCIDENT_NUMBER = "incident_number"
+INCIDENT_CHANGE = "incident_change"
+AUDIT_POSITION = "audit_position"
+_EVENTS_KEPT_FROM = "events_kept_from"
 Row = tuple[Any, ...]
 Run = Callable[[Connection, Iterable[Row]], None]
 
@@ -103,3 +111,37 @@ def count_matching(
 ) -> Total:
     """Count the matching rows, up to MAX_COUNTED."""
     return Total.of(connection.scalars(build_bounded_count(source, conditions)).one())
+
+
+def allot_numbers(connection: Connection, name: str, count: int) -> range:
+    """Allot the next `count` numbers; the sequence is locked until this transaction ends."""
+    statement = (
+        update(sequences)
+        .where(sequences.c.name == name)
+        .values(value=sequences.c.value + count)
+        .returning(sequences.c.value)
+    )
+    last: int = connection.execute(statement).scalar_one()
+    return range(last - count + 1, last + 1)
+
+
+def load_last_allotted(connection: Connection, name: str) -> int:
+    """Return the highest committed number, 0 where there is none yet."""
+    return int(
+        connection.execute(select(sequences.c.value).where(sequences.c.name == name)).scalar_one()
+    )
+
+
+def record_events_kept_from(connection: Connection, moment: datetime) -> None:
+    """Record that events before this time may have been removed."""
+    value = (moment - EPOCH) // timedelta(microseconds=1)
+    statement = build_insert(connection, sequences).values(name=_EVENTS_KEPT_FROM, value=value)
+    connection.execute(
+        statement.on_conflict_do_update(index_elements=["name"], set_={"value": value})
+    )
+
+
+def load_events_kept_from(connection: Connection) -> datetime:
+    """Return the time from which on all events are kept."""
+    query = select(sequences.c.value).where(sequences.c.name == _EVENTS_KEPT_FROM)
+    return EPOCH + timedelta(microseconds=connection.execute(query).scalar() or 0)

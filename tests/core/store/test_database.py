@@ -11,7 +11,14 @@ from sqlalchemy import Connection, func, insert, inspect, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from tocsin.errors import OperatorError
-from tocsin.store import check_schema, open_database, parse_url, sequences, upgrade
+from tocsin.store import (
+    INCIDENT_NUMBER,
+    allot_numbers,
+    check_schema,
+    open_database,
+    parse_url,
+    upgrade,
+)
 from tocsin.store.postgres import PostgresDatabase
 from tocsin.store.tables import metadata, quarantine
 
@@ -62,19 +69,19 @@ async def test_moments_come_back_as_they_went(database):
 
 async def test_a_sequence_is_allotted_without_gaps_or_doubles(database):
     ranges = await asyncio.gather(
-        *(database.write(sequences.allot_numbers, sequences.INCIDENT_NUMBER, 3) for _ in range(20))
+        *(database.write(allot_numbers, INCIDENT_NUMBER, 3) for _ in range(20))
     )
     assert sorted(n for allotted in ranges for n in allotted) == list(range(1, 61))
 
 
 async def test_a_rolled_back_allotment_leaves_no_gap(database):
     def allot_and_fail(connection: Connection) -> None:
-        sequences.allot_numbers(connection, sequences.INCIDENT_NUMBER, 5)
+        allot_numbers(connection, INCIDENT_NUMBER, 5)
         raise ValueError
 
     with pytest.raises(ValueError):
         await database.write(allot_and_fail)
-    assert list(await database.write(sequences.allot_numbers, sequences.INCIDENT_NUMBER, 1)) == [1]
+    assert list(await database.write(allot_numbers, INCIDENT_NUMBER, 1)) == [1]
 
 
 async def test_the_migrations_make_the_schema_of_the_tables(database):

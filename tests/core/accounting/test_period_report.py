@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from tocsin.delivery.destinations.repository import DestinationState, StopReason
-from tocsin.store.sequences import record_events_kept_from
+from tocsin.store.statements import record_events_kept_from
 
 MINUTE = timedelta(minutes=1)
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
