@@ -32,7 +32,7 @@ from tocsin.web.request_problems import (
 
 API_KEY_HEADER = "X-API-Key"
 RATE_LIMIT_FIELDS = web.RequestKey("rate-limit-fields", Mapping)
-"""Where a request keeps the header fields that its answer says about limits."""
+"""Key of the rate-limit header fields of a request."""
 
 _ADMITTED = web.RequestKey("admitted", tuple)
 
@@ -41,7 +41,7 @@ Work = Callable[[Connection, Principal], Result]
 
 
 class AccessControl:
-    """Runs work for those who may have it done, and for nobody else."""
+    """Runs work for callers who are authenticated and authorized."""
 
     def __init__(self, services: ApiServices) -> None:
         self._database = services.database
@@ -52,9 +52,9 @@ class AccessControl:
     async def admit(
         self, request: web.Request, access: Access, work: Work[Result], *, is_brief: bool = True
     ) -> Result:
-        """Return what `work(connection, principal)` returns; ProblemError (400, 401, 403, 429).
+        """Return the result of `work(connection, principal)`; ProblemError (400, 401, 403, 429).
 
-        The record of the credential and the work are read in one go, since the way to the
+        The record of the credential and the work are read together, since a round trip to the
         database costs more than either.
         """
 
@@ -70,10 +70,10 @@ class AccessControl:
             raise _unauthorized(request, access, error) from None
 
     def confirm(self, connection: Connection, request: web.Request, access: Access) -> None:
-        """Return where whoever was admitted still may go on; ProblemError (401, 403) elsewhere.
+        """Raise ProblemError (401, 403) if the admitted caller has lost access since.
 
-        To be called in the transaction of a change: between the two lie a body that came slowly, a
-        hash, or a queue, and meanwhile the credential may have ended.
+        Call it in the transaction of a change: a slow body, a hash or a queue takes time, in which
+        the credential may have ended.
         """
         try:
             authorize(self.reidentify(connection, request), access)
@@ -81,7 +81,7 @@ class AccessControl:
             raise _unauthorized(request, access, error) from None
 
     def reidentify(self, connection: Connection, request: web.Request) -> Principal:
-        """Return who was admitted, by the record as it is now; raises AuthenticationError."""
+        """Return the admitted caller from the current record; raises AuthenticationError."""
         credential, proven = request[_ADMITTED]
         try:
             return self._authenticator.identify(connection, credential, proven)
@@ -96,7 +96,7 @@ class AccessControl:
         *,
         is_brief: bool = True,
     ) -> Result:
-        """Return what `work` returns for whoever holds this credential.
+        """Return the result of `work` for the holder of this credential.
 
         Raises AuthenticationError, which the caller counts, and ProblemError (429, 503).
         """
@@ -121,7 +121,7 @@ class AccessControl:
             assert isinstance(credential, KeyValue | ClientSecret)  # noqa: S101 - others need none
             proven = await self._prove(request, credential, unproven)
         except AuthenticationError:
-            # Tries at an unknown identifier run out like those at a known one, or it would be told
+            # Attempts at unknown identifiers are limited too: the limit must not tell them apart
             if self._is_guess(credential):
                 self._throttle.try_secret(credential.identifier, address)
             raise
@@ -130,7 +130,7 @@ class AccessControl:
     async def _prove(
         self, request: web.Request, secret: KeyValue | ClientSecret, unproven: ProofRequired
     ) -> str:
-        """Return the hash that the secret matches, at the cost of an Argon2id or two."""
+        """Return the hash that matches the secret, at the cost of one or two Argon2id runs."""
         address = self._addresses.find(request)
         charged = not self._authenticator.is_being_proven(secret)
         if charged:
@@ -154,7 +154,7 @@ class AccessControl:
         authorizations = request.headers.getall(hdrs.AUTHORIZATION, [])
         match [*keys, *authorizations]:
             case []:
-                # nothing was guessed, so it does not count as a failure
+                # no credential was guessed: this does not count as a failure
                 words = (
                     f"Send an API key in {API_KEY_HEADER}, or a bearer token; the URL is not read."
                 )
@@ -173,7 +173,7 @@ class AccessControl:
 
 
 def authorize(principal: Principal, access: Access) -> None:
-    """Return where the principal may do what the endpoint does; ProblemError (403) elsewhere."""
+    """Raise ProblemError (403) unless the principal may call the endpoint."""
     if access is AccessRole.ADMIN:
         if not principal.is_admin:
             raise ADMIN_REQUIRED.error()
@@ -188,8 +188,8 @@ def _unauthorized(request: web.Request, access: Access, error: AuthenticationErr
 
 
 def _challenge(request: web.Request, access: Access) -> str:
-    """Return what RFC 9110 section 11.6.1 asks for: how to authenticate here."""
-    # RFC 6750 section 3.1: an error code only where a token was sent
+    """Return the challenge of RFC 9110 section 11.6.1: how to authenticate here."""
+    # RFC 6750 section 3.1: an error code only if a token was sent
     error = ', error="invalid_token"' if hdrs.AUTHORIZATION in request.headers else ""
     bearer = f'Bearer realm="tocsin"{error}'
     return bearer if access is AccessRole.ADMIN else f'ApiKey realm="tocsin", {bearer}'

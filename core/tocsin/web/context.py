@@ -42,19 +42,19 @@ REQUEST_ID_KEY = web.RequestKey("request-id", str)
 
 
 class AccessRole(Enum):
-    """Who may call an endpoint that asks for no scope."""
+    """Callers of an endpoint that requires no scope."""
 
     ADMIN = "admin"
     CLIENT = "client"
-    """Whoever sends an API client's id and secret, as OAuth 2.0 has it (RFC 6749 section 2.3)."""
+    """An API client with its id and secret (RFC 6749 section 2.3)."""
     SENDER = "sender"
-    """Whoever proves to the provider in the path that it may push to it."""
+    """A sender that the provider in the path authenticates."""
     PUBLIC = "public"
 
 
 Access = Scope | AccessRole
 MAX_CONCURRENT_ENRICHMENTS = 4
-"""So many incidents are enriched at once on a node, since each asks many others for much."""
+"""How many incidents a node enriches at once; each asks many remote services."""
 
 
 class NodeStatus(Protocol):
@@ -66,16 +66,16 @@ class NodeStatus(Protocol):
 
     @property
     def absent(self) -> Sequence[AbsentPlugin]:
-        """Everything that its `plugins.toml` configures and it does without."""
+        """Configured plugins and destinations that are not loaded."""
 
     @property
     def drift(self) -> Sequence[str]:
-        """How its `plugins.toml` differs from what was applied."""
+        """Differences between its `plugins.toml` and what was applied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiServices:
-    """What the API stands on; made by whoever starts it."""
+    """Services that the API uses; its runtime builds them."""
 
     database: Database
     clock: Clock
@@ -91,68 +91,68 @@ class ApiServices:
     inbox: PushInbox
     enricher: IncidentEnricher
     enrichments: Semaphore = field(default_factory=partial(Semaphore, MAX_CONCURRENT_ENRICHMENTS))
-    """What an incident has to have a place in to be enriched here."""
+    """Limits how many incidents are enriched at once here."""
     senders: PushAuthentication
     metrics: Metrics
     metrics_token: str | None
-    """What admits to the metrics; None where only callers on this machine are."""
+    """Token for the metrics; without one, only callers on this machine can read them."""
     public_url: str
-    """Where others reach this service, without a slash at the end."""
+    """Public URL of this service, without a trailing slash."""
     issuer_url: str
-    """Where others reach the token endpoint's base, without a slash at the end."""
+    """Public base URL of the token endpoint, without a trailing slash."""
     key_prefix: str
     cors_origins: tuple[str, ...]
     oidc_sign_in: OidcSignIn | None = None
-    """Where people may sign in to the console, beside what their admin tokens do."""
+    """Sign-in to the console by OpenID Connect, in addition to admin tokens."""
     node: NodeStatus
     providers: Sequence[ProviderFacts] = ()
-    """What this node's `plugins.toml` says of its providers."""
+    """Providers in this node's `plugins.toml`."""
     inventory: PluginInventory = field(default_factory=PluginInventory)
-    """What this node has of the plugins that are installed."""
+    """Plugins that are installed on this node."""
     markings: Mapping[str, Marking] = field(default_factory=dict)
-    """How each provider's incidents are marked."""
+    """Marking of each provider's incidents."""
     no_investigator: str | None = None
-    """Why this service investigates nothing; None if it does."""
+    """Why no investigator is configured; None if one is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestContext:
-    """One request that was let in, its parts validated against the endpoint's models."""
+    """One admitted request, with its parts validated against the endpoint's models."""
 
     services: ApiServices
     principal: Principal
     request: web.Request
     path: Mapping[str, str]
-    """The parts of the path that have a name."""
+    """Named parts of the path."""
     query: Any
     body: Any = None
     prepared: Any = None
-    """What the endpoint's `prepare` returned."""
+    """Result of the endpoint's `prepare`."""
 
     @property
     def url(self) -> URL:
-        """The path and query that were asked for."""
+        """The path and query of the request."""
         return self.request.rel_url
 
     def next_link(self, cursor: str) -> str:
-        """Return the header field that leads to the next page (RFC 8288)."""
+        """Return the header field with the link to the next page (RFC 8288)."""
         url = self.url.without_query_params("changed_after").update_query(cursor=cursor)
         return f'<{self.services.public_url}{url}>; rel="next"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedChange:
-    """What a handler changed, for the audit log."""
+    """A change by a handler, for the audit log."""
 
     target: str
     details: Mapping[str, Json] = field(default_factory=dict)
     action: str | None = None
-    """What the audit log calls it, where that is not the endpoint's own."""
+    """Action in the audit log, if it is not the endpoint's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What is sent back; `status` only where it is not the endpoint's own."""
+    """A handler's response; `status` only if it is not the endpoint's own."""
 
     content: Json | bytes
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -161,15 +161,15 @@ class Response:
 
 
 TransactionHandler = Callable[[Connection, RequestContext], Response]
-"""A plain function. For GET it runs in the same read that identified the caller; for any other
-method in a write, one transaction with the audit row and the stored answer."""
+"""A plain function. For GET it runs in the read that identified the caller; for any other
+method in a write, one transaction with the audit entry and the stored response."""
 AsyncHandler = Callable[[RequestContext], Awaitable[Response]]
-"""A coroutine function, which sees to the database by itself."""
+"""A coroutine function that uses the database itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """One thing that the API does."""
+    """One operation of the API."""
 
     method: str
     path: str
@@ -183,17 +183,17 @@ class Endpoint:
     body: type[BodyModel] | None = None
     body_required: bool = True
     is_brief: bool = False
-    """Whether its handler finds a few rows by their keys, and is not worth a thread."""
+    """Whether its handler finds a few rows by their keys, which is not worth a thread."""
     prepare: Callable[[RequestContext], Awaitable[Any]] | None = None
-    """Work that has to be done before the transaction, such as hashing."""
+    """Work before the transaction, such as hashing."""
     action: str | None = None
-    """What the audit log calls it."""
+    """Action in the audit log."""
     idempotent: bool = False
     """Whether it takes an Idempotency-Key."""
     shows_secret: bool = False
-    """Whether its answer holds what is shown once."""
+    """Whether its response holds a secret that is shown once."""
     status: int = 200
     problems: tuple[ProblemType | OAuthProblem, ...] = ()
-    """Problems of its own, beside those that follow from its access, query and body."""
+    """Problems of its own, in addition to those of its access, query and body."""
     other_statuses: tuple[int, ...] = ()
-    """Statuses that carry the same answer."""
+    """Other statuses with the same response."""

@@ -1,6 +1,6 @@
-"""Requests that may be sent twice and take effect once (draft-ietf-httpapi-idempotency-key-07).
+"""Idempotency keys: a repeated request takes effect once (draft-ietf-httpapi-idempotency-key-07).
 
-The answer is stored in the transaction of the effect, so that there is never one without the other.
+The response is stored in the transaction of the change, so neither exists without the other.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ IDEMPOTENCY_KEY = "Idempotency-Key"
 IDEMPOTENCY_REPLAYED = "Idempotency-Replayed"
 LIFETIME = timedelta(hours=24)
 
-# A structured-field string (RFC 8941), or what most callers send: the same without its quotes.
+# A structured-field string (RFC 8941); most callers send it without the quotes.
 _KEY = re.compile(r'"([\x20-\x21\x23-\x5b\x5d-\x7e]{1,255})"|([\x21\x23-\x2b\x2d-\x7e]{1,255})')
 
 
 class AlreadyApplied(TocsinError):  # noqa: N818 - a state, not an error
-    """Another request with this key has taken effect meanwhile."""
+    """Another request with this key has taken effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """The answer that the first request with a key was given."""
+    """The response to the first request with a key."""
 
     fingerprint: str
     status: int
@@ -51,7 +51,7 @@ class StoredResponse:
     record: str | None
 
     def replay(self, fingerprint: str) -> Response:
-        """Return the answer again; ProblemError (409, 422) where that cannot be."""
+        """Return the stored response; raises ProblemError (409, 422) if it cannot be sent again."""
         if fingerprint != self.fingerprint:
             raise IDEMPOTENCY_KEY_REUSED.error()
         if self.content is None:
@@ -69,7 +69,7 @@ class IdempotentRequest:
 
 
 def read_idempotency_key(request: web.Request) -> str | None:
-    """Return the key that the request names, None without one; ProblemError (400) if malformed."""
+    """Return the key of the request, if any; raises ProblemError (400) if it is malformed."""
     values = request.headers.getall(IDEMPOTENCY_KEY, [])
     if not values:
         return None
@@ -80,21 +80,21 @@ def read_idempotency_key(request: web.Request) -> str | None:
 
 
 def compute_fingerprint(request: web.Request, body: BaseModel | None) -> str:
-    """Return what tells the request from another one: its method, its path and its body."""
+    """Return a hash of the method, the path and the body of a request."""
     content = b"" if body is None else orjson.dumps(body.model_dump(mode="json"), option=_SORTED)
     parts = (request.method.encode(), request.rel_url.raw_path.encode(), content)
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
 class InFlightRequests:
-    """The requests that are under way on this node."""
+    """The requests with a key that are running on this node."""
 
     def __init__(self) -> None:
         self._attempts: set[tuple[str, str]] = set()
 
     @contextmanager
     def hold(self, attempt: IdempotentRequest) -> Iterator[None]:
-        """Hold the key while the request is under way; ProblemError (409) where it is held."""
+        """Hold the key while the request runs; raises ProblemError (409) if it is held."""
         name = attempt.caller, attempt.key
         if name in self._attempts:
             raise IDEMPOTENCY_KEY_IN_FLIGHT.error()
@@ -108,7 +108,7 @@ class InFlightRequests:
 def find_stored_response(
     connection: Connection, attempt: IdempotentRequest, now: datetime
 ) -> StoredResponse | None:
-    """Return the answer to an earlier request with the key, None where there is none."""
+    """Return the response to an earlier request with this key, if any."""
     values = {"caller": attempt.caller, "key": attempt.key, "oldest": now - LIFETIME}
     row = connection.execute(_find, values).one_or_none()
     return None if row is None else StoredResponse(*row)
@@ -123,7 +123,7 @@ def store_response(
     now: datetime,
     secret: bool,
 ) -> None:
-    """Store the answer in this transaction, without a secret; AlreadyDone where there is one."""
+    """Store the response in this transaction, without a secret; raises AlreadyApplied."""
     connection.execute(_forget, {"oldest": now - LIFETIME})
     row = {
         "caller": attempt.caller,

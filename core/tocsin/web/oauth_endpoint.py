@@ -123,7 +123,7 @@ def _parse_secret(client_id: str, secret: str) -> ClientSecret:
         raise AuthenticationError("Send client_id and client_secret, in the header or in the body.")
     presented = parse_client(client_id, secret)
     if presented is None:
-        raise AuthenticationError("The client id or secret is not valid.")
+        raise AuthenticationError("The client ID or secret is not valid.")
     return presented
 
 

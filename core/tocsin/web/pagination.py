@@ -21,13 +21,13 @@ _PLAIN = re.compile(rb"(?:a(%b)|d(%b)\.(%b))" % (_NUMBER, _NUMBER, _NUMBER))
 
 @dataclass(frozen=True, slots=True)
 class ChangeCursor:
-    """A place in the sequence of changes, and the direction to go on in."""
+    """A position in the sequence of changes, and the direction to read in."""
 
     START: ClassVar[ChangeCursor]
 
     change: int
     resume: int | None = None
-    """The newest change when the first page was read; None where the changes come in order."""
+    """The newest change when the first page was read; None when reading in order."""
 
     @property
     def ascending(self) -> bool:
@@ -35,13 +35,13 @@ class ChangeCursor:
         return self.resume is None
 
     def encode(self) -> str:
-        """Return the text that callers get."""
+        """Return the text for callers."""
         plain = f"a{self.change}" if self.ascending else f"d{self.change}.{self.resume}"
         return urlsafe_b64encode(plain.encode()).decode().rstrip("=")
 
     @classmethod
     def decode(cls, text: str) -> ChangeCursor:
-        """Return what `encode` made a text of; ValueError where it did not."""
+        """Return the cursor that `encode` made this text of; raises ValueError."""
         match = _PLAIN.fullmatch(_decode(text))
         if match is None:
             raise ValueError("give a cursor from an earlier answer, as it was")
@@ -49,7 +49,7 @@ class ChangeCursor:
 
     @classmethod
     def decode_resume(cls, text: str) -> ChangeCursor:
-        """Return the place after which changes are wanted, in order; the beginning if empty."""
+        """Return the position after which to list changes in order; the start if empty."""
         cursor = cls.decode(text) if text else cls.START
         if not cursor.ascending:
             raise ValueError("give a resume_cursor, not a next_cursor")
@@ -58,40 +58,40 @@ class ChangeCursor:
 
 ChangeCursor.START = ChangeCursor(0)
 
-# A record is told by a number, by a ULID, or by a name behind a tilde
+# A record is identified by a number, a ULID, or a name after a tilde
 _PAGE = re.compile(rb"([a-z]):([0-9]{1,18}|[0-9A-Z]{26}|~[0-9A-Za-z:._-]{1,100})")
 
 
 @dataclass(frozen=True, slots=True)
 class PageCursor:
-    """Where a list of records goes on: before the record of this identifier, or after its name."""
+    """Position in a list of records: before this identifier, or after this name."""
 
     kind: str
-    """One letter for the list that it belongs to."""
+    """One letter that identifies the list."""
     before: str
 
     @property
     def number(self) -> int:
-        """The identifier as a number, 0 where it is none."""
+        """The identifier as a number, 0 if it is none."""
         return int(self.before) if self.before.isdigit() else 0
 
     @property
     def name(self) -> str:
-        """The name, of a record that is told by one."""
+        """The name of a record that is identified by one."""
         return self.before.removeprefix("~")
 
     @classmethod
     def at_name(cls, kind: str, name: str) -> PageCursor:
-        """Return the place of a record that is told by its name."""
+        """Return the position of a record that is identified by its name."""
         return cls(kind, f"~{name}")
 
     def encode(self) -> str:
-        """Return the text that callers get."""
+        """Return the text for callers."""
         return urlsafe_b64encode(f"{self.kind}:{self.before}".encode()).decode().rstrip("=")
 
     @classmethod
     def decode(cls, kind: str, text: str) -> PageCursor:
-        """Return what `encode` made a text of; ValueError where it did not, or for another list."""
+        """Return the cursor that `encode` made this text of for this list; raises ValueError."""
         match = _PAGE.fullmatch(_decode(text))
         if match is None or match[1].decode() != kind:
             raise ValueError("give the next_cursor of an earlier answer, as it was")
@@ -100,19 +100,19 @@ class PageCursor:
 
 @dataclass(frozen=True, slots=True)
 class CompositeCursor:
-    """Where a list goes on that takes more than one identifier to say: words and numbers."""
+    """Position in a list that takes several texts and numbers."""
 
     kind: str
-    """One letter for the list that it belongs to."""
+    """One letter that identifies the list."""
     parts: tuple[str | int, ...]
 
     def encode(self) -> str:
-        """Return the text that callers get."""
+        """Return the text for callers."""
         return urlsafe_b64encode(orjson.dumps([self.kind, *self.parts])).decode().rstrip("=")
 
     @classmethod
     def decode(cls, kind: str, wanted: Sequence[type[str] | range], text: str) -> CompositeCursor:
-        """Return what `encode` made a text of, with such parts; ValueError elsewhere.
+        """Return the cursor that `encode` made this text of, with such parts; raises ValueError.
 
         `wanted` has `str` for each part that is a text, and for a number, which it may be.
         """
@@ -144,26 +144,26 @@ def _decode(text: str, longest: int = _LONGEST) -> bytes:
 
 
 class CountedPage(Protocol):
-    """A page of a list that is counted so far and no further."""
+    """One page of a list that is counted up to a limit."""
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """Number of records, up to the limit."""
 
     @property
     def exact(self) -> bool:
-        """False where there are more."""
+        """False if there are more."""
 
 
 def total_fields(page: CountedPage) -> dict[str, Json]:
-    """Return what a page says of how many there are."""
+    """Return the members of a page that say how many records there are."""
     return {"total": page.total, "total_relation": "eq" if page.exact else "gte"}
 
 
 def page_response(
     call: RequestContext, content: dict[str, Any], following: PageCursor | CompositeCursor | None
 ) -> Response:
-    """Return the page with the way to the next one: `next_cursor`, and `Link` (RFC 8288)."""
+    """Return the page with `next_cursor` and `Link` (RFC 8288) for the next one."""
     if following is None:
         return Response(content | {"next_cursor": None})
     cursor = following.encode()

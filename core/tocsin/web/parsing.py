@@ -1,4 +1,4 @@
-"""Turns the query and the body of a request into the endpoint's models, or into a problem."""
+"""Base models of requests and responses, and parsing of bodies."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class QueryModel(BaseModel):
-    """The base of every endpoint's query parameters; by itself, none."""
+    """Base of the query parameters of all endpoints; by itself, none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class BodyModel(BaseModel):
-    """The base of every endpoint's JSON body."""
+    """Base of the JSON bodies of all endpoints."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class ResponseModel(BaseModel):
-    """The base of what answers hold: nothing that its model does not tell of."""
+    """Base of all responses: no members beyond the model's."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 async def parse_body(request: web.Request, model: type[Model], *, required: bool = True) -> Model:
-    """Return the body, the model's defaults where there is none and none is required.
+    """Return the body, or the model's defaults if there is none and none is required.
 
-    ProblemError (400, 411, 415, 422) where it is not what the endpoint takes.
+    Raises ProblemError (400, 411, 415, 422).
     """
     if not required and not request.can_read_body:
         return model()
@@ -58,7 +58,7 @@ async def parse_body(request: web.Request, model: type[Model], *, required: bool
 
 
 def validate(members: dict[str, Any], model: type[Model]) -> Model:
-    """Return what a body comes to together with what is known already; ProblemError (422)."""
+    """Return the model of merged members; raises ProblemError (422)."""
     try:
         return model.model_validate(members)
     except ValidationError as error:
@@ -66,7 +66,7 @@ def validate(members: dict[str, Any], model: type[Model]) -> Model:
 
 
 def require_json(request: web.Request) -> None:
-    """Return where the request says that it has a JSON body; ProblemError (411, 415) elsewhere."""
+    """Raise ProblemError (411, 415) unless the request declares a JSON body."""
     if not any(name in request.headers for name in _FRAMING):
         raise LENGTH_REQUIRED.error()
     if request.content_type != "application/json":
@@ -74,7 +74,7 @@ def require_json(request: web.Request) -> None:
 
 
 async def read_body(request: web.Request) -> bytes:
-    """Return the body; ProblemError (408) where it does not come within half a minute."""
+    """Return the body; raises ProblemError (408) if it takes too long to arrive."""
     try:
         async with asyncio.timeout(BODY_TIMEOUT):
             return await request.read()
@@ -83,7 +83,7 @@ async def read_body(request: web.Request) -> bytes:
 
 
 _FRAMING = (hdrs.CONTENT_LENGTH, hdrs.TRANSFER_ENCODING)
-# RFC 9110 section 12.5.1: in an answer, Accept names what the next request may contain.
+# RFC 9110 section 12.5.1: in a response, Accept names what the next request may contain.
 _ACCEPT = {"Accept": "application/json"}
 
 
@@ -94,7 +94,7 @@ def invalid_request(where: str, errors: list[dict[str, str]]) -> ProblemError:
 
 
 def list_field_errors(error: ValidationError, model: type[BaseModel]) -> list[dict[str, str]]:
-    """Return what is wrong, each a `path` and a `detail`."""
+    """Return the mistakes, each a `path` and a `detail`."""
     return [
         {"path": ".".join(mistake.path), "detail": mistake.words}
         for mistake in explain_errors(error, model)

@@ -26,16 +26,16 @@ _SITE_BITS = 64  # an IPv6 site holds at least so many bits of addresses, all it
 
 
 class ClientAddresses:
-    """Tells the source address of a request."""
+    """Finds the source address of a request."""
 
     def __init__(self, trusted: Sequence[IPv4Network | IPv6Network] = ()) -> None:
         self._trusted = tuple(trusted)
 
     def find(self, request: web.Request) -> str:
-        """Return the address that sent the request, as it is usually written; or `unknown`.
+        """Return the address that sent the request in its canonical form, or `unknown`.
 
-        A trusted proxy's `X-Forwarded-For` is followed from its end to the first address that is
-        not a trusted proxy's: what stands before that anyone could have written.
+        The `X-Forwarded-For` of a trusted proxy is followed from its end to the first address that
+        is not a trusted proxy: anyone could have written what is before that.
         """
         address = _parse_address(request.remote or "")
         hops = ",".join(request.headers.getall(FORWARDED, [])).split(",")
@@ -51,7 +51,7 @@ class ClientAddresses:
 
 
 def address_key(address: str) -> str:
-    """Return what an address is limited under: an IPv6 address counts as its whole /64."""
+    """Return the key to limit an address by: an IPv6 address counts as its whole /64."""
     parsed = _parse_address(address) if ":" in address else None
     if not isinstance(parsed, IPv6Address):
         return address
@@ -68,17 +68,17 @@ def _parse_address(text: str) -> _Address | None:
 
 
 FAILURE_DELAY = timedelta(seconds=1)
-"""How long the answer to an address that fails too often is held back."""
+"""Delay of the response to an address that fails too often."""
 MAX_DELAYED_RESPONSES = 1_000
-"""How many answers are held back at once; beyond that they are given at once."""
+"""How many responses are delayed at once; further ones are sent without delay."""
 SECRET_QUOTA = Quota(per_minute=20, burst=20)
-"""Secrets tried for one identifier by one address; each costs an Argon2id."""
+"""Secrets tried for one identifier by one address; each costs an Argon2id run."""
 PUSH_QUOTA = Quota(per_minute=6_000, burst=1_000)
-"""Requests to one provider. Many senders give up what is refused, so it only keeps floods away."""
+"""Requests to one provider. Many senders drop rejected requests, so this only stops floods."""
 
 
 class ApiRateLimits:
-    """The limits of the API, each by token bucket."""
+    """Rate limits of the API, as token buckets."""
 
     def __init__(self, requests: Quota, failures: Quota, clock: Clock) -> None:
         self._requests = TokenBuckets("credential", requests, clock)
@@ -90,25 +90,24 @@ class ApiRateLimits:
 
     @property
     def buckets(self) -> tuple[TokenBuckets, ...]:
-        """Every limit, for nodes to share."""
+        """All limits, for nodes to share."""
         return self._requests, self._failures, self._secrets, self._pushes
 
     def count_request(self, principal_id: str) -> Mapping[str, str]:
-        """Return the header fields that say where the caller stands; ProblemError (429)."""
+        """Count a request; return the rate-limit header fields, or raise ProblemError (429)."""
         status = self._requests.take(principal_id)
         if not status.allowed:
             raise _limit_exceeded(self._requests, status, TOO_MANY_REQUESTS)
         return build_rate_limit_headers(self._requests.name, self._requests.quota, status)
 
     def is_failing(self, address: str) -> bool:
-        """Return whether so many authentications failed lately that a new one is not tried."""
+        """Return whether recent failures of this address block a new attempt."""
         return not self._failures.look(address_key(address)).allowed
 
     async def count_failure(self, address: str) -> None:
-        """Count a failed authentication; ProblemError (429), after a while, for one too many.
+        """Count a failed authentication; over the limit, raise ProblemError (429) after a delay.
 
-        Holding the answer back is what keeps one address from having the service do nothing but
-        refuse it.
+        The delay keeps one address from occupying the service with its failures.
         """
         status = self._failures.take(address_key(address))
         if not status.allowed:
@@ -116,19 +115,19 @@ class ApiRateLimits:
             raise _limit_exceeded(self._failures, status, TOO_MANY_FAILURES)
 
     def try_secret(self, identifier: str, address: str) -> None:
-        """Take what a run of Argon2id costs; ProblemError (429) where too many were run lately."""
+        """Take the cost of an Argon2id run; raises ProblemError (429) over the limit."""
         status = self._secrets.take(f"{identifier} {address_key(address)}")
         if not status.allowed:
             raise _limit_exceeded(self._secrets, status, TOO_MANY_FAILURES)
 
     def give_back_secret(self, identifier: str, address: str) -> None:
-        """Take nothing for a secret that was right."""
+        """Return the cost of a secret that was right."""
         self._secrets.give_back(f"{identifier} {address_key(address)}")
 
     def count_push(self, provider: str) -> Mapping[str, str]:
-        """Return the header fields that say how many more the provider takes; ProblemError (503).
+        """Count a push; return the rate-limit header fields, or raise ProblemError (503).
 
-        Not 429: Alertmanager and Datadog send again what was answered 5xx, and nothing else.
+        Not 429: Alertmanager and Datadog retry after 5xx, and after nothing else.
         """
         status = self._pushes.take(provider)
         fields = build_rate_limit_headers(self._pushes.name, self._pushes.quota, status)
@@ -137,7 +136,7 @@ class ApiRateLimits:
         return fields
 
     def give_back_push(self, provider: str) -> None:
-        """Take nothing for what a provider does not let in, or anyone could use up its limit."""
+        """Return the cost of an unauthenticated push, or anyone could use up the limit."""
         self._pushes.give_back(provider)
 
     async def _hold_back(self) -> None:
@@ -153,7 +152,7 @@ class ApiRateLimits:
 def _limit_exceeded(
     buckets: TokenBuckets, status: QuotaStatus, problem: ProblemType
 ) -> ProblemError:
-    """Return the error that tells a caller when to come back (RFC 6585 section 4)."""
+    """Return the error that says when to retry (RFC 6585 section 4)."""
     fields = build_rate_limit_headers(buckets.name, buckets.quota, status)
     headers = {**fields, "Retry-After": str(status.retry_after)}
     return problem.error(headers, seconds=status.retry_after)
@@ -163,10 +162,10 @@ PUSH_CHALLENGE = 'Bearer realm="tocsin", Basic realm="tocsin"'
 
 
 class PushAuthentication:
-    """Lets senders try as often as their address may fail.
+    """Limits the attempts of senders by the failures of their address.
 
-    Neither who was let in lately waits for others behind the same address, nor who sends nothing
-    in `Authorization`: a signature's key is too long to be guessed.
+    Senders that were accepted recently are not limited by others behind the same address, nor are
+    those without `Authorization`: the key of a signature is too long to be guessed.
     """
 
     def __init__(self, throttle: ApiRateLimits, addresses: ClientAddresses, clock: Clock) -> None:
@@ -175,20 +174,20 @@ class PushAuthentication:
         self._let_in: VerificationCache[bool] = VerificationCache(clock)
 
     async def judge(self, request: web.Request, provider: str) -> None:
-        """Raise ProblemError (429) where the address of the sender failed too often."""
+        """Raise ProblemError (429) if the sender's address failed too often."""
         address = self._addresses.find(request)
         if self._throttle.is_failing(address) and self._is_guess(request, provider):
             await self._throttle.count_failure(address)
 
     def let_in(self, request: web.Request, provider: str) -> None:
-        """Remember that the provider took what was sent."""
+        """Remember that the provider accepted the credential."""
         if hdrs.AUTHORIZATION in request.headers:
             self._let_in.add(self._digest(request, provider), fact=True)
 
     async def refuse(self, request: web.Request) -> ProblemError:
-        """Return the error (401) for a sender that its provider does not know, and count it.
+        """Count a sender that the provider does not know, and return the error (401).
 
-        ProblemError (429) where that is one failure too many.
+        Raises ProblemError (429) over the limit.
         """
         await self._throttle.count_failure(self._addresses.find(request))
         return UNAUTHORIZED_PUSH.error({"WWW-Authenticate": PUSH_CHALLENGE})

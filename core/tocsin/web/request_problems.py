@@ -158,5 +158,5 @@ INVALID_CLIENT = OAuthProblem(
     "invalid_client",
     "{error}",
     status=401,
-    example={"error": "The client id or secret is not valid."},
+    example={"error": "The client ID or secret is not valid."},
 )

@@ -44,7 +44,7 @@ _HOUR = timedelta(hours=1)
 
 
 class NodeServices(TypedDict):
-    """What the API hands out of the rest of the service, as `ApiServices` has it."""
+    """Services of the node that the API uses, as in `ApiServices`."""
 
     registrar: DestinationValidator
     samples: SampleSender
@@ -60,27 +60,27 @@ class NodeServices(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class ApiRuntime:
-    """The services of the API, and their upkeep."""
+    """The services of the API, and their background loops."""
 
     services: ApiServices
     usage: Usage
     sealer: Sealer
     sharing: BucketSynchronizer | None
-    """None where no other node can share the database."""
+    """None if no other node can share the database."""
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
-        """Return what has to run beside the requests until it is cancelled."""
+        """Return the loops to run beside the requests until they are cancelled."""
         services = self.services
         loops: list[Coroutine[Any, Any, None]] = [
             self.usage.run(),
             self.sealer.run(),
             services.refusals.run(services.database),
-            run_forever(self._renew_keys, services.clock, "renewing the signing keys"),
+            run_forever(self._renew_keys, services.clock, "signing key renewal"),
         ]
         return loops if self.sharing is None else [*loops, self.sharing.run()]
 
     async def finish(self) -> None:
-        """Write what is still in memory; where one part fails, the others are written."""
+        """Write what is still in memory; a failure of one part does not stop the others."""
         refusals = self.services.refusals
         for write in (self.usage.flush, partial(refusals.flush, self.services.database)):
             await _flush_safely(write)
@@ -94,8 +94,8 @@ class ApiRuntime:
 async def _flush_safely(write: Callable[[], Awaitable[object]]) -> None:
     try:
         await write()
-    except Exception:  # noqa: BLE001 - the end goes on, and the log has it
-        _log.exception("what was still in memory could not be written")
+    except Exception:  # noqa: BLE001 - the shutdown continues
+        _log.exception("flush at shutdown failed")
 
 
 @asynccontextmanager
@@ -108,7 +108,7 @@ async def open_api_runtime(
     is_shared: bool,
     **offered: Unpack[NodeServices],
 ) -> AsyncIterator[ApiRuntime]:
-    """Return the services, ready to issue tokens, and close what they hold afterwards.
+    """Open the services, ready to issue tokens; close what they hold afterwards.
 
     `is_shared` says whether other nodes may share the database.
     """
@@ -128,7 +128,7 @@ async def open_api_runtime(
             offered=offered,
         )
         await database.write(services.access_tokens.prepare)
-        if oidc.sign_in is None:  # whoever came from an issuer before
+        if oidc.sign_in is None:  # end sessions from an earlier issuer
             await database.write(end_sessions_by_kind, "oidc")
         buckets = services.throttle.buckets
         sharing = (

@@ -1,4 +1,4 @@
-"""Serving the application, so that also what is not HTTP, or too large for it, gets a problem."""
+"""HTTP server that reports malformed and oversized requests as problem documents."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from aiohttp.web_protocol import RequestHandler
 from tocsin.web.app import HEADERS, ResponseHeaders, read_request_id
 from tocsin.web.problems import ProblemError, problem_response
 
-# The parser tells which line was too long only by the limit that it names, so these two differ
+# The parser identifies the line that was too long only by its limit, so these two differ
 _LONGEST_URL = 8000  # RFC 9112 section 3 asks for at least so much
 _LONGEST_FIELD = 8190
 _MOST_FIELDS = 64
 _TOO_MANY_FIELDS = "Too many headers received"
 _KEEPALIVE_SECONDS = 75
-_FINISHING_SECONDS = 10  # for answers under way, where the node ends
+_FINISHING_SECONDS = 10  # for requests that run when the node stops
 
 
 class ApiRunner(web.AppRunner):
-    """Runs the application; what cannot be parsed never reaches it."""
+    """Runs the application; requests that cannot be parsed never reach it."""
 
     def __init__(self, app: web.Application) -> None:
         super().__init__(
@@ -41,7 +41,7 @@ class ApiRunner(web.AppRunner):
 
 
 class _Server(web.Server):
-    """What `server` is, but for its connections."""
+    """The server of aiohttp with connections of our own."""
 
     def __init__(self, headers: ResponseHeaders, server: web.Server) -> None:
         factory = server.request_factory
@@ -53,7 +53,7 @@ class _Server(web.Server):
 
 
 class _Connection(RequestHandler):
-    """One connection; aiohttp's own pages for errors would show what was sent."""
+    """One connection; the error pages of aiohttp would show the request."""
 
     __slots__ = ()
 
@@ -64,7 +64,7 @@ class _Connection(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,  # noqa: ARG002 - it shows what was sent
     ) -> web.StreamResponse:
-        """Return the answer to what never reached the application; the connection ends with it."""
+        """Return the response to a request that never reached the application, and close."""
         if request.writer.output_size > 0:
             raise ConnectionError("the answer is under way already")
         response = self._complete(request, _reject(request, status, exc))
@@ -74,13 +74,13 @@ class _Connection(RequestHandler):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Send the answer; what aiohttp refuses by itself, such as `Expect`, is a problem too."""
+        """Send the response; what aiohttp rejects itself, such as `Expect`, is a problem too."""
         if isinstance(resp, web.HTTPException):
             resp = self._complete(request, problem_response(request, resp))
         return await super().finish_response(request, resp, start_time)
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        """Log what went wrong here; that a body cannot be read is its sender's doing."""
+        """Log an error of the service; an unreadable body is the error of its sender."""
         if not isinstance(kw.get("exc_info"), web.RequestPayloadError):
             super().log_exception(*args, **kw)
 

@@ -81,7 +81,7 @@ async def test_authlib_is_told_what_is_wrong(client, url):
         OAuthError, match="invalid_scope: The client does not have these scopes: graph:read"
     ):
         await asyncio.to_thread(fetch, client["client_secret"], "graph:read")
-    with pytest.raises(OAuthError, match="invalid_client: The client id or secret is not valid"):
+    with pytest.raises(OAuthError, match="invalid_client: The client ID or secret is not valid"):
         await asyncio.to_thread(fetch, "wrong", "search:read")
 
 

@@ -279,7 +279,7 @@ async def test_where_a_thousand_sessions_wait_no_more_is_taken_for_a_while(api, 
     for path, body in ((START, QUERY), (path_of(ended, "/message"), {"message": "more"})):
         response = await analyst.send("POST", path, json=body)
         assert int(response.headers["Retry-After"]) > 0
-        assert "1,000 sessions wait" in (await problem(response, 503))["detail"]
+        assert "1,000 sessions are already queued" in (await problem(response, 503))["detail"]
     await analyst.ask("POST", path_of(waiting, "/cancel"))
     await start(analyst)
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document as a whole."""
+"""The OpenAPI document."""
 
 from __future__ import annotations
 
@@ -16,26 +16,25 @@ from tocsin.web.openapi.tags import OAUTH, TAGS, find_tag
 from tocsin.web.openapi.webhooks import webhooks
 
 _DESCRIPTION = """\
-Tocsin syncs incidents from SIEMs and makes every one of them accountable: this API reads them, \
-and administers the credentials by which others do.
+Tocsin syncs incidents from SIEMs and keeps every one of them accountable. This API reads the \
+incidents, starts investigations, and administers credentials, destinations and schedules.
 
 Send an API key in `X-API-Key`, or the access token of an API client as `Authorization: Bearer`. \
-Each endpoint asks for one scope; those under `/api/admin` take an admin token instead.
+Each endpoint requires one scope; endpoints under `/api/admin` require an admin token instead.
 
-Errors are problem documents (RFC 9457), those of the OAuth 2.0 endpoints as RFC 6749 has them. \
-Unknown parameters and members are errors. Times are ISO 8601 in UTC. Bodies hold 64 KiB at most, \
-and 1 MiB where incidents are pushed. \
-Members may be added to any answer: ignore those that you do not know.
+Errors are problem documents (RFC 9457); those of the OAuth 2.0 endpoints follow RFC 6749. \
+Unknown parameters and members are errors. Times are ISO 8601 in UTC. A body holds at most 64 KiB, \
+and at most 1 MiB for pushes. Responses can gain members: ignore those that you do not know.
 
-An API client obtains its access token by `POST /oauth/token`, keeps it until a minute before it \
-expires, and then obtains the next.
+An API client obtains an access token with `POST /oauth/token`, uses it until a minute before it \
+expires, and then obtains the next one.
 
-Each credential has a limit, by default 600 requests a minute and 100 at once; `RateLimit` tells \
-where it stands, and what is refused with 429 may be tried again after `Retry-After` seconds. \
-Addresses from which authentication often fails are limited too. Pages of other origins may call \
-the API only where the operator allows theirs (CORS).
+Each credential has a rate limit, by default 600 requests a minute with bursts of 100. `RateLimit` \
+shows the current state; after a 429, retry after `Retry-After` seconds. Addresses with many \
+failed authentications are limited too. Pages of other origins can call the API only if the \
+operator allows their origin (CORS).
 
-Every answer has an `X-Request-Id`, by which the service's log has it."""
+Every response has an `X-Request-Id`, which the service's log contains."""
 
 
 def build(endpoints: Sequence[Endpoint], *, public_url: str, issuer_url: str) -> dict[str, Any]:

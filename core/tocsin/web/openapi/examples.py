@@ -18,7 +18,7 @@ from tocsin.web.schemas.examples import CREATED
 
 
 def build_example(model: type[BaseModel]) -> dict[str, Json]:
-    """Return an example of the model: its own `EXAMPLE` over what follows from its fields.
+    """Return an example of the model: its `EXAMPLE`, completed from its fields.
 
     A nested model contributes its own example. Members that a request may leave out are left out.
     """

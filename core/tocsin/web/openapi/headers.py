@@ -1,4 +1,4 @@
-"""The header fields of requests and answers."""
+"""Header fields of requests and responses."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ PARAMETERS: dict[str, Any] = {
     "IdempotencyKey": {
         "name": IDEMPOTENCY_KEY,
         "in": "header",
-        "description": "Makes it safe to send the request again: for 24 hours, one with the same "
-        "key and body takes effect once.",
+        "description": "Makes it safe to retry the request: for 24 hours, requests with the same "
+        "key and body take effect once.",
         "schema": {
             **_TEXT,
             "pattern": '^("[ !#-\\[\\]-~]{1,255}"|[!#-+\\--~]{1,255})$',
@@ -26,15 +26,15 @@ PARAMETERS: dict[str, Any] = {
     "IfNoneMatch": {
         "name": "If-None-Match",
         "in": "header",
-        "description": "The `ETag` of an earlier answer: 304 where nothing has changed since.",
+        "description": "`ETag` of an earlier response: 304 if nothing has changed.",
         "schema": _TEXT,
         "example": _TAG,
     },
     "RequestId": {
         "name": REQUEST_ID,
         "in": "header",
-        "description": "The caller's own id for the request: up to 128 letters, digits, `.`, `_` "
-        "and `-`. Anything else is replaced.",
+        "description": "Id of the request: up to 128 letters, digits, `.`, `_` "
+        "and `-`. Other ids are replaced.",
         "schema": _TEXT,
         "example": "playbook-17.step-4",
     },
@@ -46,23 +46,23 @@ def _header(description: str, example: object, **schema: object) -> dict[str, An
 
 
 HEADERS: dict[str, Any] = {
-    REQUEST_ID: _header("The request's id, for looking it up in the log.", "playbook-17.step-4")
+    REQUEST_ID: _header("Id of the request, for the log.", "playbook-17.step-4")
     | {"required": True},
-    "ETag": _header("Tells this answer from others, for `If-None-Match`.", _TAG),
+    "ETag": _header("Entity tag, for `If-None-Match`.", _TAG),
     "Link": _header(
-        "The next page, if there is one (RFC 8288).",
+        "Link to the next page, if any (RFC 8288).",
         '<https://tocsin.example.com/api/v1/incidents?cursor=ZDQyLjU2>; rel="next"',
     ),
-    "RateLimit-Policy": _header("The limits of the credential.", '"credential";q=600;w=60'),
+    "RateLimit-Policy": _header("Limits of the credential.", '"credential";q=600;w=60'),
     "RateLimit": _header(
-        "`r` requests are left, and in `t` seconds there are all of them again.",
+        "`r`: remaining requests; `t`: seconds until the limit is fully restored.",
         '"credential";r=599;t=1',
     ),
-    "Retry-After": _header("In how many seconds to try again.", 5, type="integer", minimum=1),
-    "WWW-Authenticate": _header("How to authenticate here.", 'Bearer realm="tocsin"')
+    "Retry-After": _header("Seconds until a retry.", 5, type="integer", minimum=1),
+    "WWW-Authenticate": _header("Authentication challenge.", 'Bearer realm="tocsin"')
     | {"required": True},
     IDEMPOTENCY_REPLAYED: _header(
-        "Says that this is the answer to an earlier request with the same key.",
+        "Marks the response to an earlier request with the same key.",
         "true",
         const="true",
     ),
@@ -72,7 +72,7 @@ _UNCOUNTED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.INTERNAL_SERVER_ERROR}
 
 
 def request_headers(endpoint: Endpoint) -> list[dict[str, str]]:
-    """Return the header parameters that an endpoint heeds, beside the credentials."""
+    """Return the header parameters of an endpoint, except for credentials."""
     names = ["RequestId"]
     if endpoint.idempotent:
         names.append("IdempotencyKey")

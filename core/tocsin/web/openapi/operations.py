@@ -34,67 +34,67 @@ JSON = "application/json"
 _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "delivery_id": {
         "schema": {"type": "string", "pattern": "^dlv_[0-9A-Z]{26}$"},
-        "description": "The delivery's identifier.",
+        "description": "Identifier of the delivery.",
         "example": DELIVERY_ID,
     },
     "replay_id": {
         "schema": {"type": "string", "pattern": "^rpl_[0-9A-Z]{26}$"},
-        "description": "The replay's identifier.",
+        "description": "Identifier of the replay.",
         "example": REPLAY_ID,
     },
     "backfill_id": {
         "schema": {"type": "string", "pattern": "^bkf_[0-9A-Z]{26}$"},
-        "description": "The backfill's identifier.",
+        "description": "Identifier of the backfill.",
         "example": BACKFILL_ID,
     },
     "schedule_id": {
         "schema": {"type": "string", "pattern": "^sch_[0-9A-Z]{26}$"},
-        "description": "The schedule's identifier.",
+        "description": "Identifier of the schedule.",
         "example": SCHEDULE_ID,
     },
     "session_id": {
         "schema": {"type": "string", "pattern": "^ses_[0-9A-Z]{26}$"},
-        "description": "The session's identifier.",
+        "description": "Identifier of the session.",
         "example": SESSION_ID,
     },
     "step": {
         "schema": {"type": "integer", "minimum": 1, "maximum": 10**9 - 1},
-        "description": "The step's number.",
+        "description": "Number of the step.",
         "example": 7,
     },
     "value": {
         "schema": {"type": "string", "minLength": 1, "maxLength": 2048},
-        "description": "The entity's value, percent-encoded: `/` is `%2F`.",
+        "description": "Value of the entity, percent-encoded: `/` is `%2F`.",
         "example": "203.0.113.7",
     },
     "number": {
         "schema": {"type": "integer", "minimum": 1, "maximum": 10**18 - 1},
-        "description": "Tocsin's own number.",
+        "description": "Number of the incident in Tocsin.",
         "example": 4711,
     },
     "name": {
         "schema": {"type": "string", "minLength": 1, "maxLength": 100},
-        "description": "The destination's name.",
+        "description": "Name of the destination.",
         "example": "soar",
     },
     "plugin": {
         "schema": {"type": "string", "minLength": 1, "maxLength": 100},
-        "description": "The plugin's name.",
+        "description": "Name of the plugin.",
         "example": "webhook",
     },
     "provider": {
         "schema": {"type": "string", "minLength": 1, "maxLength": 100},
-        "description": "The provider's name in `plugins.toml`.",
+        "description": "Name of the provider in `plugins.toml`.",
         "example": PROVIDER,
     },
     "key_id": {
         "schema": {"type": "string", "pattern": "^[0-9A-Za-z]{16}$"},
-        "description": "The key's public identifier.",
+        "description": "Public identifier of the key.",
         "example": KEY_ID,
     },
     "client_id": {
         "schema": {"type": "string", "pattern": "^cl_[0-9A-Za-z]{16}$"},
-        "description": "The client's identifier.",
+        "description": "Identifier of the client.",
         "example": CLIENT_ID,
     },
 }

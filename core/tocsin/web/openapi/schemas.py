@@ -1,4 +1,4 @@
-"""The JSON Schemas of what is sent and answered."""
+"""JSON Schemas of requests, responses and events."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class OpenApiDocument(BaseModel):
 
 
 class _Schemas(GenerateJsonSchema):
-    """Leaves out the titles that only repeat the names of fields."""
+    """Omits titles that repeat the names of fields."""
 
     def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002 - its signature
         return False
 
 
 def reference(model: Model) -> dict[str, str]:
-    """Return the schema that names the model's."""
+    """Return a reference to the schema of a model."""
     return {"$ref": _TEMPLATE.format(model=model.__name__)}
 
 
@@ -54,7 +54,7 @@ def query_schema(model: Model) -> dict[str, Any]:
 
 
 def component_schemas(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
-    """Return the schemas of all that the endpoints and the events are made of, by name."""
+    """Return the schemas of all endpoints and events, by name."""
     models = list(dict.fromkeys(_models(endpoints)))
     _, document = models_json_schema(models, ref_template=_TEMPLATE, schema_generator=_Schemas)
     schemas: dict[str, Any] = document["$defs"]
@@ -76,14 +76,14 @@ def component_schemas(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
 
 
 def _example_models(endpoints: Sequence[Endpoint]) -> Iterator[Model]:
-    """Yield the models of what is sent as a whole."""
+    """Yield the models of complete bodies, responses and events."""
     yield from ENVELOPES.values()
     for endpoint in endpoints:
         yield from filter(None, (endpoint.body, endpoint.response))
 
 
 def _list_unused(schemas: dict[str, Any], endpoints: Sequence[Endpoint]) -> list[str]:
-    """Return the names of the schemas of query parameters that only Python knows."""
+    """Return the names of the schemas that nothing refers to."""
     queries = [query_schema(endpoint.query).get("properties", {}) for endpoint in endpoints]
     used = set(re.findall(_REFERENCE, repr([schemas, queries])))
     whole = {model.__name__ for model, _ in _models(endpoints)}
@@ -106,12 +106,12 @@ def _models(endpoints: Sequence[Endpoint]) -> Iterator[tuple[Model, JsonSchemaMo
 
 
 def _open(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of what is sent out, to which a later version may add members."""
+    """Return the schema of a response, which can gain members."""
     return {name: value for name, value in schema.items() if name != "additionalProperties"}
 
 
 def _never_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of an object whose members are left out where they would be null."""
+    """Return the schema of an object that omits members instead of null."""
     if "properties" not in schema:
         return schema
     members = {name: _not_null(field) for name, field in schema["properties"].items()}

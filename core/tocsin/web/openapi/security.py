@@ -1,4 +1,4 @@
-"""How callers prove who they are."""
+"""Security schemes of the description."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCOPES = {
 
 
 def security_schemes(issuer_url: str) -> dict[str, Any]:
-    """Return every way to authenticate."""
+    """Return all security schemes."""
     scopes = {scope.value: words for scope, words in SCOPES.items()}
     grant = {"tokenUrl": issuer_url + TOKEN_PATH, "scopes": scopes}
     return {
@@ -57,7 +57,7 @@ def security_schemes(issuer_url: str) -> dict[str, Any]:
         "pushPassword": {
             "type": "http",
             "scheme": "basic",
-            "description": "The provider's `token` as the password; any user name will do.",
+            "description": "The provider's `token` as the password; with any user name.",
         },
         "pushSignature": {
             "type": "apiKey",
@@ -70,7 +70,7 @@ def security_schemes(issuer_url: str) -> dict[str, Any]:
 
 
 def security_requirements(access: Access) -> list[dict[str, list[str]]]:
-    """Return which of them an endpoint takes; nothing where anybody may call."""
+    """Return the schemes that an endpoint accepts; empty for a public one."""
     match access:
         case AccessRole.PUBLIC:
             return []

@@ -1,4 +1,4 @@
-"""What the endpoints are grouped by."""
+"""Tags that group the endpoints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tocsin.web.context import Endpoint
 
 @dataclass(frozen=True, slots=True)
 class EndpointTag:
-    """A group of endpoints, told by how their paths begin."""
+    """A group of endpoints, by the prefixes of their paths."""
 
     name: str
     description: str
@@ -24,75 +24,73 @@ OAUTH = EndpointTag(
 TAGS = (
     EndpointTag(
         "Incidents",
-        "What was synced from the SIEMs, normalised. Poll with `changed_after` to miss nothing.",
+        "Normalized incidents from all SIEMs. Poll with `changed_after` to receive every change.",
         ("/api/v1/incidents",),
     ),
     EndpointTag(
         "Investigations",
-        "Finding out what is behind incidents and entities: start, poll, read, go on.",
+        "Investigations of incidents and entities: start, poll, read, follow up.",
         ("/api/v1/investigations", "/api/v1/sessions"),
     ),
     EndpointTag(
         "Schedules",
-        "What is investigated again and again, administered by admins.",
+        "Recurring investigations. Requires the admin role.",
         ("/api/admin/schedules",),
     ),
     EndpointTag(
         "Search",
-        "The history of incidents and investigations, by words; entities, by value.",
+        "Full-text search of incidents and investigations, and lookup of entities.",
         ("/api/v1/search",),
     ),
     EndpointTag(
         "Knowledge graph",
-        "How entities, incidents and investigations belong together, and what says so.",
+        "Relations of entities, incidents and investigations, with their sources.",
         ("/api/v1/graph",),
     ),
     OAUTH,
     EndpointTag(
         "API keys",
-        "Long-lived keys for scripts and integrations, administered by admins.",
+        "Long-lived keys for scripts and integrations. Requires the admin role.",
         ("/api/admin/api-keys",),
     ),
     EndpointTag(
         "API clients",
-        "Clients that obtain short-lived access tokens, administered by admins.",
+        "Clients that obtain short-lived access tokens. Requires the admin role.",
         ("/api/admin/api-clients",),
     ),
-    EndpointTag("Push", "Where others send incidents by themselves.", ("/api/push/",)),
+    EndpointTag("Push", "Incidents that other systems send.", ("/api/push/",)),
     EndpointTag(
         "Accounting",
-        "What became of one incident, and of everything in a period.",
+        "Trace of an incident, and audit of a period.",
         ("/api/admin/trace", "/api/admin/proof"),
     ),
     EndpointTag(
         "Providers",
-        "How the SIEMs are read, and reading stretches of the past.",
+        "Status of the providers, and backfills of time ranges.",
         ("/api/admin/providers", "/api/admin/backfills"),
     ),
     EndpointTag(
         "Destinations",
-        "Who is told of events, administered by admins.",
+        "Receivers of events, and their channels. Requires the admin role.",
         ("/api/admin/destinations", "/api/admin/channels"),
     ),
     EndpointTag(
         "Deliveries",
-        "What arrived where and, if not, why not; sending it again, one or many.",
+        "Deliveries with their attempts, and replays of one or many.",
         ("/api/admin/deliveries", "/api/admin/replays"),
     ),
-    EndpointTag("Plugins", "What is installed, and what of it is used.", ("/api/admin/plugins",)),
-    EndpointTag(
-        "Audit", "What admins did, and how often callers were refused.", ("/api/admin/audit",)
-    ),
+    EndpointTag("Plugins", "Installed plugins and their use.", ("/api/admin/plugins",)),
+    EndpointTag("Audit", "Actions of admins, and counts of rejected calls.", ("/api/admin/audit",)),
     EndpointTag(
         "Service",
-        "How the service is doing, and what it offers.",
+        "Health, metrics and description of the service.",
         ("/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"),
     ),
 )
 
 
 def find_tag(endpoint: Endpoint) -> EndpointTag:
-    """Return the group that the endpoint belongs to; LookupError where it has none."""
+    """Return the tag of an endpoint; raises LookupError if it has none."""
     for tag in TAGS:
         if endpoint.path.startswith(tag.prefixes):
             return tag

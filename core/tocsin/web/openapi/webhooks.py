@@ -1,4 +1,4 @@
-"""The events, as they are posted to whoever is to hear of them."""
+"""Webhooks of the description: the events that destinations receive."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _SUMMARIES = {
     EventType.SCHEDULE_DISABLED: "A schedule was disabled after failures in a row",
 }
 _DESCRIPTION = (
-    "Posted to every destination of the kind `webhook` that takes this event, and signed as "
-    "Standard Webhooks 1.0.0 describes. It may come more than once, always with the same "
-    "`webhook-id`, and the order is not guaranteed."
+    "Sent to every `webhook` destination that matches the event, and signed as "
+    "Standard Webhooks 1.0.0 describes. It can arrive more than once, always with the same "
+    "`webhook-id`; the order is not guaranteed."
 )
 
 
@@ -35,13 +35,13 @@ def _header(name: str, description: str, example: object, **schema: object) -> d
 _PARAMETERS = [
     _header(
         "webhook-id",
-        "The event's id, the same in every attempt and replay.",
+        "Id of the event, the same in every attempt and replay.",
         "evt_01KAJD9V3N8Q4R5S6T7V8W9X0Y",
         type="string",
     ),
     _header(
         "webhook-timestamp",
-        "When this attempt was made, in seconds since 1970 (UTC).",
+        "Time of the attempt, in seconds since 1970 (UTC).",
         1795239181,
         type="integer",
     ),
@@ -54,13 +54,15 @@ _PARAMETERS = [
     ),
 ]
 _RESPONSES = {
-    "2XX": {"description": "A receipt: the delivery is done. Answer before the work begins."},
+    "2XX": {"description": "The delivery is complete. Respond before you process the event."},
     "410": {
-        "description": "The receiver is gone: the destination is disabled, what waits is kept."
+        "description": "The receiver is gone: the destination is disabled, its pending "
+        "deliveries are kept."
     },
     "default": {
-        "description": "Anything else, a redirect too, is a failure: the delivery is retried for "
-        "about three days, and not before the time that `Retry-After` names."
+        "description": "Any other response, including a redirect, is a failure: the delivery is "
+        "retried for "
+        "about three days, and not before the time in `Retry-After`."
     },
 }
 

@@ -12,7 +12,7 @@ from tocsin.web.schemas.accounting import Proof, ProofQuery, Trace
 
 
 def get_incident_trace(connection: Connection, call: RequestContext) -> Response:
-    """Answer the whole chain of one incident."""
+    """Return the complete chain of an incident, from the read to each delivery attempt."""
     number = parse_number(call.path["number"])
     found = accounting.trace_incident(connection, number) if number else None
     if found is None:
@@ -21,7 +21,7 @@ def get_incident_trace(connection: Connection, call: RequestContext) -> Response
 
 
 def get_proof(connection: Connection, call: RequestContext) -> Response:
-    """Answer the account of a period: what was read, where it arrived, what nothing explains."""
+    """Return the audit of a period: reads, deliveries and anomalies."""
     query: ProofQuery = call.query
     now = call.services.clock.now()
     until = min(query.until or now, now)
@@ -34,7 +34,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/admin/trace/{number}",
         access=AccessRole.ADMIN,
-        summary="Trace one incident: what brought it, and each attempt to tell of it",
+        summary="Trace one incident from the read to each delivery attempt",
         handler=get_incident_trace,
         response=Trace,
         problems=(INCIDENT_NOT_FOUND,),
@@ -43,7 +43,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/admin/proof",
         access=AccessRole.ADMIN,
-        summary="Account for a period: what was read, what arrived, what nothing explains",
+        summary="Audit a period: reads, deliveries and anomalies",
         handler=get_proof,
         query=ProofQuery,
         response=Proof,

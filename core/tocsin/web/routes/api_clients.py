@@ -42,20 +42,20 @@ from tocsin.web.schemas.api_clients import (
 
 @dataclass(frozen=True, slots=True)
 class MintedSecret:
-    """A new secret, and what is stored of it."""
+    """A new secret and its stored hash."""
 
     text: str
     hash: str
 
 
 async def mint_client(call: RequestContext) -> MintedSecret:
-    """Make a new client's secret."""
+    """Generate the secret of a new client."""
     parse_scopes(call.body.scopes)
     return await _mint(call)
 
 
 async def mint_secret(call: RequestContext) -> MintedSecret:
-    """Make a new secret for the client of the path."""
+    """Generate a new secret for the client in the path."""
     await call.services.database.read(_find, call)
     return await _mint(call)
 
@@ -66,7 +66,7 @@ async def _mint(call: RequestContext) -> MintedSecret:
 
 
 def create_api_client(connection: Connection, call: RequestContext) -> Response:
-    """Create an API client, and answer its secret."""
+    """Create an API client, and return its secret."""
     body: NewApiClient = call.body
     minted: MintedSecret = call.prepared
     now = call.services.clock.now()
@@ -95,7 +95,7 @@ def create_api_client(connection: Connection, call: RequestContext) -> Response:
 
 
 def list_api_clients(connection: Connection, call: RequestContext) -> Response:
-    """Answer one page of the clients, the newest first."""
+    """Return one page of API clients, newest first."""
     query: ApiClientQuery = call.query
     page = credentials.list_api_clients(
         connection,
@@ -111,12 +111,12 @@ def list_api_clients(connection: Connection, call: RequestContext) -> Response:
 
 
 def get_api_client(connection: Connection, call: RequestContext) -> Response:
-    """Answer one client, without its secret."""
+    """Return an API client without its secret."""
     return Response(_represent(_find(connection, call)))
 
 
 def regenerate_api_client_secret(connection: Connection, call: RequestContext) -> Response:
-    """Give a client a new secret, and answer it; the old one is void at once."""
+    """Replace the secret of a client, and return it; the old one stops working immediately."""
     minted: MintedSecret = call.prepared
     with translate_record_errors(API_CLIENT_NOT_FOUND, CLIENT_NOT_ACTIVE):
         client = regenerate_secret(
@@ -127,14 +127,14 @@ def regenerate_api_client_secret(connection: Connection, call: RequestContext) -
 
 
 def revoke_api_client_tokens(connection: Connection, call: RequestContext) -> Response:
-    """Make every token that a client was issued void, and answer the client."""
+    """Revoke all tokens of a client, and return the client."""
     with translate_record_errors(API_CLIENT_NOT_FOUND):
         client = revoke_tokens(connection, call.path["client_id"], call.services.clock.now())
     return Response(_represent(client), change=_change(client))
 
 
 def disable_api_client(connection: Connection, call: RequestContext) -> Response:
-    """Disable a client for good, and answer it."""
+    """Disable a client permanently, and return it."""
     with translate_record_errors(API_CLIENT_NOT_FOUND):
         client, changed = credentials.disable_api_client(
             connection, call.path["client_id"], call.services.clock.now()
@@ -176,7 +176,7 @@ ENDPOINTS = (
         method="POST",
         path=_CLIENTS,
         access=AccessRole.ADMIN,
-        summary="Create an API client; its secret is shown this once",
+        summary="Create an API client; its secret is shown only once",
         handler=create_api_client,
         prepare=mint_client,
         body=NewApiClient,
@@ -190,7 +190,7 @@ ENDPOINTS = (
         method="GET",
         path=_CLIENTS,
         access=AccessRole.ADMIN,
-        summary="List API clients, the newest first",
+        summary="List API clients, newest first",
         handler=list_api_clients,
         query=ApiClientQuery,
         response=ApiClientList,
@@ -199,7 +199,7 @@ ENDPOINTS = (
         method="GET",
         path=_CLIENT,
         access=AccessRole.ADMIN,
-        summary="Read one API client",
+        summary="Get an API client",
         handler=get_api_client,
         is_brief=True,
         response=ApiClientItem,
@@ -209,7 +209,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_CLIENT}/regenerate-secret",
         access=AccessRole.ADMIN,
-        summary="Give an API client a new secret, which is shown this once; the old one ends",
+        summary="Regenerate the secret of an API client; it is shown only once",
         handler=regenerate_api_client_secret,
         prepare=mint_secret,
         response=RegeneratedSecret,
@@ -222,7 +222,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_CLIENT}/revoke-tokens",
         access=AccessRole.ADMIN,
-        summary="End every token that an API client was issued",
+        summary="Revoke all tokens of an API client",
         handler=revoke_api_client_tokens,
         response=ApiClientItem,
         action="api-client.revoke-tokens",
@@ -232,7 +232,7 @@ ENDPOINTS = (
         method="DELETE",
         path=_CLIENT,
         access=AccessRole.ADMIN,
-        summary="Disable an API client for good; its tokens live until they expire",
+        summary="Disable an API client permanently; its tokens stay valid until they expire",
         handler=disable_api_client,
         response=ApiClientItem,
         action="api-client.disable",

@@ -43,7 +43,7 @@ from tocsin.web.schemas.api_keys import (
 
 @dataclass(frozen=True, slots=True)
 class MintedKey:
-    """A new value of a key, and what is stored of it."""
+    """A new value of a key and its stored hash."""
 
     value: KeyValue
     text: str
@@ -51,13 +51,13 @@ class MintedKey:
 
 
 async def mint_key(call: RequestContext) -> MintedKey:
-    """Make a new key's value."""
+    """Generate the value of a new key."""
     parse_scopes(call.body.scopes)
     return await _mint(call, *generate_key(call.services.key_prefix))
 
 
 async def mint_value(call: RequestContext) -> MintedKey:
-    """Make a new value of the key of the path."""
+    """Generate a new value for the key in the path."""
     key = await call.services.database.read(_find, call)
     return await _mint(call, *generate_value(key.prefix, key.key_id))
 
@@ -67,7 +67,7 @@ async def _mint(call: RequestContext, value: KeyValue, text: str) -> MintedKey:
 
 
 def create_api_key(connection: Connection, call: RequestContext) -> Response:
-    """Create an API key, and answer its value."""
+    """Create an API key, and return its value."""
     body: NewApiKey = call.body
     minted: MintedKey = call.prepared
     now = call.services.clock.now()
@@ -100,7 +100,7 @@ def create_api_key(connection: Connection, call: RequestContext) -> Response:
 
 
 def list_api_keys(connection: Connection, call: RequestContext) -> Response:
-    """Answer one page of the keys, the newest first."""
+    """Return one page of API keys, newest first."""
     query: ApiKeyQuery = call.query
     page = credentials.list_api_keys(
         connection,
@@ -116,12 +116,12 @@ def list_api_keys(connection: Connection, call: RequestContext) -> Response:
 
 
 def get_api_key(connection: Connection, call: RequestContext) -> Response:
-    """Answer one key, without its value."""
+    """Return an API key without its value."""
     return Response(_represent(_find(connection, call), call))
 
 
 def rotate_api_key(connection: Connection, call: RequestContext) -> Response:
-    """Give a key a new value, and answer it."""
+    """Replace the value of a key, and return it."""
     body: Rotation = call.body
     minted: MintedKey = call.prepared
     now = call.services.clock.now()
@@ -145,7 +145,7 @@ def rotate_api_key(connection: Connection, call: RequestContext) -> Response:
 
 
 def disable_api_key(connection: Connection, call: RequestContext) -> Response:
-    """Disable a key for good, and answer it."""
+    """Disable a key permanently, and return it."""
     with translate_record_errors(API_KEY_NOT_FOUND):
         key, changed = credentials.disable_api_key(
             connection, call.path["key_id"], call.services.clock.now()
@@ -191,7 +191,7 @@ ENDPOINTS = (
         method="POST",
         path=_KEYS,
         access=AccessRole.ADMIN,
-        summary="Create an API key; its value is shown this once",
+        summary="Create an API key; its value is shown only once",
         handler=create_api_key,
         prepare=mint_key,
         body=NewApiKey,
@@ -205,7 +205,7 @@ ENDPOINTS = (
         method="GET",
         path=_KEYS,
         access=AccessRole.ADMIN,
-        summary="List API keys, the newest first",
+        summary="List API keys, newest first",
         handler=list_api_keys,
         query=ApiKeyQuery,
         response=ApiKeyList,
@@ -214,7 +214,7 @@ ENDPOINTS = (
         method="GET",
         path=_KEY,
         access=AccessRole.ADMIN,
-        summary="Read one API key",
+        summary="Get an API key",
         handler=get_api_key,
         is_brief=True,
         response=ApiKeyItem,
@@ -224,7 +224,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_KEY}/rotate",
         access=AccessRole.ADMIN,
-        summary="Give an API key a new value, which is shown this once",
+        summary="Rotate an API key; its new value is shown only once",
         handler=rotate_api_key,
         prepare=mint_value,
         body=Rotation,
@@ -239,7 +239,7 @@ ENDPOINTS = (
         method="DELETE",
         path=_KEY,
         access=AccessRole.ADMIN,
-        summary="Disable an API key for good",
+        summary="Disable an API key permanently",
         handler=disable_api_key,
         response=ApiKeyItem,
         action="api-key.disable",

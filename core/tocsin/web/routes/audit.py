@@ -11,7 +11,7 @@ from tocsin.web.schemas.audit import LIST, AuditList, AuditQuery
 
 
 def list_audit_entries(connection: Connection, call: RequestContext) -> Response:
-    """Answer one page of the audit log, the newest entry first."""
+    """Return one page of the audit log, newest entry first."""
     query: AuditQuery = call.query
     page = audit.list_entries(
         connection,
@@ -35,7 +35,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/admin/audit",
         access=AccessRole.ADMIN,
-        summary="List what admins did and how often callers were refused, the newest first",
+        summary="List audit entries and counts of rejected calls, newest first",
         handler=list_audit_entries,
         query=AuditQuery,
         response=AuditList,

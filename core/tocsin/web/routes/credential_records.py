@@ -21,7 +21,7 @@ NO_STORE = {"Cache-Control": "no-store"}
 
 
 def parse_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
-    """Return the scopes, each once and in order; ProblemError (400) for an unknown scope."""
+    """Return the scopes, sorted and unique; raises ProblemError (400) for an unknown one."""
     unknown = sorted(set(scopes).difference(SCOPES))
     if unknown:
         raise INVALID_SCOPE.error(scopes=", ".join(map(repr, unknown)), valid=", ".join(SCOPES))

@@ -32,7 +32,7 @@ _PREFIX = "dlv_"
 
 
 def list_deliveries(connection: Connection, call: RequestContext) -> Response:
-    """Answer one page of deliveries, the newest first."""
+    """Return one page of deliveries, newest first."""
     query: DeliveryQuery = call.query
     page = delivery.list_deliveries(
         connection,
@@ -56,14 +56,15 @@ def list_deliveries(connection: Connection, call: RequestContext) -> Response:
 
 
 def get_delivery(connection: Connection, call: RequestContext) -> Response:
-    """Answer one delivery, with its event and every attempt."""
+    """Return a delivery with its event and its attempts."""
     return Response(_find(connection, call))
 
 
 def replay_delivery(connection: Connection, call: RequestContext) -> Response:
-    """Make a delivery due now, at the beginning of its schedule, and answer it.
+    """Make a delivery due now, with a new retry schedule, and return it.
 
-    Whatever its state; one that waits for its next attempt waits no longer. The event keeps its id.
+    This works in every state; a pending delivery does not wait for its next attempt. The event
+    keeps its id.
     """
     before = _find(connection, call)
     now = call.services.clock.now()
@@ -89,9 +90,9 @@ _DESTINATION_DELETED = "its destination was deleted"
 
 
 async def get_delivery_body(call: RequestContext) -> Response:
-    """Answer what the destination's templates make of the event now.
+    """Render the event with the current templates of the destination.
 
-    Both may have changed since an attempt.
+    The event and the templates may have changed since the last attempt.
     """
     name, event, destination = await call.services.database.read(_load_for_preview, call)
     if destination is None or destination.state is DestinationState.DELETED:
@@ -128,7 +129,7 @@ ENDPOINTS = (
         method="GET",
         path=_DELIVERIES,
         access=AccessRole.ADMIN,
-        summary="List deliveries, the newest first",
+        summary="List deliveries, newest first",
         handler=list_deliveries,
         query=DeliveryQuery,
         response=DeliveryList,
@@ -137,7 +138,7 @@ ENDPOINTS = (
         method="GET",
         path=_DELIVERY,
         access=AccessRole.ADMIN,
-        summary="Read one delivery, with every attempt",
+        summary="Get a delivery with its attempts",
         handler=get_delivery,
         is_brief=True,
         response=DeliveryDetail,
@@ -147,7 +148,7 @@ ENDPOINTS = (
         method="GET",
         path=f"{_DELIVERY}/body",
         access=AccessRole.ADMIN,
-        summary="Read what a receiver would be sent for a delivery",
+        summary="Preview the rendered body of a delivery",
         handler=get_delivery_body,
         response=DeliveryBody,
         problems=(DELIVERY_NOT_FOUND,),
@@ -156,7 +157,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_DELIVERY}/replay",
         access=AccessRole.ADMIN,
-        summary="Send one delivery again",
+        summary="Replay a delivery",
         handler=replay_delivery,
         response=DeliveryDetail,
         action="delivery.replay",

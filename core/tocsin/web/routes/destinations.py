@@ -49,21 +49,21 @@ from tocsin.web.schemas.destinations import (
 
 @dataclass(frozen=True, slots=True)
 class ValidatedChange:
-    """What a destination's settings are to be, and the revision that they were made from."""
+    """New settings of a destination, and the revision that they are based on."""
 
     written: DestinationSpec
     revision: int
 
 
 async def validate_new(call: RequestContext) -> DestinationSpec:
-    """Return the destination as it can be stored; ProblemError (422)."""
+    """Return the validated destination; raises ProblemError (422)."""
     body: NewDestination = call.body
     with _translate_setting_errors():
         return await call.services.registrar.judge(body.name, body.plugin, body.settings)
 
 
 async def validate_change(call: RequestContext) -> ValidatedChange | None:
-    """Return the settings as they can be stored, None where they stay; ProblemError (422)."""
+    """Return the validated settings, None if they stay; raises ProblemError (422)."""
     destination = await call.services.database.read(_find_changeable, call)
     body: DestinationChange = call.body
     if not body.settings:
@@ -74,7 +74,7 @@ async def validate_change(call: RequestContext) -> ValidatedChange | None:
 
 
 async def send_sample(call: RequestContext) -> SampleResult:
-    """Send a sample, and return what became of it."""
+    """Send a sample event, and return the outcome."""
     destination = await call.services.database.read(_find_living, call)
     body: SampleRequest = call.body
     return await call.services.samples.send(destination, body.event_type)
@@ -89,7 +89,7 @@ def _translate_setting_errors() -> Iterator[None]:
 
 
 def create_destination(connection: Connection, call: RequestContext) -> Response:
-    """Create a destination, and answer it. Its secrets are kept encrypted."""
+    """Create a destination, and return it. Its secrets are stored encrypted."""
     written: DestinationSpec = call.prepared
     now = call.services.clock.now()
     try:
@@ -100,7 +100,7 @@ def create_destination(connection: Connection, call: RequestContext) -> Response
 
 
 def list_destinations(connection: Connection, call: RequestContext) -> Response:
-    """Answer one page of the destinations, by name."""
+    """Return one page of destinations, by name."""
     query: DestinationQuery = call.query
     page = delivery.list_destinations(
         connection,
@@ -114,16 +114,16 @@ def list_destinations(connection: Connection, call: RequestContext) -> Response:
 
 
 def get_destination(connection: Connection, call: RequestContext) -> Response:
-    """Answer one destination, and how much rests for it; also one that was deleted."""
+    """Return a destination, also a deleted one, with the number of its open deliveries."""
     destination = _find(connection, call)
     counts = delivery.count_waiting(connection, destination.name)
     return Response(_represent(destination, call) | counts)
 
 
 def update_destination(connection: Connection, call: RequestContext) -> Response:
-    """Change a destination's settings, stop it or let it go on, and answer it.
+    """Change the settings of a destination, disable or enable it, and return it.
 
-    New settings end a stop that came by itself.
+    New settings end an automatic stop.
     """
     body: DestinationChange = call.body
     judged: ValidatedChange | None = call.prepared
@@ -145,7 +145,7 @@ def update_destination(connection: Connection, call: RequestContext) -> Response
 
 
 def delete_destination(connection: Connection, call: RequestContext) -> Response:
-    """Delete a destination, and answer it; what waits for it is dead, with that as the reason."""
+    """Delete a destination, and return it; its pending deliveries become dead."""
     destination = _find(connection, call, lock=True)
     if destination.state is DestinationState.DELETED:
         return Response(_represent(destination, call))
@@ -168,10 +168,10 @@ def resume_destination(connection: Connection, call: RequestContext) -> Response
 
 
 def send_test_event(_connection: Connection, call: RequestContext) -> Response:
-    """Answer what became of a clearly marked event that was sent there now, once.
+    """Send one clearly marked event now, and return the outcome.
 
-    Nothing of it is stored. It is sent in whatever state the destination is, and its filters do
-    not matter.
+    Nothing is stored. The event is sent in every state of the destination, and regardless of its
+    filters.
     """
     sent: SampleResult = call.prepared
     details: dict[str, Json] = {"event_type": call.body.event_type, "outcome": sent.outcome}
@@ -290,7 +290,7 @@ ENDPOINTS = (
         method="GET",
         path=_DESTINATIONS,
         access=AccessRole.ADMIN,
-        summary="List destinations, by name",
+        summary="List destinations by name",
         handler=list_destinations,
         query=DestinationQuery,
         response=DestinationList,
@@ -299,7 +299,7 @@ ENDPOINTS = (
         method="GET",
         path=_DESTINATION,
         access=AccessRole.ADMIN,
-        summary="Read one destination, and how much waits for it",
+        summary="Get a destination and its pending deliveries",
         handler=get_destination,
         response=DestinationDetail,
         problems=(DESTINATION_NOT_FOUND,),
@@ -308,7 +308,7 @@ ENDPOINTS = (
         method="PATCH",
         path=_DESTINATION,
         access=AccessRole.ADMIN,
-        summary="Change a destination, stop it or let it go on",
+        summary="Update, disable or enable a destination",
         handler=update_destination,
         prepare=validate_change,
         body=DestinationChange,
@@ -325,7 +325,7 @@ ENDPOINTS = (
         method="DELETE",
         path=_DESTINATION,
         access=AccessRole.ADMIN,
-        summary="Delete a destination; what waits for it is not sent",
+        summary="Delete a destination; its pending deliveries are not sent",
         handler=delete_destination,
         response=DestinationItem,
         action="destination.delete",
@@ -335,7 +335,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_DESTINATION}/resume",
         access=AccessRole.ADMIN,
-        summary="End an automatic stop, and send the deliveries on hold",
+        summary="Resume a destination after an automatic stop",
         handler=resume_destination,
         response=DestinationItem,
         action="destination.resume",
@@ -345,7 +345,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_DESTINATION}/test",
         access=AccessRole.ADMIN,
-        summary="Send a test event to a destination now, once",
+        summary="Send a test event to a destination",
         handler=send_test_event,
         prepare=send_sample,
         body=SampleRequest,

@@ -29,7 +29,7 @@ Schema = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class DocumentedOperation:
-    """One method of one path, or one event."""
+    """One operation, or one event."""
 
     method: str
     path: str
@@ -64,7 +64,7 @@ class DocumentedOperation:
 
 
 class ApiDocsPage:
-    """What the template asks for."""
+    """The description as the template reads it."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.document = document
@@ -167,7 +167,7 @@ _BOUNDS = (
 
 
 def make_page(document: Mapping[str, Any]) -> Response:
-    """Return the page, which loads nothing and runs nothing."""
+    """Return the page; it loads no resources and runs no scripts."""
     style = (_HERE / "docs.css").read_text(encoding="utf-8")
     digest = b64encode(sha256(style.encode()).digest()).decode()
     policy = (
@@ -201,12 +201,12 @@ def _format_json(value: object) -> str:
 
 
 def _format_prose(text: str) -> Markup:
-    """Return text in which what stands between backticks is code."""
+    """Return the text with code elements for backticks."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped
 
 
 def _describe_type(schema: Schema) -> Markup:
-    """Return what kind of value the schema describes."""
+    """Return the type that a schema describes."""
     match schema:
         case {"$ref": str(reference)}:
             name = reference.rpartition("/")[2]
@@ -224,7 +224,7 @@ def _describe_type(schema: Schema) -> Markup:
 
 
 def _describe_limits(schema: Schema) -> str:
-    """Return the bounds and the default of a value, nothing where it has none."""
+    """Return the bounds and the default of a value, if any."""
     parts = []
     for low, high, unit in _BOUNDS:
         match schema.get(low), schema.get(high):

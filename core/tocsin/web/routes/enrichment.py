@@ -33,7 +33,7 @@ LONGEST = 60
 
 
 async def enrich_incident(call: RequestContext) -> Response:
-    """Ask every enricher for the incident's entities, and answer what is known and what changed."""
+    """Query every enricher for the entities of the incident; return the results and the changes."""
     number = parse_number(call.path["number"])
     found = await _enrich(call.services, number) if number else None
     if found is None:
@@ -54,7 +54,7 @@ async def enrich_incident(call: RequestContext) -> Response:
 
 
 async def _enrich(services: ApiServices, number: int) -> EnrichmentChanges | None:
-    """Return what enriching came to; ProblemError (503) where there is no room, or no end."""
+    """Return the enrichment; raises ProblemError (503) at the limit or after the timeout."""
     if services.enrichments.locked():
         raise TOO_MANY_ENRICHMENTS.error(_RETRY, count=MAX_CONCURRENT_ENRICHMENTS)
     async with services.enrichments:
@@ -119,7 +119,7 @@ ENDPOINTS = (
         method="POST",
         path="/api/v1/incidents/{number}/enrich",
         access=Scope.INVESTIGATIONS_WRITE,
-        summary="Ask who may know more of an incident's entities",
+        summary="Enrich the entities of an incident",
         handler=enrich_incident,
         response=IncidentEnrichment,
         problems=(INCIDENT_NOT_FOUND, TOO_MANY_ENRICHMENTS, ENRICHMENT_TOO_SLOW),

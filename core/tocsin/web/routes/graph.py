@@ -34,7 +34,7 @@ STIX = "application/stix+json"
 
 
 def get_graph_entity(connection: Connection, call: RequestContext) -> Response:
-    """Answer what is known around an entity, each edge with what it is known from."""
+    """Return the graph around an entity; each edge names its sources."""
     value = call.path["value"]
     if len(value) > LONGEST:
         raise _unknown_node(value)
@@ -51,7 +51,7 @@ def get_graph_entity(connection: Connection, call: RequestContext) -> Response:
 
 
 def get_graph_path(connection: Connection, call: RequestContext) -> Response:
-    """Answer a shortest path between two nodes, of six edges at most."""
+    """Return a shortest path between two nodes, with at most six edges."""
     query: GraphPathQuery = call.query
     start = _find(connection, query.from_, query.from_kind)
     end = _find(connection, query.to, query.to_kind)
@@ -68,13 +68,13 @@ def get_graph_path(connection: Connection, call: RequestContext) -> Response:
 
 
 def get_graph_statistics(connection: Connection, _call: RequestContext) -> Response:
-    """Answer how many nodes and edges there are."""
+    """Return the number of nodes and edges."""
     stats = knowledge.count_graph(connection)
     return Response({"nodes": _counts(stats.nodes), "edges": _counts(stats.edges)})
 
 
 def export_graph(connection: Connection, call: RequestContext) -> Response:
-    """Answer a part of the graph as a bundle of STIX 2.1: around a node, or what came last."""
+    """Return the graph around a node, or of the latest incidents, as a STIX 2.1 bundle."""
     found, services = _part(connection, call.query), call.services
     bundle = knowledge.export_stix(
         connection, found, services.markings, public_url=services.public_url
@@ -107,7 +107,7 @@ def _load_neighborhood(connection: Connection, node: Node, query: GraphQuery) ->
 
 
 def _find(connection: Connection, value: str, kind: str | None) -> Node:
-    """Return the node that a caller means; ProblemError (404) where nothing is known of it."""
+    """Return the node for a value; raises ProblemError (404) if it is unknown."""
     for candidate in [kind] if kind else _likely_kinds(value):
         node = knowledge.normalize_node(Node(candidate, value))
         if knowledge.is_known_node(connection, node):
@@ -116,7 +116,7 @@ def _find(connection: Connection, value: str, kind: str | None) -> Node:
 
 
 def _likely_kinds(value: str) -> Iterable[str]:
-    """Return every kind, those first that the value looks like."""
+    """Return all kinds, those that match the value first."""
     looks_like = (entity.kind.value for entity in find_observables(value).entities)
     return dict.fromkeys((*looks_like, *KINDS))
 
@@ -157,7 +157,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/v1/graph/entity/{value}",
         access=Scope.GRAPH_READ,
-        summary="Read what is known around an entity",
+        summary="Get the graph around an entity",
         handler=get_graph_entity,
         query=GraphEntityQuery,
         response=GraphNeighborhood,
@@ -177,7 +177,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/v1/graph/stats",
         access=Scope.GRAPH_READ,
-        summary="Say how large the graph is",
+        summary="Get the size of the graph",
         handler=get_graph_statistics,
         response=GraphStatistics,
     ),
@@ -185,7 +185,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/v1/graph/export",
         access=Scope.GRAPH_READ,
-        summary="Export what is known around a node (STIX 2.1)",
+        summary="Export the graph around a node (STIX 2.1)",
         handler=export_graph,
         query=GraphExportQuery,
         response=StixBundle,

@@ -23,7 +23,7 @@ def parse_number(text: str) -> int | None:
 
 
 def get_incident(connection: Connection, call: RequestContext) -> Response:
-    """Answer one incident."""
+    """Return an incident."""
     number, url = parse_number(call.path["number"]), call.services.public_url
     found = incidents.get_incident(connection, number, public_url=url) if number else None
     if found is None:
@@ -32,7 +32,7 @@ def get_incident(connection: Connection, call: RequestContext) -> Response:
 
 
 def list_incidents(connection: Connection, call: RequestContext) -> Response:
-    """Answer one page of incidents."""
+    """Return one page of incidents."""
     query: IncidentQuery = call.query
     start = query.changed_after or query.cursor
     ascending = start is not None and start.ascending
@@ -65,7 +65,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/v1/incidents",
         access=Scope.INCIDENTS_READ,
-        summary="List synced incidents, the most recently changed first",
+        summary="List incidents, most recently changed first",
         handler=list_incidents,
         query=IncidentQuery,
         response=IncidentList,
@@ -74,7 +74,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/v1/incidents/{number}",
         access=Scope.INCIDENTS_READ,
-        summary="Read one incident",
+        summary="Get an incident",
         handler=get_incident,
         is_brief=True,
         response=IncidentItem,

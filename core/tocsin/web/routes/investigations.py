@@ -33,7 +33,7 @@ _PREFIX = "ses_"
 
 
 def list_investigations(connection: Connection, call: RequestContext) -> Response:
-    """Answer one page of investigations, the newest first."""
+    """Return one page of investigations, newest first."""
     query: InvestigationQuery = call.query
     page = investigations.list_sessions(
         connection,
@@ -54,7 +54,7 @@ def list_investigations(connection: Connection, call: RequestContext) -> Respons
 
 
 def get_investigation(connection: Connection, call: RequestContext) -> Response:
-    """Answer an investigation, without its messages and its report."""
+    """Return an investigation without its messages and its report."""
     return Response(_find(connection, call))
 
 
@@ -68,12 +68,12 @@ def _find(connection: Connection, call: RequestContext) -> dict[str, Any]:
 
 
 async def get_investigation_report_markdown(call: RequestContext) -> Response:
-    """Answer the report as Markdown."""
+    """Return the report as Markdown."""
     return await _render(call, reports.to_markdown)
 
 
 async def get_investigation_report_html(call: RequestContext) -> Response:
-    """Answer the report as a page that needs nothing else."""
+    """Return the report as a self-contained HTML page."""
     answer = await _render(call, reports.to_html)
     return Response(answer.content, {"Content-Security-Policy": _POLICY})
 
@@ -92,22 +92,22 @@ async def _render(
 
 
 async def get_investigation_report(call: RequestContext) -> Response:
-    """Answer the report as JSON."""
+    """Return the report as JSON."""
     return Response(reports.to_json(await _load_report(call)))
 
 
 async def list_investigation_findings(call: RequestContext) -> Response:
-    """Answer what was found out."""
+    """Return the findings of the report."""
     return await _respond_part(call, "findings")
 
 
 async def list_investigation_entities(call: RequestContext) -> Response:
-    """Answer the entities that it met."""
+    """Return the entities of the report with their assessment."""
     return await _respond_part(call, "entities")
 
 
 async def get_investigation_timeline(call: RequestContext) -> Response:
-    """Answer what happened when."""
+    """Return the timeline of the report."""
     return await _respond_part(call, "timeline")
 
 
@@ -117,7 +117,7 @@ async def _respond_part(call: RequestContext, name: str) -> Response:
 
 
 async def _load_report(call: RequestContext) -> Report:
-    """Return the last report; raises ProblemError where there is none."""
+    """Return the last report; raises ProblemError (404) if there is none."""
     session_id = call.path["session_id"]
     report = await call.services.database.read(investigations.load_report, session_id)
     if report is None:
@@ -126,7 +126,7 @@ async def _load_report(call: RequestContext) -> Report:
 
 
 def list_investigation_steps(connection: Connection, call: RequestContext) -> Response:
-    """Answer one page of the ledger: what was asked of whom, what came of it, what follows."""
+    """Return one page of the ledger: questions with their outcomes, and conclusions."""
     query: StepQuery = call.query
     session_id = _find(connection, call)["id"]
     after = min(query.cursor.number, _HIGHEST) if query.cursor else 0
@@ -138,7 +138,7 @@ def list_investigation_steps(connection: Connection, call: RequestContext) -> Re
 
 
 def get_investigation_step(connection: Connection, call: RequestContext) -> Response:
-    """Answer one step of the ledger, with what was answered to it."""
+    """Return one step of the ledger with its answer."""
     number = call.path["step"]
     found = None
     if number.isascii() and number.isdigit() and len(number) < _LONGEST_NUMBER:
@@ -161,7 +161,7 @@ ENDPOINTS = (
         method="GET",
         path=_INVESTIGATIONS,
         access=Scope.INVESTIGATIONS_READ,
-        summary="List investigations, the newest first",
+        summary="List investigations, newest first",
         handler=list_investigations,
         query=InvestigationQuery,
         response=InvestigationList,
@@ -170,7 +170,7 @@ ENDPOINTS = (
         method="GET",
         path=_INVESTIGATION,
         access=Scope.INVESTIGATIONS_READ,
-        summary="Read one investigation",
+        summary="Get an investigation",
         handler=get_investigation,
         response=SessionSummary,
         problems=(SESSION_NOT_FOUND,),
@@ -179,7 +179,7 @@ ENDPOINTS = (
         method="GET",
         path=f"{_INVESTIGATION}/report.json",
         access=Scope.INVESTIGATIONS_READ,
-        summary="Read the report as JSON",
+        summary="Get the report as JSON",
         handler=get_investigation_report,
         response=InvestigationReport,
         problems=(REPORT_NOT_FOUND,),
@@ -188,7 +188,7 @@ ENDPOINTS = (
         method="GET",
         path=f"{_INVESTIGATION}/report.md",
         access=Scope.INVESTIGATIONS_READ,
-        summary="Read the report as Markdown",
+        summary="Get the report as Markdown",
         handler=get_investigation_report_markdown,
         media_type="text/markdown",
         problems=(REPORT_NOT_FOUND,),
@@ -197,7 +197,7 @@ ENDPOINTS = (
         method="GET",
         path=f"{_INVESTIGATION}/report.html",
         access=Scope.INVESTIGATIONS_READ,
-        summary="Read the report as a page that needs nothing else",
+        summary="Get the report as a self-contained HTML page",
         handler=get_investigation_report_html,
         media_type="text/html",
         problems=(REPORT_NOT_FOUND,),
@@ -206,7 +206,7 @@ ENDPOINTS = (
         method="GET",
         path=f"{_INVESTIGATION}/findings",
         access=Scope.INVESTIGATIONS_READ,
-        summary="Read what was found out",
+        summary="List the findings of an investigation",
         handler=list_investigation_findings,
         response=InvestigationFindings,
         problems=(REPORT_NOT_FOUND,),
@@ -215,7 +215,7 @@ ENDPOINTS = (
         method="GET",
         path=f"{_INVESTIGATION}/entities",
         access=Scope.INVESTIGATIONS_READ,
-        summary="Read which entities were met, and what they are taken for",
+        summary="List the entities of an investigation with their assessment",
         handler=list_investigation_entities,
         response=InvestigationEntities,
         problems=(REPORT_NOT_FOUND,),
@@ -224,7 +224,7 @@ ENDPOINTS = (
         method="GET",
         path=f"{_INVESTIGATION}/timeline",
         access=Scope.INVESTIGATIONS_READ,
-        summary="Read what happened when",
+        summary="Get the timeline of an investigation",
         handler=get_investigation_timeline,
         response=InvestigationTimeline,
         problems=(REPORT_NOT_FOUND,),
@@ -233,7 +233,7 @@ ENDPOINTS = (
         method="GET",
         path=f"{_INVESTIGATION}/steps",
         access=Scope.INVESTIGATIONS_READ,
-        summary="List the ledger: what was asked of whom, and what came of it",
+        summary="List the ledger: questions, sources and outcomes",
         handler=list_investigation_steps,
         query=StepQuery,
         response=SessionSteps,
@@ -243,7 +243,7 @@ ENDPOINTS = (
         method="GET",
         path=f"{_INVESTIGATION}/steps/{{step}}",
         access=Scope.INVESTIGATIONS_READ,
-        summary="Read one step of the ledger, with what was answered",
+        summary="Get a step of the ledger with its answer",
         handler=get_investigation_step,
         response=SessionStepDetail,
         problems=(STEP_NOT_FOUND,),

@@ -44,7 +44,7 @@ _PUBLIC = {"Cache-Control": "public, max-age=900"}
 
 
 async def validate_token_request(call: RequestContext) -> None:
-    """Return where the request has its shape; OAuthError before any credential is looked at."""
+    """Validate the form before the credentials are checked; raises OAuthError."""
     form = call.body
     if "grant_type" not in form:
         raise INVALID_FORM.error(reason="grant_type is missing.")
@@ -55,7 +55,7 @@ async def validate_token_request(call: RequestContext) -> None:
 
 
 async def validate_token_form(call: RequestContext) -> None:
-    """Return where the request names a token; OAuthError."""
+    """Require a token in the form; raises OAuthError."""
     if "token" not in call.body:
         raise INVALID_FORM.error(reason="token is missing.")
 
@@ -74,14 +74,14 @@ def issue_token(connection: Connection, call: RequestContext) -> Response:
 
 
 def introspect_token(connection: Connection, call: RequestContext) -> Response:
-    """Say what one of the client's own tokens is worth."""
+    """Return the state of a token of the client."""
     token = _own(connection, call)
     described = {"active": False} if token is None else call.services.access_tokens.describe(token)
     return Response(described, _NOT_STORED)
 
 
 def revoke_token(connection: Connection, call: RequestContext) -> Response:
-    """Make one of the client's own tokens void; a token that is not valid is void already."""
+    """Revoke a token of the client; an invalid token is accepted too."""
     token = _verified(connection, call)
     if token is not None and token.client_id != _client_id(call):
         raise FOREIGN_TOKEN.error()
@@ -91,13 +91,13 @@ def revoke_token(connection: Connection, call: RequestContext) -> Response:
 
 
 async def get_key_set(call: RequestContext) -> Response:
-    """Answer the keys that verify access tokens."""
+    """Return the keys that verify access tokens."""
     keys = await call.services.database.read(call.services.access_tokens.published_keys)
     return Response({"keys": keys}, _PUBLIC)
 
 
 async def get_authorization_server_metadata(call: RequestContext) -> Response:
-    """Answer what a client has to know of the token endpoint."""
+    """Return the metadata of the token endpoint."""
     issuer = call.services.issuer_url
     methods = ["client_secret_basic", "client_secret_post"]
     content = {
@@ -118,7 +118,7 @@ async def get_authorization_server_metadata(call: RequestContext) -> Response:
 
 
 def _granted(call: RequestContext) -> tuple[str, ...]:
-    """Return the scopes that are asked for, or all of the client's; OAuthError."""
+    """Return the requested scopes, or all of the client's; raises OAuthError."""
     own = call.principal.scopes
     wanted = set(call.body["scope"].split(" ")) if "scope" in call.body else set(own)
     if not wanted <= set(own):
@@ -159,7 +159,7 @@ ENDPOINTS = (
         method="POST",
         path=INTROSPECTION_PATH,
         access=AccessRole.CLIENT,
-        summary="Say what one of the client's own tokens is worth",
+        summary="Introspect a token of the client",
         handler=introspect_token,
         is_brief=True,
         prepare=validate_token_form,
@@ -170,7 +170,7 @@ ENDPOINTS = (
         method="POST",
         path=REVOCATION_PATH,
         access=AccessRole.CLIENT,
-        summary="End one of the client's own tokens at once",
+        summary="Revoke a token of the client",
         handler=revoke_token,
         problems=(FOREIGN_TOKEN,),
         prepare=validate_token_form,

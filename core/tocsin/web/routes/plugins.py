@@ -17,7 +17,7 @@ from tocsin.web.schemas.plugins import ChannelList, PluginDetail, PluginList, Pl
 
 
 async def list_plugins(call: RequestContext) -> Response:
-    """Answer every plugin that is installed, by name, and what this node has of each."""
+    """Return all installed plugins by name, with their state on this node."""
     found = await _describe_plugins(call)
     left_out = _list_absences(call)
     items = [_represent(it, left_out) for it in found.values()]
@@ -25,7 +25,7 @@ async def list_plugins(call: RequestContext) -> Response:
 
 
 async def get_plugin(call: RequestContext) -> Response:
-    """Answer what one plugin offers and takes; of one that is not loaded, what is known."""
+    """Return the kinds and settings of a plugin, as far as it is loaded."""
     found = (await _describe_plugins(call)).get(call.path["plugin"])
     if found is None:
         raise PLUGIN_NOT_FOUND.error()
@@ -75,7 +75,7 @@ def _kind(kind: OfferedKind) -> dict[str, Any]:
 
 
 def list_channels(_connection: Connection, call: RequestContext) -> Response:
-    """Answer the kinds of channel that this node has, by name, and what each can be told."""
+    """Return the channel kinds of this node by name, with their settings."""
     offers = call.services.registrar.offered()
     return Response(
         {"channels": [_represent_channel(offer) for offer in offers], "total": len(offers)}
@@ -106,7 +106,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/admin/plugins",
         access=AccessRole.ADMIN,
-        summary="List the plugins, and what this node has of each",
+        summary="List installed plugins and their state on this node",
         handler=list_plugins,
         response=PluginList,
     ),
@@ -114,7 +114,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/admin/plugins/{plugin}",
         access=AccessRole.ADMIN,
-        summary="Read what one plugin offers and takes",
+        summary="Get a plugin with its kinds and settings",
         handler=get_plugin,
         response=PluginDetail,
         problems=(PLUGIN_NOT_FOUND,),
@@ -123,7 +123,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/admin/channels",
         access=AccessRole.ADMIN,
-        summary="List what destinations can be made of",
+        summary="List channel kinds for destinations",
         handler=list_channels,
         response=ChannelList,
     ),

@@ -31,7 +31,7 @@ from tocsin.web.schemas.providers import (
 
 
 def list_providers(connection: Connection, call: RequestContext) -> Response:
-    """Answer every provider, and how it does."""
+    """Return all providers and their status."""
     services = call.services
     found = incidents.list_providers(connection, services.providers, services.clock.now())
     return Response({"providers": found, "total": len(found)})
@@ -41,7 +41,7 @@ _PREFIX = "bkf_"
 
 
 def create_backfill(connection: Connection, call: RequestContext) -> Response:
-    """Have a stretch of the past read, and answer the backfill."""
+    """Create a backfill of a time range, and return it."""
     body: NewBackfill = call.body
     _require_able(call, body.provider)
     now = call.services.clock.now()
@@ -61,7 +61,7 @@ def create_backfill(connection: Connection, call: RequestContext) -> Response:
 
 
 def _require_able(call: RequestContext, name: str) -> None:
-    """Raise ProblemError (422) where there is no such provider, or it cannot read the past."""
+    """Raise ProblemError (422) for an unknown provider, or one without backfills."""
     known = {facts.name: facts for facts in call.services.providers}
     if name not in known:
         suggestion = suggest_nearest(name, sorted(known))
@@ -71,7 +71,7 @@ def _require_able(call: RequestContext, name: str) -> None:
 
 
 def list_backfills(connection: Connection, call: RequestContext) -> Response:
-    """Answer one page of the backfills, the newest first."""
+    """Return one page of backfills, newest first."""
     query: BackfillQuery = call.query
     before = _PREFIX + query.cursor.before if query.cursor else None
     page = incidents.list_backfills(
@@ -83,12 +83,12 @@ def list_backfills(connection: Connection, call: RequestContext) -> Response:
 
 
 def get_backfill(connection: Connection, call: RequestContext) -> Response:
-    """Answer one backfill, with how far it has come."""
+    """Return a backfill with its progress."""
     return Response(_find(connection, call))
 
 
 def cancel_backfill(connection: Connection, call: RequestContext) -> Response:
-    """End a backfill where it is, and answer it; one that has ended stays as it is."""
+    """Cancel a backfill, and return it; a finished backfill does not change."""
     id_, now = call.path["backfill_id"], call.services.clock.now()
     cancelled = incidents.end_backfill(connection, id_, BackfillState.CANCELLED, now)
     found = _find(connection, call)
@@ -111,7 +111,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/admin/providers",
         access=AccessRole.ADMIN,
-        summary="List the providers, and how each does",
+        summary="List providers and their status",
         handler=list_providers,
         response=ProviderList,
     ),
@@ -119,7 +119,7 @@ ENDPOINTS = (
         method="POST",
         path=_BACKFILLS,
         access=AccessRole.ADMIN,
-        summary="Have a stretch of a provider's past read, in the background",
+        summary="Backfill a time range from a provider, in the background",
         handler=create_backfill,
         body=NewBackfill,
         response=BackfillItem,
@@ -132,7 +132,7 @@ ENDPOINTS = (
         method="GET",
         path=_BACKFILLS,
         access=AccessRole.ADMIN,
-        summary="List backfills, the newest first",
+        summary="List backfills, newest first",
         handler=list_backfills,
         query=BackfillQuery,
         response=BackfillList,
@@ -141,7 +141,7 @@ ENDPOINTS = (
         method="GET",
         path=_BACKFILL,
         access=AccessRole.ADMIN,
-        summary="Read one backfill, with how far it has come",
+        summary="Get a backfill and its progress",
         handler=get_backfill,
         is_brief=True,
         response=BackfillItem,
@@ -151,7 +151,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_BACKFILL}/cancel",
         access=AccessRole.ADMIN,
-        summary="End a backfill where it is",
+        summary="Cancel a backfill",
         handler=cancel_backfill,
         response=BackfillItem,
         action="backfill.cancel",

@@ -21,11 +21,10 @@ from tocsin.web.schemas.push import PushBody, PushResult
 
 
 async def push_incidents(call: RequestContext) -> Response:
-    """Take incidents that others send.
+    """Accept incidents from another system.
 
-    They are stored once this is answered 200. The same again changes nothing, so it is safe to send
-    it again where the answer did not arrive. Where nothing can be understood, it is kept aside with
-    the reason.
+    They are stored when the response is 200. A repeated push changes nothing, so it is safe to
+    retry when no response arrives. A payload that cannot be parsed is quarantined with the reason.
     """
     name, request = call.path["provider"], call.request
     if not call.services.inbox.has(name):

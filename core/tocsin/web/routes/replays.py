@@ -18,7 +18,7 @@ _PREFIX = "rpl_"
 
 
 async def measure_replay(call: RequestContext) -> ReplayExtent:
-    """Return what the replay is of; counting may take long, and holds up nobody so."""
+    """Return the extent of a replay; it is counted outside the transaction, since it takes long."""
     body: NewReplay = call.body
     wanted = delivery.DeliveryFilter(
         destination=body.destination,
@@ -33,7 +33,7 @@ async def measure_replay(call: RequestContext) -> ReplayExtent:
 
 
 def create_replay(connection: Connection, call: RequestContext) -> Response:
-    """Have all deliveries sent again that match now, in the background, and answer the replay."""
+    """Create a replay of all deliveries that match now, and return it."""
     now = call.services.clock.now()
     made = delivery.create_replay(connection, call.prepared, call.principal.name, now)
     details = {**made["filter"], "total": made["total"]}
@@ -41,7 +41,7 @@ def create_replay(connection: Connection, call: RequestContext) -> Response:
 
 
 def list_replays(connection: Connection, call: RequestContext) -> Response:
-    """Answer one page of the replays, the newest first."""
+    """Return one page of replays, newest first."""
     query: ReplayQuery = call.query
     before = _PREFIX + query.cursor.before if query.cursor else None
     page = delivery.list_replays(connection, limit=query.limit, before=before)
@@ -51,12 +51,12 @@ def list_replays(connection: Connection, call: RequestContext) -> Response:
 
 
 def get_replay(connection: Connection, call: RequestContext) -> Response:
-    """Answer one replay, with how far it has come."""
+    """Return a replay with its progress."""
     return Response(_find(connection, call))
 
 
 def cancel_replay(connection: Connection, call: RequestContext) -> Response:
-    """End a replay where it is, and answer it; one that has ended stays as it is."""
+    """Cancel a replay, and return it; a finished replay does not change."""
     id_, now = call.path["replay_id"], call.services.clock.now()
     cancelled = delivery.cancel_replay(connection, id_, now)
     found = _find(connection, call)
@@ -79,7 +79,7 @@ ENDPOINTS = (
         method="POST",
         path=_REPLAYS,
         access=AccessRole.ADMIN,
-        summary="Send many deliveries again, in the background",
+        summary="Replay many deliveries, in the background",
         handler=create_replay,
         prepare=measure_replay,
         body=NewReplay,
@@ -92,7 +92,7 @@ ENDPOINTS = (
         method="GET",
         path=_REPLAYS,
         access=AccessRole.ADMIN,
-        summary="List replays, the newest first",
+        summary="List replays, newest first",
         handler=list_replays,
         query=ReplayQuery,
         response=ReplayList,
@@ -101,7 +101,7 @@ ENDPOINTS = (
         method="GET",
         path=_REPLAY,
         access=AccessRole.ADMIN,
-        summary="Read one replay, with how far it has come",
+        summary="Get a replay and its progress",
         handler=get_replay,
         is_brief=True,
         response=Replay,
@@ -111,7 +111,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_REPLAY}/cancel",
         access=AccessRole.ADMIN,
-        summary="End a replay where it is",
+        summary="Cancel a replay",
         handler=cancel_replay,
         response=Replay,
         action="replay.cancel",

@@ -54,7 +54,7 @@ _PREFIX = "run_"
 
 
 def create_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Create a schedule, and answer it with its next fire times."""
+    """Create a schedule, and return it with its next fire times."""
     body: NewSchedule = call.body
     _require_future(call, body)
     require_provider(call, body.provider)
@@ -69,7 +69,7 @@ def create_schedule(connection: Connection, call: RequestContext) -> Response:
 
 
 def list_schedules(connection: Connection, call: RequestContext) -> Response:
-    """Answer one page of the schedules, by name."""
+    """Return one page of schedules, by name."""
     query: ScheduleQuery = call.query
     page = schedules.list_schedules(
         connection,
@@ -84,7 +84,7 @@ def list_schedules(connection: Connection, call: RequestContext) -> Response:
 
 
 def list_upcoming_runs(connection: Connection, call: RequestContext) -> Response:
-    """Answer what is due next."""
+    """Return the upcoming runs."""
     query: UpcomingQuery = call.query
     until = call.services.clock.now() + query.within
     found = schedules.list_upcoming(connection, until, query.limit + 1)
@@ -99,12 +99,12 @@ def list_upcoming_runs(connection: Connection, call: RequestContext) -> Response
 
 
 def get_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Answer one schedule; also one that was deleted."""
+    """Return a schedule, also a deleted one."""
     return Response(_represent(call, _find(connection, call)))
 
 
 def update_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Change what a schedule is defined by, and answer it. Whether it is enabled stays."""
+    """Update the definition of a schedule, and return it. It stays enabled or disabled."""
     body: ScheduleChange = call.body
     schedule = _find_changeable(connection, call)
     given = {name: getattr(body, name) for name in body.model_fields_set}
@@ -116,7 +116,7 @@ def update_schedule(connection: Connection, call: RequestContext) -> Response:
 
 
 def _merge(document: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Return a definition with what is given; an interval takes the place of a cron expression."""
+    """Return a changed definition; an interval and a cron expression replace each other."""
     for one, other in (("cron", "interval"), ("interval", "cron")):
         if given.get(one) is not None and other not in given:
             given = given | {other: None}
@@ -124,7 +124,7 @@ def _merge(document: Any, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def delete_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Delete a schedule, and answer it; a run under way ends as it does."""
+    """Delete a schedule, and return it; an active run continues."""
     schedule = _find(connection, call, lock=True)
     if schedule.status is ScheduleStatus.DELETED:
         return Response(_represent(call, schedule))
@@ -135,7 +135,7 @@ def delete_schedule(connection: Connection, call: RequestContext) -> Response:
 
 
 def run_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Run a schedule now, and answer the run; it counts as any other."""
+    """Run a schedule now, and return the run; it counts like a scheduled one."""
     require_investigator(call)
     schedule = _find(connection, call, lock=True)
     row = schedules.run_now(connection, schedule, call.principal.name, call.services.clock.now())
@@ -146,7 +146,7 @@ def run_schedule(connection: Connection, call: RequestContext) -> Response:
 
 
 def enable_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Have a schedule run from now on, and answer it; its failures count from 0."""
+    """Enable a schedule, and return it; its failure count is reset."""
     schedule = _find_living(connection, call)
     if schedule.is_removed:
         raise SCHEDULE_REMOVED.error()
@@ -156,7 +156,7 @@ def enable_schedule(connection: Connection, call: RequestContext) -> Response:
 
 
 def disable_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Have a schedule run no more, and answer it; a run under way ends as it does."""
+    """Disable a schedule, and return it; an active run continues."""
     schedule = _find_living(connection, call)
     if not schedule.is_active:
         return Response(_represent(call, schedule))
@@ -166,7 +166,7 @@ def disable_schedule(connection: Connection, call: RequestContext) -> Response:
 
 
 def list_schedule_runs(connection: Connection, call: RequestContext) -> Response:
-    """Answer one page of a schedule's runs, the newest first."""
+    """Return one page of the runs of a schedule, newest first."""
     query: RunQuery = call.query
     schedule = _find(connection, call)
     page = schedules.list_runs(
@@ -205,7 +205,7 @@ def _find_changeable(connection: Connection, call: RequestContext) -> Schedule:
 
 
 def _require_future(call: RequestContext, definition: ScheduleDefinition) -> None:
-    """Raise ProblemError (422) for a schedule that would never run."""
+    """Raise ProblemError (422) if the schedule would never run."""
     if definition.ends_at is not None and definition.ends_at <= call.services.clock.now():
         mistake = {"path": "ends_at", "detail": "it has passed; give a moment that is to come"}
         raise invalid_request("body", [mistake])
@@ -224,7 +224,7 @@ def _respond(
 
 
 def _list_members(body: BodyModel) -> dict[str, Json]:
-    """Return what of a body the audit log keeps: which members were given."""
+    """Return the details for the audit log: the names of the members."""
     return {"members": sorted(body.model_fields_set - {"name"})}
 
 
@@ -245,7 +245,7 @@ ENDPOINTS = (
         method="POST",
         path=_SCHEDULES,
         access=AccessRole.ADMIN,
-        summary="Create a schedule, and read when it runs next",
+        summary="Create a schedule",
         handler=create_schedule,
         body=NewSchedule,
         response=ScheduleDetail,
@@ -258,7 +258,7 @@ ENDPOINTS = (
         method="GET",
         path=_SCHEDULES,
         access=AccessRole.ADMIN,
-        summary="List schedules, by name",
+        summary="List schedules by name",
         handler=list_schedules,
         query=ScheduleQuery,
         response=ScheduleList,
@@ -267,7 +267,7 @@ ENDPOINTS = (
         method="GET",
         path=f"{_SCHEDULES}/upcoming",
         access=AccessRole.ADMIN,
-        summary="List what is due next, of all schedules",
+        summary="List upcoming runs of all schedules",
         handler=list_upcoming_runs,
         query=UpcomingQuery,
         response=UpcomingList,
@@ -276,7 +276,7 @@ ENDPOINTS = (
         method="GET",
         path=_SCHEDULE,
         access=AccessRole.ADMIN,
-        summary="Read one schedule, and when it runs next",
+        summary="Get a schedule and its next fire times",
         handler=get_schedule,
         response=ScheduleDetail,
         problems=(SCHEDULE_NOT_FOUND,),
@@ -285,7 +285,7 @@ ENDPOINTS = (
         method="PATCH",
         path=_SCHEDULE,
         access=AccessRole.ADMIN,
-        summary="Change what a schedule is defined by",
+        summary="Update the definition of a schedule",
         handler=update_schedule,
         body=ScheduleChange,
         response=ScheduleDetail,
@@ -296,7 +296,7 @@ ENDPOINTS = (
         method="DELETE",
         path=_SCHEDULE,
         access=AccessRole.ADMIN,
-        summary="Delete a schedule; its runs can still be read",
+        summary="Delete a schedule; its runs stay available",
         handler=delete_schedule,
         response=ScheduleDetail,
         action="schedule.delete",
@@ -306,7 +306,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_SCHEDULE}/run",
         access=AccessRole.ADMIN,
-        summary="Run a schedule once more, now, also a disabled one",
+        summary="Run a schedule now, even if it is disabled",
         handler=run_schedule,
         response=ScheduleRun,
         action="schedule.run",
@@ -318,7 +318,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_SCHEDULE}/enable",
         access=AccessRole.ADMIN,
-        summary="Have a schedule run again, its failures forgotten",
+        summary="Enable a schedule and reset its failures",
         handler=enable_schedule,
         response=ScheduleDetail,
         action="schedule.enable",
@@ -328,7 +328,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_SCHEDULE}/disable",
         access=AccessRole.ADMIN,
-        summary="Have a schedule run no more until it is enabled",
+        summary="Disable a schedule until it is enabled again",
         handler=disable_schedule,
         response=ScheduleDetail,
         action="schedule.disable",
@@ -338,7 +338,7 @@ ENDPOINTS = (
         method="GET",
         path=f"{_SCHEDULE}/runs",
         access=AccessRole.ADMIN,
-        summary="List what became of a schedule's fire times, the newest first",
+        summary="List the runs of a schedule, newest first",
         handler=list_schedule_runs,
         query=RunQuery,
         response=RunList,

@@ -24,12 +24,12 @@ _log = structlog.get_logger()
 
 
 async def get_health(_call: RequestContext) -> Response:
-    """Answer that the process is alive."""
+    """Return that the process is alive."""
     return Response({"status": "ok"})
 
 
 async def get_readiness(call: RequestContext) -> Response:
-    """Answer whether the node is ready, 503 where it is not."""
+    """Return whether the node is ready, with status 503 if it is not."""
     database = await _is_current(call.services.database)
     roles = dict(call.services.node.roles)
     ready = database and all(roles.values())
@@ -58,11 +58,11 @@ _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tocsin"'}
 
 
 async def get_metrics(call: RequestContext) -> Response:
-    """Answer what the node counts and measures, in the text format of Prometheus.
+    """Return the metrics of the node in the text format of Prometheus.
 
-    With `TOCSIN_METRICS_TOKEN` set, `Authorization: Bearer` must hold it (401); a failure counts as
-    any failed authentication does (429). Without it, only callers on the same machine are answered,
-    and those that come through a proxy are not (403).
+    If `TOCSIN_METRICS_TOKEN` is set, `Authorization: Bearer` must hold it (401); a failure counts
+    as a failed authentication (429). Otherwise only callers on the same machine are served, and
+    none that come through a proxy (403).
     """
     if (token := call.services.metrics_token) is not None:
         await _require(token, call)
@@ -85,7 +85,7 @@ def _bears(request: web.Request, token: str) -> bool:
 
 
 def _is_local(call: RequestContext) -> bool:
-    """Return whether the caller is on this machine; not a proxy that passes on what others ask."""
+    """Return whether the caller is on this machine, and not behind a proxy."""
     if any(name in call.request.headers for name in _PASSED_ON):
         return False
     address = call.services.addresses.find(call.request)
@@ -93,7 +93,7 @@ def _is_local(call: RequestContext) -> bool:
 
 
 def read_token(settings: Settings) -> str | None:
-    """Return the token that admits to the metrics, None where none is set; OperatorError."""
+    """Return the token for the metrics, if one is set; raises OperatorError."""
     if settings.metrics_token is not None:
         return settings.metrics_token.get_secret_value()
     if (path := settings.metrics_token_file) is None:
@@ -112,7 +112,7 @@ ENDPOINTS = (
         method="GET",
         path="/healthz",
         access=AccessRole.PUBLIC,
-        summary="Say that the process is alive",
+        summary="Check that the process is alive",
         handler=get_health,
         response=Liveness,
     ),
@@ -120,7 +120,7 @@ ENDPOINTS = (
         method="GET",
         path="/readyz",
         access=AccessRole.PUBLIC,
-        summary="Say whether the database, its schema and the node's roles are ready",
+        summary="Check the database, its schema and the node's roles",
         handler=get_readiness,
         response=Readiness,
         other_statuses=(503,),
@@ -129,7 +129,7 @@ ENDPOINTS = (
         method="GET",
         path="/metrics",
         access=AccessRole.PUBLIC,
-        summary="Say what this node counts and measures, for Prometheus",
+        summary="Get the metrics of this node for Prometheus",
         handler=get_metrics,
         media_type=MEDIA_TYPE,
     ),

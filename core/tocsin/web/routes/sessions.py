@@ -27,7 +27,7 @@ _TRY_AGAIN = "60"
 
 
 def start_investigation(connection: Connection, call: RequestContext) -> Response:
-    """Have something investigated, and answer the session; poll it until it is completed."""
+    """Start an investigation, and return the session; poll it until it is completed."""
     body: NewInvestigation = call.body
     _require_room(connection, call)
     require_provider(call, body.provider)
@@ -44,7 +44,7 @@ def start_investigation(connection: Connection, call: RequestContext) -> Respons
 
 
 def send_session_message(connection: Connection, call: RequestContext) -> Response:
-    """Have a session go on with a follow-up, and answer it; its report can be read meanwhile."""
+    """Continue a session with a follow-up, and return it; its report stays available."""
     body: NewMessage = call.body
     _require_room(connection, call)
     session_id, now = call.path["session_id"], call.services.clock.now()
@@ -66,7 +66,7 @@ def _respond_started(
 
 
 def cancel_session(connection: Connection, call: RequestContext) -> Response:
-    """End a session that is under way, and answer it; one that has ended stays as it is."""
+    """Cancel an active session, and return it; a finished session does not change."""
     session_id, now = call.path["session_id"], call.services.clock.now()
     url = call.services.public_url
     before = investigations.find_session(connection, session_id, public_url=url)
@@ -78,7 +78,7 @@ def cancel_session(connection: Connection, call: RequestContext) -> Response:
 
 
 async def get_session(call: RequestContext) -> Response:
-    """Answer a session, with its report once it is completed."""
+    """Return a session, with its report after completion."""
     loaded = await call.services.database.read(_load, call)
     return Response(await asyncio.to_thread(investigations.render_session, loaded))
 
@@ -92,20 +92,20 @@ def _load(connection: Connection, call: RequestContext) -> investigations.Loaded
 
 
 def _require_room(connection: Connection, call: RequestContext) -> None:
-    """Raise ProblemError (503) where nobody investigates, or too much waits already."""
+    """Raise ProblemError (503) without an investigator, or if too many sessions are queued."""
     require_investigator(call)
     if investigations.count_waiting(connection, MAX_QUEUED_SESSIONS) == MAX_QUEUED_SESSIONS:
         raise TOO_MANY_SESSIONS.error({"Retry-After": _TRY_AGAIN}, count=MAX_QUEUED_SESSIONS)
 
 
 def require_investigator(call: RequestContext) -> None:
-    """Return where there is somebody who investigates; ProblemError (503) elsewhere."""
+    """Raise ProblemError (503) if no investigator is configured."""
     if reason := call.services.no_investigator:
         raise NO_INVESTIGATOR.error(reason=reason)
 
 
 def require_provider(call: RequestContext, name: str | None) -> None:
-    """Return where there is a provider of this name, or none is named; ProblemError (422)."""
+    """Raise ProblemError (422) if the provider is unknown."""
     known = sorted(facts.name for facts in call.services.providers)
     if name is not None and name not in known:
         detail = f"there is no provider {name!r}; name one of: {', '.join(known) or 'none yet'}"
@@ -122,7 +122,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_INVESTIGATIONS}/start",
         access=Scope.INVESTIGATIONS_WRITE,
-        summary="Have something investigated",
+        summary="Start an investigation",
         handler=start_investigation,
         body=NewInvestigation,
         response=StartedSession,
@@ -135,7 +135,7 @@ ENDPOINTS = (
         method="GET",
         path=_SESSION,
         access=Scope.INVESTIGATIONS_READ,
-        summary="Read a session, with its report once it is completed",
+        summary="Get a session, with its report after completion",
         handler=get_session,
         response=Session,
         problems=(SESSION_NOT_FOUND,),
@@ -144,7 +144,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_SESSION}/message",
         access=Scope.INVESTIGATIONS_WRITE,
-        summary="Have a session go on with a follow-up",
+        summary="Send a follow-up message to a session",
         handler=send_session_message,
         body=NewMessage,
         response=StartedSession,
@@ -157,7 +157,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_SESSION}/cancel",
         access=Scope.INVESTIGATIONS_WRITE,
-        summary="End a session that is under way",
+        summary="Cancel an active session",
         handler=cancel_session,
         response=Session,
         action="session.cancel",

@@ -1,4 +1,4 @@
-"""Schemas of accounting."""
+"""Schemas of traces and audits of a period."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ def _parse_timespan(text: str) -> timedelta:
 
 
 class ProofQuery(QueryModel):
-    """Which period."""
+    """Period to audit."""
 
     timespan: Annotated[timedelta, BeforeValidator(_parse_timespan)] = Field(
         default=_DAY,
-        description="How long the period is: an ISO 8601 duration, by default `P1D`, at most "
+        description="Length of the period: an ISO 8601 duration, by default `P1D`, at most "
         f"`P{accounting.LONGEST_PERIOD.days}D`.",
     )
     until: Timestamp | None = Field(
-        default=None, description="When it ends, in ISO 8601 with a time zone; by default now."
+        default=None, description="End of the period, in ISO 8601 with a time zone; by default now."
     )
 
 
 class _SourceInterval(ResponseModel):
     provider: str
-    stream: str = Field(description="One of the provider's own streams, such as `changed`.")
-    source: str = Field(description="What was read: a file, or what the provider calls it.")
-    from_: int | str = Field(alias="from", description="A byte of a file, or a time.")
-    to: int | str = Field(description="Up to there, without it.")
+    stream: str = Field(description="Stream of the provider, such as `changed`.")
+    source: str = Field(description="File or source that was read, as the provider names it.")
+    from_: int | str = Field(alias="from", description="Offset in bytes, or time.")
+    to: int | str = Field(description="End of the interval, exclusive.")
 
 
 class CoverageInterval(_SourceInterval):
-    """The stretch of a source that brought an incident."""
+    """Interval of a source that contained an incident."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "provider": "edge",
@@ -60,14 +60,14 @@ class CoverageInterval(_SourceInterval):
         "finished_at": FINISHED,
     }
 
-    outcome: str = Field(description="`read`, or `lost` in part.")
+    outcome: str = Field(description="`read`, or `lost` if a part could not be read.")
     reason: str | None
     started_at: datetime
     finished_at: datetime
 
 
 class TracedIncident(ResponseModel):
-    """Which incident it is."""
+    """The traced incident."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "number": 4711,
@@ -86,18 +86,18 @@ class TracedIncident(ResponseModel):
 
 
 class AlertOutcome(ResponseModel):
-    """What was said of an incident's alert."""
+    """Outcome of the alert for an incident."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"detail": "an incident-alert event was created"}
 
     outcome: str = Field(
         json_schema_extra={"enum": ["alerted", "below-threshold", "quiet", "rose-unalerted"]}
     )
-    detail: str = Field(description="The same in words.")
+    detail: str = Field(description="Explanation of the outcome.")
 
 
 class TracedDelivery(DeliveryStatusItem):
-    """One delivery, with every attempt at it."""
+    """A delivery with its attempts."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": DELIVERY_ID,
@@ -110,7 +110,7 @@ class TracedDelivery(DeliveryStatusItem):
 
 
 class TracedEvent(ResponseModel):
-    """One event about an incident."""
+    """An event about an incident."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"id": EVENT_ID, "outcome": "on-its-way"}
 
@@ -118,14 +118,14 @@ class TracedEvent(ResponseModel):
     event_type: EventType
     timestamp: datetime
     outcome: str = Field(
-        description="That of its worst delivery; `concerned-nobody` where there is none.",
+        description="Outcome of the worst delivery; `concerned-nobody` if there is none.",
         json_schema_extra={"enum": [*accounting.EVENT_OUTCOMES]},
     )
     deliveries: list[TracedDelivery]
 
 
 class TracedWriteBack(WriteBackOutcome):
-    """A comment that an investigation leaves at the incident's SIEM."""
+    """A comment that an investigation writes to the SIEM."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "state": "written",
@@ -138,7 +138,7 @@ class TracedWriteBack(WriteBackOutcome):
 
 
 class TracedInvestigation(ResponseModel):
-    """One investigation that has examined an incident."""
+    """An investigation that examined an incident."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": SESSION_ID,
@@ -153,7 +153,7 @@ class TracedInvestigation(ResponseModel):
     }
 
     id: str
-    schedule_id: str | None = Field(description="The schedule that began it; null for a person.")
+    schedule_id: str | None = Field(description="Schedule that started it; null if a person did.")
     query: str
     status: SessionStatus
     title: str | None
@@ -168,20 +168,20 @@ class TracedInvestigation(ResponseModel):
 
 
 class Trace(ResponseModel):
-    """The chain of one incident, from the stretch that brought it to each attempt."""
+    """The complete chain of an incident, from the read to each delivery attempt."""
 
     incident: TracedIncident
     coverage: CoverageInterval
     alert: AlertOutcome
     events: list[TracedEvent]
     investigations: list[TracedInvestigation] = Field(
-        description="Those that have examined it, the newest first, "
+        description="Investigations that examined it, newest first, "
         f"{accounting.MAX_INVESTIGATIONS} at most."
     )
 
 
 class CoveredSource(_SourceInterval):
-    """What was read of one source."""
+    """Coverage of one source."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "provider": "edge",
@@ -198,27 +198,27 @@ class CoveredSource(_SourceInterval):
 
     stretches: int
     records: int
-    new: int = Field(description="Incidents that were new.")
-    changed: int = Field(description="Incidents that had changed.")
-    rejected: int = Field(description="Records that were kept aside.")
+    new: int = Field(description="Number of new incidents.")
+    changed: int = Field(description="Number of changed incidents.")
+    rejected: int = Field(description="Number of quarantined records.")
     read_at: datetime
 
 
 class CoverageGap(_SourceInterval):
-    """What lies between stretches that were read, and was not."""
+    """A gap between intervals that were read."""
 
     found_at: datetime
 
 
 class UnreadInterval(_SourceInterval):
-    """What was not read, and why."""
+    """An interval that was not read, with the reason."""
 
     reason: str
     found_at: datetime
 
 
 class StreamFailure(ResponseModel):
-    """When a stream could not be read."""
+    """An interval of time in which a stream could not be read."""
 
     provider: str
     stream: str
@@ -230,7 +230,7 @@ class StreamFailure(ResponseModel):
 
 
 class SilentStream(ResponseModel):
-    """A stream that was not read for long, without a failure that says why."""
+    """A stream that was not read for a long time, without a recorded failure."""
 
     provider: str
     stream: str
@@ -238,7 +238,7 @@ class SilentStream(ResponseModel):
 
 
 class DestinationCounts(ResponseModel):
-    """How many deliveries of one destination are in each state."""
+    """Number of deliveries of a destination, by state."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "destination": "soar",
@@ -255,7 +255,7 @@ class DestinationCounts(ResponseModel):
 
 
 class OutstandingDelivery(DeliveryStatusItem):
-    """A delivery that is not there."""
+    """A delivery that has not arrived."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": DELIVERY_ID,
@@ -269,12 +269,12 @@ class OutstandingDelivery(DeliveryStatusItem):
     event_id: str
     event_type: EventType
     subject: str
-    timestamp: datetime = Field(description="The event's.")
+    timestamp: datetime = Field(description="Time of the event.")
     attempts: int
 
 
 class UnexplainedItem(ResponseModel):
-    """Something that nothing explains."""
+    """An anomaly: something that the records do not explain."""
 
     kind: str = Field(json_schema_extra={"enum": [*accounting.ANOMALY_KINDS]})
     what: str
@@ -283,7 +283,7 @@ class UnexplainedItem(ResponseModel):
 
 
 class Proof(ResponseModel):
-    """The account of a period."""
+    """Audit of a period."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "since": "2026-11-20T06:10:00.000Z",
@@ -311,21 +311,23 @@ class Proof(ResponseModel):
     coverage: list[CoveredSource]
     holes: list[CoverageGap]
     lost: list[UnreadInterval] = Field(
-        description="What could not be read, and has not been since."
+        description="Intervals that could not be read, and have not been read since."
     )
-    passed_over: list[UnreadInterval] = Field(description="What was not meant to be read.")
+    passed_over: list[UnreadInterval] = Field(description="Intervals that were skipped on purpose.")
     failures: list[StreamFailure]
     silent: list[SilentStream]
-    quarantined: int = Field(description="Records that could not be understood.")
-    incidents: dict[str, int] = Field(description="How many were new, by their alert's outcome.")
-    events: dict[str, int] = Field(description="How many there were, by outcome.")
+    quarantined: int = Field(description="Number of records that could not be parsed.")
+    incidents: dict[str, int] = Field(
+        description="Number of new incidents, by the outcome of the alert."
+    )
+    events: dict[str, int] = Field(description="Number of events, by outcome.")
     destinations: list[DestinationCounts]
     not_arrived: list[OutstandingDelivery] = Field(
-        description=f"The oldest, {accounting.MAX_LISTED} at most, as of `holes`, `lost` and "
+        description=f"The oldest, at most {accounting.MAX_LISTED}, as in `holes`, `lost` and "
         "`failures`."
     )
     not_arrived_total: int
     unaccounted: list[UnexplainedItem] = Field(
-        description="Empty where everything is accounted for; "
+        description="Anomalies; empty if everything is accounted for; "
         f"{accounting.MAX_LISTED} of a kind at most."
     )

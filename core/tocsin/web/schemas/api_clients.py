@@ -1,4 +1,4 @@
-"""Schemas of api_clients."""
+"""Schemas of API clients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LIST = "c"
 
 
 class NewApiClient(BodyModel):
-    """What an API client is to be."""
+    """A new API client."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "name": "soar",
@@ -34,7 +34,7 @@ class NewApiClient(BodyModel):
 
 
 class CreatedApiClient(ResponseModel):
-    """A new API client, with its secret."""
+    """A new API client with its secret."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": ULID,
@@ -47,18 +47,18 @@ class CreatedApiClient(ResponseModel):
 
     id: str
     client_id: str
-    client_secret: str = Field(description="Shown this once.")
+    client_secret: str = Field(description="Shown only once.")
     name: str
     scopes: list[Scope]
-    token_endpoint: str = Field(description="Where it obtains access tokens.")
+    token_endpoint: str = Field(description="URL to obtain access tokens from.")
 
 
 class ApiClientQuery(QueryModel):
-    """Which clients, and how many at once."""
+    """Filters and page of API clients."""
 
     search: Search = Field(
         default="",
-        description="Only clients that hold this, in any case, in `name`, `description`, "
+        description="Only clients with this text, case-insensitive, in `name`, `description`, "
         "`client_id`, `created_by` or `scopes`.",
     )
     limit: Limit = 50
@@ -66,7 +66,7 @@ class ApiClientQuery(QueryModel):
 
 
 class ApiClientItem(ResponseModel):
-    """An API client, without its secret."""
+    """An API client without its secret."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": ULID,
@@ -86,7 +86,7 @@ class ApiClientItem(ResponseModel):
     scopes: list[Scope]
     created_by: str
     created_at: datetime
-    last_used_at: datetime | None = Field(description="To the minute or so.")
+    last_used_at: datetime | None = Field(description="Accurate to about a minute.")
 
 
 class ApiClientList(ResponseModel):
@@ -94,7 +94,7 @@ class ApiClientList(ResponseModel):
 
     clients: list[ApiClientItem]
     total: int
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
 
 
 class RegeneratedSecret(ResponseModel):
@@ -103,4 +103,4 @@ class RegeneratedSecret(ResponseModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET}
 
     client_id: str
-    client_secret: str = Field(description="Shown this once; the one before is void.")
+    client_secret: str = Field(description="Shown only once; the previous secret no longer works.")

@@ -1,4 +1,4 @@
-"""Schemas of api_keys."""
+"""Schemas of API keys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIST = "k"
 
 
 class NewApiKey(BodyModel):
-    """What an API key is to be."""
+    """A new API key."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "name": "playbooks",
@@ -39,7 +39,7 @@ class NewApiKey(BodyModel):
 
 
 class CreatedApiKey(ResponseModel):
-    """A new API key, with its value."""
+    """A new API key with its value."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": ULID,
@@ -52,28 +52,28 @@ class CreatedApiKey(ResponseModel):
     }
 
     id: str
-    key_id: str = Field(description="The key's public identifier.")
-    api_key: str = Field(description="The key itself, shown this once.")
+    key_id: str = Field(description="Public identifier of the key.")
+    api_key: str = Field(description="The key itself; shown only once.")
     name: str
     scopes: list[Scope]
     expires_at: datetime
-    header_name: str = Field(description="The header that carries the key.")
+    header_name: str = Field(description="Header field for the key.")
 
 
 class ApiKeyQuery(QueryModel):
-    """Which keys, and how many at once."""
+    """Filters and page of API keys."""
 
     search: Search = Field(
         default="",
-        description="Only keys that hold this, in any case, in `name`, `description`, `key_id`, "
-        "`created_by` or `scopes`.",
+        description="Only keys with this text, case-insensitive, in `name`, `description`, "
+        "`key_id`, `created_by` or `scopes`.",
     )
     limit: Limit = 50
     cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
 
 
 class ApiKeyItem(ResponseModel):
-    """An API key, without its value."""
+    """An API key without its value."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": ULID,
@@ -89,7 +89,7 @@ class ApiKeyItem(ResponseModel):
 
     id: str
     key_id: str
-    key_prefix: str = Field(description="What the key begins with.")
+    key_prefix: str = Field(description="First part of the key.")
     name: str
     description: str
     status: KeyStatus
@@ -98,10 +98,10 @@ class ApiKeyItem(ResponseModel):
     created_at: datetime
     updated_at: datetime
     expires_at: datetime
-    last_used_at: datetime | None = Field(description="To the minute or so.")
+    last_used_at: datetime | None = Field(description="Accurate to about a minute.")
     last_rotated_at: datetime | None
     previous_key_expires_at: datetime | None = Field(
-        description="When the value before the last rotation ends; null where it has."
+        description="End of the previous value; null if it has ended."
     )
 
 
@@ -110,25 +110,25 @@ class ApiKeyList(ResponseModel):
 
     api_keys: list[ApiKeyItem]
     total: int
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
 
 
 class Rotation(BodyModel):
-    """How an API key is to be rotated."""
+    """Rotation of an API key."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"grace_period_days": 7}
 
     grace_period_days: Annotated[int, Field(ge=0, le=365), WholeNumber] = Field(
         default=7,
-        description="How long the value before is accepted; 0 ends it at once.",
+        description="Days in which the previous value is accepted; 0 ends it immediately.",
     )
     expires_in_days: Days | None = Field(
-        default=None, description="By default the expiry stays as it is."
+        default=None, description="New expiry; by default unchanged."
     )
 
 
 class RotatedApiKey(ResponseModel):
-    """An API key's new value."""
+    """The new value of an API key."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "key_id": KEY_ID,
@@ -138,8 +138,8 @@ class RotatedApiKey(ResponseModel):
     }
 
     key_id: str
-    api_key: str = Field(description="The key's new value, shown this once.")
+    api_key: str = Field(description="The new value; shown only once.")
     expires_at: datetime
     previous_key_expires_at: datetime | None = Field(
-        description="Until when the value before is accepted; null where it is not."
+        description="End of the previous value; null if it is not accepted."
     )

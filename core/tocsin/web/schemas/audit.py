@@ -1,4 +1,4 @@
-"""Schemas of audit."""
+"""Schemas of the audit log."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _Exact = Annotated[str, StringConstraints(max_length=500, pattern=r"^[^\x00]*$")
 
 
 class AuditQuery(QueryModel):
-    """Which entries, and how many at once."""
+    """Filters and page of audit entries."""
 
     action: _Exact | None = Field(default=None, description="Only this action.")
     actor: _Exact | None = Field(default=None, description="Only this actor, such as `admin:ana`.")
-    target: _Exact | None = Field(default=None, description="Only what was done to this.")
-    since: Timestamp | None = Field(default=None, description="Only what was done from here on.")
-    until: Timestamp | None = Field(default=None, description="Only what was done before.")
+    target: _Exact | None = Field(default=None, description="Only this target.")
+    since: Timestamp | None = Field(default=None, description="Only entries at or after this time.")
+    until: Timestamp | None = Field(default=None, description="Only entries before this time.")
     limit: Limit = 50
     cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
 
 
 class AuditEntry(ResponseModel):
-    """Something that was done, or a count of what was refused."""
+    """An action, or a count of rejected calls."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": 17,
@@ -58,16 +58,16 @@ class AuditEntry(ResponseModel):
     request_id: str
     count: int
     details: dict[str, Any] = Field(
-        description="What was changed; `unreadable` holds the text of what is no JSON object."
+        description="Details of the change; `unreadable` holds text that is not a JSON object."
     )
-    position: int | None = Field(description="Its place in the chain; null until it is sealed.")
-    seal: str | None = Field(description="A keyed hash over it and the seal before.")
+    position: int | None = Field(description="Position in the chain; null until it is sealed.")
+    seal: str | None = Field(description="Keyed hash of the entry and the previous seal.")
 
 
 class AuditList(ResponseModel):
     """One page of the audit log."""
 
     entries: list[AuditEntry]
-    total: int = Field(description="How many match, counted up to 10,000.")
+    total: int = Field(description="Number of matches, counted up to 10,000.")
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")

@@ -26,34 +26,30 @@ Subject = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$"
 
 
 class DeliveryQuery(QueryModel):
-    """Which deliveries, and how many at once."""
+    """Filters and page of deliveries."""
 
     state: Annotated[DeliveryState, any_case(DeliveryState)] | None = Field(
         default=None,
-        description="Only this state, in any case. A pending delivery whose destination is not "
-        "active counts as `on_hold`.",
+        description="Only this state, case-insensitive. A pending delivery whose destination "
+        "is not active counts as `on_hold`.",
     )
     destination: DestinationName | None = Field(
-        default=None, description="Only those to this destination."
+        default=None, description="Only deliveries to this destination."
     )
     event_type: AnyEventType | None = Field(
-        default=None, description="Only those of this kind of event, in any case."
+        default=None, description="Only this event type, case-insensitive."
     )
     subject: Subject | None = Field(
-        default=None, description="Only those about this, such as `incident:4711`."
+        default=None, description="Only this subject, such as `incident:4711`."
     )
-    since: Timestamp | None = Field(
-        default=None, description="Only those whose event happened then or later."
-    )
-    until: Timestamp | None = Field(
-        default=None, description="Only those whose event happened before."
-    )
+    since: Timestamp | None = Field(default=None, description="Only events at or after this time.")
+    until: Timestamp | None = Field(default=None, description="Only events before this time.")
     limit: Limit = 50
     cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
 
 
 class TracedAttempt(ResponseModel):
-    """One attempt at a delivery."""
+    """A delivery attempt."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "duration_ms": 38,
@@ -66,12 +62,12 @@ class TracedAttempt(ResponseModel):
     started_at: datetime
     duration_ms: int
     outcome: str
-    status: int | None = Field(description="The HTTP status, where there was one.")
+    status: int | None = Field(description="HTTP status, if any.")
     reason: str | None
 
 
 class DeliveryStatusItem(ResponseModel):
-    """Where a delivery is, and why."""
+    """Status of a delivery."""
 
     id: str
     destination: str
@@ -79,25 +75,27 @@ class DeliveryStatusItem(ResponseModel):
         description="`on_hold` also while its destination is not active.",
         json_schema_extra={"enum": ["pending", "on_hold", "delivered", "dead"]},
     )
-    reason: str | None = Field(description="Why it is not there.")
-    due_at: datetime | None = Field(description="When it is tried next.")
-    remote_id: str | None = Field(description="What the receiver calls what it made of it.")
-    remote_url: str | None = Field(description="Where a person can look at that.")
+    reason: str | None = Field(description="Why it has not arrived.")
+    due_at: datetime | None = Field(description="Time of the next attempt.")
+    remote_id: str | None = Field(description="Identifier of the object at the receiver.")
+    remote_url: str | None = Field(description="Link to the object at the receiver.")
     finished_at: datetime | None
 
 
 class _DeliveryBase(DeliveryStatusItem):
-    """What every delivery tells of itself."""
+    """Members of every delivery."""
 
-    event_id: str = Field(description="The same in every attempt and replay.")
+    event_id: str = Field(
+        description="Identifier of the event, the same in every attempt and replay."
+    )
     event_type: EventType
-    subject: str = Field(description="What the event is about, such as `incident:4711`.")
-    timestamp: datetime = Field(description="The event's.")
+    subject: str = Field(description="Subject of the event, such as `incident:4711`.")
+    timestamp: datetime = Field(description="Time of the event.")
     created_at: datetime
 
 
 class DeliveryItem(_DeliveryBase):
-    """An event on its way to a destination."""
+    """The delivery of an event to a destination."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": DELIVERY_ID,
@@ -108,15 +106,15 @@ class DeliveryItem(_DeliveryBase):
         "subject": "incident:4711",
     }
 
-    attempts: int = Field(description="How many there were.")
+    attempts: int = Field(description="Number of attempts.")
 
 
 class DeliveryAttempt(TracedAttempt):
-    """One attempt at a delivery, with what the receiver answered."""
+    """A delivery attempt with the response of the receiver."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"response": "busy"}
 
-    response: str = Field(description="What the receiver answered, 16 KiB of it at most.")
+    response: str = Field(description="Response of the receiver, at most 16 KiB.")
 
 
 class DeliveredEvent(ResponseModel):
@@ -139,7 +137,7 @@ class DeliveredEvent(ResponseModel):
 
 
 class DeliveryDetail(_DeliveryBase):
-    """An event on its way to a destination, with every attempt to bring it there."""
+    """The delivery of an event to a destination, with its attempts."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": DELIVERY_ID,
@@ -158,13 +156,13 @@ class DeliveryList(ResponseModel):
     """One page of deliveries."""
 
     deliveries: list[DeliveryItem]
-    total: int = Field(description="How many match, counted up to 10,000.")
+    total: int = Field(description="Number of matches, counted up to 10,000.")
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
 
 
 class RenderedPart(ResponseModel):
-    """A part of what is sent, such as the subject of a mail."""
+    """A rendered part of a delivery, such as the subject of an email."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "name": "body",
@@ -172,12 +170,12 @@ class RenderedPart(ResponseModel):
     }
 
     name: str
-    content: str | None = Field(description="As the template renders it.")
-    reason: str | None = Field(description="Why it cannot be rendered.")
+    content: str | None = Field(description="Output of the template.")
+    reason: str | None = Field(description="Why the template cannot be rendered.")
 
 
 class DeliveryBody(ResponseModel):
-    """What a receiver would be sent for a delivery."""
+    """Preview of the body of a delivery."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": DELIVERY_ID,
@@ -187,10 +185,10 @@ class DeliveryBody(ResponseModel):
 
     id: str
     destination: str
-    template: str | None = Field(description="The receiver whose templates render it.")
+    template: str | None = Field(description="Receiver whose templates are used.")
     parts: list[RenderedPart] = Field(
-        description="What the channel can send of it: without what that adds as it sends, such as "
+        description="Rendered parts, without what the channel adds on sending, such as "
         "a signature or secrets."
     )
-    breaches: list[str] = Field(description="In what the parts are not what the receiver takes.")
+    breaches: list[str] = Field(description="Violations of the receiver's contract.")
     reason: str | None = Field(description="Why nothing is rendered.")

@@ -31,7 +31,7 @@ LIST = "d"
 
 
 def _require_storable(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings; ValueError where they hold what neither database nor answer can."""
+    """Return the settings; raises ValueError if they cannot be stored as JSON."""
     try:
         orjson.dumps(settings)
         text = json.dumps(settings, allow_nan=False)
@@ -53,7 +53,7 @@ _Settings = Annotated[dict[str, Any], AfterValidator(_require_storable)]
 
 
 class NewDestination(BodyModel):
-    """What a destination is to be."""
+    """A new destination."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "name": "soar",
@@ -67,26 +67,26 @@ class NewDestination(BodyModel):
 
     name: Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
     plugin: Annotated[str, StringConstraints(min_length=1, max_length=100)] = Field(
-        description="The kind of channel: the name of an enabled plugin."
+        description="Channel kind: the name of an enabled plugin."
     )
     settings: _Settings = Field(
         default_factory=dict,
-        description="The plugin's settings, secrets among them as text; they are never answered.",
+        description="Settings of the plugin, with secrets as text; secrets are never returned.",
     )
 
 
 class DestinationChange(BodyModel):
-    """What is to be different about a destination."""
+    """Changes to a destination."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"settings": {"min_severity": "High", "events": None}}
 
     settings: _Settings | None = Field(
-        default=None, description="Settings to replace; those that are null return to the default."
+        default=None, description="Settings to replace; null resets a setting to its default."
     )
     enabled: bool | None = Field(
-        default=None, description="Whether anything is sent there; what is not sent is kept."
+        default=None, description="Whether to send deliveries; unsent deliveries are kept."
     )
 
     @model_validator(mode="after")
@@ -97,28 +97,28 @@ class DestinationChange(BodyModel):
 
 
 class SampleRequest(BodyModel):
-    """What a test is to look like."""
+    """A test event."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"event_type": "incident-alert"}
 
     event_type: Annotated[EventType, any_case(EventType)] = Field(
-        default=EventType.INCIDENT_ALERT, description="The kind of event to send."
+        default=EventType.INCIDENT_ALERT, description="Type of the event to send."
     )
 
 
 class DestinationQuery(QueryModel):
-    """Which destinations, and how many at once."""
+    """Filters and page of destinations."""
 
     state: Annotated[DestinationState, BeforeValidator(_parse_state)] | None = Field(
         default=None,
-        description="Only those in this state, in any case; by default all that were not deleted.",
+        description="Only this state, case-insensitive; by default all except deleted ones.",
     )
     limit: Limit = 50
     cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
 
 
 class DestinationItem(ResponseModel):
-    """A destination, without its secrets."""
+    """A destination without its secrets."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "name": "soar",
@@ -132,30 +132,28 @@ class DestinationItem(ResponseModel):
 
     name: str
     plugin: str
-    managed_by: ManagedBy = Field(description="Where it can be changed.")
+    managed_by: ManagedBy = Field(description="How it is managed, and where to change it.")
     state: DestinationState
-    reason: StopReason | None = Field(description="Why it is not active.")
-    detail: str | None = Field(description="What its receiver said last before it was stopped.")
-    settings: dict[str, Any] = Field(description="As they were written, without the secrets.")
-    secrets: list[str] = Field(description="The names of the secrets that are set.")
-    failures: int = Field(description="How many attempts in a row have failed.")
+    reason: StopReason | None = Field(description="Why the destination is not active.")
+    detail: str | None = Field(description="Last response of the receiver before the stop.")
+    settings: dict[str, Any] = Field(description="Settings as written, without secrets.")
+    secrets: list[str] = Field(description="Names of the secrets that are set.")
+    failures: int = Field(description="Number of consecutive failures.")
     failing_since: datetime | None
-    held_until: datetime | None = Field(description="Until when nothing is sent.")
+    held_until: datetime | None = Field(description="Time until which nothing is sent.")
     created_by: str
     created_at: datetime
     updated_at: datetime
-    revision: int = Field(description="Counts up with every change that someone makes.")
+    revision: int = Field(description="Number of the change, counted up.")
 
 
 class DestinationDetail(DestinationItem):
-    """A destination, and how many deliveries to it rest."""
+    """A destination with the number of its open deliveries."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"waiting": 0, "dead": 0}
 
-    waiting: int = Field(
-        description="Deliveries that have not arrived yet, including those on hold."
-    )
-    dead: int = Field(description="Deliveries that will not be attempted again by themselves.")
+    waiting: int = Field(description="Number of undelivered deliveries, including those on hold.")
+    dead: int = Field(description="Number of deliveries without further automatic attempts.")
 
 
 class DestinationList(ResponseModel):
@@ -163,11 +161,11 @@ class DestinationList(ResponseModel):
 
     destinations: list[DestinationItem]
     total: int
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
 
 
 class SampleOutcome(ResponseModel):
-    """What became of a test."""
+    """Outcome of a test event."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "event_id": EVENT_ID,
@@ -181,9 +179,9 @@ class SampleOutcome(ResponseModel):
     outcome: str = Field(
         description="`delivered`, `later`, `refused`, `misconfigured` or `failed`."
     )
-    status: int | None = Field(description="The status that was answered, if any was.")
+    status: int | None = Field(description="HTTP status, if any.")
     duration_ms: int
-    reason: str | None = Field(description="Why it was not delivered.")
-    response: str = Field(description="The beginning of what was answered.")
-    remote_id: str | None = Field(description="What the receiver calls what it made of it.")
-    remote_url: str | None = Field(description="Where a person can look at that.")
+    reason: str | None = Field(description="Why the event was not delivered.")
+    response: str = Field(description="Beginning of the response.")
+    remote_id: str | None = Field(description="Identifier of the object at the receiver.")
+    remote_url: str | None = Field(description="Link to the object at the receiver.")

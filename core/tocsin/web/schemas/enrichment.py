@@ -1,4 +1,4 @@
-"""Schemas of enrichment."""
+"""Schemas of enrichments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tocsin.web.schemas.incidents import EntityItem
 
 
 class EntityEnrichment(ResponseModel):
-    """What one enricher knows of an entity."""
+    """Result of an enricher for an entity."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "summary": "It is in 4 incidents.",
@@ -25,15 +25,15 @@ class EntityEnrichment(ResponseModel):
 
     summary: str
     disposition: Disposition
-    score: int | None = Field(description="The source's own measure, from 0 to 100.")
+    score: int | None = Field(description="Score of the source, from 0 to 100.")
     tags: list[str]
     techniques: list[str]
-    facts: dict[str, Any] = Field(description="What it rests on, in the source's words.")
+    facts: dict[str, Any] = Field(description="Supporting facts of the source.")
     link: str | None
 
 
 class EnrichmentChange(ResponseModel):
-    """What one enricher says of one entity, held against what it said before."""
+    """Result of an enricher for an entity, compared with its previous result."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "enricher": "history",
@@ -51,11 +51,11 @@ class EnrichmentChange(ResponseModel):
     entity: EntityItem
     enricher: str
     difference: EnrichmentDifference
-    enrichment: EntityEnrichment | None = Field(description="Null where nothing is known any more.")
+    enrichment: EntityEnrichment | None = Field(description="Null if nothing is known now.")
 
 
 class NotEnriched(ResponseModel):
-    """That an enricher said nothing of an entity, and why."""
+    """An entity without a result of an enricher, with the reason."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "entity": {"kind": "ip", "value": "10.20.0.4"},
@@ -71,13 +71,13 @@ class NotEnriched(ResponseModel):
 
 
 class IncidentEnrichment(ResponseModel):
-    """What enriching an incident came to."""
+    """Enrichment of an incident."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"incident_number": 4711, "failed": [], "passed_over": 0}
 
     incident_number: int
-    changed: int = Field(description="How many of `enrichments` are not as before.")
+    changed: int = Field(description="Number of changed `enrichments`.")
     enrichments: list[EnrichmentChange]
-    skipped: list[NotEnriched] = Field(description="What was not asked, since a rule forbids it.")
-    failed: list[NotEnriched] = Field(description="What was asked in vain.")
-    passed_over: int = Field(description="How many entities there are beyond those enriched.")
+    skipped: list[NotEnriched] = Field(description="Queries that the sharing policy forbids.")
+    failed: list[NotEnriched] = Field(description="Queries without a result.")
+    passed_over: int = Field(description="Number of entities that were not enriched.")

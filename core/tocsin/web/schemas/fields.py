@@ -19,9 +19,9 @@ def _parse_timestamp(value: object) -> datetime:
     try:
         moment = datetime.fromisoformat(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise ValueError("give a moment such as 2026-11-21T05:33:01Z") from None
+        raise ValueError("give a time such as 2026-11-21T05:33:01Z") from None
     if moment.tzinfo is None:
-        raise ValueError("say in which time zone, such as with a Z for UTC")
+        raise ValueError("add the time zone, such as Z for UTC")
     return min(max(moment, EPOCH), _LATEST)
 
 
@@ -30,7 +30,7 @@ Timestamp = Annotated[
     BeforeValidator(_parse_timestamp),
     WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
-"""A moment in ISO 8601, with its time zone; none lies before 1970 or after 9998."""
+"""A time in ISO 8601 with its time zone, clamped to the years 1970 to 9998."""
 
 SCOPES = sorted(Scope)
 
@@ -53,17 +53,17 @@ Scopes = Annotated[
 TotalRelation = Annotated[
     str,
     Field(
-        description="`eq` where `total` is exact, `gte` where there are more.",
+        description="`eq` if `total` is exact, `gte` if there are more.",
         json_schema_extra={"enum": ["eq", "gte"]},
     ),
 ]
 Search = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")]
-Limit = Annotated[int, Field(ge=1, le=200, description="How many at most.")]
+Limit = Annotated[int, Field(ge=1, le=200, description="Maximum number.")]
 
 
 def cursor_field(kind: str) -> Any:
     """Return the type of a `cursor` parameter for the list of this kind."""
-    description = "The `next_cursor` of the page before."
+    description = "The `next_cursor` of the previous page."
     schema = {"type": "string", "description": description}
     return Annotated[
         PageCursor, BeforeValidator(partial(PageCursor.decode, kind)), WithJsonSchema(schema)
@@ -71,8 +71,8 @@ def cursor_field(kind: str) -> Any:
 
 
 def composite_cursor_field(kind: str, *wanted: type[str] | range) -> Any:
-    """Return the type of a `cursor` parameter for the list of this kind, with parts as wanted."""
-    description = "The `next_cursor` of the page before."
+    """Return the type of a `cursor` parameter for the list of this kind, with such parts."""
+    description = "The `next_cursor` of the previous page."
     schema = {"type": "string", "description": description}
     decode = partial(CompositeCursor.decode, kind, wanted)
     return Annotated[CompositeCursor, BeforeValidator(decode), WithJsonSchema(schema)]

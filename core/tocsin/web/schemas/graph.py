@@ -1,4 +1,4 @@
-"""Schemas of graph."""
+"""Schemas of the knowledge graph."""
 
 from __future__ import annotations
 
@@ -54,40 +54,44 @@ Types = Annotated[
     _comma_separated(RelationType),
 ]
 
-_OF_TYPES = f"Only edges of these types, with commas between them: {', '.join(RelationType)}."
+_OF_TYPES = f"Only edges of these types, separated by commas: {', '.join(RelationType)}."
 
 _OF_KINDS = "An entity's kind, `incident`, `session` or `technique`"
 
 
 class GraphQuery(QueryModel):
-    """What of the graph is looked at."""
+    """Extent and filters of a part of the graph."""
 
     kind: NodeKindName | None = Field(
         default=None,
-        description=f"{_OF_KINDS}; by default the first of which the value is known.",
+        description=f"{_OF_KINDS}; by default the first kind that has the value.",
         json_schema_extra={"enum": list(KINDS)},
     )
-    depth: int = Field(default=1, ge=1, le=knowledge.MAX_DEPTH, description="How many steps to go.")
-    limit: int = Field(default=200, ge=1, le=1000, description="How many nodes at most.")
+    depth: int = Field(
+        default=1, ge=1, le=knowledge.MAX_DEPTH, description="Maximum distance in edges."
+    )
+    limit: int = Field(default=200, ge=1, le=1000, description="Maximum number of nodes.")
     types: Types | None = Field(default=None, description=_OF_TYPES)
     kinds: Kinds | None = Field(
-        default=None, description="Only nodes of these kinds, with commas between them."
+        default=None, description="Only nodes of these kinds, separated by commas."
     )
-    since: Timestamp | None = Field(default=None, description="Only what was seen then or later.")
-    until: Timestamp | None = Field(default=None, description="Only what was seen before.")
+    since: Timestamp | None = Field(
+        default=None, description="Only edges seen at or after this time."
+    )
+    until: Timestamp | None = Field(default=None, description="Only edges seen before this time.")
 
 
 class GraphEntityQuery(GraphQuery):
-    """How far to look, and at what."""
+    """Extent and filters of a neighborhood."""
 
 
 class GraphExportQuery(GraphQuery):
-    """What to export."""
+    """Part of the graph to export."""
 
     value: Value | None = Field(
         default=None,
-        description="The value of the node to begin with; by default the latest incidents are "
-        "exported, with all that they name.",
+        description="Value of the node to start from; by default the latest incidents are "
+        "exported, with their neighbors.",
     )
 
     @model_validator(mode="after")
@@ -99,10 +103,10 @@ class GraphExportQuery(GraphQuery):
 
 
 class GraphPathQuery(QueryModel):
-    """Where from and where to."""
+    """Ends of a path."""
 
-    from_: Value = Field(alias="from", description="The value of the one end.")
-    to: Value = Field(description="The value of the other end.")
+    from_: Value = Field(alias="from", description="Value of the first node.")
+    to: Value = Field(description="Value of the last node.")
     from_kind: NodeKindName | None = Field(
         default=None, description=_OF_KINDS, json_schema_extra={"enum": list(KINDS)}
     )
@@ -122,7 +126,7 @@ class GraphNode(ResponseModel):
 
 
 class GraphEdge(ResponseModel):
-    """An edge, with what it is known from."""
+    """An edge with its sources."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "source": {"kind": "incident", "value": "4711"},
@@ -136,7 +140,7 @@ class GraphEdge(ResponseModel):
     last_seen: datetime
     count: int
     known_from: list[str] = Field(
-        description="Some of what says so, the latest first: `incident:7`, `session:ses_01...#12` "
+        description="Some of its sources, latest first: `incident:7`, `session:ses_01...#12` "
         "for a step of a ledger, `session:ses_01...#F2` for a finding, `enricher:rdap`."
     )
 
@@ -150,9 +154,9 @@ class GraphNeighborhood(ResponseModel):
     }
 
     entity: GraphNode
-    nodes: list[GraphNode] = Field(description="The nearest first.")
+    nodes: list[GraphNode] = Field(description="Nearest first.")
     edges: list[GraphEdge]
-    complete: bool = Field(description="False where there is more than was asked for.")
+    complete: bool = Field(description="False if there are more nodes or edges.")
 
 
 class GraphPath(ResponseModel):
@@ -163,28 +167,28 @@ class GraphPath(ResponseModel):
         "complete": True,
     }
 
-    nodes: list[GraphNode] = Field(description="From the one end to the other; empty for none.")
+    nodes: list[GraphNode] = Field(description="Nodes in order; empty if there is no path.")
     edges: list[GraphEdge]
     complete: bool = Field(
-        description="False where not every edge was looked at: there may be a shorter one."
+        description="False if not every edge was examined: there may be a shorter path."
     )
 
 
 class GraphCount(ResponseModel):
-    """How many there are of something."""
+    """Number of nodes or edges of one kind."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"name": "incident", "count": 48_213}
 
     name: str
     count: int
     relation: str = Field(
-        description="`eq` where `count` is exact, `gte` where there are more.",
+        description="`eq` if `count` is exact, `gte` if there are more.",
         json_schema_extra={"enum": ["eq", "gte"]},
     )
 
 
 class GraphStatistics(ResponseModel):
-    """How large the graph is."""
+    """Size of the graph."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "edges": [{"name": "involves", "count": 1000, "relation": "gte"}]

@@ -34,27 +34,27 @@ ResumeField = Annotated[
 
 
 class IncidentQuery(QueryModel):
-    """Which incidents, and how many at once."""
+    """Filters and page of incidents."""
 
     severity: Annotated[Severity, any_case(Severity)] | None = Field(
-        default=None, description="Only this severity, in any case."
+        default=None, description="Only this severity, case-insensitive."
     )
     status: Annotated[IncidentStatus, any_case(IncidentStatus)] | None = Field(
-        default=None, description="Only this status, in any case."
+        default=None, description="Only this status, case-insensitive."
     )
     timespan: Annotated[timedelta, BeforeValidator(_parse_timespan)] | None = Field(
         default=None,
-        description="Only what changed here within this ISO 8601 duration back from now: weeks, or "
-        "days, hours, minutes and seconds, `P3650D` at most.",
+        description="Only incidents that changed within this ISO 8601 duration before now: weeks, "
+        "or days, hours, minutes and seconds, `P3650D` at most.",
     )
-    limit: int = Field(default=50, ge=1, le=200, description="How many at most.")
+    limit: int = Field(default=50, ge=1, le=200, description="Maximum number.")
     cursor: CursorField | None = Field(
-        default=None, description="The `next_cursor` of the page before."
+        default=None, description="The `next_cursor` of the previous page."
     )
     changed_after: ResumeField | None = Field(
         default=None,
-        description="A `resume_cursor`: only what changed since, in the order of the changes. "
-        "Empty: from the beginning. Not together with `cursor`.",
+        description="A `resume_cursor`: only later changes, in their order. "
+        "Empty: from the beginning. Cannot be combined with `cursor`.",
     )
 
     @model_validator(mode="after")
@@ -65,7 +65,7 @@ class IncidentQuery(QueryModel):
 
 
 class EntityItem(ResponseModel):
-    """A typed value that an incident is about."""
+    """An entity of an incident."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"value": "203.0.113.7"}
 
@@ -74,7 +74,7 @@ class EntityItem(ResponseModel):
 
 
 class IncidentItem(ResponseModel):
-    """An incident of a provider, normalised."""
+    """A normalized incident of a provider."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "number": 4711,
@@ -94,25 +94,25 @@ class IncidentItem(ResponseModel):
         "techniques": ["T1110.003"],
     }
 
-    number: int = Field(description="Tocsin's own number.")
+    number: int = Field(description="Number of the incident in Tocsin.")
     provider: str
-    external_id: str = Field(description="The SIEM's identifier, unique within the provider.")
-    external_number: str | None = Field(description="The number that the SIEM shows to people.")
+    external_id: str = Field(description="Identifier in the SIEM, unique within the provider.")
+    external_number: str | None = Field(description="Number that the SIEM displays.")
     title: str
     description: str
     severity: Severity
-    raw_severity: str | None = Field(description="The SIEM's own word.")
-    severity_assumed: bool = Field(description="True where the SIEM's severity was unknown.")
+    raw_severity: str | None = Field(description="Value in the SIEM.")
+    severity_assumed: bool = Field(description="True if the severity of the SIEM is unknown.")
     status: IncidentStatus
-    raw_status: str | None = Field(description="The SIEM's own word.")
+    raw_status: str | None = Field(description="Value in the SIEM.")
     merged_into: str | None = Field(
-        description="The `external_id` of the incident that this one was merged into."
+        description="`external_id` of the incident that this one was merged into."
     )
     occurred_at: datetime
-    created_at: datetime = Field(description="When it was first synced.")
-    updated_at: datetime = Field(description="When it last changed here.")
-    url: str = Field(description="Its page in Tocsin's console.")
-    source_url: str | None = Field(description="Its page at the SIEM.")
+    created_at: datetime = Field(description="Time of the first sync.")
+    updated_at: datetime = Field(description="Time of the last change in Tocsin.")
+    url: str = Field(description="Page in the console.")
+    source_url: str | None = Field(description="Page in the SIEM.")
     alert_count: int
     entities: list[EntityItem]
     techniques: list[str] = Field(description="ATT&CK technique ids.")
@@ -124,7 +124,7 @@ class IncidentList(ResponseModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {"resume_cursor": "YTU2"}
 
     incidents: list[IncidentItem]
-    total: int = Field(description="How many match, counted up to 10,000.")
+    total: int = Field(description="Number of matches, counted up to 10,000.")
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
-    resume_cursor: str = Field(description="For `changed_after`.")
+    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
+    resume_cursor: str = Field(description="Value for `changed_after`.")

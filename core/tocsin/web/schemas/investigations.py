@@ -22,27 +22,29 @@ _Text = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]+$"
 
 
 class InvestigationQuery(QueryModel):
-    """Which investigations, and how many at once."""
+    """Filters and page of investigations."""
 
     status: Annotated[SessionStatus, any_case(SessionStatus)] | None = Field(
-        default=None, description="Only this status, in any case."
+        default=None, description="Only this status, case-insensitive."
     )
     persona: Annotated[Persona, any_case(Persona)] | None = Field(
-        default=None, description="Only for this persona, in any case."
+        default=None, description="Only this persona, case-insensitive."
     )
-    provider: _Text | None = Field(default=None, description="Only those of this provider alone.")
+    provider: _Text | None = Field(
+        default=None, description="Only investigations of this provider alone."
+    )
     schedule: _Text | None = Field(
-        default=None, description="Only the runs of the schedule of this id."
+        default=None, description="Only runs of the schedule with this id."
     )
     limit: Limit = 50
     cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
 
 
 class StepQuery(QueryModel):
-    """Which steps, and how many at once."""
+    """Filters and page of steps."""
 
     run: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
-        default=None, description="Only those of this run."
+        default=None, description="Only steps of this run."
     )
     limit: Limit = 50
     cursor: cursor_field(STEPS) | None = None  # type: ignore[valid-type]
@@ -52,13 +54,13 @@ class InvestigationList(ResponseModel):
     """One page of investigations."""
 
     investigations: list[SessionSummary]
-    total: int = Field(description="How many match, counted up to 10,000.")
+    total: int = Field(description="Number of matches, counted up to 10,000.")
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
 
 
 class InvestigationReport(BaseModel):
-    """A report as JSON; `docs/reference/report.md` has every member."""
+    """A report as JSON; `docs/reference/report.md` lists every member."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -117,7 +119,7 @@ class InvestigationReport(BaseModel):
 
 
 class InvestigationFindings(ResponseModel):
-    """What was found out."""
+    """Findings of the report."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "findings": [
@@ -144,7 +146,7 @@ class InvestigationFindings(ResponseModel):
 
 
 class InvestigationEntities(ResponseModel):
-    """The entities that it met, and what they are taken for."""
+    """Entities of the report with their assessment."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "entities": [
@@ -172,7 +174,7 @@ class InvestigationEntities(ResponseModel):
 
 
 class InvestigationTimeline(ResponseModel):
-    """What happened when."""
+    """Timeline of the report."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "timeline": [
@@ -193,7 +195,7 @@ class InvestigationTimeline(ResponseModel):
 
 
 class SessionStep(ResponseModel):
-    """A step of the ledger: a question and what came of it, or a conclusion."""
+    """A step of the ledger: a question with its outcome, or a conclusion."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "number": 7,
@@ -205,28 +207,28 @@ class SessionStep(ResponseModel):
         "duration_ms": 2,
     }
 
-    number: int = Field(description="What evidence cites: `step:12`.")
+    number: int = Field(description="Number that evidence cites: `step:12`.")
     run: int
     phase: Phase
-    kind: str = Field(description="The kind of question, or `conclusion`.")
-    asked_of: str | None = Field(description="Who was asked, such as `provider:edge`.")
+    kind: str = Field(description="Kind of question, or `conclusion`.")
+    asked_of: str | None = Field(description="Source that was asked, such as `provider:edge`.")
     question: dict[str, Any] | None
     outcome: QueryOutcome | None
-    reason: str | None = Field(description="Why it was not answered, or not in full.")
+    reason: str | None = Field(description="Why there is no answer, or no complete one.")
     conclusion: str | None
-    evidence: list[str] | None = Field(description="What a conclusion rests on.")
+    evidence: list[str] | None = Field(description="Evidence of a conclusion.")
     started_at: datetime
     duration_ms: int
 
 
 class SessionStepDetail(SessionStep):
-    """A step with what was answered."""
+    """A step with its answer."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "answer": [{"entity": {"kind": "ip", "value": "203.0.113.7"}, "incident_count": 4}]
     }
 
-    answer: Any = Field(description="Null where it was not answered.")
+    answer: Any = Field(description="Null if there is no answer.")
 
 
 class SessionSteps(ResponseModel):
@@ -236,4 +238,4 @@ class SessionSteps(ResponseModel):
 
     steps: list[SessionStep]
     total: int
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")

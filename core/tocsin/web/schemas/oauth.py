@@ -1,4 +1,4 @@
-"""Schemas of oauth."""
+"""Schemas of OAuth 2.0."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCOPE_SYNTAX = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e
 
 
 class ClientForm(BodyModel):
-    """The fields by which a client proves itself, unless it does so by HTTP Basic."""
+    """Client credentials in the form, as an alternative to HTTP Basic."""
 
     # RFC 6749 section 3.2: parameters that are not known are ignored
     model_config = ConfigDict(
@@ -43,12 +43,12 @@ class TokenRequest(ClientForm):
     scope: str | None = Field(
         default=None,
         pattern=f"^({SCOPE_SYNTAX.pattern})?$",
-        description="Scopes separated by spaces; by default all that the client has.",
+        description="Scopes separated by spaces; by default all scopes of the client.",
     )
 
 
 class PresentedToken(ClientForm):
-    """A token to look at or to revoke."""
+    """A token to introspect or to revoke."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "client_id": CLIENT_ID,
@@ -57,7 +57,9 @@ class PresentedToken(ClientForm):
     }
 
     token: str = Field(min_length=1)
-    token_type_hint: str | None = Field(default=None, description="Ignored: there is one type.")
+    token_type_hint: str | None = Field(
+        default=None, description="Ignored: there is only one type."
+    )
 
 
 class TokenResponse(ResponseModel):
@@ -71,13 +73,13 @@ class TokenResponse(ResponseModel):
     }
 
     access_token: str
-    expires_in: int = Field(description="Seconds.")
+    expires_in: int = Field(description="Lifetime in seconds.")
     token_type: str = Field(json_schema_extra={"const": "Bearer"})
-    scope: str = Field(description="The granted scopes, separated by single spaces.")
+    scope: str = Field(description="Granted scopes, separated by single spaces.")
 
 
 class Introspection(ResponseModel):
-    """What a token is worth (RFC 7662); a token that is not valid has `active` alone."""
+    """State of a token (RFC 7662); an invalid token only has `active`."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "active": True,
@@ -105,11 +107,11 @@ class Introspection(ResponseModel):
 
 
 class RevokedToken(ResponseModel):
-    """Nothing: the token is void, whatever it was."""
+    """Empty response: the token is no longer valid."""
 
 
 class PublicKeySet(ResponseModel):
-    """The keys that verify access tokens (RFC 7517)."""
+    """Keys that verify access tokens (RFC 7517)."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "keys": [
@@ -129,7 +131,7 @@ class PublicKeySet(ResponseModel):
 
 
 class AuthorizationServerMetadata(ResponseModel):
-    """What a client has to know of the token endpoint (RFC 8414)."""
+    """Metadata of the token endpoint (RFC 8414)."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "issuer": URL,
@@ -154,7 +156,9 @@ class AuthorizationServerMetadata(ResponseModel):
     introspection_endpoint: str
     revocation_endpoint: str
     scopes_supported: list[Scope]
-    response_types_supported: list[str] = Field(description="None: nobody is redirected here.")
+    response_types_supported: list[str] = Field(
+        description="Empty: there is no authorization endpoint."
+    )
     grant_types_supported: list[str]
     token_endpoint_auth_methods_supported: list[str]
     introspection_endpoint_auth_methods_supported: list[str]

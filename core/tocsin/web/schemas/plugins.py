@@ -1,4 +1,4 @@
-"""Schemas of installed plugins and kinds of channel."""
+"""Schemas of installed plugins and channel kinds."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tocsin.web.parsing import ResponseModel
 
 
 class PluginState(StrEnum):
-    """Whether a node has a plugin."""
+    """State of a plugin on a node."""
 
     LOADED = "loaded"
     ABSENT = "absent"
-    """It is enabled, and cannot be used."""
+    """Enabled, but not usable."""
     NOT_ENABLED = "not-enabled"
 
 
@@ -27,7 +27,7 @@ class PluginUse(ResponseModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {"table": "destinations.soar"}
 
     table: str = Field(description="Such as `providers.edge`.")
-    absent: str | None = Field(description="Why this node does without it; null if it does not.")
+    absent: str | None = Field(description="Why this node does not use it; null if it does.")
 
 
 class PluginItem(ResponseModel):
@@ -44,22 +44,24 @@ class PluginItem(ResponseModel):
     distribution: str
     version: str
     state: PluginState
-    absent: str | None = Field(description="Why this node does not have it; null if it does.")
+    absent: str | None = Field(
+        description="Why the plugin is absent on this node; null if it is not."
+    )
     offers: list[str] = Field(
-        description="Which tables of `plugins.toml` may use it; none unless it is loaded."
+        description="Tables of `plugins.toml` that can use it; empty unless it is loaded."
     )
     used_by: list[PluginUse]
 
 
 class PluginList(ResponseModel):
-    """Every installed plugin."""
+    """All installed plugins."""
 
     plugins: list[PluginItem]
     total: int
 
 
 class PluginSetting(ResponseModel):
-    """What a table of `plugins.toml` can say; never what it says."""
+    """A setting of a table in `plugins.toml`, without its value."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "name": "url",
@@ -70,9 +72,9 @@ class PluginSetting(ResponseModel):
     name: str
     type: str
     required: bool
-    default: str | None = Field(description="As it would be written.")
+    default: str | None = Field(description="Default as written in TOML.")
     secret: bool
-    common: bool = Field(description="Whether all of its section can be told it.")
+    common: bool = Field(description="Whether every table of the section has it.")
     description: str
 
 
@@ -86,17 +88,17 @@ class PluginKind(ResponseModel):
         "streams": [],
     }
 
-    section: str = Field(description="Which tables of `plugins.toml` may use it.")
+    section: str = Field(description="Tables of `plugins.toml` that can use it.")
     name: str
     summary: str
     capabilities: list[str]
-    streams: list[str] | None = Field(description="Null where they depend on the settings.")
-    permissions: list[str] = Field(description="What it needs at the far side.")
+    streams: list[str] | None = Field(description="Null if they depend on the settings.")
+    permissions: list[str] = Field(description="Permissions that it needs at the remote system.")
     settings: list[PluginSetting]
 
 
 class PluginDetail(PluginItem):
-    """An installed plugin, and what it offers and takes."""
+    """An installed plugin with its kinds and settings."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"hooks": ["tocsin_channels"]}
 
@@ -105,7 +107,7 @@ class PluginDetail(PluginItem):
 
 
 class ChannelSetting(ResponseModel):
-    """What a destination of this kind can be told."""
+    """A setting of a destination of this kind."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "name": "url",
@@ -114,22 +116,22 @@ class ChannelSetting(ResponseModel):
     }
 
     name: str
-    type: str = Field(description="What `plugins.toml` takes, in words.")
+    type: str = Field(description="Type of the value in `plugins.toml`, in words.")
     shape: SettingShape = Field(
-        description="What a form would ask for; `table` is texts by their names, `anything` what "
-        "JSON can hold."
+        description="Type of the form field; `table` is texts by name, `anything` is any "
+        "JSON value."
     )
-    choices: list[str] = Field(description="For `choice` and `choices`: of these.")
+    choices: list[str] = Field(description="Options of `choice` and `choices`.")
     required: bool
-    default: str | None = Field(description="As `plugins.toml` would have it.")
-    secret: bool = Field(description="Whether it is kept encrypted, and never answered.")
+    default: str | None = Field(description="Default as written in TOML.")
+    secret: bool = Field(description="Whether it is stored encrypted and never returned.")
     local: bool = Field(description="Whether only `plugins.toml` can set it.")
-    common: bool = Field(description="Whether every destination can be told it.")
+    common: bool = Field(description="Whether every destination has it.")
     description: str
 
 
 class ChannelItem(ResponseModel):
-    """A kind of channel, by the plugin that offers it."""
+    """A channel kind of a plugin."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "plugin": "webhook",
@@ -138,11 +140,11 @@ class ChannelItem(ResponseModel):
 
     plugin: str
     summary: str
-    settings: list[ChannelSetting] = Field(description="Its own before the common ones.")
+    settings: list[ChannelSetting] = Field(description="Own settings before common ones.")
 
 
 class ChannelList(ResponseModel):
-    """Every kind of channel that is enabled."""
+    """All enabled channel kinds."""
 
     channels: list[ChannelItem]
     total: int

@@ -16,7 +16,7 @@ from tocsin.web.schemas.fields import Limit, Timestamp, cursor_field
 
 
 class StreamProgress(ResponseModel):
-    """What a provider reads separately, and how far it has come."""
+    """A stream of a provider and its progress."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "name": "alerts",
@@ -25,14 +25,14 @@ class StreamProgress(ResponseModel):
     }
 
     name: str
-    read_at: datetime = Field(description="When its position last moved.")
+    read_at: datetime = Field(description="Time of the last progress.")
     covered_until: datetime | None = Field(
-        description="Everything that changed before was read; null where it does not tell by time."
+        description="All changes before this time were read; null if the stream is not time-based."
     )
 
 
 class ProviderItem(ResponseModel):
-    """One provider, and how it does."""
+    """A provider and its status."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "name": "edge",
@@ -50,30 +50,30 @@ class ProviderItem(ResponseModel):
     name: str
     plugin: str
     state: str = Field(
-        description="`waiting`: no node reads it at present. `pushed`: it is sent to, not read. "
-        "`absent`: left out, with the reason. `removed`: this node's `plugins.toml` does not have "
-        "it any more.",
+        description="`waiting`: no node reads it at present. `pushed`: it receives pushes only. "
+        "`absent`: not loaded, with the reason. `removed`: no longer in this node's "
+        "`plugins.toml`.",
         json_schema_extra={"enum": [*incidents.PROVIDER_STATES]},
     )
-    outcome: str | None = Field(description="How the last read ended, in the ledger's words.")
-    reason: str | None = Field(description="The last error, while it lasts.")
-    failures: int = Field(description="How many rounds in a row have failed.")
+    outcome: str | None = Field(description="Outcome of the last read, as in the ledger.")
+    reason: str | None = Field(description="Current error.")
+    failures: int = Field(description="Number of consecutive failed reads.")
     read_at: datetime | None
     succeeded_at: datetime | None
     failing_since: datetime | None
     next_read_at: datetime | None
     clock_skew_seconds: float | None = Field(
-        description="How far the SIEM's clock is ahead of ours; null where that is not known."
+        description="How far the clock of the SIEM is ahead; null if unknown."
     )
-    node: str | None = Field(description="The number of the node that reads it.")
+    node: str | None = Field(description="Number of the node that reads it.")
     capabilities: list[str] = Field(
-        description="What it can do beside reading on: `refresh`, `backfill`, `push`."
+        description="Capabilities beyond reading new records: `refresh`, `backfill`, `push`."
     )
     streams: list[StreamProgress]
 
 
 class ProviderList(ResponseModel):
-    """Every provider."""
+    """All providers."""
 
     providers: list[ProviderItem]
     total: int
@@ -85,7 +85,7 @@ ProviderName = Annotated[str, Field(min_length=1, max_length=100)]
 
 
 class NewBackfill(BodyModel):
-    """What to read."""
+    """Time range to read."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "provider": "edge",
@@ -93,12 +93,10 @@ class NewBackfill(BodyModel):
         "to": "2026-11-08T00:00:00Z",
     }
 
-    provider: ProviderName = Field(description="The provider's name in `plugins.toml`.")
-    from_: Timestamp = Field(alias="from", description="Its beginning.")
-    to: Timestamp = Field(
-        description="Its end, which has passed; what changed at that very moment is not read."
-    )
-    alert: bool = Field(default=False, description="Send alerts for what is new.")
+    provider: ProviderName = Field(description="Name of the provider in `plugins.toml`.")
+    from_: Timestamp = Field(alias="from", description="Start of the range.")
+    to: Timestamp = Field(description="End of the range, exclusive; it must be in the past.")
+    alert: bool = Field(default=False, description="Whether to send alerts for new incidents.")
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -108,7 +106,7 @@ class NewBackfill(BodyModel):
 
 
 class BackfillItem(ResponseModel):
-    """A stretch of the past that is read, and how far that has come."""
+    """A backfill of a time range, with its progress."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": BACKFILL_ID,
@@ -129,31 +127,31 @@ class BackfillItem(ResponseModel):
 
     id: str
     provider: str
-    origin: BackfillOrigin = Field(description="`lost`: it could not be read when its time came.")
+    origin: BackfillOrigin = Field(description="`lost`: the range could not be read at the time.")
     alert: bool
     state: BackfillState
     pages: int
     records: int
-    new: int = Field(description="Incidents that were new.")
-    changed: int = Field(description="Incidents that had changed.")
-    rejected: int = Field(description="Records that were kept aside.")
+    new: int = Field(description="Number of new incidents.")
+    changed: int = Field(description="Number of changed incidents.")
+    rejected: int = Field(description="Number of quarantined records.")
     from_: datetime = Field(alias="from")
     to: datetime
-    progress: float | None = Field(
-        description="From 0 to 1; null where what is read does not tell by time."
-    )
-    reason: str | None = Field(description="Why it waits or has failed.")
+    progress: float | None = Field(description="From 0 to 1; null if the source is not time-based.")
+    reason: str | None = Field(description="Why it is waiting or has failed.")
     created_by: str
     created_at: datetime
     updated_at: datetime
     finished_at: datetime | None
-    reached: datetime | None = Field(description="Up to when everything was read.")
+    reached: datetime | None = Field(description="Time up to which everything was read.")
 
 
 class BackfillQuery(QueryModel):
-    """Which, and how many at once."""
+    """Filters and page of backfills."""
 
-    provider: ProviderName | None = Field(default=None, description="Only those of this provider.")
+    provider: ProviderName | None = Field(
+        default=None, description="Only backfills of this provider."
+    )
     limit: Limit = 50
     cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
 
@@ -163,4 +161,4 @@ class BackfillList(ResponseModel):
 
     backfills: list[BackfillItem]
     total: int
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")

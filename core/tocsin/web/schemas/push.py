@@ -1,4 +1,4 @@
-"""Schemas of push."""
+"""Schemas of pushes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tocsin.web.schemas.examples import CREATED, PROVIDER
 
 
 def _object_or_array(schema: dict[str, Any]) -> None:
-    """Describe a body that is an object or a list of anything, as the provider's format says."""
+    """Describe a body that is an object or a list, depending on the provider's format."""
     del schema["type"], schema["properties"]
     schema["anyOf"] = [{"type": "object"}, {"type": "array", "items": {}}]
 
 
 class PushBody(BodyModel):
-    """What is pushed, in the shape that the provider's settings name."""
+    """Pushed incidents, in the format that the provider's settings name."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra=_object_or_array)
 
@@ -32,15 +32,15 @@ class PushBody(BodyModel):
 
 
 class PushResult(ResponseModel):
-    """What a push came to, once all of it is stored."""
+    """Result of a push, after everything is stored."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"provider": PROVIDER, "changed": 0, "rejected": 0}
 
     provider: str
-    received: int = Field(description="How many incidents were sent.")
-    new: int = Field(description="How many of them were not known yet.")
-    changed: int = Field(description="How many differ from what was known of them.")
+    received: int = Field(description="Number of incidents in the push.")
+    new: int = Field(description="Number of new incidents.")
+    changed: int = Field(description="Number of changed incidents.")
     rejected: int = Field(
-        description="How many could not be understood, or are said to be missing; they are kept "
-        "aside with the reason."
+        description="Number of incidents that could not be parsed or that the sender left out; "
+        "they are quarantined with the reason."
     )

@@ -29,7 +29,7 @@ Replayable = Annotated[
 
 
 class NewReplay(BodyModel):
-    """Which deliveries to send again."""
+    """Deliveries to replay."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "state": "dead",
@@ -43,21 +43,17 @@ class NewReplay(BodyModel):
         "configuration fix, not those whose destination is not active.",
     )
     destination: DestinationName | None = Field(
-        default=None, description="Only those to this destination."
+        default=None, description="Only deliveries to this destination."
     )
     event_type: Annotated[EventType, any_case(EventType)] | None = Field(
-        default=None, description="Only those of this kind of event."
+        default=None, description="Only this event type."
     )
-    since: Timestamp | None = Field(
-        default=None, description="Only those whose event happened then or later."
-    )
-    until: Timestamp | None = Field(
-        default=None, description="Only those whose event happened before."
-    )
+    since: Timestamp | None = Field(default=None, description="Only events at or after this time.")
+    until: Timestamp | None = Field(default=None, description="Only events before this time.")
 
 
 class ReplayFilter(BaseModel):
-    """Which deliveries a replay is of."""
+    """Filter of a replay."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -75,7 +71,7 @@ class ReplayFilter(BaseModel):
 
 
 class Replay(ResponseModel):
-    """Many deliveries that are sent again, and how far that has come."""
+    """A replay of many deliveries, with its progress."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": REPLAY_ID,
@@ -89,8 +85,8 @@ class Replay(ResponseModel):
     id: str
     state: ReplayState
     filter: ReplayFilter
-    total: int = Field(description="How many matched when it was made.")
-    replayed: int = Field(description="How many were made due so far.")
+    total: int = Field(description="Number of matches at creation.")
+    replayed: int = Field(description="Number of deliveries made due so far.")
     created_by: str
     created_at: datetime
     updated_at: datetime
@@ -98,7 +94,7 @@ class Replay(ResponseModel):
 
 
 class ReplayQuery(QueryModel):
-    """How many at once."""
+    """Page of replays."""
 
     limit: Limit = 50
     cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
@@ -109,4 +105,4 @@ class ReplayList(ResponseModel):
 
     replays: list[Replay]
     total: int
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")

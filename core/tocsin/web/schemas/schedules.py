@@ -43,7 +43,7 @@ def _require_near(value: timedelta) -> timedelta:
 
 
 class NewSchedule(BodyModel, ScheduleDefinition):
-    """What to investigate again and again, and when."""
+    """A new schedule."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "query": "Sign-ins from new countries in the last 24 hours",
@@ -59,7 +59,7 @@ class NewSchedule(BodyModel, ScheduleDefinition):
 
 
 def _optional_fields() -> dict[str, Any]:
-    """Return the members of a definition, each of which may be left out."""
+    """Return the members of a definition, all optional."""
     fields = ScheduleDefinition.model_fields.items()
     return {
         name: (it.rebuild_annotation() | None, Field(default=None, description=it.description))
@@ -68,7 +68,7 @@ def _optional_fields() -> dict[str, Any]:
 
 
 class _ScheduleChangeBase(BodyModel):
-    """What is to be different; what is null returns to its default."""
+    """Changes to a schedule; null resets a member to its default."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
@@ -93,33 +93,35 @@ else:
 
 
 class ScheduleQuery(QueryModel):
-    """Which schedules, and how many at once."""
+    """Filters and page of schedules."""
 
     status: Annotated[ScheduleStatus, any_case(ScheduleStatus)] | None = Field(
-        default=None, description="Only this status, in any case; by default all but deleted ones."
+        default=None,
+        description="Only this status, case-insensitive; by default all except deleted ones.",
     )
     tag: Annotated[str, Field(min_length=1, max_length=50, pattern=r"^[^\x00]+$")] | None = Field(
-        default=None, description="Only those that have this tag."
+        default=None, description="Only schedules with this tag."
     )
     limit: Limit = 50
     cursor: composite_cursor_field(LIST, str, str) | None = None  # type: ignore[valid-type]
 
 
 class RunQuery(QueryModel):
-    """Which runs, and how many at once."""
+    """Filters and page of runs."""
 
     state: Annotated[RunState, any_case(RunState)] | None = Field(
-        default=None, description="Only this state, in any case."
+        default=None, description="Only this state, case-insensitive."
     )
     limit: Limit = 50
     cursor: cursor_field(RUNS) | None = None  # type: ignore[valid-type]
 
 
 class UpcomingQuery(QueryModel):
-    """How far ahead to look."""
+    """Period of upcoming runs."""
 
     within: Annotated[Duration, AfterValidator(_require_near)] = Field(
-        default=timedelta(days=1), description="How far ahead: an ISO 8601 duration, P366D at most."
+        default=timedelta(days=1),
+        description="Length of the period: an ISO 8601 duration, at most P366D.",
     )
     limit: Limit = 50
 
@@ -149,37 +151,37 @@ class ScheduleItem(ResponseModel):
 
     id: str
     name: str
-    managed_by: ManagedBy = Field(description="Where it can be changed.")
+    managed_by: ManagedBy = Field(description="How it is managed, and where to change it.")
     query: str
     persona: Persona
     provider: str | None
     cron: str | None
-    interval: str | None = Field(description="An ISO 8601 duration.")
+    interval: str | None = Field(description="ISO 8601 duration.")
     timezone: str
-    jitter: str | None = Field(description="An ISO 8601 duration.")
+    jitter: str | None = Field(description="ISO 8601 duration.")
     starts_at: datetime | None
     ends_at: datetime | None
-    timeout: str = Field(description="An ISO 8601 duration.")
-    misfire_grace: str = Field(description="An ISO 8601 duration.")
+    timeout: str = Field(description="ISO 8601 duration.")
+    misfire_grace: str = Field(description="ISO 8601 duration.")
     overlap: Overlap
     failure_limit: int | None
     tags: list[str]
     status: ScheduleStatus
     disabled_reason: DisabledReason | None
     consecutive_failures: int
-    last_status: RunState | None = Field(description="How its last run is, or ended.")
-    last_error: str | None = Field(description="Why the last run that ended has failed.")
+    last_status: RunState | None = Field(description="State of the last run.")
+    last_error: str | None = Field(description="Error of the last finished run.")
     last_run_at: datetime | None
     next_run_at: datetime | None
-    revision: int = Field(description="Counts up with every change that someone makes.")
+    revision: int = Field(description="Number of the change, counted up.")
     created_by: str
     created_at: datetime
     updated_at: datetime
-    url: str = Field(description="Its page in Tocsin's console.")
+    url: str = Field(description="Page in the console.")
 
 
 class ScheduleDetail(ScheduleItem):
-    """A schedule, and when it runs next."""
+    """A schedule with its next fire times."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "upcoming": [
@@ -189,7 +191,9 @@ class ScheduleDetail(ScheduleItem):
         ]
     }
 
-    upcoming: list[datetime] = Field(description="The next three times; none unless it is active.")
+    upcoming: list[datetime] = Field(
+        description="The next three fire times; empty unless it is active."
+    )
 
 
 class ScheduleList(ResponseModel):
@@ -197,11 +201,11 @@ class ScheduleList(ResponseModel):
 
     schedules: list[ScheduleItem]
     total: int
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
 
 
 class ScheduleRun(ResponseModel):
-    """What became of a fire time, or of several that were missed; or a run by hand."""
+    """A run for a fire time, for several missed ones, or started manually."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": RUN_ID,
@@ -220,13 +224,13 @@ class ScheduleRun(ResponseModel):
     schedule_id: str
     trigger: Trigger
     state: RunState
-    count: int = Field(description="For how many fire times it stands; counted up to 101.")
-    session_id: str | None = Field(description="Where it was investigated.")
-    cause: FailureCause | None = Field(description="Why it has failed.")
-    reason: str | None = Field(description="The same in words, or why it was not run.")
-    fire_at: datetime = Field(description="The time that the schedule names.")
-    due_at: datetime = Field(description="The same with the schedule's jitter.")
-    until: datetime | None = Field(description="The last of several that were missed.")
+    count: int = Field(description="Number of fire times that it stands for, counted up to 101.")
+    session_id: str | None = Field(description="Session of the run.")
+    cause: FailureCause | None = Field(description="Cause of the failure.")
+    reason: str | None = Field(description="Explanation of the failure, or why it did not run.")
+    fire_at: datetime = Field(description="Time in the schedule.")
+    due_at: datetime = Field(description="Time in the schedule with its jitter.")
+    until: datetime | None = Field(description="Last of several missed fire times.")
     started_at: datetime | None
     ended_at: datetime | None
     duration_ms: int | None
@@ -237,13 +241,13 @@ class RunList(ResponseModel):
     """One page of runs."""
 
     runs: list[ScheduleRun]
-    total: int = Field(description="How many match, counted up to 10,000.")
+    total: int = Field(description="Number of matches, counted up to 10,000.")
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
 
 
 class UpcomingRun(ResponseModel):
-    """A run that is to come."""
+    """An upcoming run."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "due_at": "2026-11-22T01:03:44.902Z",
@@ -257,10 +261,10 @@ class UpcomingRun(ResponseModel):
 
 
 class UpcomingList(ResponseModel):
-    """What is due, the next first."""
+    """Upcoming runs, next first."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"until": "2026-11-22T05:33:01.123Z"}
 
     upcoming: list[UpcomingRun]
-    until: datetime = Field(description="Up to when these are all.")
-    truncated: bool = Field(description="Whether there are more than `limit` within the time.")
+    until: datetime = Field(description="Time up to which the list is complete.")
+    truncated: bool = Field(description="Whether there are more than `limit` runs in the period.")

@@ -23,28 +23,28 @@ Words = Annotated[str, StringConstraints(min_length=1, max_length=2048, pattern=
 
 
 class SearchQuery(QueryModel):
-    """What to look for."""
+    """A search query."""
 
     q: Words = Field(
-        description='Words, `"phrases"`, `prefix*`, `field:value` and `-not`; all must fit.'
+        description='Words, `"phrases"`, `prefix*`, `field:value` and `-not`; all must match.'
     )
     limit: Limit = 50
     cursor: composite_cursor_field(RESULTS, _NUMBER, _NUMBER, _NUMBER) | None = None  # type: ignore[valid-type]
 
 
 class EntitySearchQuery(QueryModel):
-    """What to look up."""
+    """An entity lookup."""
 
-    q: Words = Field(description="A value, the beginning of one, or of one of its parts.")
+    q: Words = Field(description="A value, its beginning, or the beginning of one of its parts.")
     kind: Annotated[EntityKind, any_case(EntityKind)] | None = Field(
-        default=None, description="Only entities of this kind, in any case."
+        default=None, description="Only entities of this kind, case-insensitive."
     )
     limit: Limit = 50
     cursor: composite_cursor_field(ENTITIES, str, range(2), str, str, _NUMBER) | None = None  # type: ignore[valid-type]
 
 
 class SearchResult(ResponseModel):
-    """An incident or a session that fits."""
+    """An incident or a session that matches."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": "4711",
@@ -55,27 +55,27 @@ class SearchResult(ResponseModel):
     }
 
     kind: str = Field(json_schema_extra={"enum": ["incident", "session"]})
-    id: str = Field(description="The incident's number, or the session's id.")
+    id: str = Field(description="Number of the incident, or id of the session.")
     title: str
     snippet: str = Field(
-        description="The part of it that fits, as HTML: hits in `<mark>`, all else escaped."
+        description="Matching excerpt as HTML: matches in `<mark>`, everything else escaped."
     )
     score: float = Field(description="From 0 to 1.")
-    at: datetime = Field(description="When the incident occurred, or the session was asked for.")
-    url: str = Field(description="Its page in Tocsin's console.")
+    at: datetime = Field(description="Time of the incident, or creation of the session.")
+    url: str = Field(description="Page in the console.")
 
 
 class SearchResults(ResponseModel):
-    """One page of what fits, the best of the latest first."""
+    """One page of matches, the best of the latest first."""
 
     results: list[SearchResult]
-    total: int = Field(description="How many fit, counted up to 1,000.")
+    total: int = Field(description="Number of matches, counted up to 1,000.")
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
 
 
 class KnownEntity(ResponseModel):
-    """An entity that incidents have."""
+    """An entity of incidents."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "value": "203.0.113.7",
@@ -91,9 +91,9 @@ class KnownEntity(ResponseModel):
 
 
 class EntitySearchResults(ResponseModel):
-    """One page of entities, those that are called so first."""
+    """One page of entities, exact matches first."""
 
     entities: list[KnownEntity]
-    total: int = Field(description="How many fit, counted up to 1,000.")
+    total: int = Field(description="Number of matches, counted up to 1,000.")
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="For `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")

@@ -1,4 +1,4 @@
-"""Schemas of service."""
+"""Schemas of liveness and readiness."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tocsin.web.parsing import ResponseModel
 
 
 class Liveness(ResponseModel):
-    """The process answers."""
+    """The process is alive."""
 
     status: Literal["ok"]
 
 
 class Readiness(ResponseModel):
-    """Whether this node can do its work; never a provider's or destination's state."""
+    """Whether this node can work, regardless of providers and destinations."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "database": True,
@@ -31,9 +31,11 @@ class Readiness(ResponseModel):
     }
 
     status: Literal["ready", "not ready"]
-    database: bool = Field(description="It is reachable, and its schema is this version's.")
-    roles: dict[str, bool] = Field(description="The node's roles, and whether each was started.")
+    database: bool = Field(
+        description="Whether it is reachable and has the schema of this version."
+    )
+    roles: dict[str, bool] = Field(description="Roles of the node, and whether each has started.")
     differing: list[str] = Field(
-        description="Destinations and schedules that this node's plugins.toml has otherwise than "
-        "what was applied, and what `tocsin apply` would do. The node works by what was applied."
+        description="Destinations and schedules in which this node's plugins.toml differs from "
+        "what was applied, with the effect of `tocsin apply`. The node uses what was applied."
     )

@@ -15,34 +15,34 @@ from tocsin.web.schemas.examples import FINISHED, SESSION_ID, URL
 
 
 class NewInvestigation(BodyModel):
-    """What to investigate."""
+    """A new investigation."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"query": "Is 203.0.113.7 still at it? #4711"}
 
     query: QueryText = Field(
-        description="What to find out, in words: incident numbers, entities, time ranges, terms."
+        description="Question in words: incident numbers, entities, time ranges, terms."
     )
     persona: Annotated[Persona, any_case(Persona)] = Field(
         default=Persona.ANALYST,
-        description="For whom it is: how deep it looks, and what the report shows.",
+        description="Reader of the report: decides the depth and the contents.",
     )
     provider: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = Field(
-        default=None, description="The only provider to look at; all by default."
+        default=None, description="Only use this provider; by default all."
     )
 
 
 class NewMessage(BodyModel):
-    """A follow-up."""
+    """A follow-up message."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "message": "And what of the whole network over the last month?"
     }
 
-    message: QueryText = Field(description="What else to find out.")
+    message: QueryText = Field(description="Follow-up question.")
 
 
 class StartedSession(ResponseModel):
-    """A session that was taken up."""
+    """A started session."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "session_id": SESSION_ID,
@@ -51,21 +51,21 @@ class StartedSession(ResponseModel):
 
     session_id: str
     status: SessionStatus
-    url: str = Field(description="Its page in Tocsin's console.")
+    url: str = Field(description="Page in the console.")
 
 
 class SessionProgress(ResponseModel):
-    """How far a session under way has come."""
+    """Progress of an active session."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"phase": "report", "steps": 31, "asked": 22}
 
-    phase: Phase | None = Field(description="What it is doing; null before it has begun.")
-    steps: int = Field(description="How many steps its ledger has.")
-    asked: int = Field(description="How many of them asked someone.")
+    phase: Phase | None = Field(description="Current phase; null before the start.")
+    steps: int = Field(description="Number of steps in the ledger.")
+    asked: int = Field(description="Number of steps that asked a source.")
 
 
 class SessionMessage(ResponseModel):
-    """Something that was said in a session."""
+    """A message in a session."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "text": "Is 203.0.113.7 still at it? #4711",
@@ -74,13 +74,13 @@ class SessionMessage(ResponseModel):
 
     role: str = Field(json_schema_extra={"enum": ["user", "investigator"]})
     text: str
-    run: int = Field(description="In which run: 1 for the query, one more for each follow-up.")
+    run: int = Field(description="Number of the run: 1 for the query, then one for each follow-up.")
     created_by: str
     created_at: datetime
 
 
 class SessionSummary(ResponseModel):
-    """A session, as lists have it."""
+    """A session as in lists."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": SESSION_ID,
@@ -103,10 +103,10 @@ class SessionSummary(ResponseModel):
     query: str
     persona: Persona
     provider: str | None
-    schedule_id: str | None = Field(description="The schedule that it is a run of, if it is one.")
-    run: int = Field(description="How often it was asked: 1 for the query alone.")
+    schedule_id: str | None = Field(description="Schedule of the run, if any.")
+    run: int = Field(description="Number of runs: 1 for the query alone.")
     progress: SessionProgress
-    error: str | None = Field(description="Why it has failed.")
+    error: str | None = Field(description="Error, if it has failed.")
     title: str | None
     verdict: Verdict | None
     confidence: Confidence | None
@@ -117,21 +117,21 @@ class SessionSummary(ResponseModel):
     created_at: datetime
     updated_at: datetime
     completed_at: datetime | None
-    url: str = Field(description="Its page in Tocsin's console.")
+    url: str = Field(description="Page in the console.")
 
 
 class WriteBackOutcome(ResponseModel):
-    """What became of a comment to an incident's SIEM."""
+    """Outcome of a comment to the SIEM."""
 
     run: int
     state: WriteBackState
-    attempts: int = Field(description="How often it could not be written.")
-    reason: str | None = Field(description="Why not, the last time.")
+    attempts: int = Field(description="Number of failed attempts.")
+    reason: str | None = Field(description="Reason of the last failure.")
     finished_at: datetime | None
 
 
 class SessionWriteBack(WriteBackOutcome):
-    """A comment that a session leaves at an incident's SIEM."""
+    """A comment that a session writes to the SIEM of an incident."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "state": "written",
@@ -146,7 +146,7 @@ class SessionWriteBack(WriteBackOutcome):
 
 
 class Session(SessionSummary):
-    """A session, with what was said in it."""
+    """A session with its messages."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "report": "# Brute force from 203.0.113.7 against web01\n\n..."
@@ -154,8 +154,8 @@ class Session(SessionSummary):
 
     messages: list[SessionMessage]
     report: str | None = Field(
-        description="The report of the last run that completed, as Markdown; null until one has."
+        description="Report of the last completed run as Markdown; null before."
     )
     write_backs: list[SessionWriteBack] = Field(
-        description="What it leaves as comments at the SIEMs of the incidents that it was about."
+        description="Comments to the SIEMs of the incidents."
     )
