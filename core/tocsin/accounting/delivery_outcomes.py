@@ -126,4 +126,7 @@ def _count_deliveries(connection: Connection, period: Period) -> list[dict[str, 
     counts: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(_STATES, 0))
     for destination, state, count in connection.execute(query):
         counts[destination][state] = count
-    return [{"destination": name, **counts[name]} for name in sorted(counts)]
+    return [
+        {"destination": name, **{str(state): count for state, count in counts[name].items()}}
+        for name in sorted(counts)
+    ]
