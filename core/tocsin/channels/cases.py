@@ -133,7 +133,7 @@ class CaseChannel(Channel):
         return 0
 
     def render_body(self, delivery: Delivery) -> dict[str, Any]:
-        """Return what an event makes of a new object, as the templates have it."""
+        """Return the rendered body of a new object for an event."""
         body: dict[str, Any] = orjson.loads(delivery.render("body"))
         return body
 
@@ -141,7 +141,7 @@ class CaseChannel(Channel):
         """Update an object from a later event of the same subject."""
 
     def render_note(self, delivery: Delivery) -> str | None:
-        """Return what an event adds to an object as a note, in Markdown; None where nothing."""
+        """Return the note of an event in Markdown; None if it adds none."""
         return None if _is_alert(delivery.event) else delivery.render("note").decode()
 
     @abstractmethod
@@ -262,7 +262,7 @@ class CaseChannel(Channel):
             return False
         try:
             return Condition(self.settings.close_when).holds(event.variables())
-        except Exception as error:  # noqa: BLE001 - whatever an operator's expression does
+        except Exception as error:  # noqa: BLE001 - operators' expressions may raise anything
             self.tools.log.warning("close_when cannot be evaluated", id=event.id, reason=str(error))
             return False
 

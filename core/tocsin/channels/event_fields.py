@@ -47,7 +47,7 @@ def list_known_objects(delivery: Delivery) -> Sequence[str]:
     if delivery.remote_id is not None:
         return (delivery.remote_id,)
     related = delivery.related.items()
-    return tuple(dict.fromkeys(it for subject, it in related if subject.startswith("incident:")))
+    return tuple(dict.fromkeys(key for subject, key in related if subject.startswith("incident:")))
 
 
 def list_recovered_objects(delivery: Delivery) -> Sequence[str]:
@@ -55,7 +55,7 @@ def list_recovered_objects(delivery: Delivery) -> Sequence[str]:
     if delivery.event.event_type is not EventType.INVESTIGATION_COMPLETED:
         return ()
     related = delivery.related.items()
-    return tuple(it for subject, it in related if subject.startswith("schedule:"))
+    return tuple(key for subject, key in related if subject.startswith("schedule:"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ def _find_schema_breaches(contract: Contract, body: bytes) -> list[str]:
     except orjson.JSONDecodeError as error:
         return [f"it is not JSON: {error}"]
     found = Draft202012Validator(contract.body).iter_errors(document)
-    errors = sorted(found, key=lambda it: list(map(str, it.absolute_path)))
+    errors = sorted(found, key=lambda error: list(map(str, error.absolute_path)))
     return list(map(_format_breach, errors[:_MOST]))
 
 

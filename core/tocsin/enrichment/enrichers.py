@@ -159,7 +159,11 @@ class Enrichers:
                 entity: replies.answers[entity] for entity in entities if entity in replies.answers
             },
             outdated={entity: kept[entity] for entity in setbacks},
-            failures={it: why for it, why in replies.failures.items() if it not in setbacks},
+            failures={
+                entity: failure
+                for entity, failure in replies.failures.items()
+                if entity not in setbacks
+            },
             setbacks=setbacks,
         )
 

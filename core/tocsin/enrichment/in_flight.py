@@ -60,7 +60,7 @@ class InFlightQuestions:
 
     @contextmanager
     def claim(self, entities: Iterable[Entity]) -> Iterator[QuestionClaim]:
-        """Reserve the entities that nobody asks for yet.
+        """Reserve the entities without a question in progress.
 
         Claim before looking up the cache, and store replies before leaving: callers that arrive
         meanwhile find either the question or the stored reply.

@@ -51,7 +51,7 @@ class GatheredEnrichments:
 
     def asked(self, entities: Iterable[Entity]) -> EnrichmentResult:
         """Return the result for a caller who asked for these entities."""
-        known = (it for entity in entities if (it := self.enrichment(entity)))
+        known = (found for entity in entities if (found := self.enrichment(entity)))
         return EnrichmentResult(
             enrichments=tuple(known), outcome=self._outcome(), reason=self._reason()
         )

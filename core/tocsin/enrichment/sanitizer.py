@@ -118,7 +118,7 @@ def clean_json(value: Json, depth: int = _DEPTH) -> Json:
             whole = value.is_integer() and int(value) in _INTEGERS
             return int(value) if whole else value if abs(value) < float("inf") else None
         case Mapping() if depth:
-            return {clean_text(str(k), WORD): clean_json(it, depth - 1) for k, it in value.items()}
+            return {clean_text(str(k), WORD): clean_json(v, depth - 1) for k, v in value.items()}
         case list() | tuple() if depth:
             return [clean_json(item, depth - 1) for item in value]
         case _:

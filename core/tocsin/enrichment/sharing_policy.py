@@ -61,7 +61,7 @@ def _url_refusal(url: str) -> str | None:
     if the scheme is missing or the number of slashes differs.
     """
     try:
-        urlsplit(url).port  # noqa: B018 - raises where it is none
+        urlsplit(url).port  # noqa: B018 - raises ValueError for an invalid port
     except ValueError:
         return UNREADABLE
     host = _END.split(_BEGIN.sub("", url, count=1), maxsplit=1)[0]

@@ -79,7 +79,10 @@ class PluginFactory:
         `allow_hosts` may be reached even if they are private.
         """
         found = ((option, getattr(settings, option, None)) for option in _NET_OPTIONS)
-        options = {"allow_hosts": allow_hosts, **{option: it for option, it in found if it}}
+        options = {
+            "allow_hosts": allow_hosts,
+            **{option: value for option, value in found if value},
+        }
         client = open_client(**options, proxy=getattr(settings, "proxy", None))
         tools = Tools(
             name=name,

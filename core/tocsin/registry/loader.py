@@ -116,7 +116,7 @@ def _leave_out(offers: PluginOffers, name: str, reason: str) -> None:
 def _check_names(manager: pluggy.PluginManager, name: str) -> None:
     """Raise `_InvalidPluginError` if a plugin marks a function that is not named like a hook."""
     hooks = vars(manager.hook)
-    known = [it for it, caller in hooks.items() if getattr(caller, "spec", None)]
+    known = [name for name, caller in hooks.items() if getattr(caller, "spec", None)]
     for hook, caller in hooks.items():
         if hook not in known and list(_implementations(caller, name)):
             raise _InvalidPluginError(f"{hook!r} is not a hook{suggest_nearest(hook, known)}")

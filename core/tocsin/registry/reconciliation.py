@@ -44,17 +44,17 @@ def plan_changes(
 
     OperatorError if an object created over HTTP has one of the names.
     """
-    for name, it in known.items():
-        if it.managed_by is ManagedBy.API and name in wanted:
+    for name, stored in known.items():
+        if stored.managed_by is ManagedBy.API and name in wanted:
             raise name_taken_error(section, name)
     steps = [
-        PlannedChange(section, name, _choose_action(known.get(name), it))
-        for name, it in wanted.items()
+        PlannedChange(section, name, _choose_action(known.get(name), content))
+        for name, content in wanted.items()
     ]
     steps += [
         PlannedChange(section, name, "disable")
-        for name, it in known.items()
-        if it.managed_by is not ManagedBy.API and name not in wanted and not it.is_removed
+        for name, stored in known.items()
+        if stored.managed_by is not ManagedBy.API and name not in wanted and not stored.is_removed
     ]
     return sorted((step for step in steps if step.action), key=lambda step: step.name)
 

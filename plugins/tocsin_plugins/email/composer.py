@@ -46,8 +46,8 @@ def join_entries(entries: Sequence[DigestEntry]) -> DigestEntry:
 
 
 def _join_text(count: str, entries: Sequence[DigestEntry]) -> str:
-    contents = "\n".join(f"{place}. {it.subject}" for place, it in enumerate(entries, 1))
-    told = (f"{place}. {it.text.strip()}" for place, it in enumerate(entries, 1))
+    contents = "\n".join(f"{place}. {entry.subject}" for place, entry in enumerate(entries, 1))
+    told = (f"{place}. {entry.text.strip()}" for place, entry in enumerate(entries, 1))
     return _RULE.join([f"{count}\n\n{contents}", *told]) + "\n"
 
 

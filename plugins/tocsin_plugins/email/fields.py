@@ -47,7 +47,7 @@ class MailEnvelope:
     def groups(self, left: Sequence[Mailbox] | None = None) -> list[tuple[bool, list[str]]]:
         """Return the addresses by whether they need SMTPUTF8 (RFC 6531).
 
-        Those that do not need it get a mail that every server on its way accepts.
+        The others get a mail that every relay accepts.
         """
         wanted = self.recipients if left is None else left
         grouped: dict[bool, list[str]] = {}

@@ -141,7 +141,7 @@ def _list_deferred(outcomes: dict[str, RecipientOutcome]) -> list[str]:
     """Return the recipients to retry now: none if nobody accepted this time."""
     if not any(outcome.has_it for outcome in outcomes.values()):
         return []
-    return [address for address, it in outcomes.items() if not it.is_final]
+    return [address for address, outcome in outcomes.items() if not outcome.is_final]
 
 
 def _fail_all(rounds: Sequence[_Mailing], failure: PluginFailure) -> None:

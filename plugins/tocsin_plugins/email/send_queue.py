@@ -56,7 +56,7 @@ class SendTask:
         return _format_outcomes(self._those(lambda it: it.is_final and not it.has_it))
 
     def _those(self, wanted: Callable[[RecipientOutcome], bool]) -> dict[str, RecipientOutcome]:
-        return {address: it for address, it in self.outcomes.items() if wanted(it)}
+        return {address: outcome for address, outcome in self.outcomes.items() if wanted(outcome)}
 
     def _failed(self, failure: PluginFailure) -> PluginFailure:
         """Return the failure, which other tasks may share, with this task's outcomes."""
@@ -92,4 +92,6 @@ class SendTask:
 
 
 def _format_outcomes(outcomes: dict[str, RecipientOutcome]) -> str:
-    return to_one_line("; ".join(f"{address}: {it}" for address, it in outcomes.items()), _LONGEST)
+    return to_one_line(
+        "; ".join(f"{address}: {outcome}" for address, outcome in outcomes.items()), _LONGEST
+    )

@@ -57,15 +57,15 @@ class Webhook(Channel):
 
     async def start(self) -> None:
         """Raise `Misconfigured` for a URL that can never be requested."""
-        self.tools.http.check_url(self.settings.address)
+        self.tools.http.check_url(self._url)
 
     async def check(self) -> Health:
         """Report on the settings alone: webhooks have no harmless request."""
-        parts = split_url(self.settings.address)
+        parts = split_url(self._url)
         keys = " or ".join(signer.describe() for signer in self._signers)
         problems: tuple[str, ...] = ()
         try:
-            await self.tools.http.vet_url(self.settings.address)
+            await self.tools.http.vet_url(self._url)
         except Misconfigured as error:
             problems = (f"{'secret_url' if self.settings.secret_url else 'url'}: {error}",)
         return Health(
@@ -82,7 +82,7 @@ class Webhook(Channel):
         signature = signature_headers(self._signers, delivery.event.id, now, content)
         response = await self.tools.http.request(
             "POST",
-            self.settings.address,
+            self._url,
             headers={**_reveal_headers(self.settings.headers), **headers, **signature},
             content=content,
             timeout=self.settings.timeout,
@@ -90,6 +90,11 @@ class Webhook(Channel):
         rules = delivery.contract.answer if delivery.contract else AnswerRules()
         kept = redact_secrets(response, self._unspoken)
         return read_receipt(kept, self.tools.clock.now(), rules)
+
+    @cached_property
+    def _url(self) -> str:
+        """URL to post to, which may be a secret."""
+        return self.settings.address
 
     def _message(self, event: Event, body: bytes) -> tuple[dict[str, str], bytes]:
         source = self.tools.public_url or "tocsin"
@@ -105,9 +110,7 @@ class Webhook(Channel):
     def _unspoken(self) -> tuple[str, ...]:
         """Secrets that are removed from stored responses."""
         texts = (text.get_secret_value() for text in self.settings.body_secrets.values())
-        of_url = (
-            list_secret_parts(split_url(self.settings.address)) if self.settings.secret_url else ()
-        )
+        of_url = list_secret_parts(split_url(self._url)) if self.settings.secret_url else ()
         return (*texts, *of_url)
 
     @cached_property

@@ -226,5 +226,5 @@ def test_a_key_that_is_missing_is_named(make_client, authority, tmp_path):
 
 
 def test_a_key_without_a_certificate_is_refused(make_client, write_key):
-    with pytest.raises(OperatorError, match="no client_certificate"):
+    with pytest.raises(OperatorError, match="client_certificate is missing"):
         make_client(client_key=write_key())

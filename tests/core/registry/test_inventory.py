@@ -115,7 +115,7 @@ async def test_of_two_with_one_name_none_is_imported(install):
         (PROVIDER.replace("return Acme", "return Health"), "not a subclass of Provider"),
         (
             PROVIDER.replace("def tocsin_providers", "def tocsin_povider"),
-            "it was imported, but 'tocsin_povider' is no hook; did you mean 'tocsin_providers'?",
+            "it was imported, but 'tocsin_povider' is not a hook; did you mean 'tocsin_providers'?",
         ),
         (
             PROVIDER.replace("def tocsin_providers()", "def tocsin_providers(config)"),

@@ -133,9 +133,9 @@ def try_probe(connection: Connection, name: str, now: datetime, until: datetime)
 
     No other node may until then, or until the result of the probe is known.
     """
-    nobody_does = or_(destinations.c.probing_until.is_(None), destinations.c.probing_until <= now)
+    is_unclaimed = or_(destinations.c.probing_until.is_(None), destinations.c.probing_until <= now)
     statement = update(destinations).where(
-        destinations.c.name == name, destinations.c.held_until <= now, nobody_does
+        destinations.c.name == name, destinations.c.held_until <= now, is_unclaimed
     )
     return connection.execute(statement.values(probing_until=until)).rowcount == 1
 

@@ -1,4 +1,4 @@
-"""The archive: one compressed file of lines for each day, which is only ever added to."""
+"""Archive of events: one compressed file of JSON lines per day, append-only."""
 
 from __future__ import annotations
 

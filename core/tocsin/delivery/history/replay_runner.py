@@ -49,8 +49,8 @@ def replay_delivery(connection: Connection, delivery_id: str, now: datetime) -> 
         raise NotReplayableError(f"its destination {destination} was deleted")
     if row["lease"] is not None and row["due_at"] > now:
         raise NotReplayableError("it is being attempted now")
-    it = update(deliveries).where(deliveries.c.id == delivery_id)
-    connection.execute(it.values(requeue_values(now)))
+    delivery = update(deliveries).where(deliveries.c.id == delivery_id)
+    connection.execute(delivery.values(requeue_values(now)))
     announce(connection, queue_topic(destination))
     return destination
 

@@ -1,4 +1,4 @@
-"""Removing what is old and done with, archived first where there is an archive."""
+"""Retention: removal of old events with their deliveries, optionally archived first."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A claim takes a lease and moves `due_at` to the end of it, so a delivery whose node died is due
 again by itself; a delivery of a node that is known to be gone is made due at once. The name of the
-lease is the fencing token: whoever no longer holds it changes nothing, and learns so.
+lease is the fencing token: a node that no longer holds it changes nothing, and learns so.
 """
 
 from __future__ import annotations

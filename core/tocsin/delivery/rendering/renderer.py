@@ -4,76 +4,86 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from traceback import walk_tb
+from types import MappingProxyType
 from typing import Any
 
 import orjson
-from jinja2 import (
-    Environment,
-    FileSystemLoader,
-    StrictUndefined,
-    Template,
-    TemplateNotFound,
-    TemplateSyntaxError,
-)
+from jinja2 import StrictUndefined, Template, TemplateNotFound, TemplateSyntaxError, Undefined
 from jinja2.runtime import Context
 
 from tocsin.clock import isoformat
 from tocsin.contracts import load_contract
-from tocsin.delivery.rendering.formats import FILTERS, FORMATS, OutputFormat, list_candidates
+from tocsin.delivery.rendering.templates import FILTERS, TemplateLoader
 from tocsin.errors import ConfigurationError, Misconfigured
 from tocsin.model import Contract, Event, EventType, Json
-from tocsin.sandbox import Allowance, WritingEnvironment, pause
-
-SHIPPED_PREFIX = "shipped/"
-"""Prefix of template names that are looked up in plugins' folders alone."""
-MAX_TEMPLATE_SIZE = 32 * 1024  # compiling more than that would hold up everything else
+from tocsin.sandbox import Allowance, WritingEnvironment, spend, write_json
 
 
-class TemplateLoader(FileSystemLoader):
-    """Loads a template from the operator's folder, else from the first plugin that has it."""
+@dataclass(frozen=True, slots=True)
+class OutputFormat:
+    """One template format: `<receiver>/<event>.<suffix>.j2`."""
 
-    def __init__(self, paths: Sequence[Path], overrides: Path | None) -> None:
-        super().__init__([*([overrides] if overrides else []), *paths])
-        self._paths = tuple(paths)
-        self._shipped = FileSystemLoader(self._paths)
+    suffix: str
+    write: Callable[[Any], str]
+    """Converts the value of an expression to text."""
+    finish: Callable[[bytes], bytes]
+    """Converts the rendered text to output; ValueError if it is not of this format."""
+    autoescape: bool = False
 
-    def get_source(
-        self, environment: Environment, template: str
-    ) -> tuple[str, str, Callable[[], bool]]:
-        """Return text and path; TemplateNotFound, or TemplateSyntaxError if it is too large."""
-        if template.startswith(SHIPPED_PREFIX):
-            name = template.removeprefix(SHIPPED_PREFIX)
-            text, path, is_current = self._shipped.get_source(environment, name)
-        else:
-            text, path, is_current = super().get_source(environment, template)
-        if len(text) > MAX_TEMPLATE_SIZE:
-            message = f"a template may have at most {MAX_TEMPLATE_SIZE // 1024} KiB"
-            raise TemplateSyntaxError(message, 1, template, path)
-        return text, path, is_current
 
-    def load(
-        self,
-        environment: Environment,
-        name: str,
-        globals: MutableMapping[str, Any] | None = None,  # noqa: A002 - Jinja's signature
-    ) -> Template:
-        """Return the template; compilation time does not count against the event."""
-        with pause():
-            return super().load(environment, name, globals)
+def _write_json(value: Any) -> str:
+    return write_json(value, _reject_value)
 
-    def shown(self, path: str | None, line: int) -> str:
-        """Return a readable location in a template.
 
-        The operator's file by its full path, a shipped one by its receiver and name.
-        """
-        for folder in self._paths:
-            if path and Path(path).is_relative_to(folder):
-                return f"{Path(path).relative_to(folder)}, line {line}"
-        return f"{path}, line {line}"
+def _write_text(value: Any) -> str:
+    if isinstance(value, str):
+        spend(len(value))
+        return value
+    return "" if value is None else _write_json(value)
+
+
+def _reject_value(value: object) -> None:
+    if isinstance(value, Undefined):
+        str(value)  # raises the error of a strict undefined value
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
+
+
+def _minify(text: bytes) -> bytes:
+    try:
+        return orjson.dumps(orjson.loads(text))
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"the output is not JSON: {error}") from None
+
+
+def _pass_through(text: bytes) -> bytes:
+    return text
+
+
+JSON = OutputFormat("json", _write_json, _minify)
+TEXT = OutputFormat("txt", _write_text, _pass_through)
+HTML = OutputFormat("html", _write_text, _pass_through, autoescape=True)
+FORMATS = (JSON, TEXT, HTML)
+
+SHARED = "_shared"
+"""The folder of templates that serve every receiver."""
+PLAIN_PARTS: Mapping[str, OutputFormat] = MappingProxyType(
+    {"body": JSON, "text": TEXT, "html": HTML}
+)
+"""Parts whose templates do not have the part's name in theirs."""
+
+
+def list_candidates(receiver: str, event_type: str, part: str) -> dict[str, OutputFormat]:
+    """Return the templates that can render a part, best first, with their formats."""
+    if part in PLAIN_PARTS:
+        form = PLAIN_PARTS[part]
+        return {f"{receiver}/{event_type}.{form.suffix}.j2": form}
+    places = (f"{receiver}/{event_type}.{part}", f"{receiver}/{part}", f"{SHARED}/{part}")
+    return {f"{place}.{form.suffix}.j2": form for place in places for form in FORMATS}
 
 
 MAX_BYTES = 256 * 1024

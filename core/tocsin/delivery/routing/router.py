@@ -107,7 +107,7 @@ class Route:
         """Return whether the condition holds; the event passes if it cannot be evaluated."""
         try:
             return condition.holds(event.variables())
-        except Exception as error:  # noqa: BLE001 - whatever an operator's expression does
+        except Exception as error:  # noqa: BLE001 - operators' expressions may raise anything
             facts = {"destination": self.destination, "event_id": event.id, "reason": str(error)}
             _log.warning("condition cannot be evaluated; delivering the event", **facts)
             return True

@@ -117,7 +117,7 @@ class WorkerPool:
             return
         try:
             live = await self._make(destination)
-        except Exception as error:  # noqa: BLE001 - whatever a plugin does costs only itself
+        except Exception as error:  # noqa: BLE001 - a failing plugin costs only itself
             self._leave_out(destination, error)
             return
         self._absent.pop(destination.name, None)

@@ -1,0 +1,104 @@
+"""Templates: the loader of template files, and the filters that templates use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, Template, TemplateSyntaxError
+
+from tocsin.observables import defang
+from tocsin.reports import escape_markdown as escaped
+from tocsin.reports import from_json, to_markdown
+from tocsin.sandbox import pause, spend
+
+SHIPPED_PREFIX = "shipped/"
+"""Prefix of template names that are looked up in plugins' folders alone."""
+MAX_TEMPLATE_SIZE = 32 * 1024  # compiling more than that would hold up everything else
+_CHARACTERS = 100_000
+_REFERENCES = re.compile(r"(?:#|\bGH-)(?=\d)", re.IGNORECASE)
+_OF_DEFANGING = 10  # units per character, since each word is examined
+
+
+class TemplateLoader(FileSystemLoader):
+    """Loads a template from the operator's folder, else from the first plugin that has it."""
+
+    def __init__(self, paths: Sequence[Path], overrides: Path | None) -> None:
+        super().__init__([*([overrides] if overrides else []), *paths])
+        self._paths = tuple(paths)
+        self._shipped = FileSystemLoader(self._paths)
+
+    def get_source(
+        self, environment: Environment, template: str
+    ) -> tuple[str, str, Callable[[], bool]]:
+        """Return text and path; TemplateNotFound, or TemplateSyntaxError if it is too large."""
+        if template.startswith(SHIPPED_PREFIX):
+            name = template.removeprefix(SHIPPED_PREFIX)
+            text, path, is_current = self._shipped.get_source(environment, name)
+        else:
+            text, path, is_current = super().get_source(environment, template)
+        if len(text) > MAX_TEMPLATE_SIZE:
+            message = f"a template may have at most {MAX_TEMPLATE_SIZE // 1024} KiB"
+            raise TemplateSyntaxError(message, 1, template, path)
+        return text, path, is_current
+
+    def load(
+        self,
+        environment: Environment,
+        name: str,
+        globals: MutableMapping[str, Any] | None = None,  # noqa: A002 - Jinja's signature
+    ) -> Template:
+        """Return the template; compilation time does not count against the event."""
+        with pause():
+            return super().load(environment, name, globals)
+
+    def shown(self, path: str | None, line: int) -> str:
+        """Return a readable location in a template.
+
+        The operator's file by its full path, a shipped one by its receiver and name.
+        """
+        for folder in self._paths:
+            if path and Path(path).is_relative_to(folder):
+                return f"{Path(path).relative_to(folder)}, line {line}"
+        return f"{path}, line {line}"
+
+
+def escape_markdown(value: object) -> str:
+    """Escape text for Markdown: no links, mentions or images result."""
+    text = str(value)
+    spend(len(text))
+    escaped_lines = "\n".join(map(escaped, text.splitlines()))
+    spend(len(escaped_lines))
+    return _neutralize_references(escaped_lines)
+
+
+def defang_text(value: object) -> str:
+    """Defang addresses so that no reader turns them into links: `evil[.]example`."""
+    text = str(value)
+    spend(_OF_DEFANGING * len(text))
+    return defang(text)
+
+
+def render_report(report: object) -> str:
+    """Return a report of the context as Markdown; ValueError if it is not a report."""
+    # our own rendering is bounded; the first report compiles our templates
+    with pause():
+        text = _neutralize_references(to_markdown(from_json(report))[:_CHARACTERS])
+    spend(len(text))
+    return text
+
+
+def _neutralize_references(text: str) -> str:
+    """Neutralize issue references in Markdown, such as `#1` and `GH-1`.
+
+    Trackers look for them after they parse the Markdown, so escaping does not help.
+    """
+    return _REFERENCES.sub("\\g<0>\N{WORD JOINER}", text)
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {"defang": defang_text, "markdown": escape_markdown, "report_markdown": render_report}
+)
