@@ -30,7 +30,7 @@ from tocsin_plugins.investigator import DefaultInvestigator
 
 sys.path.append(str(Path(__file__).parents[1] / "tests/plugins/investigator"))
 
-from investigator_world import World, WorldDesk, ago, event, host, incident, inquire, ip
+from investigator_world import World, WorldQueryClient, ago, event, host, incident, inquire, ip
 
 ENTITIES = 200
 _INCIDENTS = 20
@@ -38,7 +38,7 @@ _EVENTS = 20  # for each entity and each of two providers
 _PROVIDERS = ("edge", "core")
 
 
-class _Instant(WorldDesk):
+class _Instant(WorldQueryClient):
     """Finds the events of an entity without a scan."""
 
     def __init__(self, world: World) -> None:
