@@ -74,13 +74,13 @@ def run(rounds: int) -> None:
 
 
 async def _investigate(world: World) -> tuple[int, int]:
-    desk = _Instant(world)
+    client = _Instant(world)
     bounds = {"incident-responder": {"entities": ENTITIES, "provider_calls": 2 * ENTITIES}}
     settings = DefaultInvestigator.Settings.model_validate({"bounds": bounds})
     tools = Tools(name="investigator", http=None, clock=None, log=None)
     inquiry = inquire("incident 1", persona=Persona.INCIDENT_RESPONDER)
-    report = await DefaultInvestigator(settings, tools).investigate(inquiry, desk)
-    return len(report.entities), len(desk.asked)
+    report = await DefaultInvestigator(settings, tools).investigate(inquiry, client)
+    return len(report.entities), len(client.asked)
 
 
 def _world() -> World:

@@ -5,10 +5,10 @@ The content is put in order once (`parts`); each form only renders and escapes i
 
 from tocsin.reports.blocks import MAX_ROWS
 from tocsin.reports.document import from_json, to_json
-from tocsin.reports.drawing import EdgeCurve
 from tocsin.reports.graph import draw_graph
 from tocsin.reports.html import CONTENT_SECURITY_POLICY, to_html
 from tocsin.reports.markdown import escape_markdown, to_markdown
+from tocsin.reports.svg import EdgeCurve
 from tocsin.reports.text import session_document_text, to_short_text, to_text
 from tocsin.reports.text_format import format_number, format_signed
 from tocsin.reports.timeline import draw_timeline

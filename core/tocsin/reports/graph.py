@@ -9,7 +9,7 @@ from itertools import groupby
 from statistics import fmean
 
 from tocsin.model import Disposition, Entity, EntityAssessment, Relation, Report
-from tocsin.reports.drawing import EdgeCurve, shorten_middle
+from tocsin.reports.svg import EdgeCurve, shorten_middle
 from tocsin.reports.text_format import clean_line, clean_value, format_count
 
 NODES = 60

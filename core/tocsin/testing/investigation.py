@@ -16,7 +16,7 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 async def investigate(
     investigator: Investigator,
-    desk: ScriptedQueryClient,
+    client: ScriptedQueryClient,
     *messages: str,
     persona: Persona = Persona.ANALYST,
     provider: str | None = None,
@@ -36,29 +36,29 @@ async def investigate(
         asked_at=asked_at,
         previous=previous,
     )
-    report = await _run(investigator, inquiry, desk)
-    again = await _run(investigator, inquiry, desk.replay())
+    report = await _run(investigator, inquiry, client)
+    again = await _run(investigator, inquiry, client.replay())
     if again != report:
         differing = (field.name for field in fields(Report) if _differs(field.name, report, again))
         raise AssertionError(f"the second run returns a different {', '.join(differing)}")
-    _check(report, desk, previous)
+    _check(report, client, previous)
     return report
 
 
-async def _run(investigator: Investigator, inquiry: Inquiry, desk: ScriptedQueryClient) -> Report:
+async def _run(investigator: Investigator, inquiry: Inquiry, client: ScriptedQueryClient) -> Report:
     try:
-        return await investigator.investigate(inquiry, desk)
+        return await investigator.investigate(inquiry, client)
     finally:
-        desk.check()
+        client.check()
 
 
 def _differs(name: str, one: Report, other: Report) -> bool:
     return bool(getattr(one, name) != getattr(other, name))
 
 
-def _check(report: Report, desk: ScriptedQueryClient, previous: Report | None) -> None:
-    concluded = {reference for step in desk.steps for reference in step.evidence}
-    citable = desk.references | (collect_citable(previous) if previous else set())
+def _check(report: Report, client: ScriptedQueryClient, previous: Report | None) -> None:
+    concluded = {reference for step in client.steps for reference in step.evidence}
+    citable = client.references | (collect_citable(previous) if previous else set())
     if unknown := sorted((collect_citations(report) | concluded) - citable):
         raise AssertionError(f"unknown references in the report: {', '.join(unknown)}")
     names = [finding.id for finding in report.findings]

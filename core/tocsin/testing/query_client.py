@@ -72,9 +72,9 @@ class ScriptedQueryClient(QueryScript):
 
     def replay(self) -> ScriptedQueryClient:
         """Return a client that replays this run, and raises AssertionError for anything else."""
-        desk = ScriptedQueryClient(each_takes=self.each_takes, steps_before=self.steps_before)
-        desk._recorded = tuple(self.steps)
-        return desk
+        client = ScriptedQueryClient(each_takes=self.each_takes, steps_before=self.steps_before)
+        client._recorded = tuple(self.steps)
+        return client
 
     def check(self) -> None:
         """Raise AssertionError after a forbidden question or an incomplete replay.
