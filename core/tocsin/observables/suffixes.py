@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import idna
 from publicsuffixlist import PublicSuffixList
@@ -15,7 +15,6 @@ LOCAL_SUFFIXES = frozenset(
 )
 """Suffixes of private networks (RFC 6762, appendix G)."""
 
-_LIST = PublicSuffixList(accept_unknown=False, only_icann=True)
 _NAME_LIMIT = 253  # RFC 1035, section 2.3.4
 
 
@@ -33,6 +32,12 @@ def ascii_name(name: str) -> str | None:
     return name if 0 < len(name) <= _NAME_LIMIT else None
 
 
+@cache
+def _suffix_list() -> PublicSuffixList:
+    """Return the list of public suffixes, which takes long to parse."""
+    return PublicSuffixList(accept_unknown=False, only_icann=True)
+
+
 @lru_cache(maxsize=16_384)
 def public_suffix(name: str) -> str | None:
     """Return the public suffix below which `name` (in ASCII) is registered.
@@ -42,7 +47,7 @@ def public_suffix(name: str) -> str | None:
     head, _, last = name.rpartition(".")
     if head and last in RESERVED_SUFFIXES:
         return last
-    registered = _LIST.privatesuffix(name)
+    registered = _suffix_list().privatesuffix(name)
     return registered.partition(".")[2] if registered else None
 
 

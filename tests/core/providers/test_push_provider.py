@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from standardwebhooks import Webhook
-from svix import Webhook as SvixWebhook
 
+from signatures import svix_webhook
 from tocsin import CredentialsRefused, Health, PushProvider, PushRequest, Received, Refused, Tools
 from tocsin.clock import SystemClock
 from tocsin.fields import SettingsOrigin
@@ -117,7 +117,7 @@ async def test_a_token_is_none_where_only_a_secret_is_set(clock):
     assert not await admitted(made(clock, token=TOKEN), signed(clock))
 
 
-@pytest.mark.parametrize("library", [Webhook, SvixWebhook])
+@pytest.mark.parametrize("library", [Webhook, svix_webhook])
 async def test_what_libraries_of_the_standard_sign_is_let_in(provider, clock, library):
     assert await admitted(provider, signed(clock, by=library))
 
