@@ -130,7 +130,7 @@ def _check_chain(connection: Connection, key: bytes, last: int) -> Iterator[str]
         if row["position"] > position + 1:
             missing = _describe_missing(position, row["position"] - 1)
             yield f"{missing}, so {place} cannot be verified"
-        elif not _has_valid_seal(key, seal, row):
+        elif compute_seal(key, seal, row, row["position"]) != str(row["seal"]):
             yield f"{place}: the seal does not match the content and the previous seal"
         position, seal = row["position"], str(row["seal"])
     if position < last:
@@ -151,7 +151,3 @@ def _describe_missing(before: int, last: int) -> str:
         if first < last
         else f"position {last} is missing"
     )
-
-
-def _has_valid_seal(key: bytes, before: str, row: RowMapping) -> bool:
-    return compute_seal(key, before, row, row["position"]) == str(row["seal"])

@@ -54,7 +54,12 @@ class PushInbox:
             _log.warning("push refused: invalid credentials", provider=name)
             raise
         except Refused as error:
-            whole = _reject_whole(request, error)
+            whole = Rejected(
+                source=STREAM,
+                location="whole request",
+                reason=str(error),
+                content=request.body,
+            )
             await self._store(writer, Received(rejected=(whole,)))
             _log_rejected(name, (whole,))
             raise
@@ -78,9 +83,3 @@ def _log_rejected(name: str, rejected: Sequence[Rejected]) -> None:
     first = rejected[0]
     facts = {"count": len(rejected), "location": first.location, "reason": first.reason}
     _log.warning("records quarantined", provider=name, **facts)
-
-
-def _reject_whole(request: PushRequest, error: Refused) -> Rejected:
-    return Rejected(
-        source=STREAM, location="whole request", reason=str(error), content=request.body
-    )

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, func, literal, select, update
 
 from tocsin.clock import isoformat, isoformat_or_none
-from tocsin.hookspecs import Capability, Provider
+from tocsin.hookspecs import Capability
 from tocsin.incidents.coverage import ReadFailure
 from tocsin.registry import AbsentPlugin, Configuration
 from tocsin.store import Lease
@@ -114,15 +114,11 @@ def describe_providers(
         ProviderFacts(
             item.name,
             item.settings.plugin,
-            _capabilities(item.kind),
+            frozenset() if item.kind is None else item.kind.capabilities(),
             reasons.get(f"providers.{item.name}"),
         )
         for item in configuration.providers
     ]
-
-
-def _capabilities(kind: type[Provider] | None) -> frozenset[Capability]:
-    return frozenset() if kind is None else kind.capabilities()
 
 
 def list_providers(
@@ -137,7 +133,10 @@ def list_providers(
             _represent_configured(facts, statuses.get(facts.name), streams.get(facts.name, ()))
             for facts in configured
         ),
-        *(_represent_removed(name, status, streams.get(name, ())) for name, status in gone),
+        *(
+            _arrange(name, {**status, "state": "removed"}, [], streams.get(name, ()))
+            for name, status in gone
+        ),
     ]
 
 
@@ -163,12 +162,6 @@ def _represent_configured(
     elif facts.is_pushed and status is None:
         known["state"] = "pushed"
     return _arrange(facts.name, known, sorted(facts.capabilities), streams)
-
-
-def _represent_removed(
-    name: str, status: Mapping[str, Any], streams: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
-    return _arrange(name, {**status, "state": "removed"}, [], streams)
 
 
 def _arrange(
