@@ -19,7 +19,7 @@ class _EventModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class IncidentAlert(_EventModel):
+class IncidentAlertData(_EventModel):
     """Data of an event about a new incident."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
@@ -38,7 +38,7 @@ class IncidentAlert(_EventModel):
     url: str = Field(description="The URL of the incident in the Tocsin console.")
 
 
-class InvestigationCompleted(_EventModel):
+class InvestigationCompletedData(_EventModel):
     """Data of an event about a completed scheduled investigation."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
@@ -62,7 +62,7 @@ class InvestigationCompleted(_EventModel):
     url: str = Field(description="The URL of the investigation in the Tocsin console.")
 
 
-class InvestigationFailed(_EventModel):
+class InvestigationFailedData(_EventModel):
     """Data of an event about a failed scheduled investigation."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
@@ -82,7 +82,7 @@ class InvestigationFailed(_EventModel):
     url: str = Field(description="The URL of the schedule in the Tocsin console.")
 
 
-class ScheduleDisabled(_EventModel):
+class ScheduleDisabledData(_EventModel):
     """Data of an event about a disabled schedule."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
@@ -116,28 +116,28 @@ class IncidentAlertEvent(EventEnvelope):
     """A new incident of severity Medium, High or Critical was synced from the SIEM."""
 
     event_type: Literal[EventType.INCIDENT_ALERT]
-    data: IncidentAlert
+    data: IncidentAlertData
 
 
 class InvestigationCompletedEvent(EventEnvelope):
     """A scheduled investigation finished."""
 
     event_type: Literal[EventType.INVESTIGATION_COMPLETED]
-    data: InvestigationCompleted
+    data: InvestigationCompletedData
 
 
 class InvestigationFailedEvent(EventEnvelope):
     """A scheduled investigation encountered an error."""
 
     event_type: Literal[EventType.INVESTIGATION_FAILED]
-    data: InvestigationFailed
+    data: InvestigationFailedData
 
 
 class ScheduleDisabledEvent(EventEnvelope):
     """A schedule was disabled after too many consecutive failures."""
 
     event_type: Literal[EventType.SCHEDULE_DISABLED]
-    data: ScheduleDisabled
+    data: ScheduleDisabledData
 
 
 ENVELOPES: Mapping[EventType, type[EventEnvelope]] = MappingProxyType(

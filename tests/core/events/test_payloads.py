@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from tocsin.clock import isoformat
-from tocsin.events.payloads import ENVELOPES, IncidentAlert
+from tocsin.events.payloads import ENVELOPES, IncidentAlertData
 from tocsin.incidents.queries import COLUMNS
 from tocsin.incidents.storage.store import AlertPolicy, build_alert_event
 from tocsin.model import Entity, EntityKind, EventType
@@ -42,13 +42,13 @@ def test_an_incident_alert_is_what_its_model_says(event):
         "data": event.data,
     }
     ENVELOPES[event.event_type].model_validate(envelope)
-    assert set(event.data) == set(IncidentAlert.model_fields)
+    assert set(event.data) == set(IncidentAlertData.model_fields)
 
 
 @pytest.mark.parametrize("wrong", [{"colour": "red"}, {"severity": "Bad"}, {"title": None}])
 def test_a_model_takes_nothing_else(event, wrong):
     with pytest.raises(ValidationError):
-        IncidentAlert.model_validate({**event.data, **wrong})
+        IncidentAlertData.model_validate({**event.data, **wrong})
 
 
 SPECIFIED = {
