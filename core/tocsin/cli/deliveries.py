@@ -47,9 +47,9 @@ Destination = Annotated[str | None, typer.Option(help="Filter by destination.")]
 Event = Annotated[str | None, typer.Option(help=f"Filter by event: {', '.join(EventType)}.")]
 Since = Annotated[
     str | None,
-    typer.Option(help="Only events since, such as 24h or 2026-11-21T05:33:01Z."),
+    typer.Option(help="Only events since this time, such as 24h or 2026-11-21T05:33:01Z."),
 ]
-Until = Annotated[str | None, typer.Option(help="Only events before.")]
+Until = Annotated[str | None, typer.Option(help="Only events before this time.")]
 
 
 @app.command("list")

@@ -63,7 +63,9 @@ def _option(name: str) -> Parameter:
     if name == "failure_limit":
         kind = Annotated[int | None, typer.Option(help=words)]
     elif name == "tags":
-        kind = Annotated[list[str] | None, typer.Option("--tag", help=f"{words} (repeatable)")]
+        kind = Annotated[
+            list[str] | None, typer.Option("--tag", help=f"{words.removesuffix('.')} (repeatable).")
+        ]
     return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
 
 
