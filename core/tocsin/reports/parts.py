@@ -98,7 +98,7 @@ def _timeline(report: Report) -> tuple[Block, ...]:
         TableColumn("Source"),
     )
     rows = tuple(map(_moment, report.timeline[:MAX_ROWS]))
-    return build_table("Timeline", columns, rows, len(report.timeline))
+    return build_table("Incidents, alerts and events", columns, rows, len(report.timeline))
 
 
 def _moment(moment: TimelineEntry) -> tuple[Phrase, ...]:
@@ -138,7 +138,7 @@ def _entities(report: Report) -> tuple[Block, ...]:
         TableColumn("Details"),
     )
     rows = tuple(map(_entity, report.entities[:MAX_ROWS]))
-    met = build_table("Entities", columns, rows, len(report.entities))
+    met = build_table("Examined entities", columns, rows, len(report.entities))
     return met + _relations(report.relations)
 
 

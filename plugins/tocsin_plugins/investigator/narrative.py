@@ -73,7 +73,7 @@ def describe_incident(case: Case, record: IncidentRecord) -> Statement:
     kind = next((sign for sign in _TOLD_FIRST if sign in find_attacks(record)), None)
     what = f"shows {kind.value} and began" if kind else "began"
     alerts = count_noun(record.alert_count, "alert") if record.alert_count else ""
-    source = f"{alerts} of {name_source(f'provider:{record.provider}')}".lstrip()
+    source = f"{alerts} from {name_source(f'provider:{record.provider}')}".lstrip()
     details = f"{describe_severity(record)}, {record.status.value}, {source}"
     text = f"incident {record.number}, “{title}” ({details})"
     text = f"{text}, {what} at {format_time(record.occurred_at)}"

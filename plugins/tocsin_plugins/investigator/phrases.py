@@ -32,7 +32,7 @@ _ENRICHERS = {
     "domains": "the analysis of the name",
     "greynoise": "GreyNoise",
     "history": "the history",
-    "lists": "the lists",
+    "lists": "the configured lists",
     "misp": "MISP",
     "neighbourhood": "the graph",
     "networks": "the table of networks",

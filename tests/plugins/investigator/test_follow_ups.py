@@ -80,7 +80,7 @@ async def test_a_change_of_the_score_is_said():
     report, _ = await investigate(truth.world, truth.query, "what is new?", previous=previous)
     assert says(report.reply, f"rose from {previous.risk_score:g} to {report.risk_score:g}")
     assert says(report.reply, "The verdict changed from suspicious to malicious")
-    assert says(report.reply, "New finding: A logon of")
+    assert says(report.reply, "New finding: A logon with")
 
 
 @pytest.mark.parametrize("text", ["blah fnord xyzzy", "x" * 20_000, "?"])

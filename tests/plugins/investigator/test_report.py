@@ -49,7 +49,7 @@ async def test_a_summary_begins_with_what_happened():
     report, _ = await investigate(World(incidents=[BRUTE_FORCE]), "#1")
     happened, techniques, judgement, *_ = [statement.text for statement in report.summary]
     assert happened == (
-        "Incident 1, “crowdsecurity/ssh-bf” (Medium, New, 1 alert of the provider edge), shows a "
+        "Incident 1, “crowdsecurity/ssh-bf” (Medium, New, 1 alert from the provider edge), shows a "
         "brute-force attack and began at 2026-11-08 10:59:00Z: the address 203.0.113.5 against the "
         "host web-1 and the users admin and root."
     )

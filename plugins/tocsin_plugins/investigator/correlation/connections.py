@@ -35,8 +35,8 @@ def find_callbacks(case: Case) -> Iterator[FindingDraft]:
             evidence = sorted({step for steps in contacts.values() for step in steps})
             who = join_names([name_entity(entity) for entity in ours])
             yield FindingDraft(
-                title=f"{count_noun(len(ours), 'entity', 'entities')} of ours contacted "
-                f"{name_entity(target)}, which is called malicious",
+                title=f"{count_noun(len(ours), 'internal entity', 'internal entities')} contacted "
+                f"{name_entity(target)}, which is reported as malicious",
                 severity=Severity.HIGH,
                 strength=strength,
                 statements=(state(f"{who} contacted {name_entity(target)}", *evidence),),

@@ -93,13 +93,12 @@ def _build_draft(
         {attempt.incident for attempt in (*before, success) if attempt.incident is not None}
     )
     return FindingDraft(
-        title=f"a logon of {whose} succeeded after {_failures(before)}",
+        title=f"a logon with {whose} succeeded after {_failures(before)}",
         severity=Severity.HIGH,
         strength=_strength(before),
         statements=(
             state(
-                f"from {format_time(before[0].at)} on, there {_were(before)} {_failures(before)} "
-                f"of {whose}",
+                f"{_failures(before)} with {whose} began at {format_time(before[0].at)}",
                 *(attempt.reference for attempt in before),
             ),
             state(f"a logon succeeded at {format_time(success.at)}", success.reference),
@@ -115,9 +114,3 @@ def _failures(before: Sequence[_LogonAttempt]) -> str:
     numbers = sorted({attempt.incident for attempt in before if attempt.incident is not None})
     words = [f"incident {number}" for number in numbers]
     return join_names([*([count_noun(events, "failed logon")] if events else []), *words])
-
-
-def _were(before: Sequence[_LogonAttempt]) -> str:
-    events = sum(attempt.incident is None for attempt in before)
-    incidents = {attempt.incident for attempt in before if attempt.incident is not None}
-    return "was" if events + len(incidents) == 1 else "were"
