@@ -57,12 +57,12 @@ class ChannelEvents:
         entities: Sequence[Entity] = tuple(map(address, ADDRESSES)),
     ) -> Event:
         """Return the alert of an incident with two addresses."""
-        told = self._event(EventType.INCIDENT_ALERT, f"incident:{number}")
+        event = self._event(EventType.INCIDENT_ALERT, f"incident:{number}")
         named = [{"kind": entity.kind.value, "value": entity.value} for entity in entities]
         known = {"external_id": str(number), "number": number, "title": title}
-        incident = {**told.context["incident"], **known, "entities": named}
-        data = {**told.data, "incident_number": number, "title": title, "severity": "High"}
-        return replace(told, data=data, context={"incident": incident})
+        incident = {**event.context["incident"], **known, "entities": named}
+        data = {**event.data, "incident_number": number, "title": title, "severity": "High"}
+        return replace(event, data=data, context={"incident": incident})
 
     def completed(
         self, *related: str, also: Sequence[str] = (), title: str = REPORT_TITLE
@@ -72,20 +72,20 @@ class ChannelEvents:
         Its report calls the incident's first address malicious, one new address, and those in
         `also`.
         """
-        told = self._event(EventType.INVESTIGATION_COMPLETED, f"session:{self._numbers}")
+        event = self._event(EventType.INVESTIGATION_COMPLETED, f"session:{self._numbers}")
         report = self._report(FOUND_ADDRESS, *also, title=title)
         counts = {"risk_score": report.risk_score, "entity_count": len(report.entities)}
         return replace(
-            told,
-            data={**told.data, **counts, "title": report.title},
+            event,
+            data={**event.data, **counts, "title": report.title},
             related=("schedule:nightly", *related),
-            context={**told.context, "report": to_json(report)},
+            context={**event.context, "report": to_json(report)},
         )
 
     def failed(self, times: int) -> Event:
         """Return a failure of a scheduled investigation, the given number in a row."""
-        told = self._event(EventType.INVESTIGATION_FAILED, "schedule:nightly")
-        return replace(told, data={**told.data, "consecutive_failures": times})
+        event = self._event(EventType.INVESTIGATION_FAILED, "schedule:nightly")
+        return replace(event, data={**event.data, "consecutive_failures": times})
 
     def disabled(self) -> Event:
         """Return the event that a schedule was disabled."""
@@ -93,9 +93,9 @@ class ChannelEvents:
 
     def _event(self, kind: EventType, subject: str) -> Event:
         self._numbers += 1
-        told = build_sample(kind, URL, self.clock.now())
-        data: dict[str, Json] = {**told.data}
-        return replace(told, id=f"evt_{self._numbers:026}", subject=subject, data=data)
+        event = build_sample(kind, URL, self.clock.now())
+        data: dict[str, Json] = {**event.data}
+        return replace(event, id=f"evt_{self._numbers:026}", subject=subject, data=data)
 
     def _report(self, *found: str, title: str) -> Report:
         now = self.clock.now()

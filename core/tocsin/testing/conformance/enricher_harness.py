@@ -120,16 +120,16 @@ class EnricherHarness:
 
     async def ask(self, entities: Sequence[Entity]) -> list[Enrichment]:
         """Return the validated enrichments of these entities, requested in batches."""
-        size, said = max(self.enricher.batch, 1), list[Enrichment]()
+        size, results = max(self.enricher.batch, 1), list[Enrichment]()
         for at in range(0, len(entities), size):
             batch = entities[at : at + size]
-            came = await self.enricher.enrich(batch)
+            received = await self.enricher.enrich(batch)
             try:
-                sanitize_enrichments(came, batch)
+                sanitize_enrichments(received, batch)
             except (TypeError, ValueError, AttributeError) as error:
-                raise RuleViolation(f"{describe_error(error)} in {came!r:.300}") from error
-            said += came
-        return said
+                raise RuleViolation(f"{describe_error(error)} in {received!r:.300}") from error
+            results += received
+        return results
 
     async def failure(self, asking: Awaitable[object]) -> Exception | None:
         """Return the exception that an awaitable raises, None if it succeeds."""

@@ -45,9 +45,11 @@ class EnrichmentRules(EnricherSuite):
         Reports quote the summary; everything else is detail.
         """
         async with self.harness() as harness:
-            said = await harness.ask(self.known)
-            told = {enrichment.entity for enrichment in said if enrichment.summary.strip()}
-            silent = [entity.value for entity in self.known if entity not in told]
+            enrichments = await harness.ask(self.known)
+            summarized = {
+                enrichment.entity for enrichment in enrichments if enrichment.summary.strip()
+            }
+            silent = [entity.value for entity in self.known if entity not in summarized]
             expect(not silent, f"no summary for {', '.join(silent)}")
 
     @rule
@@ -59,8 +61,8 @@ class EnrichmentRules(EnricherSuite):
         if not self.unknown:
             does_not_apply("the source knows every entity")
         async with self.harness() as harness:
-            said = await harness.ask(self.unknown)
-            expect(not said, f"{said!r:.300}")
+            enrichments = await harness.ask(self.unknown)
+            expect(not enrichments, f"{enrichments!r:.300}")
 
     @rule
     async def test_results_are_in_the_requested_order(self) -> None:
@@ -69,11 +71,15 @@ class EnrichmentRules(EnricherSuite):
         Others are discarded, and the ledger of a replay must have the same order.
         """
         async with self.harness() as harness:
-            for asked in (self._mixed, self._mixed[::-1]):
-                batch = asked[: harness.enricher.batch]
-                told = [enrichment.entity for enrichment in await harness.enricher.enrich(batch)]
-                wanted = [entity for entity in batch if entity in told]
-                expect(told == wanted, f"requested {_values(batch)}, received {_values(told)}")
+            for requested in (self._mixed, self._mixed[::-1]):
+                batch = requested[: harness.enricher.batch]
+                received = [
+                    enrichment.entity for enrichment in await harness.enricher.enrich(batch)
+                ]
+                wanted = [entity for entity in batch if entity in received]
+                expect(
+                    received == wanted, f"requested {_values(batch)}, received {_values(received)}"
+                )
 
     @rule
     async def test_the_same_request_has_the_same_result(self) -> None:
@@ -112,9 +118,9 @@ class EnrichmentRules(EnricherSuite):
             _expect_kept(await harness.ask(self.known))
             harness.alter = change_texts(lambda text: text + _LONG)
             for entity in self.known:
-                said = list[Enrichment]()
-                if await harness.failure(_gather(harness, entity, said)) is None:
-                    _expect_kept(said)
+                enrichments = list[Enrichment]()
+                if await harness.failure(_gather(harness, entity, enrichments)) is None:
+                    _expect_kept(enrichments)
 
     @rule
     async def test_hostile_values_are_data(self) -> None:
@@ -157,8 +163,8 @@ async def _gather(harness: EnricherHarness, entity: Entity, into: list[Enrichmen
     into += await harness.ask([entity])
 
 
-def _expect_kept(said: list[Enrichment]) -> None:
-    for enrichment in said:
+def _expect_kept(enrichments: list[Enrichment]) -> None:
+    for enrichment in enrichments:
         kept = sanitize_enrichments([enrichment], [enrichment.entity])[enrichment.entity]
         changed = [
             part.name

@@ -137,13 +137,16 @@ class PushRequestRules(PushConformance):
         Both are shown to people and stored.
         """
         async with self.harness() as harness:
-            body, told = _one(self, harness), list[str]()
+            body, texts = _one(self, harness), list[str]()
             guesses = ({"Authorization": f"Bearer {TOKEN[:-1]}"}, harness.signed(b"another body"))
             for fields in guesses:
-                told.append(describe_error(await _error(harness, body, **fields)))
-            told += [describe_error(await _error(harness, b"{")), *map(str, harness.logged.entries)]
+                texts.append(describe_error(await _error(harness, body, **fields)))
+            texts += [
+                describe_error(await _error(harness, b"{")),
+                *map(str, harness.logged.entries),
+            ]
             secrets = (TOKEN, TOKEN[:-1], SECRET)
-            places = [text for text in told if any(secret in text for secret in secrets)]
+            places = [text for text in texts if any(secret in text for secret in secrets)]
             expect(not places, f"{places}")
 
     @rule

@@ -75,10 +75,10 @@ class RateLimitRules(HttpConformance):
         """
         async with self.harness() as harness:
             with _logged_text() as lines:
-                told = [*await _failures(harness), *lines, *map(str, harness.logged.entries)]
-            told += [str(position) for position in harness.store.positions.values()]
+                texts = [*await _failures(harness), *lines, *map(str, harness.logged.entries)]
+            texts += [str(position) for position in harness.store.positions.values()]
             for name, secret in iter_secrets(harness.provider):
-                places = [text for text in told if secret in text]
+                places = [text for text in texts if secret in text]
                 expect(not places, f"the secret `{name}`: {places[:1]}")
 
     @rule
@@ -121,19 +121,19 @@ class RateLimitRules(HttpConformance):
 
 async def _failures(harness: HttpHarness) -> list[str]:
     """Return the error texts of several faults, one after the other."""
-    told = []
+    failures = []
     for fault in _FAULTS:
         harness.put()
         harness.settle()
         harness.simulator.fail(fault)
-        told.append(repr(await harness.reader.failure()))
+        failures.append(repr(await harness.reader.failure()))
     await harness.hang_up()
-    told.append(repr(await harness.reader.failure()))
+    failures.append(repr(await harness.reader.failure()))
     try:
-        told.append(repr(await harness.provider.check()))
+        failures.append(repr(await harness.provider.check()))
     except PluginFailure as error:
-        told.append(repr(error))
-    return told
+        failures.append(repr(error))
+    return failures
 
 
 def _wait_for_end(task: asyncio.Task[Any]) -> str:

@@ -45,8 +45,8 @@ class ReceiverRules(ScenarioSuite):
                 harness.clock.advance(minutes=5)  # the receiver's search has caught up
                 is_over = error is None and len(harness.simulator.requests) <= before + step
                 where = f"{event.event_type}, request {step + 1}, {status}"
-                told = isinstance(error, CredentialsRefused) or is_over
-                expect(told, f"{where}: {describe_error(error)}")
+                is_refused = isinstance(error, CredentialsRefused)
+                expect(is_refused or is_over, f"{where}: {describe_error(error)}")
 
     @rule
     async def test_a_busy_receiver_is_retried_after_its_delay(self) -> None:

@@ -103,8 +103,10 @@ def expect_descriptions(kind: type[PluginSettings]) -> None:
 
 def expect_secrets(kind: type[PluginSettings]) -> None:
     """Check that every setting with a secret's name is a secret."""
-    told = {name for name in kind.model_fields if _SECRET.search(name)}
-    texts = {name for name in told if "str" in str(kind.model_fields[name].annotation).lower()}
+    secret_names = {name for name in kind.model_fields if _SECRET.search(name)}
+    texts = {
+        name for name in secret_names if "str" in str(kind.model_fields[name].annotation).lower()
+    }
     open_ones = sorted(texts - kind.secret_fields())
     expect(not open_ones, f"plain text: {', '.join(open_ones)}")
 
