@@ -86,7 +86,7 @@ class GitHubSimulator(ReceiverSimulator):
 
     async def listed(self, request: web.Request) -> web.Response:
         assert request.query["state"] == "all", "closed ones are not listed by default"
-        found = sorted(self.issues.values(), key=lambda it: -it["number"])
+        found = sorted(self.issues.values(), key=lambda issue: -issue["number"])
         return self.json([self._shown(issue) for issue in found[: int(request.query["per_page"])]])
 
     async def search(self, request: web.Request) -> web.Response:

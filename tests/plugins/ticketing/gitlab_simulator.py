@@ -87,7 +87,7 @@ class GitLabSimulator(ReceiverSimulator):
         self._of_project(request)
         query = request.query
         assert query["scope"] == "all", "else only the issues of the token's user are listed"
-        found = sorted(self.issues.values(), key=lambda it: -it["iid"])
+        found = sorted(self.issues.values(), key=lambda issue: -issue["iid"])
         if "created_after" in query:
             since = datetime.fromisoformat(query["created_after"])
             found = [issue for issue in found if issue["made_at"] >= since]

@@ -161,14 +161,14 @@ def test_templates_escape_wiki_markup_as_the_channel_does(text):
 def test_what_is_too_long_loses_its_last_lines_and_keeps_link_and_event(most):
     lines = [f"line {number}" for number in range(200)]
     text = "\n".join(lines) + "\n\n[Open](https://tocsin.example.com)\n\nTocsin event evt_1"
-    kept = shorten_markdown(text, lambda it: len(it) <= most)
+    kept = shorten_markdown(text, lambda part: len(part) <= most)
     assert most - 10 <= len(kept) <= most
     assert kept.startswith("line 0\nline 1\n")
     assert kept.endswith("[Open](https://tocsin.example.com)\n\nTocsin event evt_1")
 
 
 def test_what_fits_stays_as_it_is():
-    assert shorten_markdown("a\n\nb\n\nc", lambda it: True) == "a\n\nb\n\nc"
+    assert shorten_markdown("a\n\nb\n\nc", lambda part: True) == "a\n\nb\n\nc"
 
 
 @given(st.text())

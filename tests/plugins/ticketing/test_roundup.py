@@ -42,11 +42,13 @@ EVERY_STEP = (
 
 @pytest.mark.full
 @pytest.mark.usefixtures("roundup")
-@pytest.mark.parametrize("story", ChannelConformance.scenarios[1:], ids=lambda it: it.__name__[1:])
+@pytest.mark.parametrize(
+    "scenario", ChannelConformance.scenarios[1:], ids=lambda scenario: scenario.__name__[1:]
+)
 @pytest.mark.parametrize("rule", EVERY_STEP)
-def test_whatever_fails_at_any_step_of_other_stories(rule, story):
+def test_failures_at_any_step_of_other_scenarios(rule, scenario):
     suite = TestRoundup()
-    suite.scenarios = (story,)
+    suite.scenarios = (scenario,)
     getattr(suite, rule)()
 
 

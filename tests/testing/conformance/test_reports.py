@@ -46,7 +46,7 @@ class TestOdd(ExampleConformance):
 
 
 def run(path: Path, rule: str) -> str:
-    """Return what pytest says of one rule, with nothing else loaded than what Tocsin brings."""
+    """Return the output of pytest for one rule, with only the plugins of Tocsin loaded."""
     path.joinpath("test_suite.py").write_text(SUITE)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-k", rule]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -64,34 +64,34 @@ def run(path: Path, rule: str) -> str:
 
 @pytest.mark.full
 def test_a_broken_rule_is_reported_in_its_own_words(tmp_path):
-    told = run(tmp_path, "TestBroken and hostile")
-    assert "Rule: An incident arrives whatever its title contains" in told
-    assert "Why: Attackers influence titles" in told
-    assert "Seen: incident 1001 did not arrive; rejected: NUL in the title" in told
-    assert "rules.py" not in told
+    output = run(tmp_path, "TestBroken and hostile")
+    assert "Rule: An incident arrives whatever its title contains" in output
+    assert "Why: Attackers influence titles" in output
+    assert "Seen: incident 1001 did not arrive; rejected: NUL in the title" in output
+    assert "rules.py" not in output
 
 
 @pytest.mark.full
 def test_a_bug_of_the_provider_is_reported_with_its_traceback(tmp_path):
-    told = run(tmp_path, "TestOdd and check_says")
-    assert "Seen: ZeroDivisionError: division by zero" in told
-    assert "return 1 / 0" in told
+    output = run(tmp_path, "TestOdd and check_without_problems")
+    assert "Seen: ZeroDivisionError: division by zero" in output
+    assert "return 1 / 0" in output
 
 
 def test_a_bug_of_the_simulator_is_reported_with_its_traceback(tmp_path):
-    told = run(tmp_path, "TestConfused and every_page")
-    assert "a handler of the simulator raised KeyError: 'changed'" in told
-    assert '{}["changed"]' in told
+    output = run(tmp_path, "TestConfused and every_page")
+    assert "a handler of the simulator raised KeyError: 'changed'" in output
+    assert '{}["changed"]' in output
 
 
 @pytest.mark.full
-def test_a_provider_that_lacks_methods_is_told_which(tmp_path):
-    told = run(tmp_path, "TestUnfinished and every_page")
-    assert "Seen: provider is abstract: it lacks check, read" in told
-    assert "Traceback" not in told
+def test_a_provider_that_lacks_methods_is_reported_with_them(tmp_path):
+    output = run(tmp_path, "TestUnfinished and every_page")
+    assert "Seen: provider is abstract: it lacks check, read" in output
+    assert "Traceback" not in output
 
 
-def test_a_provider_that_never_ends_is_told_of(monkeypatch):
+def test_a_provider_that_never_ends_breaks_a_rule(monkeypatch):
     class Endless(ExampleProvider):
         async def check(self):
             while True:
@@ -104,7 +104,7 @@ def test_a_provider_that_never_ends_is_told_of(monkeypatch):
         Suite().test_check_without_problems()
 
 
-def test_a_rule_that_need_not_be_kept_is_skipped_with_the_reason():
+def test_an_exempt_rule_is_skipped_with_the_reason():
     class Suite(ExampleConformance):
         test_entities_are_read = exempt("it has none")
 
