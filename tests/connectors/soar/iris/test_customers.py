@@ -23,7 +23,7 @@ async def test_invisible_customer_is_misconfigured(harness: ChannelHarness, cust
     with pytest.raises(Misconfigured):
         await harness.attempt(harness.alert())
     [problem] = (await harness.channel.check()).problems
-    assert f"no customer {customer!r}" in problem
+    assert f"customer {customer!r} does not exist" in problem
     harness.use(customer=CUSTOMER)
     await harness.bring(harness.alert())
 
@@ -39,6 +39,6 @@ async def test_customer_id_needs_no_list_permission(harness: ChannelHarness):
 async def test_check_reports_all_missing_names(harness: ChannelHarness):
     harness.use(closed_status="Gone", tlp="mauve", customer="Nobody")
     problems = "\n".join((await harness.channel.check()).problems)
-    assert "no status 'Gone'" in problems
-    assert "no TLP 'mauve'" in problems
-    assert "no customer 'Nobody'" in problems
+    assert "status 'Gone' does not exist" in problems
+    assert "TLP 'mauve' does not exist" in problems
+    assert "customer 'Nobody' does not exist" in problems
