@@ -115,11 +115,11 @@ class FalconClient:
             ) from refused
 
     def _expect_here(self, region: str | None) -> None:
-        ours = FALCON_CLOUDS[self._settings.cloud].api
+        expected = FALCON_CLOUDS[self._settings.cloud].api
         if (
             region in FALCON_CLOUDS
             and region != self._settings.cloud
-            and self._settings.url == ours
+            and self._settings.url == expected
         ):
             raise Misconfigured(f'the customer is in another cloud: set cloud = "{region}"')
 

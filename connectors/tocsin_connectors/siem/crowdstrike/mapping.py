@@ -165,8 +165,8 @@ def build_incident(given: Mapping[str, Any], console: str) -> Incident:
 def _parse_start(record: dict[str, Any]) -> datetime | None:
     for member in _START_FIELDS:
         with suppress(ValueError):
-            if said := text(record, member):
-                return parse_utc(said)
+            if value := text(record, member):
+                return parse_utc(value)
     return None
 
 

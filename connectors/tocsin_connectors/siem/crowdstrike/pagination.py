@@ -102,5 +102,5 @@ def _iterate_updated(records: Sequence[Mapping[str, Any]]) -> Iterator[datetime]
     """Yield the update times of the records that have one."""
     for record in records:
         with suppress(ValueError):
-            if said := text(dict(record), UPDATED):
-                yield parse_utc(said)
+            if value := text(dict(record), UPDATED):
+                yield parse_utc(value)

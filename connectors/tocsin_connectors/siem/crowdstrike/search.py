@@ -113,8 +113,8 @@ def _summarize(record: dict[str, Any]) -> str:
     """Summarize an event: `NetworkConnectIP4: curl.exe, bastion, 203.0.113.7`."""
     what = text(record, _EVENT_NAME) or text(record, "event.action") or "an event"
     values = (text(record, name) for names in EVENT_FIELDS.values() for name in names)
-    who = ", ".join(dict.fromkeys(value for value in values if value))
-    return (f"{what}: {who}" if who else what)[:1_000]
+    entities = ", ".join(dict.fromkeys(value for value in values if value))
+    return (f"{what}: {entities}" if entities else what)[:1_000]
 
 
 def _parse_field(record: dict[str, Any], name: str) -> list[Entity]:
@@ -224,9 +224,9 @@ def _parse_result(status: dict[str, Any], path: str) -> FalconSearchResult:
     events = status.get("events")
     if not isinstance(events, list):
         raise Broken(f"GET {path} returned a response without `events`")
-    said = child(status, "metaData").get("warnings")
-    warnings = [text(warning, "message") or "" for warning in children({"": said}, "")]
-    warnings += texts({"": said}, "")
+    reported = child(status, "metaData").get("warnings")
+    warnings = [text(warning, "message") or "" for warning in children({"": reported}, "")]
+    warnings += texts({"": reported}, "")
     return FalconSearchResult(
         [event for event in events if isinstance(event, dict)], "; ".join(warnings)[:300]
     )

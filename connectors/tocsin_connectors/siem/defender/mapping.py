@@ -184,8 +184,8 @@ def _describe(record: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of the description: finding and classification."""
     if words := text(record, "description"):
         yield words
-    said = (text(record, member) for member in ("classification", "determination"))
-    decided = [term for term in said if term and term.casefold() != _UNKNOWN]
+    values = (text(record, member) for member in ("classification", "determination"))
+    decided = [term for term in values if term and term.casefold() != _UNKNOWN]
     if decided:
         yield f"Classified as {', '.join(decided)}"
 

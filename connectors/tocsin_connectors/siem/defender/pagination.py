@@ -79,7 +79,7 @@ class DefenderCursor:
 def _iterate_updated(records: Sequence[DefenderRecord]) -> Iterator[tuple[datetime, str]]:
     """Yield the update times of the records that have one, parsed and as text."""
     for record in records:
-        said = text(dict(record), UPDATED)
+        value = text(dict(record), UPDATED)
         with suppress(ValueError):
-            if said:
-                yield parse_utc(said), said
+            if value:
+                yield parse_utc(value), value

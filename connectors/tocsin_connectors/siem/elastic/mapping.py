@@ -134,12 +134,12 @@ def build_alert_incident(hit: Mapping[str, Any], settings: ElasticSettings) -> I
     source, alert = child(dict(hit), "_source"), build_alert(hit)
     word = first_text(source, "kibana.alert.severity")
     status = first_text(source, "kibana.alert.workflow_status")
-    said = (first_text(source, f"kibana.alert.{name}") for name in ("reason", "rule.description"))
+    lines = (first_text(source, f"kibana.alert.{name}") for name in ("reason", "rule.description"))
     changes = [_parse_time(source, TIMESTAMP), *map(parse_utc, texts_at(source, STATUS_UPDATED))]
     return Incident(
         external_id=alert.external_id,
         title=alert.title,
-        description="\n".join(line for line in said if line),
+        description="\n".join(line for line in lines if line),
         severity=alert.severity,
         severity_assumed=(word or "").casefold() not in SEVERITIES,
         raw_severity=word,

@@ -26,17 +26,19 @@ async def find_permission_problems(
     elasticsearch: IndexClient, kibana: Api, settings: ElasticSettings
 ) -> tuple[str, tuple[str, ...]]:
     """Return the owner of the key, and the problems that the operator has to fix."""
-    who, problems = await _check_privileges(elasticsearch, settings)
+    username, problems = await _check_privileges(elasticsearch, settings)
     if "cases" in settings.incidents:
         try:
             await kibana.get(FIND, owner=OWNER, perPage=1, page=1)
         except CredentialsRefused as error:
-            problems += (f"{who} cannot read the cases of the space {settings.space}: {error}",)
+            problems += (
+                f"{username} cannot read the cases of the space {settings.space}: {error}",
+            )
     if settings.write_back:
         problems += tuple(
-            [f"{who} cannot {action}" for action in await _find_unwritable(kibana, settings)]
+            [f"{username} cannot {action}" for action in await _find_unwritable(kibana, settings)]
         )
-    return who, problems
+    return username, problems
 
 
 async def _find_unwritable(kibana: Api, settings: ElasticSettings) -> list[str]:
@@ -72,16 +74,16 @@ async def _check_privileges(
         wanted.append({"names": [settings.alerts_index], "privileges": ["read", *more]})
     answer = await cluster.ask("POST", PRIVILEGES, json={"index": wanted})
     body = answer.json if isinstance(answer.json, dict) else {}
-    who = text(body, "username")
-    if who is None or not isinstance(body.get("has_all_requested"), bool):
+    username = text(body, "username")
+    if username is None or not isinstance(body.get("has_all_requested"), bool):
         raise Broken(
             f"POST {PRIVILEGES} returned a response without `username` and `has_all_requested`"
         )
-    return who, tuple(_describe_missing_privileges(who, child(body, "index")))
+    return username, tuple(_describe_missing_privileges(username, child(body, "index")))
 
 
-def _describe_missing_privileges(who: str, indexes: dict[str, Any]) -> Iterator[str]:
+def _describe_missing_privileges(username: str, indexes: dict[str, Any]) -> Iterator[str]:
     for name in indexes:
         for privilege, is_there in child(indexes, name).items():
             if is_there is not True:
-                yield f"{who} lacks the privilege {privilege} on {name}"
+                yield f"{username} lacks the privilege {privilege} on {name}"

@@ -71,9 +71,11 @@ class Elastic(WindowedProvider):
 
     async def check(self) -> Health:
         """Return the owner of the key, and the missing permissions."""
-        who, problems = await find_permission_problems(self._cluster, self._kibana, self.settings)
+        username, problems = await find_permission_problems(
+            self._cluster, self._kibana, self.settings
+        )
         read, space = " and ".join(self.settings.incidents), self.settings.space
-        return Health(detail=f"{who} reads {read} of the space {space}", problems=problems)
+        return Health(detail=f"{username} reads {read} of the space {space}", problems=problems)
 
     def streams(self) -> Sequence[str]:
         """Return the streams: alerts, new cases and changed cases, as configured."""

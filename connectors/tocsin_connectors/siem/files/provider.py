@@ -113,16 +113,16 @@ class FileProvider(Provider):
         # File times are coarser than record times
         since = window.start - SETTLE_TIME
         following = FileReader(self.settings.path, parser, decode_positions(position), now, since)
-        begun = Covered(source=stream, start=window.start, end=window.start)
+        covered = Covered(source=stream, start=window.start, end=window.start)
         position = encode_positions([]) if position is None else position
         async with aclosing(_iterate_in_thread(following.pages())) as pages:
             async for page in pages:
                 position = page.next_position
                 lost = (part for part in page.covered if part.lost)
-                yield replace(page, covered=(begun, *lost))
+                yield replace(page, covered=(covered, *lost))
         if following.waits:
             raise TryLater("a file is being rotated, copied or compressed", after=SETTLE_TIME)
-        yield Page(next_position=position, covered=(replace(begun, end=window.end),))
+        yield Page(next_position=position, covered=(replace(covered, end=window.end),))
 
     async def events(
         self, entity: Entity, window: Window, limit: int

@@ -129,8 +129,8 @@ def _find_all_in_column(
 
 def _summarize(record: dict[str, Any], table: LogTable) -> str:
     """Summarize a row: `logon: LogonSuccess, RemoteInteractive, alice`."""
-    said = [str(value) for _, value in _select_fields(record, table.shown)]
-    return f"{table.what}: {', '.join(said)}" if said else table.what
+    values = [str(value) for _, value in _select_fields(record, table.shown)]
+    return f"{table.what}: {', '.join(values)}" if values else table.what
 
 
 def _select_fields(

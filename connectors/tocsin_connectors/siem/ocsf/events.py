@@ -65,8 +65,8 @@ def _summarize(record: dict[str, Any]) -> str:
     kinds = [text(record, "class_name") or f"OCSF class {number(record, 'class_uid')}"]
     kinds += filter(None, [text(record, "activity_name")])
     title = text(child(record, "finding_info"), "title")
-    said = text(record, "message") or title or " to ".join(_list_endpoints(record))
-    return ", ".join(kinds) + (f": {said}" if said else "")
+    summary = text(record, "message") or title or " to ".join(_list_endpoints(record))
+    return ", ".join(kinds) + (f": {summary}" if summary else "")
 
 
 def _list_endpoints(record: dict[str, Any]) -> Iterator[str]:

@@ -120,11 +120,11 @@ def _get_source_url(record: dict[str, Any], first: dict[str, Any]) -> str | None
 
 
 def _parse_occurrence(record: dict[str, Any], details: list[dict[str, Any]]) -> datetime:
-    begun = [parse_time(record, "start_time")]
-    begun += [
+    starts = [parse_time(record, "start_time")]
+    starts += [
         parse_time(item, key) for item in details for key in ("first_seen_time", "created_time")
     ]
-    if known := [moment for moment in begun if moment]:
+    if known := [moment for moment in starts if moment]:
         return min(known)
     if moment := parse_time(record, "time"):
         return moment

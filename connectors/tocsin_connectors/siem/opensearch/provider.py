@@ -153,8 +153,8 @@ class OpenSearch(LookbackProvider):
         self, stream: str, window: Window, token: Any, limit: int
     ) -> tuple[DetectorCursor, AlertRows]:
         """Return the next rows and the cursor that returned them."""
-        begun = DetectorCursor.beginning(list(self._detectors), self.listed_for(stream, window))
-        cursor = begun if token is None else DetectorCursor.decode(token)
+        first = DetectorCursor.beginning(list(self._detectors), self.listed_for(stream, window))
+        cursor = first if token is None else DetectorCursor.decode(token)
         asked = partial(list_rows, self._analytics, size=limit)
         if stream == NEW:
             return await asked(cursor)

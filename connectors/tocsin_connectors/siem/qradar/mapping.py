@@ -114,7 +114,7 @@ def _describe(record: dict[str, Any], lookups: OffenseLookups) -> Iterator[str]:
         "Closed by": text(record, "closing_user"),
         "Closed as": lookups.closing_reason(record),
     }
-    yield from (f"{what}: {said}" for what, said in lines.items() if said)
+    yield from (f"{what}: {value}" for what, value in lines.items() if value)
     if has_more_addresses(record):
         yield f"More than {MAX_ADDRESSES} addresses; only the first {MAX_ADDRESSES} are listed"
 

@@ -165,7 +165,7 @@ def _select_settled(records: Sequence[QRadarRecord], end: datetime) -> Sequence[
     """Return the offenses before the first one that was created later."""
     for index, record in enumerate(records):
         with suppress(ValueError):
-            born = parse_time(record, get_creation_field(record))
-            if born is not None and born >= end:
+            created_at = parse_time(record, get_creation_field(record))
+            if created_at is not None and created_at >= end:
                 return records[:index]
     return records

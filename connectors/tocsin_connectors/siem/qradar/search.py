@@ -113,7 +113,7 @@ def _summarize(row: dict[str, Any]) -> str:
         " to ": target,
         ", reported by ": text(row, "log_source"),
     }
-    return what + "".join(f"{word}{said}" for word, said in parts.items() if said)
+    return what + "".join(f"{word}{value}" for word, value in parts.items() if value)
 
 
 SEARCHES = "/ariel/searches"
@@ -252,7 +252,7 @@ def _parse_status(answer: Any, path: str) -> QRadarRecord:
 
 def _join_problems(job: QRadarRecord) -> str:
     """Return the error messages of a search."""
-    said = children(job, "error_messages")
+    errors = children(job, "error_messages")
     return "; ".join(
-        text(message, "message") or "" for message in said if message.get("severity") != "INFO"
+        text(message, "message") or "" for message in errors if message.get("severity") != "INFO"
     )[:300]

@@ -42,9 +42,9 @@ class QRadarWriteBack:
         written = [text(note, "note_text") or "" for note in notes]
         parts = list(split_note(words))
         for index, part in enumerate(parts, 1):
-            its_key = key if len(parts) == 1 else f"{key} {index}/{len(parts)}"
-            if not has_marker(its_key, written):
-                await self._console.request("POST", path, note_text=add_marker(part, its_key))
+            part_key = key if len(parts) == 1 else f"{key} {index}/{len(parts)}"
+            if not has_marker(part_key, written):
+                await self._console.request("POST", path, note_text=add_marker(part, part_key))
 
     async def set_status(self, identifier: str, status: IncidentStatus) -> None:
         """Set the status of an offense, unless it has that status already.
@@ -53,12 +53,12 @@ class QRadarWriteBack:
         cannot be reopened, and `Misconfigured` if there is no closing reason.
         """
         offense = await self._existing(identifier)
-        path, stands = f"{OFFENSES}/{offense['id']}", parse_status(offense)
-        if stands is status:
+        path, current = f"{OFFENSES}/{offense['id']}", parse_status(offense)
+        if current is status:
             return
         if status is IncidentStatus.CLOSED:
             await self._change(path, status="CLOSED", closing_reason_id=self._reason())
-        elif stands is IncidentStatus.CLOSED:
+        elif current is IncidentStatus.CLOSED:
             raise Refused(f"the offense {identifier} is closed and cannot be reopened")
         else:
             follows = str(status is IncidentStatus.ACTIVE).lower()

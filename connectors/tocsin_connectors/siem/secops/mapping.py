@@ -154,8 +154,8 @@ def parse_times(record: dict[str, Any]) -> tuple[datetime, datetime]:
 
 def _parse_time(record: dict[str, Any], member: str) -> datetime | None:
     with suppress(ValueError):
-        if said := text(record, member):
-            return parse_utc(said)
+        if value := text(record, member):
+            return parse_utc(value)
     return None
 
 
@@ -168,12 +168,12 @@ def _parse_start(record: dict[str, Any]) -> datetime | None:
 def _select_severity(rule: dict[str, Any], feedback: dict[str, Any]) -> str | None:
     """Return the severity term of the analyst, or else of the rule."""
     labels = children(rule, "ruleLabels") + children(rule, "outcomes")
-    said = (
+    values = (
         text(label, "value")
         for label in labels
         if (text(label, "key") or "").casefold() == "severity"
     )
-    words = (text(feedback, "priority"), text(rule, "severity"), *said)
+    words = (text(feedback, "priority"), text(rule, "severity"), *values)
     return next((word for word in words if word and word.casefold() not in UNSPECIFIED), None)
 
 

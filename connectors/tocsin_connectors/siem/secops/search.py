@@ -114,9 +114,11 @@ def _summarize(event: dict[str, Any], metadata: dict[str, Any]) -> str:
         ", ".join(dict.fromkeys(entity.value for entity in find_entities(event, within)))
         for within in ("principal.", "target.")
     )
-    who = " to ".join(filter(None, ends))
-    said = text(metadata, "description")
-    return ": ".join(filter(None, [f"{what} of {product}" if product else what, who, said]))
+    endpoints = " to ".join(filter(None, ends))
+    description = text(metadata, "description")
+    return ": ".join(
+        filter(None, [f"{what} of {product}" if product else what, endpoints, description])
+    )
 
 
 def _find_relations(

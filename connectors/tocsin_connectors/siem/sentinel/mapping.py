@@ -143,12 +143,12 @@ def _describe(properties: dict[str, Any]) -> Iterator[str]:
     if words := text(properties, "description"):
         yield words
     if found := text(properties, "classification"):
-        why, comment = (
+        reason, comment = (
             text(properties, "classificationReason"),
             text(properties, "classificationComment"),
         )
-        told_why = f" ({why})" if why else ""
-        yield f"Closed as {found}{told_why}{f': {comment}' if comment else ''}"
+        suffix = f" ({reason})" if reason else ""
+        yield f"Closed as {found}{suffix}{f': {comment}' if comment else ''}"
 
 
 def _get_merge_target(more: dict[str, Any]) -> str | None:

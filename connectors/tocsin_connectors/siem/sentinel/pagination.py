@@ -65,5 +65,5 @@ def _iterate_modified(records: Sequence[Mapping[str, Any]]) -> Iterator[datetime
     """Yield when those were modified that say so."""
     for record in records:
         with suppress(ValueError):
-            if said := text(child(dict(record), "properties"), MODIFIED):
-                yield parse_utc(said)
+            if value := text(child(dict(record), "properties"), MODIFIED):
+                yield parse_utc(value)

@@ -59,9 +59,9 @@ def _summarize(record: dict[str, Any]) -> str:
     )
     user, source, target = (first_text(record, name) for name in ("user", "src", "dest"))
     parts = [f"of {user}" if user else "", f"from {source}" if source else ""]
-    whom = " ".join(filter(None, [*parts, f"to {target}" if target else ""]))
-    said = ", ".join(filter(None, [subject, whom]))
-    return " ".join(filter(None, [kind, action])) + (f": {said}" if said else "")
+    subject_and_ends = " ".join(filter(None, [*parts, f"to {target}" if target else ""]))
+    details = ", ".join(filter(None, [subject, subject_and_ends]))
+    return " ".join(filter(None, [kind, action])) + (f": {details}" if details else "")
 
 
 def _find_relations(record: dict[str, Any], at: datetime) -> Iterator[Relation]:

@@ -21,21 +21,23 @@ async def find_permission_problems(
 
     Sends the requests of a read, for the last second. Raises if they fail.
     """
-    who, capabilities = await _get_context(api)
-    problems = [f"{who} lacks the capability {name}" for name in needed if name not in capabilities]
+    username, capabilities = await _get_context(api)
+    problems = [
+        f"{username} lacks the capability {name}" for name in needed if name not in capabilities
+    ]
     if not await jobs.all(spl.FINDINGS_INDEX_SEARCH):
-        problems.append(f"{who} cannot search the index notable, or it does not exist")
+        problems.append(f"{username} cannot search the index notable, or it does not exist")
     window = Window(now - _SECOND, now)
     await jobs.all(spl.build_indexed_search(window, _SECOND))
     await jobs.all(spl.build_reviewed_search(window))
-    return who, tuple(problems)
+    return username, tuple(problems)
 
 
 async def _get_context(api: Api) -> tuple[str, frozenset[str]]:
     answer = await api.get(CONTEXT, output_mode="json")
     entries = children(answer.json, "entry") if isinstance(answer.json, dict) else []
     content = child(entries[0], "content") if entries else {}
-    who = text(content, "username")
-    if who is None:
+    username = text(content, "username")
+    if username is None:
         raise Broken(f"GET {CONTEXT} returned a response without `entry` and `username`")
-    return who, frozenset(texts(content, "capabilities"))
+    return username, frozenset(texts(content, "capabilities"))

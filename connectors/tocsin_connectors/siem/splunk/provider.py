@@ -66,8 +66,8 @@ class Splunk(WindowedProvider):
         """Return the owner of the token, and the missing permissions."""
         needed = ["search", *(["edit_notable_events"] if self.settings.write_back else [])]
         now = self.tools.clock.now()
-        who, problems = await find_permission_problems(self._api, self._jobs, needed, now)
-        return Health(detail=f"{who} can search findings and their reviews", problems=problems)
+        username, problems = await find_permission_problems(self._api, self._jobs, needed, now)
+        return Health(detail=f"{username} can search findings and their reviews", problems=problems)
 
     def streams(self) -> Sequence[str]:
         """Return the streams: indexed findings and reviews."""

@@ -91,8 +91,8 @@ def _describe_http(record: dict[str, Any]) -> str:
 
 def _describe_flow(record: dict[str, Any]) -> str:
     flow = child(record, "flow")
-    sent, got = (number(flow, f"bytes_to{side}") or 0 for side in ("server", "client"))
-    return f"{text(record, 'proto') or 'traffic'}, {sent} bytes sent, {got} received"
+    sent, received = (number(flow, f"bytes_to{side}") or 0 for side in ("server", "client"))
+    return f"{text(record, 'proto') or 'traffic'}, {sent} bytes sent, {received} received"
 
 
 _DESCRIPTIONS: dict[str, Callable[[dict[str, Any]], str | None]] = {

@@ -150,8 +150,8 @@ class SplunkSoar(CaseChannel):
         Splunk SOAR accepts several artifacts with the same identifier.
         """
         wanted = [build_artifact(observable) for observable in observables]
-        ours = {"_filter_source_data_identifier__startswith": f'"{ID_PREFIX}"'}
-        there = await self._list_related(_ARTIFACTS, identifier, **ours) if wanted else []
+        filters = {"_filter_source_data_identifier__startswith": f'"{ID_PREFIX}"'}
+        there = await self._list_related(_ARTIFACTS, identifier, **filters) if wanted else []
         known = {record.get("source_data_identifier") for record in there}
         lacking = [
             artifact for artifact in wanted if artifact["source_data_identifier"] not in known

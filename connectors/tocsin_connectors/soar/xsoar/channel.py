@@ -182,8 +182,10 @@ class Xsoar(CaseChannel):
     async def close(self, identifier: str, reason: str) -> None:
         """Close the current version of the incident."""
         version = (await self._incident(identifier)).get("version")
-        why = {"closeReason": self.settings.close_reason, "closeNotes": reason}
-        await self.ask("POST", "/incident/close", json={"id": identifier, "version": version} | why)
+        closing = {"closeReason": self.settings.close_reason, "closeNotes": reason}
+        await self.ask(
+            "POST", "/incident/close", json={"id": identifier, "version": version} | closing
+        )
 
     def link(self, identifier: str) -> str:
         """Return the URL of the incident, which XSOAR 8 has on another host than its API."""
