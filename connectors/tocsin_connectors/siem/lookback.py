@@ -63,7 +63,7 @@ async def isolate_broken_record(
             return await ask(cursor)
         except Broken as error:
             reason = error
-    tools.log.warning(_SKIPPED_INTERVAL, what=str(cursor), why=str(reason))
+    tools.log.warning(_SKIPPED_INTERVAL, interval=str(cursor), reason=str(reason))
     return cursor.passing_over(), nothing
 
 

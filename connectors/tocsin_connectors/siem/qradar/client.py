@@ -261,7 +261,7 @@ class OffenseClient:
                 self._is_old = False
                 raise refused from None
         words = "API version without the time of manual offense changes"
-        self._log.warning(words, lacks=PERSISTED)
+        self._log.warning(words, missing_field=PERSISTED)
         return answered
 
 

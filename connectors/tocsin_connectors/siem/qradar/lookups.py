@@ -189,7 +189,7 @@ class OffenseLookups:
             if isinstance(refused, Misconfigured) and not forbidden:
                 raise
             directory.pass_over(every if forbidden else own)
-            self._log.warning("lookup refused", of=kind, reason=str(refused))
+            self._log.warning("lookup refused", kind=kind, reason=str(refused))
             return True
 
     def lacks_addresses(self, record: dict[str, Any]) -> bool:

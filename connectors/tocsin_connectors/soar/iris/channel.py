@@ -153,7 +153,7 @@ class Iris(CaseChannel):
         changed = await self._send(f"/alerts/update/{quote(identifier)}", change, "iocs", unknown)
         added = len(list_values(changed) - known)
         if added < len(unknown):
-            self.tools.log.warning("some IOCs were not accepted", alert=identifier, taken=added)
+            self.tools.log.warning("some IOCs were not accepted", alert=identifier, accepted=added)
         return added
 
     async def notes(self, identifier: str) -> Sequence[str]:
