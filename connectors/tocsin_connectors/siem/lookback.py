@@ -31,7 +31,7 @@ class SplittableCursor(Protocol):
         """Return the cursor for the first half of the interval."""
         ...
 
-    def passing_over(self) -> Self:
+    def skip_interval(self) -> Self:
         """Return the cursor after the interval that could not be listed."""
         ...
 
@@ -64,7 +64,7 @@ async def isolate_broken_record(
         except Broken as error:
             reason = error
     tools.log.warning(_SKIPPED_INTERVAL, interval=str(cursor), reason=str(reason))
-    return cursor.passing_over(), nothing
+    return cursor.skip_interval(), nothing
 
 
 NEW, CHANGED = "new", "changed"
@@ -105,7 +105,7 @@ class LookbackProvider(WindowedProvider):
             until = _EPOCH + (until - _EPOCH) // every * every
         async with aclosing(super().read(stream, position, until)) as pages:
             async for page in pages:
-                yield self._accounted(page)
+                yield self._mark_losses(page)
 
     async def backfill(
         self, stream: str, position: Mapping[str, Any] | None, window: Window
@@ -113,9 +113,9 @@ class LookbackProvider(WindowedProvider):
         """Yield records that were created or changed in a past window."""
         async with aclosing(super().backfill(stream, position, window)) as pages:
             async for page in pages:
-                yield self._accounted(page)
+                yield self._mark_losses(page)
 
-    def _accounted(self, page: Page) -> Page:
+    def _mark_losses(self, page: Page) -> Page:
         """Mark the intervals of a page as lost if the listing was incomplete."""
         if not self.passed_over:
             return page

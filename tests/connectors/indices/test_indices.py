@@ -65,10 +65,10 @@ def test_cursor_has_the_ids_of_the_last_timestamp():
     def hits(*stamps):
         return [{"_id": f"{at}-{n}", "sort": [at]} for n, at in enumerate(stamps)]
 
-    first = DocumentCursor.behind(hits(1, 2, 2), None)
+    first = DocumentCursor.after(hits(1, 2, 2), None)
     assert first == DocumentCursor(2, ("2-1", "2-2")) == DocumentCursor.decode(first.encode())
-    assert DocumentCursor.behind([{"_id": "x", "sort": [2]}], first).seen == ("2-1", "2-2", "x")
-    assert DocumentCursor.behind(hits(2, 3), first) == DocumentCursor(3, ("3-1",))
+    assert DocumentCursor.after([{"_id": "x", "sort": [2]}], first).seen == ("2-1", "2-2", "x")
+    assert DocumentCursor.after(hits(2, 3), first) == DocumentCursor(3, ("3-1",))
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def test_cursor_has_the_ids_of_the_last_timestamp():
 )
 def test_hits_without_sort_or_id_are_broken(hit):
     with pytest.raises(Broken):
-        DocumentCursor.behind([hit], None)
+        DocumentCursor.after([hit], None)
 
 
 def test_too_many_documents_of_one_time_are_broken():
     crowd = DocumentCursor(1, tuple(map(str, range(MAX_SAME_TIMESTAMP))))
     with pytest.raises(Broken, match="have the same timestamp"):
-        DocumentCursor.behind([{"_id": "x", "sort": [1]}], crowd)
+        DocumentCursor.after([{"_id": "x", "sort": [1]}], crowd)
 
 
 @pytest.mark.parametrize(

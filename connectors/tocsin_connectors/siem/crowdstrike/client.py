@@ -93,7 +93,7 @@ class FalconClient:
         if self._settings.member_cid:
             form["member_cid"] = self._settings.member_cid
         answer = await self._token(form)
-        self._expect_here(answer.headers.get("X-Cs-Region"))
+        self._check_region(answer.headers.get("X-Cs-Region"))
         match answer.json:
             case {"access_token": str(token), "expires_in": int(seconds)} if token:
                 return Grant(f"Bearer {token}", self._clock.now() + timedelta(seconds=seconds))
@@ -114,7 +114,7 @@ class FalconClient:
                 str(refused), status=refused.status, response=refused.response
             ) from refused
 
-    def _expect_here(self, region: str | None) -> None:
+    def _check_region(self, region: str | None) -> None:
         expected = FALCON_CLOUDS[self._settings.cloud].api
         if (
             region in FALCON_CLOUDS

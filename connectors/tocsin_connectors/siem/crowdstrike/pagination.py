@@ -74,7 +74,7 @@ class AlertCursor:
         reached = [format_time(moment) for moment in _iterate_updated(found.records)]
         if any(one > next_one for one, next_one in pairwise(reached)):
             raise Broken(f"the alerts are not sorted by {UPDATED}")
-        if not self._leads_on(found):
+        if not self._has_next(found):
             return None
         if reached and reached[-1] > self.since:
             return AlertCursor(reached[-1])
@@ -82,7 +82,7 @@ class AlertCursor:
             raise Broken(f"no page token after {len(found.records)} alerts of {self.since}")
         return AlertCursor(self.since, found.after)
 
-    def _leads_on(self, found: AlertPage) -> bool:
+    def _has_next(self, found: AlertPage) -> bool:
         if not found.records:
             return False
         is_whole = self.after is None and found.total <= len(found.records)

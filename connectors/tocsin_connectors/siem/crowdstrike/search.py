@@ -190,12 +190,12 @@ class FalconSearcher:
                 raise Broken(f"POST {self._jobs} returned a response without `id`")
         path = f"{self._jobs}/{quote(identifier, safe='')}"
         try:
-            return await self._done(path)
+            return await self._wait_for_job(path)
         finally:
             with suppress(PluginFailure):  # the job expires if it is not polled
                 await self._api.request("DELETE", path)
 
-    async def _done(self, path: str) -> FalconSearchResult:
+    async def _wait_for_job(self, path: str) -> FalconSearchResult:
         began, (shortest, longest) = self._clock.now(), _PAUSES
         while self._clock.now() - began <= _TIMEOUT:
             status = _parse_status(await self._api.get(path), path)

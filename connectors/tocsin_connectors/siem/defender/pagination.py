@@ -53,9 +53,9 @@ class DefenderCursor:
             raise Broken(f"the incidents are not sorted by {UPDATED}")
         if updated and updated[-1][0] > parse_utc(self.since):
             return DefenderCursor(updated[-1][1])
-        return self._behind(records)
+        return self._after(records)
 
-    def _behind(self, records: Sequence[DefenderRecord]) -> DefenderCursor:
+    def _after(self, records: Sequence[DefenderRecord]) -> DefenderCursor:
         """Return the cursor after incidents with equal times, including the last one again.
 
         If that incident has moved, an earlier one has left the list.

@@ -112,7 +112,7 @@ class Elastic(WindowedProvider):
         """Return the current alert or case, or None if it was deleted."""
         if not external_id.startswith(mapping.CASE_PREFIX):
             found = await self._alerts([external_id])
-            return self._as_it_is(found[0]) if found else None
+            return self._parse_incident(found[0]) if found else None
         name = quote(external_id.removeprefix(mapping.CASE_PREFIX), safe="")
         try:
             answer = await self._kibana.get(f"{CASES}/{name}")
@@ -122,7 +122,7 @@ class Elastic(WindowedProvider):
             raise
         if not isinstance(answer.json, dict):
             raise Broken(f"GET {CASES}/{name} did not return a case")
-        return await self.complete(self._as_it_is(answer.json), answer.json)
+        return await self.complete(self._parse_incident(answer.json), answer.json)
 
     async def events(
         self, entity: Entity, window: Window, limit: int
@@ -156,7 +156,7 @@ class Elastic(WindowedProvider):
         else:
             await self._writer.set_status_of_alert(external_id, status)
 
-    def _as_it_is(self, record: Mapping[str, Any]) -> Incident:
+    def _parse_incident(self, record: Mapping[str, Any]) -> Incident:
         try:
             return self.to_incident(record)
         except ValueError as error:

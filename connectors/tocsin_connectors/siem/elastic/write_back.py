@@ -74,11 +74,11 @@ class ElasticWriteBack:
                 raise Broken(f"GET {CASES} answered a case without `version`")
             if STATUSES.get((text(case, "status") or "").casefold()) is status:
                 return
-            if await self._patched(identifier, version, CASE_STATUSES[status]):
+            if await self._patch_case(identifier, version, CASE_STATUSES[status]):
                 return
         raise TryLater(f"the case {identifier} is being changed concurrently")
 
-    async def _patched(self, identifier: str, version: str, status: str) -> bool:
+    async def _patch_case(self, identifier: str, version: str, status: str) -> bool:
         change = {"id": identifier, "version": version, "status": status}
         try:
             await self._kibana.request("PATCH", CASES, json={"cases": [change]})

@@ -51,14 +51,14 @@ class OpenFile:
 
     def holds(self, known: FilePosition) -> bool:
         """Return whether this file has the content of a position, up to its offset."""
-        if len(self._head) < known.head_length or not self._starts_like(known):
+        if len(self._head) < known.head_length or not self._has_head(known):
             return False
-        before = self._before(known.offset)
+        before = self._read_before(known.offset)
         return len(before) == min(known.offset, KIB) and compute_digest(before) == known.tail
 
     def may_grow_into(self, known: FilePosition) -> bool:
         """Return whether this file may be the beginning of a copy of the content of a position."""
-        if len(self._head) >= known.head_length and not self._starts_like(known):
+        if len(self._head) >= known.head_length and not self._has_head(known):
             return False
         return known.offset > 0 and not self._slice(known.offset - 1, 1)
 
@@ -70,7 +70,7 @@ class OpenFile:
         With `partial`, a last line without a newline counts; it always counts if the end of
         compressed content shows that nothing follows.
         """
-        recent = self._before(offset)
+        recent = self._read_before(offset)
         self.damage = None
         with contextlib.suppress(*_DAMAGE_ERRORS):
             self._stream.seek(offset)
@@ -82,7 +82,7 @@ class OpenFile:
             takes_partial=lambda: self.damage is None if self.compressed else partial,
         )
 
-    def known_after(self, lines: LineStream, *, finished: bool) -> FilePosition:
+    def position_after(self, lines: LineStream, *, finished: bool) -> FilePosition:
         """Return the position after the lines that were returned."""
         return FilePosition(
             state=self.state,
@@ -94,18 +94,18 @@ class OpenFile:
             finished=finished,
         )
 
-    def known_at_end(self) -> FilePosition:
+    def position_at_end(self) -> FilePosition:
         """Return the position at the end of the file."""
         lines = self.lines(0 if self.compressed else self.state.size, partial=True)
         for _ in lines:
             pass
-        known = self.known_after(lines, finished=True)
+        known = self.position_after(lines, finished=True)
         return replace(known, in_long_line=known.offset > 0 and not lines.recent.endswith(b"\n"))
 
-    def _starts_like(self, known: FilePosition) -> bool:
+    def _has_head(self, known: FilePosition) -> bool:
         return compute_digest(self._head[: known.head_length]) == known.head
 
-    def _before(self, offset: int) -> bytes:
+    def _read_before(self, offset: int) -> bytes:
         # Reading it again would rewind compressed content to its beginning.
         if offset not in self._asked_before:
             start = max(0, offset - KIB)

@@ -134,7 +134,7 @@ class FileProvider(Provider):
         """
         sought = FileSearchQuery(entity, window, limit)
         search = FileSearch(self.settings.path, self, sought, self.tools.clock)
-        async with aclosing(_iterate_in_thread(search.steps())) as steps:
+        async with aclosing(_iterate_in_thread(search.search_blocks())) as steps:
             async for _ in steps:
                 pass
         for event in search.found:

@@ -82,11 +82,11 @@ class FileReader:
             file for file in findings.files if skip_before and file.state.is_older_than(skip_before)
         ]
         # All in one page: after it, the next read is no longer a first read
-        if passed := [part for found in old for part in self._try(self._pass_over, found)]:
+        if passed := [part for found in old for part in self._try(self._skip, found)]:
             yield Page(next_position=self._position(), covered=tuple(passed))
         for found in findings.files[len(old) :]:
             yield from self._try(self._read, found)
-        if lost := self._settle(findings):
+        if lost := self._forget_missing(findings):
             yield Page(next_position=self._position(), covered=tuple(lost))
 
     def _try(
@@ -96,24 +96,24 @@ class FileReader:
         try:
             yield from read(found)
         except FileNotFoundError:
-            self._leave(found.state)
+            self._defer(found.state)
         except OSError as error:
             self._unreadable.append(f"{found.state.path}: {error.strerror or error}")
-            self._leave(found.state)
+            self._defer(found.state)
 
-    def _leave(self, state: FileState) -> None:
+    def _defer(self, state: FileState) -> None:
         """Keep the position of a file that this read cannot process."""
         self.waits = True
         self._now += [known for known in self._earlier if known.state.identity == state.identity]
         self._earlier = [known for known in self._earlier if known not in self._now]
 
-    def _pass_over(self, found: FileCandidate) -> Iterator[Covered]:
+    def _skip(self, found: FileCandidate) -> Iterator[Covered]:
         """Mark a file that is too old for a first read as read, and report it."""
         with OpenFile(found.state.path) as opened:
             if not found.state.is_unchanged(opened.state):
-                self._leave(found.state)
+                self._defer(found.state)
                 return
-            known = opened.known_at_end()
+            known = opened.position_at_end()
         self._now.append(known)
         yield _report_skipped(known)
 
@@ -125,15 +125,15 @@ class FileReader:
                 return
         with OpenFile(found.state.path) as opened:
             if opened.state.identity != found.state.identity:  # rotated meanwhile
-                self._leave(found.state)
+                self._defer(found.state)
             else:
-                yield from self._recognise(opened, found)
+                yield from self._recognize(opened, found)
 
-    def _recognise(self, opened: OpenFile, found: FileCandidate) -> Iterator[Page]:
+    def _recognize(self, opened: OpenFile, found: FileCandidate) -> Iterator[Page]:
         candidates = sorted(self._now + self._earlier, key=lambda known: -known.offset)
         best = next((known for known in candidates if opened.holds(known)), None)
         if self._may_be_growing(opened, found, candidates, best):
-            self._leave(found.state)
+            self._defer(found.state)
             return
         own = [known for known in self._earlier if known.state.identity == found.state.identity]
         for known in own:
@@ -169,7 +169,7 @@ class FileReader:
             more = batch.fill()
             is_damaged = not more and self._is_damaged(opened)
             finished = not more and (is_damaged or not (lines.has_rest or opened.damage))
-            self._now[place:] = [opened.known_after(lines, finished=finished)]
+            self._now[place:] = [opened.position_after(lines, finished=finished)]
             self.waits |= not (more or finished or live)
             lost = _report_damage(opened, lines) if is_damaged else None
             if page := batch.page(self._position(), lost):
@@ -182,7 +182,7 @@ class FileReader:
     def _is_fresh(self, state: FileState) -> bool:
         return not state.is_older_than(self._until - SETTLE_TIME)
 
-    def _settle(self, findings: FileListing) -> list[Covered]:
+    def _forget_missing(self, findings: FileListing) -> list[Covered]:
         """Drop the positions of files that are gone, and return what was lost."""
         if not self._earlier:
             return []

@@ -125,7 +125,7 @@ class FileSearch:
         """Events, latest first."""
         return self._latest.events
 
-    def steps(self) -> Generator[bool, None, None]:
+    def search_blocks(self) -> Generator[bool, None, None]:
         """Search, and yield after each block. Files that are renamed meanwhile are not missed."""
         if not self._sought.entity.value or self._sought.limit < 1:
             return

@@ -149,7 +149,7 @@ class DocumentCursor:
     """IDs of the documents with that timestamp that were seen."""
 
     @classmethod
-    def behind(cls, hits: Sequence[Mapping[str, Any]], before: DocumentCursor | None) -> Self:
+    def after(cls, hits: Sequence[Mapping[str, Any]], before: DocumentCursor | None) -> Self:
         """Return the cursor after these hits. Raises `Broken` for hits without an ID or a time."""
         try:
             stamps = [(hit["sort"][0], hit["_id"]) for hit in hits]
@@ -226,7 +226,7 @@ async def list_oldest(
         logs.indices, build_page_query(logs.field, limit, *clauses, cursor=cursor)
     )
     is_last = found.total <= len(found.hits)
-    following = None if is_last else DocumentCursor.behind(found.hits, cursor).encode()
+    following = None if is_last else DocumentCursor.after(found.hits, cursor).encode()
     return Listing(records=found.hits, next_token=following, server_time=found.server_time), found
 
 
@@ -251,7 +251,7 @@ async def iterate_latest(
             raise TryLater(
                 f"{logs.indices}: search limit reached after the latest {seen:,} documents"
             )
-        cursor = DocumentCursor.behind(found.hits, cursor)
+        cursor = DocumentCursor.after(found.hits, cursor)
 
 
 async def build_events(

@@ -84,7 +84,7 @@ class DetectorCursor:
         """Length of the requested interval."""
         return (self.end - self.start) * _MILLISECOND
 
-    def passing_over(self) -> DetectorCursor:
+    def skip_interval(self) -> DetectorCursor:
         """Return the cursor after its part, without rows of it."""
         return replace(self, index=0, total=0, passed_over=True)
 

@@ -33,7 +33,7 @@ def _load(path: Path) -> MappingTemplate:
         raise ValueError(f"write {path} in UTF-8") from None
 
 
-def _loads(path: str) -> str:
+def _check_mapping(path: str) -> str:
     _load(Path(path))
     return path
 
@@ -45,7 +45,7 @@ class Push(PushProvider):
         """Settings of a push provider: a shipped format or a custom mapping."""
 
         format: Format | None = Field(default=None, description="Format of the request bodies.")
-        mapping_file: Annotated[LocalPath, AfterValidator(_loads)] | None = Field(
+        mapping_file: Annotated[LocalPath, AfterValidator(_check_mapping)] | None = Field(
             default=None, description="Path of a custom mapping (.json.j2), for other formats."
         )
 

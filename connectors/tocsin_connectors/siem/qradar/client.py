@@ -186,23 +186,25 @@ class OffenseClient:
 
     async def changed(self, window: Window, cursor: OffenseCursor, limit: int) -> OffensePage:
         """Return a page of the offenses that changed in a window, by the console's clock."""
-        return await self._either(
+        return await self._with_fallback(
             lambda: self._page(_build_time_filter(self.clock, window), cursor, limit)
         )
 
-    async def made(self, window: Window, cursor: OffenseCursor, limit: int) -> OffensePage:
+    async def created(self, window: Window, cursor: OffenseCursor, limit: int) -> OffensePage:
         """Return a page of the offenses that were created or began in a window."""
-        return await self._either(lambda: self._page(self._made(window), cursor, limit))
+        return await self._with_fallback(
+            lambda: self._page(self._build_creation_filter(window), cursor, limit)
+        )
 
     async def closed(self, window: Window, cursor: OffenseCursor, limit: int) -> OffensePage:
         """Return a page of the offenses that were closed in a window."""
-        return await self._either(
+        return await self._with_fallback(
             lambda: self._page(_build_time_filter(CLOSED, window), cursor, limit)
         )
 
-    async def behind(self, cursor: OffenseCursor, limit: int) -> OffensePage:
+    async def after_id(self, cursor: OffenseCursor, limit: int) -> OffensePage:
         """Return a page of the offenses after an ID."""
-        return await self._either(lambda: self._page("", cursor, limit))
+        return await self._with_fallback(lambda: self._page("", cursor, limit))
 
     async def newest(self) -> tuple[int | None, RecordRange]:
         """Return the highest offense ID, and the response.
@@ -218,7 +220,7 @@ class OffenseClient:
         if not (identifier.isascii() and identifier.isdecimal()):
             return None
         try:
-            return await self._either(lambda: self._get(f"{OFFENSES}/{int(identifier)}"))
+            return await self._with_fallback(lambda: self._get(f"{OFFENSES}/{int(identifier)}"))
         except Refused as refused:
             if refused.is_missing:
                 return None
@@ -236,7 +238,7 @@ class OffenseClient:
             raise Broken(f"GET {path} returned a response without `id`")
         return answer.json
 
-    def _made(self, window: Window) -> str:
+    def _build_creation_filter(self, window: Window) -> str:
         """Return the filter for creation time; older versions only have the start time."""
         began = _build_time_filter(STARTED, window)
         return (
@@ -247,7 +249,7 @@ class OffenseClient:
     def _fields(self) -> str:
         return ",".join(_FIELDS if self._is_old else (*_FIELDS, *_LATER_FIELDS))
 
-    async def _either(self, ask: Callable[[], Awaitable[T]]) -> T:
+    async def _with_fallback(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Send a request, and repeat it with the fields of older API versions if refused."""
         try:
             return await ask()

@@ -64,7 +64,7 @@ class NameDirectory:
         then are kept, and requested names do not evict each other.
         """
         asked = dict.fromkeys(identifiers)
-        self._keep({value: self._known[value] for value in asked if value in self._known})
+        self._cache({value: self._known[value] for value in asked if value in self._known})
         wanted = [identifier for identifier in asked if not self._is_known(identifier)]
         for first in range(0, len(wanted), _BATCH_SIZE):
             await self._ask(wanted[first : first + _BATCH_SIZE])
@@ -73,7 +73,7 @@ class NameDirectory:
     def pass_over(self, identifiers: Iterable[int]) -> None:
         """Do not request the names of these IDs for a while."""
         until = self._clock.now() + _SKIP_FOR
-        self._keep(
+        self._cache(
             {
                 identifier: (self.name(identifier), until)
                 for identifier in identifiers
@@ -89,17 +89,17 @@ class NameDirectory:
         wanted = f"id in ({','.join(map(str, identifiers))})"
         query = {"filter": wanted, "fields": f"id,{self._field}", **self._query}
         count, now = len(identifiers), self._clock.now()
-        self._keep({identifier: (self.name(identifier), now) for identifier in identifiers})
+        self._cache({identifier: (self.name(identifier), now) for identifier in identifiers})
         records = await self._console.all(self._path, count, count, **query)
         now = self._clock.now()
         found = {number(record, "id"): text(record, self._field) for record in records}
         names = ((identifier, found.get(identifier)) for identifier in identifiers)
-        self._keep({item: (name, now + self._until(name)) for item, name in names})
+        self._cache({item: (name, now + self._lifetime(name)) for item, name in names})
 
-    def _until(self, name: str | None) -> timedelta:
+    def _lifetime(self, name: str | None) -> timedelta:
         return _RETRY_UNKNOWN_AFTER if name is None else self._lasts
 
-    def _keep(self, learnt: Mapping[int, tuple[str | None, datetime]]) -> None:
+    def _cache(self, learnt: Mapping[int, tuple[str | None, datetime]]) -> None:
         """Cache the latest requests, and evict the oldest names above the limit."""
         for identifier in learnt:
             self._known.pop(identifier, None)
@@ -168,12 +168,12 @@ class OffenseLookups:
             except Broken as error:
                 broken[kind] = error
         for kind, why in broken.items():
-            if self._is_patient(kind):
+            if self._is_retrying(kind):
                 raise TryLater(f"offense lookup failed: {why}") from why
         for why in broken.values():
             raise why
 
-    def _is_patient(self, kind: str) -> bool:
+    def _is_retrying(self, kind: str) -> bool:
         """Return whether a lookup has failed only for a short time."""
         now = self._clock.now()
         return now - self._broken_since.setdefault(kind, now) < _PATIENCE

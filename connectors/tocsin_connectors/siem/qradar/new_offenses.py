@@ -99,7 +99,7 @@ class NewOffenseReader:
         if position is None:
             newest, part = await self._offenses.newest()
             if newest is not None:
-                current = OffensePosition(newest, self._settled(part, until))
+                current = OffensePosition(newest, self._settled_time(part, until))
                 yield Page(next_position=current.encode())
             return
         current = OffensePosition.decode(position)
@@ -112,7 +112,7 @@ class NewOffenseReader:
             self._breaks += 1
             if self._breaks <= _MAX_FAILURES:
                 raise
-            yield await self._left(current, until, error)
+            yield await self._skip_unlistable(current, until, error)
         self._breaks = 0
 
     async def _read_on(
@@ -123,8 +123,8 @@ class NewOffenseReader:
         for _ in range(_MAX_PAGES):
             if cursor is None:
                 return
-            found = await self._offenses.behind(cursor, self._reader.page_size)
-            end = end or self._settled(found.part, until)
+            found = await self._offenses.after_id(cursor, self._reader.page_size)
+            end = end or self._settled_time(found.part, until)
             records = list(_select_settled(found.part.records, end))
             self._lookups.expect(records)
             incidents = [incident async for incident in self._incidents(records)]
@@ -144,7 +144,9 @@ class NewOffenseReader:
                 if (incident := self._reader.to_incident(record)) is not None:
                     yield await self._reader.complete(incident, record)
 
-    async def _left(self, current: OffensePosition, until: datetime, error: Broken) -> Page:
+    async def _skip_unlistable(
+        self, current: OffensePosition, until: datetime, error: Broken
+    ) -> Page:
         """Return a page after the offenses that cannot be listed, which are reported as lost.
 
         They are requested again by time, where each offense can be tried separately.
@@ -152,9 +154,9 @@ class NewOffenseReader:
         newest, part = await self._offenses.newest()
         if newest is None or newest <= current.after:
             raise error
-        return replace(current, after=newest).page(self._settled(part, until), lost=str(error))
+        return replace(current, after=newest).page(self._settled_time(part, until), lost=str(error))
 
-    def _settled(self, part: RecordRange, until: datetime) -> datetime:
+    def _settled_time(self, part: RecordRange, until: datetime) -> datetime:
         """Return the time up to which offenses are complete, by the console's clock if known."""
         now = part.server_time or until
         settled: datetime = now - self._reader.settings.settle_delay

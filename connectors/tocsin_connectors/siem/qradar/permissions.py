@@ -49,10 +49,10 @@ class QRadarPermissionCheck:
 
         Raises errors other than a refusal.
         """
-        if unknown := await self._unknown_version():
+        if unknown := await self._check_version():
             return [unknown]
         probes: dict[str, PermissionProbe] = {
-            READ: partial(self.offenses.behind, OffenseCursor(), 1),
+            READ: partial(self.offenses.after_id, OffenseCursor(), 1),
             RULES: partial(self.console.part, "/analytics/rules", 0, 1, fields="id,name"),
         }
         if self.settings.search_events:
@@ -71,7 +71,7 @@ class QRadarPermissionCheck:
             return detail
         return f"{detail}; API version {self.settings.api_version} does not return {PERSISTED}"
 
-    async def _unknown_version(self) -> str | None:
+    async def _check_version(self) -> str | None:
         """Return the problem with the configured API version, if any."""
         try:
             versions = await self.console.versions()

@@ -92,7 +92,7 @@ class QRadar(WindowedProvider):
         """
         cursor = OffenseCursor() if token is None else OffenseCursor.decode(token)
         listed = {
-            NEW: self._offenses.made,
+            NEW: self._offenses.created,
             CHANGED: self._offenses.changed,
             CLOSED: self._offenses.closed,
         }

@@ -184,9 +184,9 @@ class ArielSearcher:
         Raises `TryLater` if the search is canceled or takes too long.
         """
         async with self._free:
-            path = await self._begin(query)
+            path = await self._start_search(query)
             try:
-                job = await self._done(path)
+                job = await self._wait_for_job(path)
                 return ArielResult(await self._results(path, job), _join_problems(job))
             except Misconfigured:
                 raise
@@ -198,20 +198,22 @@ class ArielSearcher:
                 with suppress(PluginFailure):  # QRadar deletes it after a day
                     await self._console.request("DELETE", path)
 
-    async def _begin(self, query: str) -> str:
+    async def _start_search(self, query: str) -> str:
         """Return the path of a new search."""
-        answer = await self._console.request("POST", SEARCHES, query_expression=self._unlike(query))
+        answer = await self._console.request(
+            "POST", SEARCHES, query_expression=self._make_unique(query)
+        )
         match answer.json:
             case {"search_id": str(identifier)} if identifier:
                 return f"{SEARCHES}/{quote(identifier, safe='')}"
         raise Broken(f"POST {SEARCHES} returned a response without `search_id`")
 
-    def _unlike(self, query: str) -> str:
+    def _make_unique(self, query: str) -> str:
         """Return the query with a unique STOP, some milliseconds later."""
         words, _, stop = query.rpartition(" ")
         return f"{words} {int(stop) + next(self._numbers) % _MAX_OFFSET}"
 
-    async def _done(self, path: str) -> QRadarRecord:
+    async def _wait_for_job(self, path: str) -> QRadarRecord:
         """Wait for a search to finish, and return its status."""
         began, pause = self._clock.now(), _FIRST_PAUSE
         while self._clock.now() - began <= self._settings.search_timeout:

@@ -31,7 +31,7 @@ class RequestQuota:
         self._turns: deque[datetime] = deque(maxlen=most)
         self._waiting = asyncio.Lock()
 
-    async def turn(self) -> None:
+    async def acquire(self) -> None:
         """Wait until a request is allowed. Raises `TryLater` if that takes too long."""
         async with self._waiting:
             wait = self._wait()
@@ -90,7 +90,7 @@ class SecOpsClient:
     ) -> DetectionPage:
         """Return a page of the detections of a rule created in a window."""
         method, member = RULE_DETECTIONS if rule == EVERY_RULE else CURATED_DETECTIONS
-        await self._lists.turn()
+        await self._lists.acquire()
         answer = await self._api.get(
             f"{self._instance}/{method}",
             ruleId=rule,
@@ -124,7 +124,7 @@ class SecOpsClient:
 
     async def alert(self, identifier: str) -> SecOpsRecord | None:
         """Return a detection as an alert, or None if it does not exist."""
-        await self._gets.turn()
+        await self._gets.acquire()
         path = f"{self._instance}/{GET_ALERT}"
         try:
             answer = await self._api.get(path, alertId=identifier, includeDetections="true")
@@ -145,7 +145,7 @@ class SecOpsClient:
 
     async def search(self, query: str, window: Window) -> tuple[Sequence[SecOpsRecord], bool]:
         """Return the events that match a query in a window, and whether there are more."""
-        await self._searches.turn()
+        await self._searches.acquire()
         answer = await self._api.get(
             f"{self._instance}:{SEARCH_EVENTS}",
             **{

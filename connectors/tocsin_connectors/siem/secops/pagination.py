@@ -38,7 +38,7 @@ class DetectionCursor:
         """Length of the requested interval."""
         return self.part.end - self.part.start
 
-    def passing_over(self) -> DetectionCursor:
+    def skip_interval(self) -> DetectionCursor:
         """Return the cursor after its part, without rows of it."""
         return replace(self, page=None, passed_over=True)
 

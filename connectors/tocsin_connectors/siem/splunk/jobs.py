@@ -85,9 +85,9 @@ class SearchJobs:
         the search fails or takes too long.
         """
         async with self._free:
-            sid = await self._begin(search)
+            sid = await self._start_job(search)
             try:
-                return await self._done(sid)
+                return await self._wait_for_job(sid)
             except PluginFailure:
                 await self.clear(sid)
                 raise
@@ -122,7 +122,7 @@ class SearchJobs:
         with suppress(PluginFailure):
             await self._api.request("DELETE", f"{JOBS}/{quote(sid, safe='')}")
 
-    async def _begin(self, search: SplSearch) -> str:
+    async def _start_job(self, search: SplSearch) -> str:
         form = {
             "search": search.spl,
             "exec_mode": "normal",
@@ -139,7 +139,7 @@ class SearchJobs:
                 return sid
         raise Broken(f"POST {JOBS} returned a response without `sid`")
 
-    async def _done(self, sid: str) -> ResultCursor:
+    async def _wait_for_job(self, sid: str) -> ResultCursor:
         """Wait for a job to finish, and return the first cursor of its results."""
         began, pause = self._clock.now(), _FIRST_PAUSE
         while True:

@@ -143,7 +143,7 @@ class Wazuh(WindowedProvider):
         """Add the tally of all alerts of the group."""
         group = AlertGroup.of(parse_detection(dict(record)), self.settings.window)
         tally = await self._counting.of(group)
-        return self._linked(apply_tally(incident, group, tally), group)
+        return self._add_link(apply_tally(incident, group, tally), group)
 
     async def incident(self, external_id: str) -> Incident | None:
         """Return the incident of a group with its latest alerts, or None if there are none."""
@@ -163,7 +163,7 @@ class Wazuh(WindowedProvider):
             return None
         tally = AlertTally.read({"doc_count": found.total, **found.aggregations})
         incident = replace(build_incident(hits, length), external_id=external_id)
-        return self._linked(apply_tally(incident, group, tally), group)
+        return self._add_link(apply_tally(incident, group, tally), group)
 
     async def events(
         self, entity: Entity, window: Window, limit: int
@@ -187,7 +187,7 @@ class Wazuh(WindowedProvider):
         found = await self._cluster.search(self.settings.index, body)
         return found.aggregations
 
-    def _linked(self, incident: Incident, group: AlertGroup) -> Incident:
+    def _add_link(self, incident: Incident, group: AlertGroup) -> Incident:
         if (dashboard := self.settings.dashboard_url) is None:
             return incident
         return replace(

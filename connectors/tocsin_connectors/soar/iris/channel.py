@@ -76,7 +76,7 @@ class Iris(CaseChannel):
     async def check(self) -> Health:
         """Return the missing permissions and names."""
         customer = self.settings.customer
-        found = find_problems(self.ask, self.names, customer, self._needed())
+        found = find_problems(self.ask, self.names, customer, self._list_required())
         detail = f"DFIR-IRIS responds; alerts are created for customer {customer}"
         return Health(detail=detail, problems=tuple([problem async for problem in found]))
 
@@ -201,7 +201,7 @@ class Iris(CaseChannel):
         new = await build_iocs(observables, names, tlp, typed=False)
         return expect_object(await self.ask("POST", path, json={**alert, member: [*there, *new]}))
 
-    def _needed(self) -> Iterator[tuple[LookupKind, str]]:
+    def _list_required(self) -> Iterator[tuple[LookupKind, str]]:
         """Yield the names that must exist."""
         yield from ((LookupKind.SEVERITY, severity.value) for severity in Severity)
         yield from (

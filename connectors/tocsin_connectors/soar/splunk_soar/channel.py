@@ -133,7 +133,7 @@ class SplunkSoar(CaseChannel):
         try:
             return _get_id(await self.ask("POST", _CONTAINERS, json=container)), True
         except Refused as refused:
-            if found := await self._known(refused, key):
+            if found := await self._find_existing(refused, key):
                 return found, False
             raise
 
@@ -184,7 +184,7 @@ class SplunkSoar(CaseChannel):
         """Return the URL of the event."""
         return f"{self.settings.url}/mission/{quote(identifier)}"
 
-    async def _known(self, refused: Refused, key: str) -> str | None:
+    async def _find_existing(self, refused: Refused, key: str) -> str | None:
         """Return the container with the same identifier that a refusal points to."""
         if isinstance(refused, CredentialsRefused):
             return None

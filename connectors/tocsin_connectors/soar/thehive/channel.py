@@ -107,7 +107,7 @@ class TheHive(CaseChannel):
         """Add the observables that the alert or its case lacks."""
         if not observables:
             return 0
-        kind, home = await self._home(identifier)
+        kind, home = await self._locate(identifier)
         known = {_get_identity(part) for part in await self._parts(kind, home, "observables")}
         wanted = _build_observables(observables)
         lacking = [observable for observable in wanted if _get_identity(observable) not in known]
@@ -129,12 +129,12 @@ class TheHive(CaseChannel):
 
     async def notes(self, identifier: str) -> Sequence[str]:
         """Return the comments of the alert, or of its case."""
-        comments = await self._parts(*await self._home(identifier), "comments")
+        comments = await self._parts(*await self._locate(identifier), "comments")
         return [str(comment.get("message")) for comment in comments]
 
     async def add_note(self, identifier: str, title: str, text: str) -> None:
         """Add a comment to the alert, or to its case."""
-        kind, home = await self._home(identifier)
+        kind, home = await self._locate(identifier)
         message = {"message": f"**{title}**\n\n{text}"}
         await self.ask("POST", f"/api/v1/{kind}/{quote(home)}/comment", json=message)
 
@@ -147,7 +147,7 @@ class TheHive(CaseChannel):
         """Return the URL of the alert."""
         return f"{self.settings.url}/alerts/{quote(identifier)}/details"
 
-    async def _home(self, identifier: str) -> tuple[str, str]:
+    async def _locate(self, identifier: str) -> tuple[str, str]:
         """Return where observables and comments belong: to the alert, or to its case."""
         case = (await self._alert(identifier)).get("caseId")
         return ("case", case) if isinstance(case, str) else ("alert", identifier)
