@@ -31,11 +31,11 @@ from http import HTTPStatus
 
 
 class TocsinError(Exception):
-    """The base of every error that Tocsin raises on purpose."""
+    """Base of all errors that Tocsin raises on purpose."""
 
 
 class OperatorError(TocsinError):
-    """Something that an operator can mend; its text says where and how."""
+    """An error that an operator can correct; its text says where and how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +83,23 @@ class AccessDeniedError(RequestError):
 
 
 class NameTakenError(TocsinError):
-    """There is an object of this name already."""
+    """An object with this name exists."""
 
 
 class PluginFailure(TocsinError):  # noqa: N818 - the names are what a plugin says, not what it is
-    """A plugin could not do what it was asked; raise one of the kinds below."""
+    """A plugin could not do its work; raise one of the kinds below."""
 
 
 class InvestigationFailed(PluginFailure):
-    """An investigation comes to nothing; the text says why, for whoever asked."""
+    """An investigation has no result; the text says why."""
 
 
 class TryLater(PluginFailure):
-    """It will pass by itself. `after` is the delay that the far side named, if it named one.
+    """Temporary failure. `after` is the delay that the remote system named, if any.
 
-    `throttled` says that the far side has too much to do: everything that goes there waits.
-    `unsent` says that nothing was sent and it only waits, which counts for no attempt.
-    `partly` says that some of it arrived, so that nothing speaks against the far side.
+    `throttled`: the remote system is overloaded; all deliveries to it wait.
+    `unsent`: nothing was sent; this does not count as an attempt.
+    `partly`: some of it arrived, so the remote system is working.
     """
 
     def __init__(
@@ -123,17 +123,17 @@ class TryLater(PluginFailure):
 
 
 class Broken(PluginFailure):
-    """The far side answered, but with an error of its own or with what cannot be an answer.
+    """The remote system answered with an internal error, or with an invalid response.
 
-    Where only some of what was asked for does that, a `WindowedProvider` finds out which, records
-    it as lost and reads on.
+    If only some records cause this, a `WindowedProvider` isolates them, records them as lost and
+    continues.
     """
 
 
 class Refused(PluginFailure):
-    """It will fail again however often it is tried; `status` and `response` are what was answered.
+    """Permanent failure: a retry fails too. `status` and `response` are from the remote system.
 
-    `unwanted` says that the far side wants nothing more at all: its destination is disabled.
+    `unwanted`: the remote system wants no more deliveries; the destination is disabled.
     """
 
     def __init__(
@@ -151,13 +151,13 @@ class Refused(PluginFailure):
 
     @property
     def is_missing(self) -> bool:
-        """Whether the far side says that it has no such thing."""
+        """Whether the remote system reports that the object does not exist."""
         return self.status == HTTPStatus.NOT_FOUND
 
 
 class Misconfigured(Refused):
-    """The configuration does not allow it; once that is mended, it is tried again by itself."""
+    """The configuration does not allow it; retried automatically once it is corrected."""
 
 
 class CredentialsRefused(Misconfigured):
-    """The far side does not accept the configured credentials."""
+    """The remote system does not accept the configured credentials."""

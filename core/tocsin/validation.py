@@ -1,4 +1,4 @@
-"""Turns what pydantic found wrong into words for the person who can mend it."""
+"""Explanations of validation errors for the person who can correct them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KEY = "[key]"  # the last part of pydantic's path where the key of a table is w
 class Mistake:
     """One wrong value: its path of keys, what was found there, and what would be right.
 
-    Nothing is said of what was found where what is wrong is how several values go together.
+    `found` is empty if the mistake is how several values combine.
     """
 
     path: tuple[str, ...]
@@ -31,14 +31,14 @@ class Mistake:
 
     @property
     def words(self) -> str:
-        """What was found, where something is said of it, and what would be right."""
+        """What was found, if that is known, and what would be right."""
         return "; ".join(filter(None, (self.found, self.expected)))
 
 
 def suggest_nearest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:
     """Return ``; did you mean 'x'?`` for the most similar known word, or nothing.
 
-    It is at least so similar, from 0 to 1, as `difflib` measures that.
+    `cutoff` is the least similarity, from 0 to 1, as `difflib` measures it.
     """
     matches = get_close_matches(word, known, n=1, cutoff=cutoff)
     return f"; did you mean {matches[0]!r}?" if matches else ""
@@ -49,11 +49,11 @@ def explain_errors(
 ) -> Iterator[Mistake]:
     """Yield every mistake in `error`, which validating against `model` raised.
 
-    What was found is shown, cut short; of a secret only what its reference says. Where `written` is
-    given, it is what an operator wrote: that is shown, and no regular expressions.
+    Values are truncated, and secrets shown by their reference. With `written`, what an operator
+    wrote is shown instead of parsed values and regular expressions.
     """
     found = error.errors(include_url=False, include_context=True)
-    details: list[dict[str, Any]] = [dict(it) for it in found]
+    details: list[dict[str, Any]] = [dict(detail) for detail in found]
     for detail in details if written is not None else ():
         _restore_written(detail, model, written or {})
     wrong_keys = {detail["loc"][:-1] for detail in details if detail["loc"][-1:] == (_KEY,)}
@@ -62,14 +62,14 @@ def explain_errors(
         if path[-1:] == (_KEY,):
             path = path[:-1]
         elif any(detail["loc"][: len(key)] == key for key in wrong_keys):
-            continue  # what is below a key that is wrong itself
+            continue  # below a wrong key
         elif detail["type"] == "too_short" and _has_nested_error(details, detail["loc"]):
-            continue  # what is wrong was not counted
+            continue  # wrong items were not counted
         yield Mistake(path, *_describe(detail, model))
 
 
 def _has_nested_error(details: Sequence[Mapping[str, Any]], place: tuple[object, ...]) -> bool:
-    """Whether something is wrong with what is in a list, too."""
+    """Return whether an item of the list is wrong too."""
     return any(
         len(detail["loc"]) > len(place) and detail["loc"][: len(place)] == place
         for detail in details
@@ -79,14 +79,14 @@ def _has_nested_error(details: Sequence[Mapping[str, Any]], place: tuple[object,
 def _restore_written(
     detail: dict[str, Any], model: type[BaseModel], written: Mapping[str, Any]
 ) -> None:
-    """Have a mistake show a duration as it is written, and say in words what has a pattern."""
+    """Show a duration as written, and the description of a field instead of its pattern."""
     if isinstance(detail.get("input"), timedelta):
         found: Any = written
         for part in detail["loc"]:
             found = found.get(part) if isinstance(found, Mapping) else None
         detail["input"] = detail["input"] if found is None else found
     if detail["type"] == "string_pattern_mismatch":
-        names = [it for it in detail["loc"] if isinstance(it, str)]
+        names = [name for name in detail["loc"] if isinstance(name, str)]
         field = _sibling_fields(names, model).get(names[-1]) if names else None
         if field is not None and field.description:
             detail["msg"] = f"it says: {field.description}"
@@ -111,7 +111,7 @@ def _describe(detail: dict[str, Any], model: type[BaseModel]) -> tuple[str, str]
             return _describe_input(detail), _PLAIN.get(kind) or _describe_expected(detail)
 
 
-# What pydantic says of types, in words for someone who writes TOML or JSON
+# Messages of pydantic about types, for authors of TOML or JSON
 _PLAIN = {
     "tuple_type": 'give a list, such as ["one", "two"]',
     "list_type": 'give a list, such as ["one", "two"]',
@@ -144,7 +144,7 @@ def _describe_field(path: Sequence[object], model: type[BaseModel]) -> str:
 
 
 def _sibling_fields(path: Sequence[object], model: type[BaseModel]) -> Mapping[str, FieldInfo]:
-    """Return the fields beside the one that a path ends with; none where that cannot be told."""
+    """Return the fields beside the last one of a path; empty if they are unknown."""
     kind: Any = model
     for part in path[:-1]:
         kind = _unwrap(_member_type(kind, str(part)))
@@ -152,7 +152,7 @@ def _sibling_fields(path: Sequence[object], model: type[BaseModel]) -> Mapping[s
 
 
 def _member_type(kind: Any, name: str) -> Any:
-    """Return the type of a field, or of what a table or list holds; None for anything else."""
+    """Return the type of a field, or of the items of a table or list; None for others."""
     if _is_model(kind):
         field = kind.model_fields.get(name)
         return field and field.annotation

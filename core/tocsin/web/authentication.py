@@ -86,7 +86,7 @@ class AccessControl:
         try:
             return self._authenticator.identify(connection, credential, proven)
         except ProofRequired:  # the hash is another one by now
-            raise AuthenticationError("The credential is not valid any more.") from None
+            raise AuthenticationError("The credential is no longer valid.") from None
 
     async def authenticate(
         self,

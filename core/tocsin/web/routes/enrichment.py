@@ -46,8 +46,8 @@ async def enrich_incident(call: RequestContext) -> Response:
             "incident_number": found.number,
             "changed": changed,
             "enrichments": changes,
-            "skipped": [_unanswered(it) for it in found.skipped],
-            "failed": [_unanswered(it) for it in found.failed],
+            "skipped": [_unanswered(reply) for reply in found.skipped],
+            "failed": [_unanswered(reply) for reply in found.failed],
             "passed_over": found.passed_over,
         }
     )

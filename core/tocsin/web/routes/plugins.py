@@ -20,7 +20,7 @@ async def list_plugins(call: RequestContext) -> Response:
     """Return all installed plugins by name, with their state on this node."""
     found = await _describe_plugins(call)
     left_out = _list_absences(call)
-    items = [_represent(it, left_out) for it in found.values()]
+    items = [_represent(plugin, left_out) for plugin in found.values()]
     return Response({"plugins": items, "total": len(items)})
 
 
@@ -52,7 +52,7 @@ def _represent(found: PluginDescription, left_out: Mapping[str, str]) -> dict[st
         "state": _state(found),
         "absent": found.absent,
         "offers": list(dict.fromkeys(kind.section for kind in found.kinds)),
-        "used_by": [{"table": it, "absent": left_out.get(it)} for it in found.used_by],
+        "used_by": [{"table": table, "absent": left_out.get(table)} for table in found.used_by],
     }
 
 
@@ -85,18 +85,18 @@ def list_channels(_connection: Connection, call: RequestContext) -> Response:
 def _represent_channel(offer: ChannelOffer) -> dict[str, Any]:
     settings = [
         {
-            "name": it.setting.name,
-            "type": it.setting.type,
-            "shape": it.shaped.shape,
-            "choices": list(it.shaped.choices),
-            "required": it.setting.required,
-            "default": it.setting.default,
-            "secret": it.setting.secret,
-            "local": it.local,
-            "common": it.setting.common,
-            "description": it.setting.description,
+            "name": item.setting.name,
+            "type": item.setting.type,
+            "shape": item.shaped.shape,
+            "choices": list(item.shaped.choices),
+            "required": item.setting.required,
+            "default": item.setting.default,
+            "secret": item.setting.secret,
+            "local": item.local,
+            "common": item.setting.common,
+            "description": item.setting.description,
         }
-        for it in offer.settings
+        for item in offer.settings
     ]
     return {"plugin": offer.plugin, "summary": offer.summary, "settings": settings}
 
