@@ -141,7 +141,7 @@ NARROW = {"rate_limit": 12, "rate_burst": 1}  # one every five seconds
 
 async def test_the_command_waits_as_long_as_it_is_told(database, clock, tmp_path):
     slept: list[float] = []
-    script = sample("When there are too many requests", "bash")
+    script = sample("Rate limits and retries", "bash")
     async with open_api(database, clock, **NARROW) as api, passing_time(clock, slept) as sleep:
         key = await key_of(api)
         await api.client.get("/api/v1/incidents", headers={"X-API-Key": key})
@@ -178,7 +178,7 @@ async def test_the_program_does_not_wait_for_what_stays(api, program):
 
 
 async def test_the_command_fetches_only_what_has_changed(api, tmp_path):
-    script, key = sample("When nothing may have changed", "bash"), await key_of(api)
+    script, key = sample("Conditional requests", "bash"), await key_of(api)
 
     async def fetch() -> tuple[str, int]:
         status = await bash(api, script, tmp_path, TOCSIN_API_KEY=key)
@@ -203,7 +203,7 @@ async def test_the_program_fetches_only_what_has_changed(api, program):
 
 
 async def test_the_command_creates_a_key_once(api, tmp_path):
-    script = sample("Creating things once", "bash")
+    script = sample("Idempotent creation", "bash")
     again = "\necho\n" + script.partition("\n")[2]
     token = await api.token()
     output = await bash(api, script + again, tmp_path, TOCSIN_ADMIN_TOKEN=token)
