@@ -43,7 +43,7 @@ class Line:
         """Use up all that the API takes at this moment."""
         with suppress(RequestError):
             while True:
-                self.api.services.throttle.count_push(PUSHED)
+                self.api.services.rate_limits.count_push(PUSHED)
 
 
 @asynccontextmanager

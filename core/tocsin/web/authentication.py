@@ -46,7 +46,7 @@ class AccessControl:
     def __init__(self, services: ApiServices) -> None:
         self._database = services.database
         self._authenticator = services.authenticator
-        self._throttle = services.throttle
+        self._rate_limits = services.rate_limits
         self._addresses = services.addresses
 
     async def admit(
@@ -66,7 +66,7 @@ class AccessControl:
             credential = self._presented(request, access)
             return await self.authenticate(request, credential, authorized, is_brief=is_brief)
         except AuthenticationError as error:
-            await self._throttle.count_failure(self._addresses.find(request))
+            await self._rate_limits.count_failure(self._addresses.find(request))
             raise _unauthorized(request, access, error) from None
 
     def confirm(self, connection: Connection, request: web.Request, access: Access) -> None:
@@ -101,8 +101,10 @@ class AccessControl:
         Raises AuthenticationError, which the caller counts, and ProblemError (429, 503).
         """
         address = self._addresses.find(request)
-        if self._throttle.is_failing(address) and not self._authenticator.is_familiar(credential):
-            await self._throttle.count_failure(address)
+        if self._rate_limits.is_failing(address) and not self._authenticator.is_familiar(
+            credential
+        ):
+            await self._rate_limits.count_failure(address)
         try:
             credential = await self._authenticator.resolve(credential)
         except IssuerUnavailable:
@@ -111,7 +113,7 @@ class AccessControl:
         def enter(connection: Connection, proven: str | None) -> Result:
             principal = self._authenticator.identify(connection, credential, proven)
             request[_ADMITTED] = credential, proven
-            request[RATE_LIMIT_FIELDS] = self._throttle.count_request(principal.id)
+            request[RATE_LIMIT_FIELDS] = self._rate_limits.count_request(principal.id)
             return work(connection, principal)
 
         read = self._database.lookup if is_brief else self._database.read
@@ -123,7 +125,7 @@ class AccessControl:
         except AuthenticationError:
             # Attempts at unknown identifiers are limited too: the limit must not tell them apart
             if self._is_guess(credential):
-                self._throttle.try_secret(credential.identifier, address)
+                self._rate_limits.try_secret(credential.identifier, address)
             raise
         return await read(enter, proven)
 
@@ -134,15 +136,15 @@ class AccessControl:
         address = self._addresses.find(request)
         charged = not self._authenticator.is_being_proven(secret)
         if charged:
-            self._throttle.try_secret(secret.identifier, address)
+            self._rate_limits.try_secret(secret.identifier, address)
         try:
             proven = await self._authenticator.prove(secret, unproven.hashes)
         except BusyError:
             if charged:
-                self._throttle.give_back_secret(secret.identifier, address)
+                self._rate_limits.give_back_secret(secret.identifier, address)
             raise TOO_MANY_VERIFICATIONS.error({"Retry-After": "1"}) from None
         if charged:
-            self._throttle.give_back_secret(secret.identifier, address)
+            self._rate_limits.give_back_secret(secret.identifier, address)
         return proven
 
     def _is_guess(self, credential: Credential) -> TypeGuard[KeyValue | ClientSecret]:

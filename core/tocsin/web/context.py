@@ -83,7 +83,7 @@ class ApiServices:
     admins: Admins
     access_tokens: AccessTokens
     authenticator: Authenticator
-    throttle: ApiRateLimits
+    rate_limits: ApiRateLimits
     refusals: Refusals
     addresses: ClientAddresses
     registrar: DestinationValidator
@@ -92,7 +92,7 @@ class ApiServices:
     enricher: IncidentEnricher
     enrichments: Semaphore = field(default_factory=partial(Semaphore, MAX_CONCURRENT_ENRICHMENTS))
     """Limits how many incidents are enriched at once here."""
-    senders: PushAuthentication
+    push_authentication: PushAuthentication
     metrics: Metrics
     metrics_token: str | None
     """Token for the metrics; without one, only callers on this machine can read them."""

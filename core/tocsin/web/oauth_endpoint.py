@@ -42,7 +42,7 @@ class OAuthEndpoint(MutationEndpoint):
             return await self._serve(request)
         except AuthenticationError as error:
             services = self._services
-            await services.throttle.count_failure(services.addresses.find(request))
+            await services.rate_limits.count_failure(services.addresses.find(request))
             headers = {"WWW-Authenticate": 'Basic realm="tocsin"'}
             raise INVALID_CLIENT.error(headers, error=error) from None
 

@@ -86,7 +86,7 @@ class ApiRateLimits:
         self._secrets = TokenBuckets("secrets-tried", SECRET_QUOTA, clock)
         self._pushes = TokenBuckets("push", PUSH_QUOTA, clock)
         self._clock = clock
-        self._parked = 0
+        self._delayed = 0
 
     @property
     def buckets(self) -> tuple[TokenBuckets, ...]:
@@ -140,13 +140,13 @@ class ApiRateLimits:
         self._pushes.give_back(provider)
 
     async def _hold_back(self) -> None:
-        if self._parked >= MAX_DELAYED_RESPONSES:
+        if self._delayed >= MAX_DELAYED_RESPONSES:
             return
-        self._parked += 1
+        self._delayed += 1
         try:
             await self._clock.sleep(FAILURE_DELAY)
         finally:
-            self._parked -= 1
+            self._delayed -= 1
 
 
 def _limit_exceeded(
@@ -168,34 +168,36 @@ class PushAuthentication:
     those without `Authorization`: the key of a signature is too long to be guessed.
     """
 
-    def __init__(self, throttle: ApiRateLimits, addresses: ClientAddresses, clock: Clock) -> None:
-        self._throttle = throttle
+    def __init__(
+        self, rate_limits: ApiRateLimits, addresses: ClientAddresses, clock: Clock
+    ) -> None:
+        self._rate_limits = rate_limits
         self._addresses = addresses
-        self._let_in: VerificationCache[bool] = VerificationCache(clock)
+        self._accepted: VerificationCache[bool] = VerificationCache(clock)
 
-    async def judge(self, request: web.Request, provider: str) -> None:
+    async def require_allowed(self, request: web.Request, provider: str) -> None:
         """Raise ProblemError (429) if the sender's address failed too often."""
         address = self._addresses.find(request)
-        if self._throttle.is_failing(address) and self._is_guess(request, provider):
-            await self._throttle.count_failure(address)
+        if self._rate_limits.is_failing(address) and self._is_guess(request, provider):
+            await self._rate_limits.count_failure(address)
 
-    def let_in(self, request: web.Request, provider: str) -> None:
+    def remember(self, request: web.Request, provider: str) -> None:
         """Remember that the provider accepted the credential."""
         if hdrs.AUTHORIZATION in request.headers:
-            self._let_in.add(self._digest(request, provider), fact=True)
+            self._accepted.add(self._digest(request, provider), fact=True)
 
-    async def refuse(self, request: web.Request) -> ProblemError:
+    async def reject(self, request: web.Request) -> ProblemError:
         """Count a sender that the provider does not know, and return the error (401).
 
         Raises ProblemError (429) over the limit.
         """
-        await self._throttle.count_failure(self._addresses.find(request))
+        await self._rate_limits.count_failure(self._addresses.find(request))
         return UNAUTHORIZED_PUSH.error({"WWW-Authenticate": PUSH_CHALLENGE})
 
     def _is_guess(self, request: web.Request, provider: str) -> bool:
         if hdrs.AUTHORIZATION not in request.headers:
             return False
-        return self._let_in.recall(self._digest(request, provider)) is None
+        return self._accepted.recall(self._digest(request, provider)) is None
 
     def _digest(self, request: web.Request, provider: str) -> bytes:
-        return self._let_in.digest(provider, request.headers[hdrs.AUTHORIZATION])
+        return self._accepted.digest(provider, request.headers[hdrs.AUTHORIZATION])

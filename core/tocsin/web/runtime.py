@@ -130,7 +130,7 @@ async def open_api_runtime(
         await database.write(services.access_tokens.prepare)
         if oidc.sign_in is None:  # end sessions from an earlier issuer
             await database.write(end_sessions_by_kind, "oidc")
-        buckets = services.throttle.buckets
+        buckets = services.rate_limits.buckets
         sharing = (
             BucketSynchronizer(buckets, database, clock, node=str(ULID())) if is_shared else None
         )
@@ -151,7 +151,7 @@ def _build_services(
     admins = Admins(vault, clock)
     tokens = open_tokens(settings, vault, clock)
     failures = Quota(settings.auth_failure_limit, burst=settings.auth_failure_limit)
-    throttle = ApiRateLimits(Quota(settings.rate_limit, settings.rate_burst), failures, clock)
+    rate_limits = ApiRateLimits(Quota(settings.rate_limit, settings.rate_burst), failures, clock)
     addresses = ClientAddresses(settings.trusted_proxies)
     return ApiServices(
         database=database,
@@ -168,10 +168,10 @@ def _build_services(
             issuer=oidc.issuer,
         ),
         oidc_sign_in=oidc.sign_in,
-        throttle=throttle,
+        rate_limits=rate_limits,
         refusals=Refusals(clock),
         addresses=addresses,
-        senders=PushAuthentication(throttle, addresses, clock),
+        push_authentication=PushAuthentication(rate_limits, addresses, clock),
         metrics_token=read_token(settings),
         public_url=settings.public_url,
         issuer_url=settings.issuer_url,

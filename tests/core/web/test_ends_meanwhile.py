@@ -29,7 +29,7 @@ async def test_an_admin_whose_token_ends_while_the_body_comes_creates_nothing(ap
     headers = await api.admin() | {"Content-Type": "application/json"}
     go_on = asyncio.Event()
     parked = asyncio.create_task(api.client.post(KEYS, data=_in_two_parts(go_on), headers=headers))
-    await until(lambda: api.services.throttle.buckets[0].look("admin:ana").remaining < 1_000_000)
+    await until(lambda: api.services.rate_limits.buckets[0].look("admin:ana").remaining < 1_000_000)
     await api.services.database.write(api.services.admins.revoke_all)
     go_on.set()
     await problem(await parked, 401)
@@ -69,10 +69,10 @@ async def test_a_client_that_ends_while_it_is_served_gets_no_token(api, end):
 
     ending = asyncio.create_task(database.write(end_slowly))
     asking = asyncio.create_task(api.client.post("/oauth/token", data=form))
-    before = api.services.throttle.buckets[0].look(f"client:{client['client_id']}").remaining
+    before = api.services.rate_limits.buckets[0].look(f"client:{client['client_id']}").remaining
     await until(
         lambda: (
-            api.services.throttle.buckets[0].look(f"client:{client['client_id']}").remaining
+            api.services.rate_limits.buckets[0].look(f"client:{client['client_id']}").remaining
             < before
         )
     )

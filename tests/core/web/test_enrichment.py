@@ -115,11 +115,11 @@ async def test_a_second_time_says_what_is_the_same_and_what_is_different(enrich,
     await answer(await enrich(1))
     again = await answer(await enrich(1))
     assert again["changed"] == 0
-    assert [it["difference"] for it in again["enrichments"]] == ["same"]
+    assert [item["difference"] for item in again["enrichments"]] == ["same"]
     source.summary = "Seen again."
     third = await answer(await enrich(1))
     assert third["changed"] == 1
-    assert [it["difference"] for it in third["enrichments"]] == ["different"]
+    assert [item["difference"] for item in third["enrichments"]] == ["different"]
 
 
 @on_one_database

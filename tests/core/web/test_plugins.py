@@ -43,7 +43,7 @@ async def test_what_is_loaded_tells_what_it_offers_and_takes(admin):
     assert found["hooks"] == ["tocsin_channels"]
     [kind] = found["kinds"]
     assert (kind["section"], kind["name"]) == ("destinations", "Webhook")
-    told = {it["name"]: it for it in kind["settings"]}
+    told = {item["name"]: item for item in kind["settings"]}
     assert told["secret"]["secret"]
     assert told["events"]["common"]
 
@@ -64,7 +64,7 @@ async def test_what_is_broken_says_why_and_which_tables_go_without(database, clo
     changed = replace(CONFIGURATION, inventory=inventory, absent=left_out)
     async with open_api(database, clock, changed) as api:
         found = (await Admin(api, await api.admin()).read(PLUGINS))["plugins"]
-    told = {it["name"]: it for it in found}
+    told = {item["name"]: item for item in found}
     assert told["slack"]["state"] == "absent"
     assert "could not be imported" in told["slack"]["absent"]
     assert told["slack"]["used_by"] == [

@@ -160,7 +160,7 @@ async def test_who_was_let_in_lately_waits_for_no_neighbour_who_guesses(database
 
 @on_sqlite
 async def test_a_flood_is_told_to_come_again_in_a_way_that_senders_heed(api, clock):
-    take = api.services.throttle.count_push
+    take = api.services.rate_limits.count_push
     for _ in range(PUSH_QUOTA.burst):
         take(PUSHED)
     response = await push(api)

@@ -77,7 +77,7 @@ def path_of(schedule_id: str, part: str = "") -> str:
 
 async def id_of(admin, name: str = "nightly") -> str:
     listed = (await admin.read(SCHEDULES))["schedules"]
-    return next(it["id"] for it in listed if it["name"] == name)
+    return next(item["id"] for item in listed if item["name"] == name)
 
 
 async def act(admin, schedule_id: str, action: str, status: int = 200):
@@ -538,7 +538,7 @@ async def test_a_schedule_that_queues_runs_next_what_was_asked_for_meanwhile(
     assert (second["session_id"], second["started_at"]) == (None, None)
     await office.complete()
     newest, oldest = (await admin.read(path_of(schedule_id, "/runs")))["runs"]
-    assert [(it["id"], it["state"]) for it in (newest, oldest)] == [
+    assert [(item["id"], item["state"]) for item in (newest, oldest)] == [
         (second["id"], "running"),
         (first["id"], "completed"),
     ]
@@ -619,7 +619,7 @@ async def test_runs_are_listed_from_the_newest_in_pages(admin, office):
         found += page["runs"]
         query = {"cursor": page["next_cursor"] or "end"}
     states = ["running", "missed", "completed", "failed", "failed", "failed"]
-    assert [it["state"] for it in found] == states
+    assert [item["state"] for item in found] == states
     assert (found[1]["count"], found[1]["until"][11:16]) == (23, "15:00")
     assert (found[3]["cause"], "404" in found[3]["reason"]) == ("investigation", True)
     assert (await admin.read(path, state="FAILED"))["total"] == 3
@@ -634,13 +634,13 @@ async def test_what_is_to_come_of_all_schedules_is_in_order(admin, nightly):
     await act(admin, stopped["id"], "disable")
     answer = await admin.read(UPCOMING, within="PT2H")
     UpcomingList.model_validate(answer)
-    found = [(it["schedule_name"], it["due_at"][11:16]) for it in answer["upcoming"]]
+    found = [(item["schedule_name"], item["due_at"][11:16]) for item in answer["upcoming"]]
     assert found[:3] == [("a", "12:40"), ("b", "13:00"), ("a", "13:20")]
     assert sorted(found[3:]) == [("a", "14:00"), ("b", "14:00")]
-    assert all(ids[it["schedule_name"]] == it["schedule_id"] for it in answer["upcoming"])
+    assert all(ids[item["schedule_name"]] == item["schedule_id"] for item in answer["upcoming"])
     assert answer["until"] == "2026-11-21T14:00:00.000Z"
     assert len((await admin.read(UPCOMING, limit=3))["upcoming"]) == 3
-    names = {it["schedule_name"] for it in (await admin.read(UPCOMING, limit=200))["upcoming"]}
+    names = {item["schedule_name"] for item in (await admin.read(UPCOMING, limit=200))["upcoming"]}
     assert names == {"a", "b"}
 
 

@@ -70,7 +70,9 @@ RenderMissing = Callable[[web.Request, Exception], Awaitable[web.Response | None
 """Returns a page for an error, None to respond with a problem document."""
 
 
-def add_console(app: web.Application, services: ApiServices, gate: AccessControl) -> RenderMissing:
+def add_console(
+    app: web.Application, services: ApiServices, access_control: AccessControl
+) -> RenderMissing:
     """Add the console's routes; return the handler that renders pages for unknown addresses."""
     console = _Console(services)
     get, post = app.router.add_get, app.router.add_post
@@ -85,7 +87,7 @@ def add_console(app: web.Application, services: ApiServices, gate: AccessControl
         render = partial(console.render, _BY_PATH[action.page])
         performer = ActionHandler(action, services, console.sessions, render)
         post(action.path, console.guarded(performer.perform))
-    sign_in = SignInRoutes(services, gate, console.sessions)
+    sign_in = SignInRoutes(services, access_control, console.sessions)
     get(SIGN_IN, console.guarded(sign_in.show))
     post(SIGN_IN, console.guarded(sign_in.take))
     post("/sign-out", console.guarded(sign_in.leave))

@@ -38,10 +38,10 @@ class SignInRoutes:
     """Sign-in and sign-out routes."""
 
     def __init__(
-        self, services: ApiServices, gate: AccessControl, sessions: ConsoleSessions
+        self, services: ApiServices, access_control: AccessControl, sessions: ConsoleSessions
     ) -> None:
         self._services = services
-        self._gate = gate
+        self._access_control = access_control
         self._sessions = sessions
 
     async def show(self, request: web.Request) -> web.Response:
@@ -73,7 +73,7 @@ class SignInRoutes:
         """Count a failed sign-in, also in the audit log; raises ProblemError (429)."""
         address = self._services.addresses.find(request)
         self._services.refusals.count(address_key(address), "credential refused")
-        await self._services.throttle.count_failure(address)
+        await self._services.rate_limits.count_failure(address)
 
     async def leave(self, request: web.Request) -> web.Response:
         """Sign out."""
@@ -86,7 +86,7 @@ class SignInRoutes:
 
     async def _authenticate(self, request: web.Request, token: str) -> ConsoleSession:
         credential = self._services.authenticator.present_token(token)
-        principal = await self._gate.authenticate(request, credential, _keep_principal)
+        principal = await self._access_control.authenticate(request, credential, _keep_principal)
         if not principal.is_admin:
             raise AuthenticationError("This is not an admin token.")
         expires_at = read_expiry(token)
@@ -187,8 +187,8 @@ class OidcSignInRoutes:
 
     async def _finish(self, request: web.Request) -> SignInResult:
         address = self._services.addresses.find(request)
-        if self._services.throttle.is_failing(address):
-            await self._services.throttle.count_failure(address)
+        if self._services.rate_limits.is_failing(address):
+            await self._services.rate_limits.count_failure(address)
         # RFC 6749 section 3.1: parameters must not be repeated
         answer = dict(request.query) if len(set(request.query)) == len(request.query) else {}
         return await self._oidc.finish(request.cookies.get(self._cookie, ""), answer)

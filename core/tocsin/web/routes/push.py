@@ -29,12 +29,12 @@ async def push_incidents(call: RequestContext) -> Response:
     name, request = call.path["provider"], call.request
     if not call.services.inbox.has(name):
         raise web.HTTPNotFound
-    await call.services.senders.judge(request, name)
+    await call.services.push_authentication.require_allowed(request, name)
     require_json(request)
     body = await _read(request)
-    request[RATE_LIMIT_FIELDS] = call.services.throttle.count_push(name)
+    request[RATE_LIMIT_FIELDS] = call.services.rate_limits.count_push(name)
     counts = await _take(call, name, PushRequest(headers=request.headers, body=body))
-    call.services.senders.let_in(request, name)
+    call.services.push_authentication.remember(request, name)
     return Response(
         {
             "provider": name,
@@ -57,11 +57,11 @@ async def _take(call: RequestContext, name: str, request: PushRequest) -> ReadCo
     try:
         return await call.services.inbox.take(name, request)
     except CredentialsRefused:
-        call.services.throttle.give_back_push(name)
+        call.services.rate_limits.give_back_push(name)
         del call.request[RATE_LIMIT_FIELDS]
-        raise await call.services.senders.refuse(call.request) from None
+        raise await call.services.push_authentication.reject(call.request) from None
     except Refused as error:
-        call.services.senders.let_in(call.request, name)
+        call.services.push_authentication.remember(call.request, name)
         raise PUSH_NOT_PARSED.error(reason=error) from None
 
 

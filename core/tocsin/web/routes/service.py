@@ -74,7 +74,7 @@ async def get_metrics(call: RequestContext) -> Response:
 async def _require(token: str, call: RequestContext) -> None:
     if not _bears(call.request, token):
         services = call.services
-        await services.throttle.count_failure(services.addresses.find(call.request))
+        await services.rate_limits.count_failure(services.addresses.find(call.request))
         raise METRICS_TOKEN_REQUIRED.error(_CHALLENGE)
 
 
