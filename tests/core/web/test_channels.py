@@ -24,7 +24,7 @@ async def settings(admin) -> dict[str, dict]:
 
 @on_sqlite
 async def test_what_is_told_of_a_setting_is_what_a_form_needs(settings):
-    shown = {name: (it["shape"], it["choices"]) for name, it in settings.items()}
+    shown = {name: (setting["shape"], setting["choices"]) for name, setting in settings.items()}
     assert shown["url"] == ("text", [])
     assert shown["min_severity"][0] == "choice"
     assert "Critical" in shown["min_severity"][1]
@@ -37,8 +37,8 @@ async def test_what_is_told_of_a_setting_is_what_a_form_needs(settings):
 
 @on_sqlite
 async def test_secrets_and_what_only_the_file_can_set_are_told_apart(settings):
-    secret = {name for name, it in settings.items() if it["secret"]}
-    local = {name for name, it in settings.items() if it["local"]}
+    secret = {name for name, setting in settings.items() if setting["secret"]}
+    local = {name for name, setting in settings.items() if setting["local"]}
     assert {"secret", "headers", "secret_url"} <= secret
     assert local == {"ca_file", "client_certificate", "client_key", "proxy"}
     assert next(iter(settings)) == "url"  # its own come first

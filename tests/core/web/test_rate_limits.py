@@ -323,7 +323,7 @@ async def test_the_right_secret_takes_no_try(api):
     for runs in range(1, SECRETS_TRIED + 5):
         assert (await get(api, headers)).status == 200
         assert hasher.runs == runs
-        hasher._memo._entries.clear()
+        hasher._cache._entries.clear()
 
 
 @on_sqlite

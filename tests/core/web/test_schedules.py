@@ -52,7 +52,7 @@ def nightly(admin):
 
     async def nightly(name: str = "nightly", **members):
         body = NIGHTLY | members | {"name": name}
-        given = {member: it for member, it in body.items() if it is not None}
+        given = {member: value for member, value in body.items() if value is not None}
         return await admin.ask("POST", SCHEDULES, 201, json=given)
 
     return nightly

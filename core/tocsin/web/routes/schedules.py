@@ -90,8 +90,8 @@ def list_upcoming_runs(connection: Connection, call: RequestContext) -> Response
     found = schedules.list_upcoming(connection, until, query.limit + 1)
     shown, truncated = found[: query.limit], len(found) > query.limit
     upcoming = [
-        {"due_at": isoformat(due), "schedule_id": it.id, "schedule_name": it.name}
-        for due, it in shown
+        {"due_at": isoformat(due), "schedule_id": schedule.id, "schedule_name": schedule.name}
+        for due, schedule in shown
     ]
     until = shown[-1][0] if truncated else until
     content = {"upcoming": upcoming, "until": isoformat(until), "truncated": truncated}
@@ -120,7 +120,7 @@ def _merge(document: Any, given: dict[str, Any]) -> dict[str, Any]:
     for one, other in (("cron", "interval"), ("interval", "cron")):
         if given.get(one) is not None and other not in given:
             given = given | {other: None}
-    return {name: it for name, it in {**document, **given}.items() if it is not None}
+    return {name: value for name, value in {**document, **given}.items() if value is not None}
 
 
 def delete_schedule(connection: Connection, call: RequestContext) -> Response:

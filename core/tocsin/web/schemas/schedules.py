@@ -62,8 +62,11 @@ def _optional_fields() -> dict[str, Any]:
     """Return the members of a definition, all optional."""
     fields = ScheduleDefinition.model_fields.items()
     return {
-        name: (it.rebuild_annotation() | None, Field(default=None, description=it.description))
-        for name, it in fields
+        name: (
+            field.rebuild_annotation() | None,
+            Field(default=None, description=field.description),
+        )
+        for name, field in fields
     }
 
 
