@@ -19,7 +19,7 @@ PAGES = {
     kind: (FOLDER / f"{kind.__name__.lower()}.md").read_text(encoding="utf-8")
     for kind in (CrowdStrike, SecOps)
 }
-each_page = pytest.mark.parametrize("kind", PAGES, ids=lambda it: it.__name__)
+each_page = pytest.mark.parametrize("kind", PAGES, ids=lambda kind: kind.__name__)
 
 
 def rows(page: str) -> dict[str, str]:

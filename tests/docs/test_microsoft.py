@@ -32,7 +32,7 @@ PAGES = {
     kind: (FOLDER / f"{kind.__name__.lower()}.md").read_text(encoding="utf-8")
     for kind in (Sentinel, Defender)
 }
-each_page = pytest.mark.parametrize("kind", PAGES, ids=lambda it: it.__name__)
+each_page = pytest.mark.parametrize("kind", PAGES, ids=lambda kind: kind.__name__)
 OF_THE_CLOUD = {"authority", "url", "logs_url"}
 LENGTHS = {"h": timedelta(hours=1), "m": timedelta(minutes=1), "s": timedelta(seconds=1)}
 

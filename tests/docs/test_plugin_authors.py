@@ -41,7 +41,7 @@ def test_the_page_of_rules_has_every_rule_of_every_suite():
     assert sorted(rows) == sorted(rules.values())
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda it: it.__name__)
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
 def test_the_reference_has_every_name_that_may_be_imported(module):
     headings = re.findall(r"^### `(?:async )?@?(\w+)", PAGES["reference.md"], re.MULTILINE)
     assert set(module.__all__) <= set(headings)

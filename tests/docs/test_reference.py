@@ -95,7 +95,7 @@ async def test_the_provider_of_the_page_works(database, clock):
     await sync.read_all()
     await sync.read_all()
     titles = select(incidents.c.title)
-    assert await database.read(lambda it: list(it.scalars(titles))) == ["hello"]
+    assert await database.read(lambda session: list(session.scalars(titles))) == ["hello"]
 
 
 async def test_the_enricher_of_the_page_works(clock):

@@ -22,7 +22,7 @@ PAGES = {
     kind: (FOLDER / f"{kind.__name__.lower()}.md").read_text(encoding="utf-8")
     for kind in (Splunk, Elastic)
 }
-each_page = pytest.mark.parametrize("kind", PAGES, ids=lambda it: it.__name__)
+each_page = pytest.mark.parametrize("kind", PAGES, ids=lambda kind: kind.__name__)
 LENGTHS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -37,7 +37,7 @@ def meant(told: str) -> str:
     """Return a default of the table, with every length of time in seconds."""
     told = "" if told == "none" else told.replace("`", "")
     as_seconds = re.compile(r"\b(\d+)([smhd])\b")
-    return as_seconds.sub(lambda it: f"{int(it[1]) * LENGTHS[it[2]]}s", told)
+    return as_seconds.sub(lambda match: f"{int(match[1]) * LENGTHS[match[2]]}s", told)
 
 
 def written(default: object) -> str:

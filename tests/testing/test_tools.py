@@ -35,7 +35,7 @@ class Plain(Simulator):
 
     async def list(self, request):
         bounds = (datetime.fromisoformat(f"{year}-01-01T00:00:00Z") for year in (2000, 2200))
-        return self.json([self.show(it) for it in self.page(Window(*bounds), limit=100).cases])
+        return self.json([self.show(case) for case in self.page(Window(*bounds), limit=100).cases])
 
 
 # whoever runs this in the background has Ctrl+C ignored

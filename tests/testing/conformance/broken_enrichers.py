@@ -181,7 +181,7 @@ class Chatty(Reputation):
 @breaks("test_results_are_in_the_requested_order")
 class Sorted(Reputation):
     async def enrich(self, entities):
-        return await super().enrich(sorted(entities, key=lambda it: it.value, reverse=True))
+        return await super().enrich(sorted(entities, key=lambda entity: entity.value, reverse=True))
 
 
 @breaks("test_the_same_request_has_the_same_result")

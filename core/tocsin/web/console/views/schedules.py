@@ -92,7 +92,7 @@ async def _choices(request: PageRequest) -> dict[str, Any]:
 
 def new_schedule(form: Form) -> Mapping[str, Any]:
     """Build the request body that creates a schedule; empty fields use the defaults."""
-    return {name: it for name, it in _definition(form).items() if it is not None} | {
+    return {name: value for name, value in _definition(form).items() if value is not None} | {
         "name": form.text("name")
     }
 
