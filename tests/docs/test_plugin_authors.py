@@ -123,7 +123,7 @@ def test_the_python_of_the_page_of_tests_runs_beside_a_new_provider(tmp_path):
     (installed / "entry_points.txt").write_text(named)
     samples = [sample for sample in python_of("testing.md") if "__main__" not in sample]
     (folder / "tests" / "test_of_the_page.py").write_text("\n".join(samples), encoding="utf-8")
-    only = "not conformance and not TestAcme or TestAcmeDesk or empty_members"
+    only = "not conformance and not TestAcme or TestAcmeDesk or null_members"
     command = [sys.executable, "-m", "pytest", "-q", "-k", only, "-p", "no:schemathesis"]
     environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
     result = subprocess.run(
