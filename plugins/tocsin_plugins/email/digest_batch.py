@@ -53,7 +53,9 @@ class _DigestBatch:
 
     async def settle(self, bring: Bring) -> None:
         """Pass each caller the result of its delivery."""
-        wanted = {it: delivery for it, delivery in self._waiting.items() if not it.done()}
+        wanted = {
+            waiting: delivery for waiting, delivery in self._waiting.items() if not waiting.done()
+        }
         try:
             results = await bring(list(wanted.values()))
             for outcome, result in zip(wanted, results, strict=True):

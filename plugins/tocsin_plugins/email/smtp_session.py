@@ -134,7 +134,7 @@ class SmtpSession:
         if (largest := self.largest) and len(content) > largest:
             raise Refused(f"the mail has {len(content):,} bytes; the server accepts {largest:,}")
         outcomes = await self.address(sender, recipients, size=len(content), utf8=utf8)
-        accepted = [it for it, outcome in outcomes.items() if outcome.has_it]
+        accepted = [recipient for recipient, outcome in outcomes.items() if outcome.has_it]
         if accepted:
             outcomes |= dict.fromkeys(accepted, await self._hand_over(content))
         if not any(outcome.has_it for outcome in outcomes.values()):
