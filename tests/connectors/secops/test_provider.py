@@ -63,18 +63,15 @@ async def test_unknown_key_is_refused(instance, opened):
             await provider.check()
 
 
-async def test_key_is_read_once(instance, opened, monkeypatch):
-    read_key, times = service_account._parse_key, []
-    monkeypatch.setattr(
-        service_account, "_parse_key", lambda text: times.append(1) or read_key(text)
-    )
+async def test_key_is_read_once(instance, opened):
+    service_account._parse_key.cache_clear()
     async with opened() as provider:
         for _ in range(3):
             await provider.check()
             instance.forget()
             provider.tools.clock.advance(hours=2)
     assert sum(request.path == "/token" for request in instance.requests) == 3
-    assert len(times) == 1
+    assert service_account._parse_key.cache_info().misses == 1
 
 
 @pytest.mark.parametrize("rule", ["ru_abc", "abc", "ur_"])
