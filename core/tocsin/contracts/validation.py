@@ -12,6 +12,10 @@ import orjson
 from tocsin.fields import is_secret_name
 from tocsin.model import Contract
 
+BODY = "body"
+"""The JSON part."""
+_MOST = 20
+_SHOWN = 200
 _ALIKE = 0.85  # similarity of a misspelled name
 
 
@@ -107,11 +111,6 @@ def _describe_required(contract: Contract, setting: str, name: str, variable: st
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
-
-BODY = "body"
-"""The JSON part."""
-_MOST = 20
-_SHOWN = 200
 
 
 def find_breaches(contract: Contract, content: bytes, part: str = BODY) -> list[str]:

@@ -26,6 +26,7 @@ from aiohttp.tracing import Trace
 from tocsin.net.addresses import AddressPolicy
 from tocsin.net.tls import describe_ssl_error
 
+_MAX_RESPONSES = 32
 _IPV6_SOCKADDR_LENGTH = 4  # host, port, flow info, scope id
 
 
@@ -136,9 +137,6 @@ def is_proxy_error(error: Exception) -> bool:
         | aiohttp.ClientProxyConnectionError
         | aiohttp.ClientHttpProxyError,
     )
-
-
-_MAX_RESPONSES = 32
 
 
 class GuardedConnector(aiohttp.TCPConnector):

@@ -19,25 +19,25 @@ async def check_server(server: SmtpServer, addressing: MailEnvelope, tools: Tool
     Every recipient is checked. Raises `TryLater` if the server cannot be reached or is busy.
     Deferred recipients are reported in the detail, not as problems.
     """
-    conversation = SmtpSession(server, tools)
+    session = SmtpSession(server, tools)
     try:
-        async with asyncio.timeout(server.timeout.total_seconds()), conversation:
-            outcomes = await _ask(conversation, addressing)
+        async with asyncio.timeout(server.timeout.total_seconds()), session:
+            outcomes = await _ask(session, addressing)
     except CredentialsRefused as refusal:
         return Health(detail="", problems=(f"username: {refusal}",))
     except Misconfigured as refusal:
-        field = "sender" if conversation.step == "MAIL FROM" else "host"
+        field = "sender" if session.step == "MAIL FROM" else "host"
         return Health(detail="", problems=(f"{field}: {refusal}",))
     except TimeoutError:
-        raise TryLater(f"{server.host}: {conversation.step}: time-out") from None
+        raise TryLater(f"{server.host}: {session.step}: time-out") from None
     return Health(detail=_detail(server, outcomes), problems=tuple(_problems(addressing, outcomes)))
 
 
-async def _ask(conversation: SmtpSession, addressing: MailEnvelope) -> dict[str, RecipientOutcome]:
+async def _ask(session: SmtpSession, addressing: MailEnvelope) -> dict[str, RecipientOutcome]:
     outcomes: dict[str, RecipientOutcome] = {}
     for utf8, addresses in addressing.groups():
-        outcomes |= await conversation.address(addressing.sender.address, addresses, utf8=utf8)
-        await conversation.reset()
+        outcomes |= await session.address(addressing.sender.address, addresses, utf8=utf8)
+        await session.reset()
     return outcomes
 
 

@@ -20,7 +20,7 @@ class _Mailing:
     """One mail and its remaining recipients."""
 
     written: ComposedMail
-    errands: Sequence[SendTask]
+    tasks: Sequence[SendTask]
     recipients: tuple[Mailbox, ...]
 
 
@@ -35,90 +35,90 @@ class Mailer:
 
     async def bring(self, deliveries: Sequence[Delivery]) -> list[Receipt | PluginFailure]:
         """Send the deliveries, several in one mail, and return their results."""
-        errands = [await self._errand(delivery) for delivery in deliveries]
-        rounds = list(self._rounds([errand for errand in errands if errand.failure is None]))
+        tasks = [await self._task(delivery) for delivery in deliveries]
+        rounds = list(self._rounds([task for task in tasks if task.failure is None]))
         if any(each.recipients for each in rounds):
             await self._send_all(rounds)
-        return [self._result(errand) for errand in errands]
+        return [self._result(task) for task in tasks]
 
-    def _result(self, errand: SendTask) -> Receipt | PluginFailure:
-        result = errand.result()
-        if isinstance(result, Receipt) and errand.refused:
-            event_id = errand.delivery.event.id
+    def _result(self, task: SendTask) -> Receipt | PluginFailure:
+        result = task.result()
+        if isinstance(result, Receipt) and task.refused:
+            event_id = task.delivery.event.id
             self._tools.log.warning(
-                "some recipients were refused", event_id=event_id, refused=errand.refused
+                "some recipients were refused", event_id=event_id, refused=task.refused
             )
         return result
 
-    async def _errand(self, delivery: Delivery) -> SendTask:
-        errand = SendTask(delivery)
+    async def _task(self, delivery: Delivery) -> SendTask:
+        task = SendTask(delivery)
         if delivery.attempt > 1:
             found = parse_accepted(await self._tools.attempts.last_answer(delivery.id))
             addresses = {recipient.address for recipient in self._addressing.recipients}
-            errand.outcomes = {address: found[address] for address in found if address in addresses}
+            task.outcomes = {address: found[address] for address in found if address in addresses}
         try:
-            errand.entry = self._writer.entry(delivery)
+            task.entry = self._writer.entry(delivery)
         except Misconfigured as failure:
-            errand.failure = failure
-        return errand
+            task.failure = failure
+        return task
 
-    def _rounds(self, errands: Sequence[SendTask]) -> Iterator[_Mailing]:
+    def _rounds(self, tasks: Sequence[SendTask]) -> Iterator[_Mailing]:
         """Yield the mails to send: one for all tasks with the same remaining recipients."""
         waiting: dict[tuple[Mailbox, ...], list[SendTask]] = {}
-        for errand in sorted(errands, key=lambda it: it.delivery.event.id):
+        for task in sorted(tasks, key=lambda it: it.delivery.event.id):
             missing = (
                 recipient
                 for recipient in self._addressing.recipients
-                if not errand.has(recipient.address)
+                if not task.has(recipient.address)
             )
-            waiting.setdefault(tuple(missing), []).append(errand)
+            waiting.setdefault(tuple(missing), []).append(task)
         for recipients, those in waiting.items():
             for chunk in split_into_mails([(task, task.entry) for task in those if task.entry]):
-                yield from self._round([errand for errand, _ in chunk], recipients)
+                yield from self._round([task for task, _ in chunk], recipients)
 
     def _round(
-        self, errands: Sequence[SendTask], recipients: tuple[Mailbox, ...]
+        self, tasks: Sequence[SendTask], recipients: tuple[Mailbox, ...]
     ) -> Iterator[_Mailing]:
-        entries = [errand.entry for errand in errands if errand.entry]
-        deliveries = [errand.delivery for errand in errands]
+        entries = [task.entry for task in tasks if task.entry]
+        deliveries = [task.delivery for task in tasks]
         try:
-            if len(errands) == 1:
+            if len(tasks) == 1:
                 written = self._writer.one(deliveries[0], entries[0])
             else:
                 written = self._writer.several(deliveries, entries)
         except Misconfigured as failure:
-            _fail(errands, failure)
+            _fail(tasks, failure)
             return
-        for errand in errands:
-            errand.thread = written.thread
-        yield _Mailing(written, errands, recipients)
+        for task in tasks:
+            task.thread = written.thread
+        yield _Mailing(written, tasks, recipients)
 
     async def _send_all(self, rounds: Sequence[_Mailing]) -> None:
         """Send each mail; an error that ends the connection fails all following ones."""
-        conversation = SmtpSession(self._server, self._tools)
+        session = SmtpSession(self._server, self._tools)
         left = [each for each in rounds if each.recipients]
         try:
-            async with asyncio.timeout(self._server.timeout.total_seconds()), conversation:
+            async with asyncio.timeout(self._server.timeout.total_seconds()), session:
                 while left:
-                    await self._send(conversation, left[0])
+                    await self._send(session, left[0])
                     left.pop(0)
         except PluginFailure as failure:
             _fail_all(left, failure)
         except TimeoutError:
-            _fail_all(left, TryLater(f"{self._server.host}: {conversation.step}: time-out"))
+            _fail_all(left, TryLater(f"{self._server.host}: {session.step}: time-out"))
 
-    async def _send(self, conversation: SmtpSession, each: _Mailing) -> None:
+    async def _send(self, session: SmtpSession, each: _Mailing) -> None:
         """Send one mail, separately to recipients that need SMTPUTF8."""
         for utf8, addresses in self._addressing.groups(each.recipients):
             content = each.written.letter.write(self._addressing, utf8=utf8)
             try:
-                await self._hand_over(conversation, each, addresses, content, utf8=utf8)
+                await self._hand_over(session, each, addresses, content, utf8=utf8)
             except Refused as failure:  # concerns this mail or its sender alone
-                _fail(each.errands, failure)
+                _fail(each.tasks, failure)
 
     async def _hand_over(
         self,
-        conversation: SmtpSession,
+        session: SmtpSession,
         each: _Mailing,
         addresses: list[str],
         content: bytes,
@@ -131,9 +131,9 @@ class Mailer:
         """
         while addresses:
             sender = self._addressing.sender.address
-            outcomes = await conversation.send(sender, addresses, content, utf8=utf8)
-            for errand in each.errands:
-                errand.learn(outcomes)
+            outcomes = await session.send(sender, addresses, content, utf8=utf8)
+            for task in each.tasks:
+                task.learn(outcomes)
             addresses = _list_deferred(outcomes)
 
 
@@ -145,9 +145,9 @@ def _list_deferred(outcomes: dict[str, RecipientOutcome]) -> list[str]:
 
 
 def _fail_all(rounds: Sequence[_Mailing], failure: PluginFailure) -> None:
-    _fail([errand for each in rounds for errand in each.errands], failure)
+    _fail([task for each in rounds for task in each.tasks], failure)
 
 
-def _fail(errands: Sequence[SendTask], failure: PluginFailure) -> None:
-    for errand in errands:
-        errand.failure = failure
+def _fail(tasks: Sequence[SendTask], failure: PluginFailure) -> None:
+    for task in tasks:
+        task.failure = failure

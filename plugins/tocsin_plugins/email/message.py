@@ -15,6 +15,9 @@ from unicodedata import category
 from tocsin_plugins.email.addresses import Mailbox
 from tocsin_plugins.email.fields import MailEnvelope
 
+LONGEST_SUBJECT = 200
+_LINE_LENGTH = 76
+_IDENTIFIERS = ("message-id", "in-reply-to", "references", "list-id")
 _REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")  # the explicit controls of Unicode's UAX 9
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
@@ -35,10 +38,6 @@ def to_one_line(text: str, longest: int) -> str:
 def clean_lines(text: str) -> str:
     """Return the text without hidden or reordering characters; lines end with a line feed."""
     return _CONTROLS.sub("", _REORDERING.sub("", _LINE_ENDS.sub("\n", text)))
-
-
-_LINE_LENGTH = 76
-_IDENTIFIERS = ("message-id", "in-reply-to", "references", "list-id")
 
 
 class HeaderPolicy(EmailPolicy):
@@ -72,9 +71,6 @@ def _encode_words(name: str, value: str) -> str:
 
 SEVEN_BITS = HeaderPolicy(linesep="\r\n", cte_type="7bit")
 """Policy for mails in 7 bits."""
-
-
-LONGEST_SUBJECT = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,9 @@ from typing import Any
 from tocsin import Delivery, Event, Misconfigured, Refused, parse_json
 from tocsin_plugins.slack.web_api import WebApi
 
+_PER_PAGE = 200  # recommended by Slack
+_MOST_PAGES = 5
+_CLOCKS_DIFFER = timedelta(minutes=5)
 _TS = re.compile(r"\d{1,12}\.\d{1,9}")
 _MARK = "tocsin_event"
 PLAIN_TEXT_OPTIONS = {"link_names": False, "unfurl_links": False, "unfurl_media": False}
@@ -100,11 +103,6 @@ def is_message_of_event(said: Any, event: Event) -> bool:
     return isinstance(metadata, Mapping) and all(
         metadata.get(name) == value for name, value in build_metadata(event).items()
     )
-
-
-_PER_PAGE = 200  # recommended by Slack
-_MOST_PAGES = 5
-_CLOCKS_DIFFER = timedelta(minutes=5)
 
 
 async def find_posted_message(

@@ -243,7 +243,7 @@ async def test_everything_wrong_with_schedules_is_said_at_once_where_it_stands(p
             "plugins.toml: schedules.nightly.query: missing; it says: What to find out, in words: "
             "entities, time ranges, terms, incident numbers.",
             "plugins.toml: schedules.nightly.cron: found '61 2 * * *'; the minute field '61' is "
-            "wrong: give 0 to 59, a list, a range or a step",
+            "invalid: give 0 to 59, a list, a range or a step",
             "plugins.toml: schedules.nightly.timezone: found 'Europe/Berln'; give a time zone of "
             "the IANA database, such as 'Europe/Berlin'; did you mean 'Europe/Berlin'?",
             "plugins.toml: schedules.nightly.persona: found 'boss'; "

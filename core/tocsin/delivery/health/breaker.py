@@ -55,7 +55,7 @@ class PausePolicy:
 def apply_verdict(
     health: HealthStatus,
     verdict: Verdict,
-    patience: PausePolicy,
+    policy: PausePolicy,
     now: datetime,
     asked: timedelta | None = None,
 ) -> HealthStatus:
@@ -67,7 +67,7 @@ def apply_verdict(
             failed = _count_failure(health, now)
             if verdict is Verdict.THROTTLED:
                 failed = _hold(failed, now, asked)
-            return _pause(failed, patience, now)
+            return _pause(failed, policy, now)
         case _:
             return health
 
@@ -88,12 +88,12 @@ def _hold(health: HealthStatus, now: datetime, asked: timedelta | None) -> Healt
     return replace(health, holds=health.holds + 1, held_until=now + delay)
 
 
-def _pause(health: HealthStatus, patience: PausePolicy, now: datetime) -> HealthStatus:
+def _pause(health: HealthStatus, policy: PausePolicy, now: datetime) -> HealthStatus:
     if not health.is_paused:
         since = health.failing_since or now
-        is_steady = now - since >= patience.period and health.failures >= patience.failures
+        is_steady = now - since >= policy.period and health.failures >= policy.failures
         if not is_steady:
             return health
-    probe_at = now + patience.probe_interval
+    probe_at = now + policy.probe_interval
     until = max(health.held_until, probe_at) if health.held_until else probe_at
     return replace(health, is_paused=True, held_until=until)

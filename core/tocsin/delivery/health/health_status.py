@@ -46,7 +46,7 @@ def record_verdicts(
     connection: Connection,
     known: Destination,
     ended: Sequence[AttemptResult],
-    patience: PausePolicy,
+    policy: PausePolicy,
     now: datetime,
 ) -> DestinationTransition | None:
     """Store the effect of attempts on the receiver's health; None if nothing changes.
@@ -56,7 +56,7 @@ def record_verdicts(
     before = load_destination(connection, known.name, lock=True)
     if before is None or not before.is_served or before.revision != known.revision:
         return None
-    after = _assess(before, ended, patience, now)
+    after = _assess(before, ended, policy, now)
     if after == before and before.health.held_until is None:
         return None
     columns = destination_to_row(after)
@@ -72,13 +72,13 @@ def record_verdicts(
 
 
 def _assess(
-    destination: Destination, ended: Sequence[AttemptResult], patience: PausePolicy, now: datetime
+    destination: Destination, ended: Sequence[AttemptResult], policy: PausePolicy, now: datetime
 ) -> Destination:
     health = destination.health
     for attempt in sorted(ended, key=lambda attempt: attempt.ended_at):
         if attempt.verdict is Verdict.UNWANTED:
             return _stop(destination, attempt)
-        health = apply_verdict(health, attempt.verdict, patience, now, attempt.asked)
+        health = apply_verdict(health, attempt.verdict, policy, now, attempt.asked)
     if not health.is_paused:
         return replace(
             destination, health=health, state=DestinationState.ACTIVE, reason=None, detail=None

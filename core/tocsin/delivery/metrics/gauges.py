@@ -27,6 +27,8 @@ from tocsin.delivery.queue.states import DEAD, IS_RESTING, ON_HOLD, PENDING, is_
 from tocsin.metrics import Metrics
 from tocsin.store.tables import deliveries, destinations, events
 
+_SHOWN_STATES = (DestinationState.ACTIVE, DestinationState.PAUSED, DestinationState.DISABLED)
+
 
 @dataclass(slots=True)
 class DeliveryBacklog:
@@ -93,9 +95,6 @@ def _add_count(backlog: DeliveryBacklog, state: str, count: int, oldest: datetim
     backlog.depth[ON_HOLD if is_on_hold else state] += count
     if state != DEAD:
         backlog.oldest = min(oldest, backlog.oldest or oldest)
-
-
-_SHOWN_STATES = (DestinationState.ACTIVE, DestinationState.PAUSED, DestinationState.DISABLED)
 
 
 class BreakerState(IntEnum):

@@ -32,6 +32,8 @@ from tocsin.registry import ManagedBy
 from tocsin.store import Database, lock_exclusively
 from tocsin.store.tables import destinations
 
+_POLL = timedelta(seconds=1)
+_BATCH = 200
 _MAX_ROUTING_SECONDS = 0.25  # seconds
 _log = structlog.get_logger()
 
@@ -169,10 +171,6 @@ def _match_events(
         if monotonic() - begin > _MAX_ROUTING_SECONDS:
             break
     return judged, wanted
-
-
-_POLL = timedelta(seconds=1)
-_BATCH = 200
 
 
 class Router:

@@ -53,7 +53,7 @@ class Worker:
         self.name = destination.name
         self.notifier = notifier
         self._meter = meter
-        self._admission = DeliveryRateLimiter(destination, channel, database)
+        self._limiter = DeliveryRateLimiter(destination, channel, database)
         self._settings = channel.settings
         self._in_order = channel.ordered or channel.settings.ordered
         self._tenant_key = channel.tenant_key
@@ -74,7 +74,7 @@ class Worker:
         self._most: int = self._settings.concurrency * AHEAD
         self._slots = asyncio.Semaphore(self._settings.concurrency)
         self._longest = self._settings.timeout + GRACE
-        self._patience = PausePolicy(
+        self._pause_policy = PausePolicy(
             self._settings.pause_after,
             self._settings.pause_after_failures,
             self._settings.probe_interval,
@@ -129,7 +129,7 @@ class Worker:
         return self._room >= self._most / 2
 
     async def _claim(self, room: int) -> int:
-        permit = await self._admission.permit(room)
+        permit = await self._limiter.permit(room)
         if not permit.most:
             return 0
         now = self._clock.now()
@@ -142,7 +142,7 @@ class Worker:
             tenant_key=self._tenant_key,
         )
         self._begin(claims)
-        await self._admission.give_back(permit, len(claims))
+        await self._limiter.give_back(permit, len(claims))
         return len(claims)
 
     def _begin(self, claims: Sequence[ClaimedDelivery]) -> None:
@@ -171,7 +171,7 @@ class Worker:
         """Return whether attempts may begin; waits while the database is away."""
         while True:
             try:
-                return await self._admission.is_open()
+                return await self._limiter.is_open()
             except (OSError, DBAPIError, PoolTimeout):
                 await self._clock.sleep(POLL)
 
@@ -217,15 +217,15 @@ class Worker:
         self.notifier.notify()
 
     async def _record_verdicts(self, ended: Sequence[AttemptResult]) -> None:
-        destination = self._admission.destination
+        destination = self._limiter.destination
         is_well = destination.health == HealthStatus()
         if is_well and all(attempt.verdict in _SAYS_NOTHING for attempt in ended):
             return
         change = await self._database.write(
-            record_verdicts, destination, ended, self._patience, self._clock.now()
+            record_verdicts, destination, ended, self._pause_policy, self._clock.now()
         )
         if change is not None:
-            self._admission.destination = change.after
+            self._limiter.destination = change.after
             log_transition(change)
             self.notifier.notify()
 
@@ -247,6 +247,6 @@ class Worker:
     async def _give_back(self, claims: Sequence[ClaimedDelivery]) -> None:
         """Release abandoned deliveries; those that were begun may have arrived."""
         for begun in (True, False):
-            those = [claimed for claimed in claims if (claimed.id in self._begun) is begun]
-            if those:
-                await self._queue.release(those, self._clock.now(), begun=begun)
+            chosen = [claimed for claimed in claims if (claimed.id in self._begun) is begun]
+            if chosen:
+                await self._queue.release(chosen, self._clock.now(), begun=begun)
