@@ -73,7 +73,7 @@ class DeliveryStatusItem(ResponseModel):
     destination: str
     state: str = Field(
         description="`on_hold` also while its destination is not active.",
-        json_schema_extra={"enum": ["pending", "on_hold", "delivered", "dead"]},
+        json_schema_extra={"enum": [state.value for state in DeliveryState]},
     )
     reason: str | None = Field(description="Why it has not arrived.")
     due_at: datetime | None = Field(description="Time of the next attempt.")
