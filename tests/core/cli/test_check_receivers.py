@@ -77,7 +77,7 @@ def said(lines: list[str], setting: str) -> list[str]:
         ),
         ('template = "n8n"', "headers", "hint: n8n requires 'X-N8n-Secret', which is missing;"),
         ('template = "slack"', "url", "hint: anyone who knows it can post to Slack, and it is"),
-        ('template = "email"', "plugin", "'webhook' cannot deliver to E-mail; set plugin ="),
+        ('template = "email"', "plugin", "'webhook' cannot deliver to Email; set plugin ="),
     ],
 )
 async def test_a_webhook_without_what_its_receiver_wants_is_told(receivers, told, setting, words):
