@@ -130,7 +130,10 @@ async def test_one_is_run_once_more_and_its_runs_are_listed(nightly):
     assert await run("runs", nightly) == (0, out)
     assert await run("runs", nightly, "--state", "failed") == (0, "")
     status, words = await run("run", nightly)
-    assert (status, "409: The schedule was not started: the run before is under way" in words) == (
+    assert (
+        status,
+        "409: The schedule was not started: the previous run is still in progress" in words,
+    ) == (
         2,
         True,
     )
