@@ -207,7 +207,12 @@ INCOMPLETE_BODY = ProblemType(
     "incomplete-body", 400, "The body does not arrive as its headers declare."
 )
 PATH_NOT_FOUND = ProblemType("path-not-found", 404, "There is nothing at this path.")
-METHOD_NOT_ALLOWED = ProblemType("method-not-allowed", 405, "This path only supports {methods}.")
+METHOD_NOT_ALLOWED = ProblemType(
+    "method-not-allowed",
+    405,
+    "This path only supports {methods}.",
+    example={"methods": "GET, HEAD, OPTIONS"},
+)
 
 
 def describe_error(request: web.BaseRequest, error: Exception) -> ProblemError:
