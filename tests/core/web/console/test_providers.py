@@ -57,8 +57,8 @@ async def test_a_backfill_is_cancelled(person):
         ({"provider": "<script>"}, "There is no provider"),
         ({"to": "2026-10-01T00:00"}, "`from` must be before `to`"),
         ({"to": "2027-11-01T00:00"}, "must be in the past"),
-        ({"from": "yesterday"}, "give a moment such as"),
-        ({"from": ""}, "give a moment such as"),
+        ({"from": "yesterday"}, "give a time such as"),
+        ({"from": ""}, "give a time such as"),
     ],
 )
 async def test_what_is_wrong_is_said_and_the_form_stays_filled(person, change, words):
