@@ -647,7 +647,7 @@ async def test_a_channel_that_cannot_be_made_is_an_outcome(database, clock, api,
     async with moody(database, clock) as (_, other):
         result = await other.ask("POST", f"{DESTINATIONS}/soar/test")
     assert result["outcome"] == "misconfigured"
-    assert "not there on this node" in result["reason"]
+    assert "not available on this node" in result["reason"]
 
 
 async def test_a_test_ends_though_its_channel_does_not(database, clock, monkeypatch):
