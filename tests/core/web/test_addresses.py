@@ -16,7 +16,7 @@ ADDRESSES = ClientAddresses([ip_network("10.0.0.0/8")])
 def source(forwarded: str, peer: str = "10.0.0.1") -> str:
     headers = {"X-Forwarded-For": forwarded} if forwarded else {}
     request: web.Request = make_mocked_request("GET", "/", headers=headers)
-    return ADDRESSES.of(request.clone(remote=peer))
+    return ADDRESSES.find(request.clone(remote=peer))
 
 
 @pytest.mark.parametrize(

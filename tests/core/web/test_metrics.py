@@ -27,7 +27,7 @@ class Elsewhere(ClientAddresses):
     def __init__(self, address: str) -> None:
         self._address = address
 
-    def of(self, _request) -> str:
+    def find(self, _request) -> str:
         return self._address
 
 

@@ -232,15 +232,15 @@ def encoded(pair: bytes) -> str:
 
 SEND = "Send client_id and client_secret, in the header or in the body."
 INVALID = "The client ID or secret is not valid."
-MALFORMED = "The header Authorization is malformed."
+MALFORMED = "The Authorization header is malformed."
 NO_CREDENTIALS = {
     "none": ({}, {}, SEND),
     "an id alone": ({"client_id": generate_client_id()}, {}, SEND),
     "a secret alone": ({"client_secret": generate_client_secret()}, {}, SEND),
     "an empty secret": ({"client_id": generate_client_id(), "client_secret": ""}, {}, SEND),
-    "another scheme": ({}, {"Authorization": "Bearer abc"}, "takes the scheme Basic"),
+    "another scheme": ({}, {"Authorization": "Bearer abc"}, "Use the Basic scheme"),
     "a scheme alone": ({}, {"Authorization": "Basic"}, SEND),
-    "an empty header": ({}, {"Authorization": ""}, "takes the scheme Basic"),
+    "an empty header": ({}, {"Authorization": ""}, "Use the Basic scheme"),
     "not base64": ({}, {"Authorization": "Basic =YTpi"}, MALFORMED),
     "base64 of other letters": ({}, {"Authorization": "Basic YT_-"}, MALFORMED),
     "beyond ASCII": ({}, {"Authorization": "Basic é"}, MALFORMED),
