@@ -636,4 +636,4 @@ async def test_parameters_in_the_url_are_named_as_what_is_wrong(api):
     response = await api.client.post(
         "/oauth/token?grant_type=client_credentials", data=await api.client_credentials()
     )
-    assert "none in the URL" in await oauth_error(response, 400, "invalid_request")
+    assert "not in the URL" in await oauth_error(response, 400, "invalid_request")
