@@ -314,7 +314,7 @@ async def test_a_name_that_leads_to_a_forbidden_address_by_now_is_not_followed_t
     station.wake()
     await station.until("on_hold")
     [delivery] = await station.deliveries()
-    assert "soc.example is not one that may be reached" in delivery["reason"]
+    assert "soc.example is not allowed" in delivery["reason"]
     assert connects == [rogue.address]
     assert (await station.destination())["state"] == "active"
 

@@ -40,7 +40,7 @@ def _refuse_blocked(policy: AddressPolicy, host: object) -> None:
     except ValueError:
         allowed = False  # a name here would be resolved again, past the guard
     if not allowed:
-        raise BlockedError("the address is not one that may be reached")
+        raise BlockedError("the address is not allowed")
 
 
 # Separate threads: a look-up that hangs keeps its thread after the time-out.

@@ -114,12 +114,9 @@ def _address_info(found: ResolveResult) -> AddrInfoType:
 
 
 def _describe_refusal(host: str, *, plain: bool) -> str:
-    """Return why no connection is made, in the same words for any target: no oracle."""
-    reason = (
-        f"the address of {host} is not one that may be reached; "
-        "allow_networks names none that contains it"
-    )
-    return f"{reason} (without TLS no other is reached)" if plain else reason
+    """Return why no connection is made; the same text for any address, to reveal nothing."""
+    reason = f"the address of {host} is not allowed; add its network to allow_networks"
+    return f"{reason} (without TLS, only these networks are allowed)" if plain else reason
 
 
 def _describe_error(error: OSError) -> str:

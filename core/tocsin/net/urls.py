@@ -25,18 +25,18 @@ def parse_url(text: str) -> URL:
     readers or parsers: user information, fragments, escapes inside the host.
     """
     if _UNSAFE.search(text):
-        raise ValueError("the URL holds a space, a control character or a backslash")
+        raise ValueError("the URL contains a space, a control character or a backslash")
     if "#" in text:
         raise ValueError("the URL has a fragment (#...), which is never sent")
     url, authority = _split(text)
     if url.scheme not in ("http", "https"):
         raise ValueError("the URL does not begin with https:// or http://")
     if "@" in authority:  # yarl drops a user name that is empty
-        raise ValueError("the URL holds a user name or password before its host")
+        raise ValueError("the URL contains a user name or password before its host")
     if not url.raw_host:
-        raise ValueError("the URL names no host")
+        raise ValueError("the URL has no host")
     if url.port == 0:
-        raise ValueError("the URL names port 0")
+        raise ValueError("the URL has port 0")
     literal_address(url.raw_host)
     return url
 
@@ -59,7 +59,7 @@ def _split(text: str) -> tuple[URL, str]:
     try:
         return URL(text), urlsplit(text).netloc
     except ValueError:  # not shown: it may quote a password
-        raise ValueError("the URL has no readable host, or its port is no port") from None
+        raise ValueError("the URL has no readable host, or the port is invalid") from None
 
 
 def literal_address(host: str) -> Address | None:
@@ -70,7 +70,9 @@ def literal_address(host: str) -> Address | None:
         if _ENDS_IN_A_NUMBER.fullmatch(host):
             return IPv4Address(host)
     except ValueError:
-        raise ValueError("the host of the URL is no address in its usual form") from None
+        raise ValueError(
+            "the host of the URL is not a valid IP address; write it as 192.0.2.1"
+        ) from None
     if len(host) > _LONGEST_NAME or not _NAME.fullmatch(host):
         raise ValueError("the host of the URL is neither a name nor an address")
     return None
@@ -99,14 +101,16 @@ def check_url(url: URL, policy: AddressPolicy) -> None:
     if address is not None and not policy.allows(address):
         raise ValueError(describe_refusal(url, policy))
     if not policy.allows_any:
-        raise ValueError("plain http:// is only for networks that allow_networks names")
+        raise ValueError("plain http:// is only for networks in allow_networks")
 
 
 def describe_refusal(url: URL, policy: AddressPolicy) -> str:
-    """Return why `url` is not requested, in the same words for any target: no oracle."""
-    words = f"the address of {url.host} is not one that may be reached"
-    if policy.private:  # no networks can be named
-        plain = "; over plain http:// only private ones are: give https://"
-        return words + (plain if url.scheme == "http" else "")
-    reason = f"{words}; allow_networks names none that contains it"
-    return f"{reason} (plain http:// reaches no other)" if url.scheme == "http" else reason
+    """Return why `url` is not requested; the same text for any address, to reveal nothing."""
+    reason = f"the address of {url.host} is not allowed"
+    if policy.private:  # these requests have no allow_networks
+        plain = "; plain http:// is only for private addresses, use https://"
+        return reason + (plain if url.scheme == "http" else "")
+    reason = f"{reason}; add its network to allow_networks"
+    return (
+        f"{reason} (plain http:// is only for these networks)" if url.scheme == "http" else reason
+    )

@@ -103,7 +103,7 @@ NAMES = {
     },
 }
 
-ADDRESS_WORDS = "is not one that may be reached; allow_networks names none that contains it"
+ADDRESS_WORDS = "is not allowed; add its network to allow_networks"
 SPELLING_WORDS = "^the (host of the )?URL "
 
 
@@ -235,7 +235,7 @@ async def test_50_no_redirect_is_followed(make_client, aiohttp_server, connects,
         ("kubernetes.default.svc.cluster.local", ["10.96.0.1"]),
     ],
 )
-async def test_51_neither_this_service_nor_its_neighbours_are_reached(
+async def test_51_neither_this_service_nor_its_neighbors_are_reached(
     client, dns, connects, host, answers
 ):
     dns[host] = [answers]

@@ -47,7 +47,7 @@ async def test_credentials_that_are_refused_are_named(server, make_channel):
 
 async def test_an_address_that_may_not_be_reached_is_named(server, make_channel):
     [problem] = (await make_channel(server, allow_networks=[]).check()).problems
-    assert problem.startswith("host: the address of 127.0.0.1 is not one that may be reached")
+    assert problem.startswith("host: the address of 127.0.0.1 is not allowed")
     assert server.desk.connections == 0
 
 
