@@ -8,7 +8,7 @@ from typing import Any
 
 from receiver_pages import FOLDER
 from tocsin import Event, EventType
-from tocsin.contracts import find_breaches
+from tocsin.contracts import find_violations
 from tocsin.delivery.destinations.samples import build_sample
 from tocsin.delivery.rendering import Renderer
 from tocsin.model import EntityKind
@@ -68,6 +68,6 @@ def context_of(kind: EventType, text: str, values: list[str]) -> dict[str, Any]:
 def check(receiver: str, event: Event) -> Any:
     """Return what a receiver is sent of an event, having held it against the contract."""
     body = RENDERER.render(receiver, event)
-    assert find_breaches(RENDERER.contract(receiver), body) == []
+    assert find_violations(RENDERER.contract(receiver), body) == []
     assert event.id.encode() in body or receiver in PASSES_ON
     return json.loads(body)

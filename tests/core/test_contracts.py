@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tocsin.contracts import find_breaches, load_contract
+from tocsin.contracts import find_violations, load_contract
 from tocsin.errors import ConfigurationError
 
 GOOD = """
@@ -75,7 +75,7 @@ def test_a_schema_that_is_no_json_is_told_with_its_file(write):
     ],
 )
 def test_every_breach_is_told_with_its_place(write, body, breaches):
-    found = find_breaches(load_contract([write()], "acme"), body)
+    found = find_violations(load_contract([write()], "acme"), body)
     assert len(found) == len(breaches)
     assert all(words in told for words, told in zip(breaches, found, strict=True))
 

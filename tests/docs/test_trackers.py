@@ -14,7 +14,7 @@ import pytest
 from receiver_pages import FOLDER as TEMPLATES
 from receiver_samples import ALERT
 from tocsin import Tracker
-from tocsin.contracts import find_breaches, load_contract
+from tocsin.contracts import find_violations, load_contract
 from tocsin.delivery.rendering import Renderer
 from tocsin.testing import make_settings
 from tocsin_plugins.ticketing import Ticketing
@@ -105,5 +105,5 @@ def test_a_webhook_to_jira_needs_no_more_than_the_block_that_its_contract_names(
     text = '{% extends "shipped/jira/incident-alert.json.j2" %}{% block place %}' + block
     (mine / "incident-alert.json.j2").write_text(text + ",{% endblock %}", encoding="utf-8")
     body = Renderer([TEMPLATES], tmp_path).render("jira", ALERT)
-    assert find_breaches(contract, body) == []
+    assert find_violations(contract, body) == []
     assert json.loads(body)["fields"]["project"] == {"key": "SEC"}

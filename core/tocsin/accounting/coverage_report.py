@@ -116,15 +116,15 @@ def _find_stream_gaps(
 
     Intervals that were read later, or long before, may close gaps of the period.
     """
-    judged = {interval.id for interval in around if interval.ended in period}
+    reported_ids = {interval.id for interval in around if interval.ended in period}
     known = {interval.id: interval for interval in around}
     for first in {interval.source: interval for interval in reversed(around)}.values():
         known |= _index_by_id(load_latest_before(connection, key, first))
-    suspected = find_gaps(known.values(), judged)
+    suspected = find_gaps(known.values(), reported_ids)
     if not suspected:
         return []
     known |= _index_by_id(_load_evidence(connection, key, suspected))
-    return find_gaps(known.values(), judged)
+    return find_gaps(known.values(), reported_ids)
 
 
 def _load_evidence(connection: Connection, key: StreamKey, gaps: Iterable[Gap]) -> list[Interval]:

@@ -50,39 +50,39 @@ class _Series:
     """Intervals that must be contiguous, and their end."""
 
     intervals: list[Interval] = field(default_factory=list)
-    reach: int = 0
+    end: int = 0
 
     def add(self, interval: Interval) -> None:
         self.intervals.append(interval)
-        self.reach = max(self.reach, interval.end)
+        self.end = max(self.end, interval.end)
 
-    def leads_on_to(self, interval: Interval) -> bool:
+    def is_continued_by(self, interval: Interval) -> bool:
         """Whether the interval starts where one of these ends; otherwise the content differs."""
         return any(known.end == interval.start for known in self.intervals)
 
     def gaps(self) -> Iterator[Gap]:
         """Yield the gap before each interval, unless it was the earliest when it was read."""
         ordered = sorted(self.intervals, key=attrgetter("start", "id"))
-        reach, oldest = ordered[0].end, None
+        end, oldest = ordered[0].end, None
         for interval in ordered:
             is_late = not interval.past and oldest is not None and interval.id > oldest
-            if is_late and interval.start > reach:
-                yield Gap(reach, interval)
-            reach = max(reach, interval.end)
+            if is_late and interval.start > end:
+                yield Gap(end, interval)
+            end = max(end, interval.end)
             if not interval.past:
                 oldest = interval.id if oldest is None else min(oldest, interval.id)
 
 
-def find_gaps(intervals: Iterable[Interval], judged: Container[int]) -> list[Gap]:
-    """Return the gaps before those intervals of one stream whose ids are `judged`.
+def find_gaps(intervals: Iterable[Interval], reported_ids: Container[int]) -> list[Gap]:
+    """Return the gaps before those intervals of one stream whose ids are `reported_ids`.
 
     The other intervals only close gaps; gaps before them are not reported.
     """
     ordered = sorted(intervals, key=attrgetter("id"))
     files = [interval for interval in ordered if interval.unit == BYTES]
     feeds = [interval for interval in ordered if interval.unit != BYTES]
-    runs = [*_group_feeds(feeds), *_group_files(files, judged)]
-    return [gap for run in runs for gap in run.gaps() if gap.before.id in judged]
+    runs = [*_group_feeds(feeds), *_group_files(files, reported_ids)]
+    return [gap for run in runs for gap in run.gaps() if gap.before.id in reported_ids]
 
 
 def _group_feeds(intervals: Iterable[Interval]) -> Iterable[_Series]:
@@ -92,15 +92,15 @@ def _group_feeds(intervals: Iterable[Interval]) -> Iterable[_Series]:
     return runs.values()
 
 
-def _group_files(intervals: Sequence[Interval], judged: Container[int]) -> list[_Series]:
+def _group_files(intervals: Sequence[Interval], reported_ids: Container[int]) -> list[_Series]:
     """Separate successive contents of one file name, in the order of their reads."""
     runs: list[_Series] = []
     latest: dict[str, _Series] = {}
     ends = {0}
     for place, interval in enumerate(intervals):
-        is_known = interval.id not in judged or interval.start in ends
+        is_known = interval.id not in reported_ids or interval.start in ends
         run = latest.get(interval.source)
-        if run is None or not run.leads_on_to(interval):
+        if run is None or not run.is_continued_by(interval):
             if is_known or _may_continue(intervals[:place], interval):
                 run = _Series()
             elif run is None:

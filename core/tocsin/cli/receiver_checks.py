@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from tocsin.channels import CaseChannel
 from tocsin.clock import SystemClock
-from tocsin.contracts import CONTRACT, SCHEMA, SettingMismatch, find_all_breaches, find_mismatches
+from tocsin.contracts import CONTRACT, SCHEMA, SettingMismatch, find_all_violations, find_mismatches
 from tocsin.delivery import Renderer, build_sample
 from tocsin.errors import Misconfigured
 from tocsin.fields import SettingsOrigin
@@ -26,7 +26,7 @@ _TEMPLATE = re.compile(rf"(?:{'|'.join(EventType)})(?:\.[\w-]+)?\.(?:json|txt|ht
 _SIMILARITY = 0.75  # similarity of two names, one of which is probably a misspelling
 
 
-def find_unused(mine: Path, shipped: Sequence[Path], named: set[str]) -> Iterator[str]:
+def find_unused(own_dir: Path, shipped: Sequence[Path], named: set[str]) -> Iterator[str]:
     """Yield a hint for each folder and file that is unused and has almost a known name.
 
     `shipped` are the folders of plugins, `named` the receivers that destinations name. Any other
@@ -35,7 +35,7 @@ def find_unused(mine: Path, shipped: Sequence[Path], named: set[str]) -> Iterato
     receivers = sorted(
         {folder.name for path in shipped for folder in path.glob("[!_.]*") if folder.is_dir()}
     )
-    for folder in sorted(path for path in mine.glob("[!_.]*") if path.is_dir()):
+    for folder in sorted(path for path in own_dir.glob("[!_.]*") if path.is_dir()):
         near = suggest_nearest(folder.name, receivers, _SIMILARITY)
         if folder.name not in (*receivers, *named) and near:
             yield f"{folder}: unused{near}"
@@ -57,21 +57,21 @@ def check_receivers(configuration: Configuration, settings: Settings) -> bool:
 
     Problems and hints go to standard error. Hints do not affect the result.
     """
-    judge = _ReceiverChecker(configuration, settings)
+    checker = _ReceiverChecker(configuration, settings)
     passed = True
     for destination in configuration.destinations:
-        misfits = judge.find_misfits(destination)
-        wrong = [misfit for misfit in misfits if not misfit.is_hint]
-        for misfit in misfits:
-            print(f"destinations.{destination.name}.{misfit}", file=sys.stderr)
-        breaches = [] if wrong else judge.find_breaches(destination)
-        for breach in breaches:
-            print(f"destinations.{destination.name}: {breach}", file=sys.stderr)
-        passed = passed and not wrong and not breaches
-    if (mine := configuration.templates_dir) is not None:
+        mismatches = checker.find_setting_mismatches(destination)
+        wrong = [mismatch for mismatch in mismatches if not mismatch.is_hint]
+        for mismatch in mismatches:
+            print(f"destinations.{destination.name}.{mismatch}", file=sys.stderr)
+        violations = [] if wrong else checker.find_violations(destination)
+        for violation in violations:
+            print(f"destinations.{destination.name}: {violation}", file=sys.stderr)
+        passed = passed and not wrong and not violations
+    if (own_dir := configuration.templates_dir) is not None:
         named = {destination.settings.template for destination in configuration.destinations}
-        for words in find_unused(mine, configuration.template_paths, named):
-            print(f"hint: {words}", file=sys.stderr)
+        for hint in find_unused(own_dir, configuration.template_paths, named):
+            print(f"hint: {hint}", file=sys.stderr)
     return passed
 
 
@@ -82,7 +82,9 @@ class _ReceiverChecker:
         self._renderer = Renderer(configuration.template_paths, configuration.templates_dir)
         self._public_url = settings.public_url
 
-    def find_misfits(self, destination: ConfiguredPlugin[Channel]) -> Sequence[SettingMismatch]:
+    def find_setting_mismatches(
+        self, destination: ConfiguredPlugin[Channel]
+    ) -> Sequence[SettingMismatch]:
         """Return the settings that do not fit the receiver.
 
         Returns nothing if the receiver is unknown, which is a problem of the configuration itself.
@@ -100,7 +102,7 @@ class _ReceiverChecker:
     def _foreign_template(
         self, destination: ConfiguredPlugin[Channel]
     ) -> Iterator[SettingMismatch]:
-        """Yield a misfit if a channel for one receiver uses the templates of another."""
+        """Yield a mismatch if a channel for one receiver uses the templates of another."""
         settings, own = destination.settings, self._own_template(destination)
         if own in (None, settings.template):
             return
@@ -120,9 +122,11 @@ class _ReceiverChecker:
         kind, table = destination.kind, destination.table
         if kind is None or "template" not in table:
             return None
-        unsaid = {name: value for name, value in table.items() if name != "template"}
+        without_template = {name: value for name, value in table.items() if name != "template"}
         try:
-            settings = kind.Settings.model_validate(unsaid, context=self._origin.context())
+            settings = kind.Settings.model_validate(
+                without_template, context=self._origin.context()
+            )
         except (
             ValidationError
         ):  # the setting is required, so the channel has no template of its own
@@ -130,18 +134,20 @@ class _ReceiverChecker:
         is_own = issubclass(kind, CaseChannel) or settings.template == settings.plugin
         return settings.template if is_own else None
 
-    def find_breaches(self, destination: ConfiguredPlugin[Channel]) -> Sequence[str]:
-        """Return the contract breaches of sample events, each once with its events."""
+    def find_violations(self, destination: ConfiguredPlugin[Channel]) -> Sequence[str]:
+        """Return the contract violations of sample events, each once with its events."""
         template = destination.settings.template
         if template not in self._receivers:
             return []
         events: dict[str, list[str]] = {}
         for event in destination.settings.events:
-            for problem in self._breaches(destination, event):
+            for problem in self._find_violations(destination, event):
                 events.setdefault(problem, []).append(event)
         return [f"{template}, {', '.join(them)}: {problem}" for problem, them in events.items()]
 
-    def _breaches(self, destination: ConfiguredPlugin[Channel], event: EventType) -> list[str]:
+    def _find_violations(
+        self, destination: ConfiguredPlugin[Channel], event: EventType
+    ) -> list[str]:
         receiver, parts = destination.settings.template, (destination.kind or Channel).parts
         happened = build_sample(event, self._public_url, SystemClock().now())
         try:
@@ -149,4 +155,4 @@ class _ReceiverChecker:
             rendered = {part: self._renderer.render(receiver, happened, part) for part in parts}
         except Misconfigured as error:
             return [str(error)]
-        return [] if contract is None else find_all_breaches(contract, rendered)
+        return [] if contract is None else find_all_violations(contract, rendered)

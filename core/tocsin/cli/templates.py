@@ -11,7 +11,7 @@ import typer
 
 from tocsin.cli.output import AsJson, print_records
 from tocsin.clock import SystemClock
-from tocsin.contracts import BODY, find_all_breaches
+from tocsin.contracts import BODY, find_all_violations
 from tocsin.delivery import Renderer, build_sample
 from tocsin.errors import Misconfigured, OperatorError
 from tocsin.model import EventType
@@ -97,10 +97,10 @@ def render(
         raise typer.Exit(1) from None
     for name, content in rendered.items():
         print(*([f"--- {name}"] if len(parts) > 1 else []), content.decode(), sep="\n")
-    breaches = find_all_breaches(contract, rendered) if contract else []
-    for breach in breaches:
-        print(breach, file=sys.stderr)
-    if breaches:
+    violations = find_all_violations(contract, rendered) if contract else []
+    for violation in violations:
+        print(violation, file=sys.stderr)
+    if violations:
         raise typer.Exit(1)
 
 

@@ -4,9 +4,9 @@ from tocsin.contracts.loader import CONTRACT, SCHEMA, load_contract
 from tocsin.contracts.validation import (
     BODY,
     SettingMismatch,
-    find_all_breaches,
-    find_breaches,
+    find_all_violations,
     find_mismatches,
+    find_violations,
 )
 
 __all__ = [
@@ -14,8 +14,8 @@ __all__ = [
     "CONTRACT",
     "SCHEMA",
     "SettingMismatch",
-    "find_all_breaches",
-    "find_breaches",
+    "find_all_violations",
     "find_mismatches",
+    "find_violations",
     "load_contract",
 ]

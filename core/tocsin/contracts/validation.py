@@ -113,26 +113,26 @@ if TYPE_CHECKING:
     from jsonschema import ValidationError
 
 
-def find_breaches(contract: Contract, content: bytes, part: str = BODY) -> list[str]:
-    """Return the contract breaches of a part, with their places; empty if there are none.
+def find_violations(contract: Contract, content: bytes, part: str = BODY) -> list[str]:
+    """Return the contract violations of a part, with their places; empty if there are none.
 
-    The number is limited. A body that is not JSON is a breach; any other part must not be empty.
+    The number is limited. A body that is not JSON is a violation; any other part must not be empty.
     """
-    breaches = []
+    violations = []
     if len(content) > contract.largest:
         size = f"{len(content):,} bytes"
-        breaches.append(f"it has {size}; {contract.name} accepts {contract.largest:,}")
+        violations.append(f"it has {size}; {contract.name} accepts {contract.largest:,}")
     if part == BODY:
-        return breaches + _find_schema_breaches(contract, content)
-    return breaches if content.strip() else ["it is empty"]
+        return violations + _find_schema_breaches(contract, content)
+    return violations if content.strip() else ["it is empty"]
 
 
-def find_all_breaches(contract: Contract, parts: Mapping[str, bytes]) -> list[str]:
-    """Return the contract breaches of all parts, with the part's name."""
+def find_all_violations(contract: Contract, parts: Mapping[str, bytes]) -> list[str]:
+    """Return the contract violations of all parts, with the part's name."""
     return [
-        breach if part == BODY else f"{part}: {breach}"
+        violation if part == BODY else f"{part}: {violation}"
         for part, content in parts.items()
-        for breach in find_breaches(contract, content, part)
+        for violation in find_violations(contract, content, part)
     ]
 
 

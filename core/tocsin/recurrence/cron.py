@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-LONGEST = 200
+MAX_LENGTH = 200
 _FIELDS = ("minute", "hour", "day-of-month", "month", "day-of-week")
 _EXPECTED = MappingProxyType(
     {
@@ -40,9 +40,9 @@ NICKNAMES = MappingProxyType(
         "@hourly": "0 * * * *",
     }
 )
-_SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
+_REFERENCE_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 _SAMPLE_SIZE = 1_000
-_MOST_DAYS = 31
+_MAX_DAY = 31
 
 
 class CronError(ValueError):
@@ -57,10 +57,10 @@ def parse_cron(text: str) -> str:
     if expression.startswith("@"):
         raise CronError(f"unknown nickname {plain!r}; give one of: {', '.join(NICKNAMES)}")
     fields = expression.split(" ")
-    if len(expression) > LONGEST or len(fields) != len(_FIELDS):
+    if len(expression) > MAX_LENGTH or len(fields) != len(_FIELDS):
         raise CronError(f"give five fields, such as '0 2 * * *': {', '.join(_FIELDS)}")
     try:
-        fires = CronSim(expression, _SOME_DAY)
+        fires = CronSim(expression, _REFERENCE_TIME)
     except CronSimError as error:
         raise CronError(_describe_error(str(error), fields)) from None
     if next(fires, None) is None:
@@ -68,12 +68,12 @@ def parse_cron(text: str) -> str:
     return expression
 
 
-def _describe_error(words: str, fields: list[str]) -> str:
-    name = words.removeprefix("Bad ")
+def _describe_error(error: str, fields: list[str]) -> str:
+    name = error.removeprefix("Bad ")
     if name not in _EXPECTED:
         return "not a cron expression; give one such as '0 2 * * *'"
     found = fields[_FIELDS.index(name)]
-    if name == "day-of-month" and found.isdigit() and 1 <= int(found) <= _MOST_DAYS:
+    if name == "day-of-month" and found.isdigit() and 1 <= int(found) <= _MAX_DAY:
         return f"the expression never fires: no month of {fields[3]!r} has a day {found}"
     return (
         f"the {name} field {found!r} is invalid: give {_EXPECTED[name]}, a list, a range or a step"
@@ -90,8 +90,8 @@ def iter_cron_times(expression: str, zone: ZoneInfo, after: datetime) -> Iterato
 
 
 @lru_cache(maxsize=10_000)
-def find_shortest_pause(expression: str, zone: str) -> timedelta:
+def find_shortest_interval(expression: str, zone: str) -> timedelta:
     """Return the shortest interval between fire times, from a sample of them."""
-    some = islice(iter_cron_times(expression, ZoneInfo(zone), _SOME_DAY), _SAMPLE_SIZE)
-    pauses = (later - earlier for earlier, later in pairwise(some))
-    return min(pauses, default=timedelta(days=365))
+    some = islice(iter_cron_times(expression, ZoneInfo(zone), _REFERENCE_TIME), _SAMPLE_SIZE)
+    intervals = (later - earlier for earlier, later in pairwise(some))
+    return min(intervals, default=timedelta(days=365))

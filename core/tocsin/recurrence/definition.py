@@ -30,7 +30,7 @@ from tocsin.fields import (
     format_iso_duration,
 )
 from tocsin.model import Persona, Vocabulary
-from tocsin.recurrence.cron import LONGEST, CronError, find_shortest_pause, parse_cron
+from tocsin.recurrence.cron import MAX_LENGTH, CronError, find_shortest_interval, parse_cron
 from tocsin.validation import suggest_nearest
 
 _MOST_TAGS = 20
@@ -52,6 +52,9 @@ def _validate_cron(value: str) -> str:
     except CronError as error:
         raise PydanticCustomError("cron", "{reason}", {"reason": str(error)}) from None
     return value
+
+
+CronText = Annotated[str, Field(max_length=MAX_LENGTH), AfterValidator(_validate_cron)]
 
 
 @cache
@@ -123,7 +126,7 @@ class ScheduleDefinition(BaseModel):
     provider: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
         default=None, description="Restricts the investigation to one provider; all by default."
     )
-    cron: Annotated[str, Field(max_length=LONGEST), AfterValidator(_validate_cron)] | None = Field(
+    cron: CronText | None = Field(
         default=None,
         description="A cron expression: minute, hour, day of month, month, weekday; or a nickname "
         "such as `@daily`. Give this or `interval`.",
@@ -189,7 +192,7 @@ class ScheduleDefinition(BaseModel):
         given = info.data
         if value is None or not {"cron", "interval", "timezone"} <= given.keys():
             return value
-        pause = given["interval"] or find_shortest_pause(
+        pause = given["interval"] or find_shortest_interval(
             parse_cron(given["cron"]), given["timezone"]
         )
         if value >= pause:

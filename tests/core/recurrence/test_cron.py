@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.recurrence import CronError
-from tocsin.recurrence.cron import NICKNAMES, find_shortest_pause, iter_cron_times, parse_cron
+from tocsin.recurrence.cron import NICKNAMES, find_shortest_interval, iter_cron_times, parse_cron
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -93,8 +93,8 @@ def test_what_is_no_expression_is_told_with_its_field(expression, words):
 
 
 def test_how_close_together_the_fire_times_are():
-    assert find_shortest_pause("0,10 * * * *", "UTC") == timedelta(minutes=10)
-    assert find_shortest_pause("0 0 29 2 *", "UTC") == timedelta(days=4 * 365 + 1)
+    assert find_shortest_interval("0,10 * * * *", "UTC") == timedelta(minutes=10)
+    assert find_shortest_interval("0 0 29 2 *", "UTC") == timedelta(days=4 * 365 + 1)
 
 
 field = st.sampled_from(["*", "0", "5", "1-3", "*/2", "1,4", "2-6/2"])

@@ -13,7 +13,7 @@ from receiver_events import NOW, RENDERER, make, written
 from receiver_pages import FOLDER
 from receiver_samples import ALERT, SAMPLES
 from tocsin import EventType
-from tocsin.contracts import find_all_breaches
+from tocsin.contracts import find_all_violations
 from tocsin.delivery.destinations.samples import build_sample
 from tocsin.delivery.rendering import Renderer
 from tocsin_plugins.email.composer import BEGIN, END
@@ -40,7 +40,7 @@ def render(event, renderer=RENDERER) -> dict[str, bytes]:
     rendered = {part: renderer.render("email", event, part) for part in PARTS}
     contract = renderer.contract("email")
     assert contract.parts == PARTS
-    assert find_all_breaches(contract, rendered) == []
+    assert find_all_violations(contract, rendered) == []
     return rendered
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tocsin.contracts import find_all_breaches
+from tocsin.contracts import find_all_violations
 from tocsin.delivery.destinations.channels import ChannelFactory
 from tocsin.delivery.destinations.repository import Destination
 from tocsin.delivery.rendering import Renderer
@@ -66,4 +66,4 @@ def _find_breaches(renderer: Renderer, template: str, parts: Mapping[str, bytes]
         contract = renderer.contract(template)
     except Misconfigured as error:
         return (str(error),)
-    return () if contract is None else find_all_breaches(contract, parts)
+    return () if contract is None else find_all_violations(contract, parts)
