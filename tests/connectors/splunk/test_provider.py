@@ -255,8 +255,8 @@ async def test_check_reports_missing_objects(simulator, clock):
         simulator.capabilities, simulator.indexes = [], []
         health = await provider.check()
         assert health.problems == (
-            "tocsin lacks the capability search",
-            "tocsin lacks the capability edit_notable_events",
+            "tocsin lacks the capability search; grant it to one of the user's roles",
+            "tocsin lacks the capability edit_notable_events; grant it to one of the user's roles",
             "tocsin cannot search the index notable, or it does not exist",
         )
 

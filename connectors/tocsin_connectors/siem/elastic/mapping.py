@@ -101,7 +101,7 @@ def find_entities(source: dict[str, Any]) -> Iterator[Entity]:
             for value in texts_at(source, name):
                 found = parse_entities(kind, value)
                 yield from (
-                    entity for entity in found if name != "host.ip" or _is_own_address(entity.value)
+                    entity for entity in found if name != "host.ip" or _is_routable(entity.value)
                 )
 
 
@@ -115,7 +115,7 @@ def find_techniques(source: dict[str, Any]) -> Iterator[str]:
     yield from (technique for technique in found if technique not in parents)
 
 
-def _is_own_address(value: str) -> bool:
+def _is_routable(value: str) -> bool:
     try:
         address = ip_address(value)
     except ValueError:

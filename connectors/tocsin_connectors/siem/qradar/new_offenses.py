@@ -1,8 +1,7 @@
 """New offenses, read in the order of their IDs, which only grow.
 
-This depends on no clock: neither on the time of the events, which may be a week old, nor on the
-time of the last change, which older versions of the API do not return. Changes of offenses are
-left to the other streams, and so are new offenses that cannot be parsed.
+The position is an ID, not a time; a settle delay holds back the newest offenses. Changes of
+offenses are left to the other streams, and so are new offenses that cannot be parsed.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from tocsin_connectors.siem.qradar.mappings import parse_time
 
 NEW = "new"
 _MAX_FAILURES = 2
-"""Failed reads in a row after which the existing offenses are left to be read by time."""
+"""Consecutive failed reads after which the reader skips to the newest offense."""
 _MAX_PAGES = 1_000
 
 
@@ -65,8 +64,8 @@ class OffensePosition:
         try:
             return TypeAdapter(cls).validate_python(dict(position))
         except ValidationError:
-            words = "this version of Tocsin cannot read the stored position; it stays unchanged"
-            raise Refused(f"{words}: {dict(position)!r:.200}") from None
+            message = "this version of Tocsin cannot read the stored position; it stays unchanged"
+            raise Refused(f"{message}: {dict(position)!r:.200}") from None
 
     def page(self, end: datetime, *incidents: Incident, lost: str | None = None) -> Page:
         """Return the page that is stored with this position and covers the time up to `end`."""
@@ -81,13 +80,13 @@ class NewOffenseReader:
     """Reader of the new offenses of one console."""
 
     def __init__(
-        self, reader: OffenseMapper, offenses: OffenseClient, lookups: OffenseLookups
+        self, mapper: OffenseMapper, offenses: OffenseClient, lookups: OffenseLookups
     ) -> None:
         """Store the dependencies. Performs no I/O."""
-        self._reader = reader
+        self._mapper = mapper
         self._offenses = offenses
         self._lookups = lookups
-        self._breaks = 0
+        self._consecutive_failures = 0
 
     async def read(
         self, position: Mapping[str, Any] | None, until: datetime
@@ -104,18 +103,18 @@ class NewOffenseReader:
             return
         current = OffensePosition.decode(position)
         try:
-            async with aclosing(self._read_on(current, until)) as pages:
+            async with aclosing(self._read_pages(current, until)) as pages:
                 async for page in pages:
                     current = OffensePosition.decode(page.next_position)
                     yield page
         except Broken as error:
-            self._breaks += 1
-            if self._breaks <= _MAX_FAILURES:
+            self._consecutive_failures += 1
+            if self._consecutive_failures <= _MAX_FAILURES:
                 raise
-            yield await self._skip_unlistable(current, until, error)
-        self._breaks = 0
+            yield await self._skip_unreadable(current, until, error)
+        self._consecutive_failures = 0
 
-    async def _read_on(
+    async def _read_pages(
         self, current: OffensePosition, until: datetime
     ) -> AsyncGenerator[Page, None]:
         cursor: OffenseCursor | None = OffenseCursor(current.after)
@@ -123,7 +122,7 @@ class NewOffenseReader:
         for _ in range(_MAX_PAGES):
             if cursor is None:
                 return
-            found = await self._offenses.after_id(cursor, self._reader.page_size)
+            found = await self._offenses.after_id(cursor, self._mapper.page_size)
             end = end or self._settled_time(found.part, until)
             records = list(_select_settled(found.part.records, end))
             self._lookups.expect(records)
@@ -141,10 +140,10 @@ class NewOffenseReader:
     async def _incidents(self, records: Sequence[QRadarRecord]) -> AsyncGenerator[Incident, None]:
         for record in records:
             with suppress(ValueError):
-                if (incident := self._reader.to_incident(record)) is not None:
-                    yield await self._reader.complete(incident, record)
+                if (incident := self._mapper.to_incident(record)) is not None:
+                    yield await self._mapper.complete(incident, record)
 
-    async def _skip_unlistable(
+    async def _skip_unreadable(
         self, current: OffensePosition, until: datetime, error: Broken
     ) -> Page:
         """Return a page after the offenses that cannot be listed, which are reported as lost.
@@ -159,7 +158,7 @@ class NewOffenseReader:
     def _settled_time(self, part: RecordRange, until: datetime) -> datetime:
         """Return the time up to which offenses are complete, by the console's clock if known."""
         now = part.server_time or until
-        settled: datetime = now - self._reader.settings.settle_delay
+        settled: datetime = now - self._mapper.settings.settle_delay
         return settled.astimezone(UTC).replace(microsecond=0)
 
 

@@ -67,7 +67,7 @@ class Sentinel(WindowedProvider):
         self._logs = WorkspaceLogs(settings, entra, self._workspace)
         tables = list_tables(settings.tables)
         self._searcher = LogTableSearcher(tables, TIME_COLUMN, self._logs.run, find_entities)
-        self._breaks = 0
+        self._consecutive_failures = 0
 
     async def check(self) -> Health:
         """Return the permissions that the app lacks."""
@@ -120,11 +120,11 @@ class Sentinel(WindowedProvider):
         try:
             whole = await self._with_details(incident)
         except Broken as broken:
-            self._breaks += 1
-            if self._breaks <= _PATIENCE:
+            self._consecutive_failures += 1
+            if self._consecutive_failures <= _PATIENCE:
                 raise TryLater(str(broken)) from broken
             raise
-        self._breaks = 0
+        self._consecutive_failures = 0
         return whole
 
     async def incident(self, external_id: str) -> Incident | None:

@@ -23,7 +23,9 @@ async def find_permission_problems(
     """
     username, capabilities = await _get_context(api)
     problems = [
-        f"{username} lacks the capability {name}" for name in needed if name not in capabilities
+        f"{username} lacks the capability {name}; grant it to one of the user's roles"
+        for name in needed
+        if name not in capabilities
     ]
     if not await jobs.all(spl.FINDINGS_INDEX_SEARCH):
         problems.append(f"{username} cannot search the index notable, or it does not exist")

@@ -95,7 +95,8 @@ class Iris(CaseChannel):
             if (page := found.get("next_page")) is None:
                 return None
         raise Broken(
-            f"IRIS returned more than {_MAX_PAGES * _PAGE_SIZE:,} alerts for one reference"
+            f"IRIS found more than {_MAX_PAGES * _PAGE_SIZE:,} alerts for the reference {key!r}; "
+            "delete or merge alerts whose references contain it"
         )
 
     def render_body(self, delivery: Delivery) -> dict[str, Any]:
@@ -141,9 +142,8 @@ class Iris(CaseChannel):
             return 0
         alert = await self._alert(identifier)
         known = list_values(alert)
-        if not (
-            unknown := [observable for observable in observables if observable.value not in known]
-        ):
+        unknown = [observable for observable in observables if observable.value not in known]
+        if not unknown:
             return 0
         # `iocs` replaces the list; `alert_iocs`, the name elsewhere, is ignored
         change = {
@@ -153,7 +153,8 @@ class Iris(CaseChannel):
         changed = await self._send(f"/alerts/update/{quote(identifier)}", change, "iocs", unknown)
         added = len(list_values(changed) - known)
         if added < len(unknown):
-            self.tools.log.warning("some IOCs were not accepted", alert=identifier, accepted=added)
+            facts = {"alert": identifier, "accepted": added, "requested": len(unknown)}
+            self.tools.log.warning("IOCs rejected", **facts)
         return added
 
     async def notes(self, identifier: str) -> Sequence[str]:
@@ -189,17 +190,19 @@ class Iris(CaseChannel):
 
         If a value does not match the pattern of its type, all of them get the type `other`.
         """
-        there, names, tlp = alert.get(member, ()), self.names, self.settings.tlp
+        existing, names, tlp = alert.get(member, ()), self.names, self.settings.tlp
         new = await build_iocs(observables, names, tlp)
         try:
             return expect_object(
-                await self.ask("POST", path, json={**alert, member: [*there, *new]})
+                await self.ask("POST", path, json={**alert, member: [*existing, *new]})
             )
         except Refused as refused:
             if not is_of_other_format(refused):
                 raise
         new = await build_iocs(observables, names, tlp, typed=False)
-        return expect_object(await self.ask("POST", path, json={**alert, member: [*there, *new]}))
+        return expect_object(
+            await self.ask("POST", path, json={**alert, member: [*existing, *new]})
+        )
 
     def _list_required(self) -> Iterator[tuple[LookupKind, str]]:
         """Yield the names that must exist."""
