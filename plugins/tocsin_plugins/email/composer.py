@@ -47,16 +47,16 @@ def join_entries(entries: Sequence[DigestEntry]) -> DigestEntry:
 
 def _join_text(count: str, entries: Sequence[DigestEntry]) -> str:
     contents = "\n".join(f"{place}. {entry.subject}" for place, entry in enumerate(entries, 1))
-    told = (f"{place}. {entry.text.strip()}" for place, entry in enumerate(entries, 1))
-    return _RULE.join([f"{count}\n\n{contents}", *told]) + "\n"
+    sections = (f"{place}. {entry.text.strip()}" for place, entry in enumerate(entries, 1))
+    return _RULE.join([f"{count}\n\n{contents}", *sections]) + "\n"
 
 
 def _join_html(count: str, entries: Sequence[DigestEntry]) -> str:
     before, _, after = _split_html(entries[0].html)
     contents = "".join(f"<li>{escape(entry.subject)}</li>" for entry in entries)
-    told = (_split_html(entry.html)[1] for entry in entries)
+    sections = (_split_html(entry.html)[1] for entry in entries)
     listed = f"<p><strong>{count}</strong></p><ol>{contents}</ol>"
-    return f'{before}<div style="padding:8px 28px;">{listed}</div>{"".join(told)}{after}'
+    return f'{before}<div style="padding:8px 28px;">{listed}</div>{"".join(sections)}{after}'
 
 
 def _split_html(html: str) -> tuple[str, str, str]:
@@ -88,7 +88,7 @@ def split_into_mails(
 class ComposedMail:
     """A mail and its thread."""
 
-    letter: OutgoingMail
+    mail: OutgoingMail
     thread: MailThread
 
 
@@ -99,7 +99,7 @@ class MailComposer:
         self._tools = tools
         self._domain = domain
 
-    def entry(self, delivery: Delivery) -> DigestEntry:
+    def render_entry(self, delivery: Delivery) -> DigestEntry:
         """Return the rendered content of an event; raises `Misconfigured` if a template fails."""
         event = delivery.event
         subject = to_one_line(delivery.render("subject").decode(), LONGEST_SUBJECT)
@@ -109,17 +109,17 @@ class MailComposer:
             html=clean_lines(delivery.render("html").decode()),
         )
 
-    def one(self, delivery: Delivery, entry: DigestEntry) -> ComposedMail:
+    def compose_event(self, delivery: Delivery, entry: DigestEntry) -> ComposedMail:
         """Return the mail of one event, in its thread."""
         event = delivery.event
-        named = build_message_id(event.id, self._domain)
+        message_id = build_message_id(event.id, self._domain)
         before = MailThread.before(delivery)
         about = build_message_id(event.key, self._domain)
-        thread = before or MailThread(named, entry.subject)
+        thread = before or MailThread(message_id, entry.subject)
         # in another subject's thread, the own identifier does not apply
         begin = () if before and before != MailThread.of(delivery.remote_id) else (about,)
-        letter = OutgoingMail(
-            message_id=named,
+        mail = OutgoingMail(
+            message_id=message_id,
             subject=f"Re: {to_one_line(before.subject, LONGEST_SUBJECT)}"
             if before
             else entry.subject,
@@ -131,18 +131,18 @@ class MailComposer:
             references=(*begin, *((before.first,) if before else ())),
             extra=(("X-Tocsin-Event", event.event_type.value), ("X-Tocsin-Event-Id", event.id)),
         )
-        return ComposedMail(letter, thread)
+        return ComposedMail(mail, thread)
 
-    def several(
+    def compose_digest(
         self, deliveries: Sequence[Delivery], entries: Sequence[DigestEntry]
     ) -> ComposedMail:
         """Return one mail for several events, outside any thread."""
-        named = build_shared_message_id(
+        message_id = build_shared_message_id(
             [delivery.event.id for delivery in deliveries], self._domain
         )
         whole = join_entries(entries)
-        letter = OutgoingMail(
-            message_id=named,
+        mail = OutgoingMail(
+            message_id=message_id,
             subject=whole.subject,
             text=whole.text,
             html=whole.html,
@@ -150,7 +150,7 @@ class MailComposer:
             list_id=self._list_id,
             extra=(("X-Tocsin-Event", "digest"),),
         )
-        return ComposedMail(letter, MailThread(named, whole.subject))
+        return ComposedMail(mail, MailThread(message_id, whole.subject))
 
     @property
     def _list_id(self) -> str:

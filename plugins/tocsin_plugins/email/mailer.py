@@ -19,7 +19,7 @@ from tocsin_plugins.email.smtp_session import SmtpSession
 class _Mailing:
     """One mail and its remaining recipients."""
 
-    written: ComposedMail
+    composed: ComposedMail
     tasks: Sequence[SendTask]
     recipients: tuple[Mailbox, ...]
 
@@ -35,7 +35,7 @@ class Mailer:
 
     async def bring(self, deliveries: Sequence[Delivery]) -> list[Receipt | PluginFailure]:
         """Send the deliveries, several in one mail, and return their results."""
-        tasks = [await self._task(delivery) for delivery in deliveries]
+        tasks = [await self._prepare_task(delivery) for delivery in deliveries]
         rounds = list(self._rounds([task for task in tasks if task.failure is None]))
         if any(each.recipients for each in rounds):
             await self._send_all(rounds)
@@ -50,14 +50,14 @@ class Mailer:
             )
         return result
 
-    async def _task(self, delivery: Delivery) -> SendTask:
+    async def _prepare_task(self, delivery: Delivery) -> SendTask:
         task = SendTask(delivery)
         if delivery.attempt > 1:
             found = parse_accepted(await self._tools.attempts.last_answer(delivery.id))
             addresses = {recipient.address for recipient in self._addressing.recipients}
             task.outcomes = {address: found[address] for address in found if address in addresses}
         try:
-            task.entry = self._writer.entry(delivery)
+            task.entry = self._writer.render_entry(delivery)
         except Misconfigured as failure:
             task.failure = failure
         return task
@@ -65,7 +65,7 @@ class Mailer:
     def _rounds(self, tasks: Sequence[SendTask]) -> Iterator[_Mailing]:
         """Yield the mails to send: one for all tasks with the same remaining recipients."""
         waiting: dict[tuple[Mailbox, ...], list[SendTask]] = {}
-        for task in sorted(tasks, key=lambda it: it.delivery.event.id):
+        for task in sorted(tasks, key=lambda task: task.delivery.event.id):
             missing = (
                 recipient
                 for recipient in self._addressing.recipients
@@ -83,15 +83,15 @@ class Mailer:
         deliveries = [task.delivery for task in tasks]
         try:
             if len(tasks) == 1:
-                written = self._writer.one(deliveries[0], entries[0])
+                composed = self._writer.compose_event(deliveries[0], entries[0])
             else:
-                written = self._writer.several(deliveries, entries)
+                composed = self._writer.compose_digest(deliveries, entries)
         except Misconfigured as failure:
             _fail(tasks, failure)
             return
         for task in tasks:
-            task.thread = written.thread
-        yield _Mailing(written, tasks, recipients)
+            task.thread = composed.thread
+        yield _Mailing(composed, tasks, recipients)
 
     async def _send_all(self, rounds: Sequence[_Mailing]) -> None:
         """Send each mail; an error that ends the connection fails all following ones."""
@@ -110,7 +110,7 @@ class Mailer:
     async def _send(self, session: SmtpSession, each: _Mailing) -> None:
         """Send one mail, separately to recipients that need SMTPUTF8."""
         for utf8, addresses in self._addressing.groups(each.recipients):
-            content = each.written.letter.write(self._addressing, utf8=utf8)
+            content = each.composed.mail.write(self._addressing, utf8=utf8)
             try:
                 await self._hand_over(session, each, addresses, content, utf8=utf8)
             except Refused as failure:  # concerns this mail or its sender alone

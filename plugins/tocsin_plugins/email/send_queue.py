@@ -43,17 +43,19 @@ class SendTask:
         """Return the result of the delivery: a receipt, or an exception to raise."""
         if self.failure is not None:
             return self._failed(self.failure)
-        if self._those(lambda it: not it.is_final):
+        if self._those(lambda outcome: not outcome.is_final):
             return self._put_off()
-        if not self._those(lambda it: it.has_it):
+        if not self._those(lambda outcome: outcome.has_it):
             return self._refused()
-        told = self.thread.told() if self.thread else None
-        return Receipt(status=_ACCEPTED, response=format_outcomes(self.outcomes), remote_id=told)
+        thread = self.thread.encode() if self.thread else None
+        return Receipt(status=_ACCEPTED, response=format_outcomes(self.outcomes), remote_id=thread)
 
     @property
     def refused(self) -> str:
         """Permanently refused recipients, with reasons; empty if there are none."""
-        return _format_outcomes(self._those(lambda it: it.is_final and not it.has_it))
+        return _format_outcomes(
+            self._those(lambda outcome: outcome.is_final and not outcome.has_it)
+        )
 
     def _those(self, wanted: Callable[[RecipientOutcome], bool]) -> dict[str, RecipientOutcome]:
         return {address: outcome for address, outcome in self.outcomes.items() if wanted(outcome)}
@@ -69,15 +71,15 @@ class SendTask:
 
     def _put_off(self) -> TryLater:
         """Return a retry for deferred recipients; the others get the mail only once."""
-        waiting = self._those(lambda it: not it.is_final)
-        having = self._those(lambda it: it.has_it)
-        words = [
+        waiting = self._those(lambda outcome: not outcome.is_final)
+        having = self._those(lambda outcome: outcome.has_it)
+        parts = [
             f"deferred: {_format_outcomes(waiting)}",
             f"refused: {self.refused}" if self.refused else "",
         ]
-        words += [f"{len(having)} of {len(self.outcomes)} have it already"]
+        parts += [f"{len(having)} of {len(self.outcomes)} have it already"]
         return TryLater(
-            "; ".join(filter(None, words if having else words[:2])),
+            "; ".join(filter(None, parts if having else parts[:2])),
             partly=bool(having),
             status=next(iter(waiting.values())).status,
             response=format_outcomes(self.outcomes),

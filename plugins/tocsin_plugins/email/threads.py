@@ -23,13 +23,13 @@ class MailThread:
     """Message-ID of the first mail."""
     subject: str
 
-    def told(self) -> str:
-        """Return the receipt's form, by which mail readers find the thread."""
+    def encode(self) -> str:
+        """Return the form for the receipt, by which mail readers find the thread."""
         return f"{self.first} {self.subject}"
 
     @classmethod
     def of(cls, remote: str | None) -> Self | None:
-        """Return the thread from the form of `told`; None for anything else."""
+        """Return the thread from the form of `encode`; None for anything else."""
         found = _TOLD.fullmatch(remote or "")
         return cls(found[1], found[2]) if found else None
 
