@@ -26,7 +26,7 @@ async def station(tmp_path, database):
         yield station
 
 
-class Neighbours:
+class Neighbors:
     """Twenty receivers that are well, and what came to them."""
 
     def __init__(self, station, receiver: Receiver) -> None:
@@ -66,11 +66,11 @@ class Neighbours:
 
 
 @pytest.fixture
-async def neighbours(station, receiver):
-    neighbours = Neighbours(station, receiver)
+async def neighbors(station, receiver):
+    neighbors = Neighbors(station, receiver)
     for name in HEALTHY:
-        await neighbours.add(name)
-    return neighbours
+        await neighbors.add(name)
+    return neighbors
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ async def neighbours(station, receiver):
     [20, pytest.param(1_000, marks=[pytest.mark.full, pytest.mark.timeout(400)])],
 )
 async def test_the_dead_and_the_slow_delay_nobody_and_lose_nothing(
-    station, neighbours, receiver, events
+    station, neighbors, receiver, events
 ):
     recovered = asyncio.Event()
 
@@ -89,12 +89,12 @@ async def test_the_dead_and_the_slow_delay_nobody_and_lose_nothing(
     receiver.answers = {"slow": answer_late, "hanging": answer_late}
     dead = Receiver()
     pausing = {"pause_after": "1s", "pause_after_failures": 5, "probe_interval": "500ms"}
-    await neighbours.add("dead", dead, **pausing)
-    await neighbours.add("slow", timeout="60s")
-    await neighbours.add("hanging", timeout="500ms", **pausing)
+    await neighbors.add("dead", dead, **pausing)
+    await neighbors.add("slow", timeout="60s")
+    await neighbors.add("hanging", timeout="500ms", **pausing)
 
-    await neighbours.emit(events)
-    assert await neighbours.latency() < AT_ONCE
+    await neighbors.emit(events)
+    assert await neighbors.latency() < AT_ONCE
     await station.until_it_is("paused", "dead")
     await station.until_it_is("paused", "hanging")
     assert {row["state"] for row in await station.deliveries("slow")} == {"pending"}
@@ -105,12 +105,12 @@ async def test_the_dead_and_the_slow_delay_nobody_and_lose_nothing(
             await station.until("delivered", destination=name, seconds=60)
         for name in ("dead", "hanging"):
             await station.until_it_is("active", name)
-    await neighbours.oracle.account(station.database)
+    await neighbors.oracle.account(station.database)
 
 
 @pytest.mark.parametrize("interim", [b"100 Continue\r\n\r\n", b"103 So\r\nLink: <x>\r\n\r\n"])
-async def test_who_floods_us_with_interim_answers_delays_nobody(station, neighbours, interim):
+async def test_who_floods_us_with_interim_answers_delays_nobody(station, neighbors, interim):
     async with receiving(say_for_ever(b"", (b"HTTP/1.1 " + interim) * 100)) as rogue:
         await station.add("flood", rogue.url(), retry_schedule=["1s"] * 50)
-        await neighbours.emit(10)
-        assert await neighbours.latency() < AT_ONCE
+        await neighbors.emit(10)
+        assert await neighbors.latency() < AT_ONCE

@@ -143,7 +143,7 @@ class Knowledge(Protocol):
         """Return the latest incidents that involve any of the entities, the newest first."""
         ...
 
-    async def neighbours(self, entity: Entity, depth: int = 1, limit: int = 100) -> Neighborhood:
+    async def neighbors(self, entity: Entity, depth: int = 1, limit: int = 100) -> Neighborhood:
         """Return the graph around an entity, `depth` steps from it (1 to 3)."""
         ...
 
@@ -164,7 +164,7 @@ class NoKnowledge:
         """Return no incidents."""
         return ()
 
-    async def neighbours(
+    async def neighbors(
         self,
         entity: Entity,
         depth: int = 1,  # noqa: ARG002 - the protocol's

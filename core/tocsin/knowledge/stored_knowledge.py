@@ -33,7 +33,7 @@ class StoredKnowledge:
             find_incidents, entities, self._markings, window=window, limit=limit
         )
 
-    async def neighbours(self, entity: Entity, depth: int = 1, limit: int = 100) -> Neighborhood:
+    async def neighbors(self, entity: Entity, depth: int = 1, limit: int = 100) -> Neighborhood:
         """Return the neighborhood of an entity; the entity alone if it is unknown."""
         node = Node.of(entity)
         found = await self._database.read(find_neighborhood, node, depth=depth, limit=limit)

@@ -20,7 +20,7 @@ from tocsin.observables.vocabulary import (
 from tocsin.observables.word_readings import WordReading, WordRole, read_words
 
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d", re.ASCII)
-_MARGIN = [""] * 4  # so that every word has neighbours
+_MARGIN = [""] * 4  # so that every word has neighbors
 _TRIM = "()[]{}*!?.,;:"
 
 

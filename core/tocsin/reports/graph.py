@@ -102,14 +102,14 @@ def _columns(
     chosen: Sequence[EntityAssessment], relations: Sequence[Relation]
 ) -> list[list[Entity]]:
     """Return the entities of each column; a distance with many entities takes several columns."""
-    neighbours = defaultdict(list)
+    neighbors = defaultdict(list)
     for each in relations:
-        neighbours[each.source].append(each.target)
-        neighbours[each.target].append(each.source)
+        neighbors[each.source].append(each.target)
+        neighbors[each.target].append(each.source)
     columns: list[list[Entity]] = []
     rows: dict[Entity, float] = {}
     for _, group in groupby(chosen, key=lambda each: each.depth):
-        near = _order_by_neighbors([each.entity for each in group], neighbours, rows)
+        near = _order_by_neighbors([each.entity for each in group], neighbors, rows)
         rows |= {entity: row - len(near) / 2 for row, entity in enumerate(near)}
         columns += [near[start : start + _ROWS] for start in range(0, len(near), _ROWS)]
     return columns
@@ -117,13 +117,13 @@ def _columns(
 
 def _order_by_neighbors(
     entities: Sequence[Entity],
-    neighbours: Mapping[Entity, Sequence[Entity]],
+    neighbors: Mapping[Entity, Sequence[Entity]],
     rows: Mapping[Entity, float],
 ) -> list[Entity]:
     """Return the entities, ordered by the mean row of their placed neighbors."""
 
     def middle(entity: Entity) -> float:
-        placed = [rows[each] for each in neighbours.get(entity, ()) if each in rows]
+        placed = [rows[each] for each in neighbors.get(entity, ()) if each in rows]
         return fmean(placed) if placed else 0
 
     return sorted(entities, key=middle)

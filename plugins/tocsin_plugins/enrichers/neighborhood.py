@@ -36,7 +36,7 @@ class NeighborhoodEnricher(Enricher):
         """Return the entities that are related to others."""
         enrichments = []
         for entity in entities:
-            found = await self.tools.knowledge.neighbours(entity, _DEPTH, _NODES)
+            found = await self.tools.knowledge.neighbors(entity, _DEPTH, _NODES)
             company = _collect_neighbors(Node.of(entity), found)
             if company.related:
                 enrichments.append(_build_enrichment(entity, company))

@@ -16,7 +16,7 @@ from tocsin_connectors.siem.crowdsec.go_time import format_duration, format_shor
 from .test_alerts import JSON, alert, ban
 
 ATTACKER = Entity(EntityKind.IP, "203.0.113.7")
-NEIGHBOUR = Entity(EntityKind.IP, "203.0.113.8")
+NEIGHBOR = Entity(EntityKind.IP, "203.0.113.8")
 ROOT, BASTION = Entity(EntityKind.USER, "root"), Entity(EntityKind.HOST, "bastion")
 FAILED = {
     "log_type": "ssh_failed-auth",
@@ -97,10 +97,10 @@ def test_equal_lines_are_separate_events_with_stable_ids():
 
 
 def test_range_lines_match_only_their_address():
-    events = [line(**FAILED), line(**{**FAILED, "source_ip": NEIGHBOUR.value}), line()]
+    events = [line(**FAILED), line(**{**FAILED, "source_ip": NEIGHBOR.value}), line()]
     [own] = lines(*events, source=RANGE)
     assert ATTACKER in own.entities
-    [other] = lines(*events, source=RANGE, entity=NEIGHBOUR)
+    [other] = lines(*events, source=RANGE, entity=NEIGHBOR)
     assert ATTACKER not in other.entities
 
 
@@ -141,8 +141,8 @@ def test_lifted_ban_ends_at_its_removal():
 def test_decision_concerns_covered_addresses():
     of_range = ban(scope="Range", value="203.0.113.0/24")
     source = {"scope": "AS", "value": "64500"}
-    [event] = decisions(of_range, source=source, entity=NEIGHBOUR)
-    assert event.entities == (NEIGHBOUR,)
+    [event] = decisions(of_range, source=source, entity=NEIGHBOR)
+    assert event.entities == (NEIGHBOR,)
     outside = Entity(EntityKind.IP, "198.51.100.1")
     assert decisions(of_range, source=source, entity=outside) == []
     assert decisions(ban(scope="AS", value="64500")) != []  # whose source it is

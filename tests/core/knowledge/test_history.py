@@ -170,6 +170,6 @@ async def test_enrichers_are_handed_what_is_known(database, add):
     [sighting] = await knowledge.sightings([IP])
     assert sighting.incident_count == 1
     assert numbers(await knowledge.incidents_about([IP])) == [1]
-    assert len((await knowledge.neighbours(IP)).nodes) == 2
+    assert len((await knowledge.neighbors(IP)).nodes) == 2
     unknown = Neighborhood(nodes=(Node.of(HOST),), edges=(), complete=True)
-    assert await knowledge.neighbours(HOST) == unknown
+    assert await knowledge.neighbors(HOST) == unknown

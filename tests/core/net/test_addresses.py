@@ -134,7 +134,7 @@ def test_6to4_does_not_make_metadata_services_reachable():
     assert not EVERYTHING.allows(ip_address("2002:a9fe:a9fe::1"))
 
 
-def test_an_allowed_network_is_reachable_and_its_neighbour_is_not():
+def test_an_allowed_network_is_reachable_and_its_neighbor_is_not():
     policy = AddressPolicy(networks=(ip_network("10.20.0.0/16"),), public=True)
     assert policy.allows(ip_address("10.20.255.255"))
     assert policy.allows(ip_address("::ffff:10.20.0.1"))

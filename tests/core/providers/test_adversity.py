@@ -187,7 +187,7 @@ async def test_an_outage_of_what_is_new_is_not_given_up(reading, world):
     assert "during" in reading.latest
 
 
-async def test_neighbours_that_break_are_given_up_and_what_is_behind_them_read(reading, world):
+async def test_neighbors_that_break_are_given_up_and_what_is_behind_them_read(reading, world):
     await read_for(reading, 1)
     world.clock.advance(minutes=5)
     for ago in (118, 119, 120):

@@ -149,7 +149,7 @@ async def test_guessing_at_a_token_is_limited_by_address(database, clock):
 
 
 @on_sqlite
-async def test_who_was_let_in_lately_waits_for_no_neighbour_who_guesses(database, clock):
+async def test_who_was_let_in_lately_waits_for_no_neighbor_who_guesses(database, clock):
     async with open_api(database, clock, auth_failure_limit=1) as api:
         assert (await push(api)).status == 200
         for _ in range(5):

@@ -24,7 +24,7 @@ from tocsin import (
 from tocsin.hookspecs import NoKnowledge
 from tocsin_plugins.attack import TACTICS, find_tactics, find_technique_name, load_techniques
 from tocsin_plugins.enrichers import Attack, Cve, Domains, HistoryEnricher, Networks
-from tocsin_plugins.enrichers import NeighborhoodEnricher as NeighbourhoodKind
+from tocsin_plugins.enrichers import NeighborhoodEnricher as NeighborhoodKind
 
 ADDRESS = Entity(EntityKind.IP, "198.51.100.7")
 OTHER = Entity(EntityKind.DOMAIN, "evil.example")
@@ -52,8 +52,8 @@ class Known(NoKnowledge):
         about = (incident for incident in self.incidents if set(incident.entities) & set(entities))
         return list(about)[:limit]
 
-    async def neighbours(self, entity, depth=1, limit=100):
-        return self.around or await super().neighbours(entity, depth, limit)
+    async def neighbors(self, entity, depth=1, limit=100):
+        return self.around or await super().neighbors(entity, depth, limit)
 
 
 class TestHistory:
@@ -79,7 +79,7 @@ class TestHistory:
         assert await make(HistoryEnricher).enrich([ADDRESS]) == []
 
 
-class TestNeighbourhood:
+class TestNeighborhood:
     def edge(self, source, type_, target):
         return Edge(
             source=source,
@@ -104,7 +104,7 @@ class TestNeighbourhood:
             self.edge(first, RelationType.INVOLVES, other),
             self.edge(second, RelationType.INVOLVES, other),
         )
-        [said] = await make(NeighbourhoodKind, knowledge=known).enrich([ADDRESS])
+        [said] = await make(NeighborhoodKind, knowledge=known).enrich([ADDRESS])
         assert said.summary == (
             "Related to one other entity, of which 1 was in other incidents (12)"
         )
@@ -124,19 +124,19 @@ class TestNeighbourhood:
             self.edge(incident, RelationType.INVOLVES, Node.of(ADDRESS)),
             self.edge(incident, RelationType.INVOLVES, Node.of(OTHER)),
         )
-        assert await make(NeighbourhoodKind, knowledge=known).enrich([ADDRESS]) == []
+        assert await make(NeighborhoodKind, knowledge=known).enrich([ADDRESS]) == []
 
     async def test_what_investigations_alone_have_learned_counts_for_nothing(self, make):
         edge = self.edge(Node.of(OTHER), RelationType.RESOLVES_TO, Node.of(ADDRESS))
         taught = replace(edge, known_from=("session:ses_1#12", "session:ses_2#9"))
-        assert await make(NeighbourhoodKind, knowledge=self.around(taught)).enrich([ADDRESS]) == []
+        assert await make(NeighborhoodKind, knowledge=self.around(taught)).enrich([ADDRESS]) == []
         told = replace(edge, known_from=("session:ses_1#12", "enricher:misp"))
-        assert await make(NeighbourhoodKind, knowledge=self.around(told)).enrich([ADDRESS])
+        assert await make(NeighborhoodKind, knowledge=self.around(told)).enrich([ADDRESS])
 
     async def test_it_says_where_there_is_more_than_was_looked_at(self, make):
         edge = self.edge(Node.of(OTHER), RelationType.RESOLVES_TO, Node.of(ADDRESS))
         known = self.around(edge, complete=False)
-        [said] = await make(NeighbourhoodKind, knowledge=known).enrich([ADDRESS])
+        [said] = await make(NeighborhoodKind, knowledge=known).enrich([ADDRESS])
         assert said.summary.endswith("there may be more")
 
 

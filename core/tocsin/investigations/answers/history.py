@@ -56,7 +56,7 @@ class HistoryAnswers:
             FindIncidents: self._about,
             ListIncidents: self._within,
             GetSightings: self._sightings,
-            FindNeighbors: self._neighbours,
+            FindNeighbors: self._neighbors,
             SearchHistory: self._matching,
         }
 
@@ -96,7 +96,7 @@ class HistoryAnswers:
     def _sightings(self, connection: Connection, q: GetSightings) -> tuple[Sighting, ...]:
         return tuple(find_sightings(connection, q.entities, self._environment))
 
-    def _neighbours(self, connection: Connection, q: FindNeighbors) -> Neighborhood:
+    def _neighbors(self, connection: Connection, q: FindNeighbors) -> Neighborhood:
         node, depth = Node.of(q.entity), max(1, min(q.depth, MAX_DEPTH))
         found = find_neighborhood(connection, node, depth=depth, limit=_limit(q.limit))
         return found or Neighborhood(nodes=(node,), edges=(), complete=True)

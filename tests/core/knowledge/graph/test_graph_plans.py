@@ -30,7 +30,7 @@ NARROWED = {
 }
 READS = {
     "neighbourhood": (find_neighborhood, [IP], {"depth": 2}),
-    "narrowed neighbourhood": (find_neighborhood, [IP], {"depth": 3, **NARROWED}),
+    "narrowed neighborhood": (find_neighborhood, [IP], {"depth": 3, **NARROWED}),
     "path": (find_path, [IP, HOST], {}),
     "latest": (find_latest_incidents, [], {"since": WINDOW.start, "until": WINDOW.end}),
     "sightings": (find_sightings, [ABOUT, Environment()], {}),

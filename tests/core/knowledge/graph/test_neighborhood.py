@@ -149,7 +149,7 @@ async def test_a_hub_is_complete_where_all_of_the_time_is_shown(graph):
     "node",
     [IP, incident(7), Node("incident", "seven"), technique("T1"), Node("session", "x\0"), USER],
 )
-async def test_what_is_not_known_has_no_neighbourhood(graph, node):
+async def test_what_is_not_known_has_no_neighborhood(graph, node):
     await graph.add(HOST)
     assert await graph.read(find_neighborhood, node) is None
 

@@ -118,7 +118,7 @@ async def check(database, compare) -> None:
     await database.write(run)
 
 
-async def test_a_neighbourhood_holds_what_a_plain_search_reaches(database):
+async def test_a_neighborhood_holds_what_a_plain_search_reaches(database):
     def compare(connection, plain, data) -> None:
         start = data.draw(st.sampled_from(sorted(plain.nodes, key=str)))
         depth = data.draw(st.integers(1, 3))

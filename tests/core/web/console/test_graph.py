@@ -222,7 +222,7 @@ nodes = st.tuples(st.sampled_from(["ip", "incident", "session"]), st.integers(0,
 
 
 @st.composite
-def neighbourhoods(draw_from):
+def neighborhoods(draw_from):
     """Any answer of the endpoint, whatever its edges join."""
     middle = draw_from(nodes)
     others = draw_from(
@@ -248,7 +248,7 @@ def edge(source: tuple[str, str], type_: str, target: tuple[str, str]) -> dict:
     return {**ends, "type": type_, "last_seen": "2026-11-21T12:00:00.000Z", "known_from": []}
 
 
-@given(neighbourhoods())
+@given(neighborhoods())
 def test_no_drawing_has_boxes_that_overlap_or_leave_it(found):
     joined = build_adjacency(found["edges"])
     middle = (found["entity"]["kind"], found["entity"]["value"])
@@ -268,7 +268,7 @@ def test_no_drawing_has_boxes_that_overlap_or_leave_it(found):
     assert [box.is_middle for box in drawing.boxes] == [True] + [False] * (len(corners) - 1)
 
 
-@given(neighbourhoods())
+@given(neighborhoods())
 def test_every_relation_is_on_one_page_of_the_table(found):
     middle = (found["entity"]["kind"], found["entity"]["value"])
     steps = measure_distances(middle, build_adjacency(found["edges"]))
