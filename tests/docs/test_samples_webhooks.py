@@ -17,7 +17,7 @@ from tocsin import EventType
 from tocsin.cli import webhooks
 from tocsin.delivery.rendering import Renderer
 from tocsin_plugins.webhook import Webhook
-from tocsin_plugins.webhook.signing import SharedSecret, SigningKey
+from tocsin_plugins.webhook.signing import Ed25519Signer, SharedSecret
 from webhook_samples import (
     BODY,
     CURRENT,
@@ -142,7 +142,7 @@ def test_the_commands_make_keys_that_are_accepted():
     commands = re.findall(r"tocsin webhooks ([a-z-]+) >", samples("sh")[0])
     secret, key = (CliRunner().invoke(webhooks.app, [command]).stdout for command in commands)
     assert SharedSecret.decode(secret.strip())
-    assert SigningKey.decode(key.strip())
+    assert Ed25519Signer.decode(key.strip())
 
 
 @pytest.mark.parametrize("sample", samples("toml"))

@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tocsin.cli.webhooks import app
-from tocsin_plugins.webhook.signing import SharedSecret, SigningKey
+from tocsin_plugins.webhook.signing import Ed25519Signer, SharedSecret
 
 
 def run(command):
@@ -26,7 +26,7 @@ def test_a_signing_key_is_printed_alone_and_its_public_key_beside_it():
     key = result.stdout.removesuffix("\n")
     assert key.startswith("whsk_")
     assert len(key) == len("whsk_") + 88  # 64 bytes in base64
-    public = SigningKey.decode(key).describe()
+    public = Ed25519Signer.decode(key).describe()
     assert result.stderr == f"public key for receivers: {public}\n"
 
 

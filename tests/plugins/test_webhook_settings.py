@@ -90,7 +90,7 @@ def test_plain_http_needs_an_allowed_network():
 @pytest.mark.parametrize("name", ["secret", "previous_secret"])
 def test_a_wrong_secret_is_refused_saying_what_is_right_and_not_what_it_was(name, secret):
     text = wrong(**{name: secret})
-    assert "whsec_ and the base64 of 24 to 64 random bytes" in text
+    assert "whsec_ followed by the base64 of 24 to 64 random bytes" in text
     assert secret.removeprefix("whsec_") == "" or secret.removeprefix("whsec_") not in text
 
 
@@ -111,7 +111,7 @@ def test_a_wrong_secret_is_refused_saying_what_is_right_and_not_what_it_was(name
 def test_a_wrong_signing_key_is_refused_in_the_same_way(name, key):
     text = wrong(**{name: key})
     assert name in text
-    assert "whsk_ and the base64 of 64 bytes" in text
+    assert "whsk_ followed by the base64 of 64 bytes" in text
     assert key.removeprefix("whsk_") == "" or key.removeprefix("whsk_") not in text
 
 

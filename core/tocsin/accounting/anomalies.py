@@ -23,7 +23,7 @@ from sqlalchemy import (
 from tocsin.accounting.intervals import MAX_LISTED, Period
 from tocsin.clock import isoformat
 from tocsin.delivery import ON_HOLD, PENDING, DestinationState, is_stored_as
-from tocsin.incidents import AlertOutcome
+from tocsin.incidents import AlertDecision
 from tocsin.model import EventType
 from tocsin.store import load_events_kept_from
 from tocsin.store.tables import deliveries, destinations, events, incidents
@@ -78,7 +78,7 @@ def select_without_event(period: Period) -> Select[Any]:
     return (
         select(incidents.c.number, incidents.c.created_at)
         .where(
-            *select_created_in(period), incidents.c.alert_outcome == AlertOutcome.ALERTED, ~event
+            *select_created_in(period), incidents.c.alert_outcome == AlertDecision.ALERTED, ~event
         )
         .order_by(incidents.c.updated_at, incidents.c.change)  # as the index has them
         .limit(MAX_LISTED)

@@ -12,7 +12,7 @@ from tocsin.accounting.delivery_outcomes import classify_event, rank_state
 from tocsin.accounting.intervals import represent_point
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.delivery import STATUS_COLUMNS, describe_status, summarize_attempt
-from tocsin.incidents import AlertOutcome
+from tocsin.incidents import AlertDecision
 from tocsin.model import NodeKind
 from tocsin.store.tables import (
     attempts,
@@ -141,10 +141,10 @@ def _represent_write_back(row: RowMapping) -> dict[str, Any]:
 
 
 ALERT_WORDS = {
-    AlertOutcome.ALERTED: "an incident-alert event was created",
-    AlertOutcome.BELOW_THRESHOLD: "the severity is below Medium; no alert",
-    AlertOutcome.QUIET: "read quietly, as the provider is configured; no alert",
-    AlertOutcome.ROSE_UNALERTED: "first read below Medium, and raised later;"
+    AlertDecision.ALERTED: "an incident-alert event was created",
+    AlertDecision.BELOW_THRESHOLD: "the severity is below Medium; no alert",
+    AlertDecision.QUIET: "read quietly, as the provider is configured; no alert",
+    AlertDecision.ROSE_UNALERTED: "first read below Medium, and raised later;"
     " no alert, since `alert_on_escalation` is off",
 }
 

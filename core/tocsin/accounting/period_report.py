@@ -13,7 +13,7 @@ from tocsin.accounting.coverage_report import CoverageReport, report_coverage
 from tocsin.accounting.delivery_outcomes import summarize_deliveries
 from tocsin.accounting.intervals import MAX_LISTED, Period
 from tocsin.clock import isoformat
-from tocsin.incidents import AlertOutcome
+from tocsin.incidents import AlertDecision
 from tocsin.store.tables import incidents
 
 
@@ -74,5 +74,5 @@ def _count_incidents(connection: Connection, period: Period) -> dict[str, int]:
         .where(*select_created_in(period))
         .group_by(incidents.c.alert_outcome)
     )
-    counts = {outcome.value: 0 for outcome in AlertOutcome}
+    counts = {outcome.value: 0 for outcome in AlertDecision}
     return counts | dict(map(tuple, connection.execute(by_outcome)))

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 import orjson
 import typer
 
-from tocsin.cli.responses import ApiResponse, read_response
+from tocsin.cli.responses import ResponseMembers, read_response
 from tocsin.errors import OperatorError, PluginFailure, TryLater
 from tocsin.hookspecs import HttpClient
 from tocsin.settings import load_settings
@@ -66,7 +66,7 @@ class AdminApi:
         *,
         query: Mapping[str, object] | None = None,
         body: Mapping[str, object] | None = None,
-    ) -> ApiResponse:
+    ) -> ResponseMembers:
         """Return the members of the response; parameters and members that are None are not sent.
 
         Raises OperatorError with the reason of a failure. Errors never contain the token.

@@ -15,7 +15,7 @@ from tocsin.errors import OperatorError
 from tocsin.hookspecs import HttpResponse
 
 
-class ApiResponse(dict[str, Any]):
+class ResponseMembers(dict[str, Any]):
     """Members of a JSON response; raises OperatorError for a missing required member."""
 
     def __missing__(self, name: str) -> Any:
@@ -24,12 +24,12 @@ class ApiResponse(dict[str, Any]):
         )
 
 
-def read_response(response: HttpResponse) -> ApiResponse:
+def read_response(response: HttpResponse) -> ResponseMembers:
     """Return the members of a response; raises OperatorError with the reason of a refusal."""
     if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
         raise OperatorError(_describe_refusal(response))
     try:
-        return ApiResponse(orjson.loads(response.body))
+        return ResponseMembers(orjson.loads(response.body))
     except (ValueError, TypeError):
         raise OperatorError(_describe_foreign(response)) from None
 
@@ -43,7 +43,7 @@ def print_columns(
     print_records(records, as_json=as_json)
 
 
-def print_secret(answer: ApiResponse, *members: str, remark: str, as_json: bool) -> None:
+def print_secret(answer: ResponseMembers, *members: str, remark: str, as_json: bool) -> None:
     """Print these members alone on standard output, and the remark on standard error."""
     if as_json:
         print(orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode())

@@ -23,7 +23,7 @@ from tocsin.incidents.coverage import (
 from tocsin.incidents.inbox import PushInbox
 from tocsin.incidents.metrics import SyncMeters
 from tocsin.incidents.queries import IncidentPage, get_incident, list_incidents
-from tocsin.incidents.storage import AlertOutcome, combine_versions
+from tocsin.incidents.storage import AlertDecision, combine_versions
 from tocsin.incidents.sync import (
     PROVIDER_STATES,
     ProviderFacts,
@@ -37,7 +37,7 @@ __all__ = [
     "BACKFILLS",
     "PROVIDER_STATES",
     "ROW_SPAN",
-    "AlertOutcome",
+    "AlertDecision",
     "BackfillOrigin",
     "BackfillPage",
     "BackfillState",

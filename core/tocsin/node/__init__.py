@@ -2,6 +2,6 @@
 
 from tocsin.node.composition import open_node, open_ready_database, serve
 from tocsin.node.configuration import apply_file, plan_file
-from tocsin.node.process import Node
+from tocsin.node.process import ServiceNode
 
-__all__ = ["Node", "apply_file", "open_node", "open_ready_database", "plan_file", "serve"]
+__all__ = ["ServiceNode", "apply_file", "open_node", "open_ready_database", "plan_file", "serve"]

@@ -33,7 +33,7 @@ from tocsin.node.components import (
     explain_missing_investigator,
 )
 from tocsin.node.configuration import settle_configuration
-from tocsin.node.process import Node, NodeState, Workers
+from tocsin.node.process import NodeState, ServiceNode, Workers
 from tocsin.observables import Environment
 from tocsin.registry import (
     Configuration,
@@ -58,7 +58,7 @@ from tocsin.web import make_app, open_api_runtime
 
 
 @asynccontextmanager
-async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIterator[Node]:
+async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIterator[ServiceNode]:
     """Build a node without starting it, and close its resources afterwards.
 
     The configuration is validated before anything is opened. Raises OperatorError.
@@ -118,7 +118,7 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
         app = make_app(api.services, has_api=NodeRole.API in settings.roles)
         taken = await workers.queue.take_over(clock.now(), certain=is_sqlite(url))
         workers.metrics.taken_over.inc(taken)
-        yield Node(settings, configuration, database, clock, state, workers, api, app)
+        yield ServiceNode(settings, configuration, database, clock, state, workers, api, app)
 
 
 async def open_ready_database(url: URL, stack: AsyncExitStack) -> Database:

@@ -79,7 +79,7 @@ class NodeState:
 
 
 @dataclass(slots=True)
-class Node:
+class ServiceNode:
     """Everything that runs in one process."""
 
     settings: Settings

@@ -31,9 +31,9 @@ from tocsin_plugins.webhook.cloudevents import to_binary, to_structured
 from tocsin_plugins.webhook.fields import Headers, split_url
 from tocsin_plugins.webhook.settings import Settings as WebhookSettings
 from tocsin_plugins.webhook.signing import (
+    Ed25519Signer,
     SharedSecret,
     Signer,
-    SigningKey,
     insert_secrets,
     list_secret_parts,
     redact_secrets,
@@ -116,11 +116,11 @@ class Webhook(Channel):
     @cached_property
     def _signers(self) -> tuple[Signer, ...]:
         """Signing keys, current ones first."""
-        given: tuple[tuple[type[SharedSecret | SigningKey], SecretStr | None], ...] = (
+        given: tuple[tuple[type[SharedSecret | Ed25519Signer], SecretStr | None], ...] = (
             (SharedSecret, self.settings.secret),
-            (SigningKey, self.settings.signing_key),
+            (Ed25519Signer, self.settings.signing_key),
             (SharedSecret, self.settings.previous_secret),
-            (SigningKey, self.settings.previous_signing_key),
+            (Ed25519Signer, self.settings.previous_signing_key),
         )
         return tuple(kind.decode(text.get_secret_value()) for kind, text in given if text)
 

@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, SecretStr
 
-from tocsin_plugins.webhook.signing import MIN_SECRET_LENGTH, SharedSecret, SigningKey
+from tocsin_plugins.webhook.signing import MIN_SECRET_LENGTH, Ed25519Signer, SharedSecret
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 section 5.6.2
 # headers that the client sets, and connection headers (RFC 9110 section 7.6.1)
@@ -71,7 +71,7 @@ def _secret(value: SecretStr) -> SecretStr:
 
 
 def _key(value: SecretStr) -> SecretStr:
-    SigningKey.decode(value.get_secret_value())
+    Ed25519Signer.decode(value.get_secret_value())
     return value
 
 
@@ -106,7 +106,7 @@ SecretText = Annotated[SecretStr, AfterValidator(_secret)]
 """Text that `SharedSecret` decodes."""
 
 KeyText = Annotated[SecretStr, AfterValidator(_key)]
-"""Text that `SigningKey` decodes."""
+"""Text that `Ed25519Signer` decodes."""
 
 Headers = Annotated[dict[str, SecretStr], AfterValidator(_headers)]
 """Headers that can be sent and that Tocsin does not set itself."""

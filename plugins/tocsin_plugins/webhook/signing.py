@@ -17,10 +17,10 @@ from pydantic import SecretStr
 
 from tocsin import HttpResponse, Misconfigured, decode_webhook_key
 
-_SECRET = "a webhook secret is whsec_ and the base64 of 24 to 64 random bytes"  # noqa: S105
+_SECRET_FORMAT = "expected whsec_ followed by the base64 of 24 to 64 random bytes"  # noqa: S105
 _SEED_LENGTH = 32
-_KEY = (
-    "a signing key is whsk_ and the base64 of 64 bytes, an ed25519 seed and its public key, "
+_KEY_FORMAT = (
+    "expected whsk_ followed by the base64 of 64 bytes, an ed25519 seed and its public key, "
     "or of the 32 bytes of the seed alone"
 )
 _HIDDEN = b"[secret]"
@@ -52,7 +52,7 @@ class SharedSecret:
 
         Prefix and base64 padding are optional.
         """
-        return cls(decode_webhook_key(text, "whsec_", range(24, 65), _SECRET))
+        return cls(decode_webhook_key(text, "whsec_", range(24, 65), _SECRET_FORMAT))
 
     def sign(self, content: bytes) -> str:
         """Return `v1,` and the HMAC."""
@@ -64,7 +64,7 @@ class SharedSecret:
 
 
 @dataclass(frozen=True, slots=True)
-class SigningKey:
+class Ed25519Signer:
     """Signs with ed25519 (`v1a`); receivers verify with its public key."""
 
     key: Ed25519PrivateKey = field(repr=False)
@@ -75,10 +75,10 @@ class SigningKey:
 
         Prefix and base64 padding are optional.
         """
-        decoded = decode_webhook_key(text, "whsk_", (_SEED_LENGTH, 2 * _SEED_LENGTH), _KEY)
+        decoded = decode_webhook_key(text, "whsk_", (_SEED_LENGTH, 2 * _SEED_LENGTH), _KEY_FORMAT)
         key = Ed25519PrivateKey.from_private_bytes(decoded[:_SEED_LENGTH])
         if decoded[_SEED_LENGTH:] not in (b"", key.public_key().public_bytes_raw()):
-            raise ValueError(f"{_KEY}; its public key belongs to another seed")
+            raise ValueError(f"{_KEY_FORMAT}; its public key belongs to another seed")
         return cls(key)
 
     def sign(self, content: bytes) -> str:

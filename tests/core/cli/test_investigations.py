@@ -15,7 +15,7 @@ from sqlalchemy import Connection, select, update
 from incident_rows import add_incidents
 from session_rows import add_session
 from tocsin.investigations import find_session
-from tocsin.node import Node, open_node
+from tocsin.node import ServiceNode, open_node
 from tocsin.settings import Settings
 from tocsin.store.tables import audit, session_steps, sessions
 
@@ -44,7 +44,7 @@ def investigate(tmp_path: Path) -> Callable[[], None]:
     return lambda: asyncio.run(run())
 
 
-async def has_ended(node: Node) -> bool:
+async def has_ended(node: ServiceNode) -> bool:
     ended = select(sessions.c.id).where(sessions.c.completed_at.is_not(None))
     return await node.database.read(lambda connection: connection.scalar(ended)) is not None
 

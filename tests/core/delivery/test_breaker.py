@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tocsin.delivery.health.breaker import (
     MAX_HOLD,
+    AttemptVerdict,
     HealthStatus,
     PausePolicy,
-    Verdict,
     apply_verdict,
 )
 
@@ -20,7 +20,9 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 PATIENCE = PausePolicy(timedelta(minutes=5), 10, timedelta(minutes=1))
 
 seconds = st.integers(0, 10_000).map(lambda n: timedelta(seconds=n))
-verdicts = st.sampled_from([verdict for verdict in Verdict if verdict is not Verdict.UNWANTED])
+verdicts = st.sampled_from(
+    [verdict for verdict in AttemptVerdict if verdict is not AttemptVerdict.UNWANTED]
+)
 courses = st.lists(st.tuples(seconds, verdicts, st.none() | seconds), max_size=60)
 
 
@@ -36,7 +38,7 @@ def after(course, patience=PATIENCE):
 @given(courses)
 def test_a_success_ends_whatever_was(course):
     health, now = after(course)
-    assert apply_verdict(health, Verdict.HEALTHY, PATIENCE, now) == HealthStatus()
+    assert apply_verdict(health, AttemptVerdict.HEALTHY, PATIENCE, now) == HealthStatus()
 
 
 @given(courses)
@@ -44,9 +46,9 @@ def test_a_pause_needs_both_time_and_number(course):
     health, now = after(course)
     failures, since = 0, None
     for passed, verdict, _ in course:
-        if verdict is Verdict.HEALTHY:
+        if verdict is AttemptVerdict.HEALTHY:
             failures, since = 0, None
-        elif verdict is not Verdict.NOTHING:
+        elif verdict is not AttemptVerdict.NOTHING:
             failures += 1
             since = timedelta(0) if since is None else since + passed
         elif since is not None:
@@ -69,14 +71,14 @@ def test_a_paused_destination_is_always_probed_again(course):
 
 def test_steady_failures_pause_and_few_or_short_ones_do_not():
     minute = timedelta(minutes=1)
-    assert not after([(minute, Verdict.FAILING, None)] * 9)[0].is_paused
-    assert after([(minute, Verdict.FAILING, None)] * 10)[0].is_paused
-    assert not after([(timedelta(seconds=1), Verdict.FAILING, None)] * 100)[0].is_paused
+    assert not after([(minute, AttemptVerdict.FAILING, None)] * 9)[0].is_paused
+    assert after([(minute, AttemptVerdict.FAILING, None)] * 10)[0].is_paused
+    assert not after([(timedelta(seconds=1), AttemptVerdict.FAILING, None)] * 100)[0].is_paused
 
 
 def test_what_says_nothing_of_the_receiver_changes_nothing():
-    health, now = after([(timedelta(0), Verdict.FAILING, None)])
-    assert apply_verdict(health, Verdict.NOTHING, PATIENCE, now) == health
+    health, now = after([(timedelta(0), AttemptVerdict.FAILING, None)])
+    assert apply_verdict(health, AttemptVerdict.NOTHING, PATIENCE, now) == health
 
 
 @pytest.mark.parametrize(
@@ -84,14 +86,14 @@ def test_what_says_nothing_of_the_receiver_changes_nothing():
     [(None, 1), (timedelta(seconds=30), 30), (timedelta(days=2), 3600), (timedelta(0), 1)],
 )
 def test_a_throttled_receiver_is_left_alone_for_as_long_as_it_asks(asked, held):
-    health = apply_verdict(HealthStatus(), Verdict.THROTTLED, PATIENCE, NOW, asked)
+    health = apply_verdict(HealthStatus(), AttemptVerdict.THROTTLED, PATIENCE, NOW, asked)
     assert health.held_until == NOW + timedelta(seconds=held)
 
 
 def test_a_receiver_that_stays_throttled_is_left_alone_for_longer_each_time():
     health, now, holds = HealthStatus(), NOW, []
     for _ in range(8):
-        health = apply_verdict(health, Verdict.THROTTLED, PATIENCE, now)
+        health = apply_verdict(health, AttemptVerdict.THROTTLED, PATIENCE, now)
         holds.append((health.held_until - now).total_seconds())
         now = health.held_until
     assert holds == [1, 2, 4, 8, 16, 32, 60, 60]
@@ -100,5 +102,5 @@ def test_a_receiver_that_stays_throttled_is_left_alone_for_longer_each_time():
 def test_answers_that_were_under_way_count_as_one_hold():
     health = HealthStatus()
     for _ in range(8):
-        health = apply_verdict(health, Verdict.THROTTLED, PATIENCE, NOW)
+        health = apply_verdict(health, AttemptVerdict.THROTTLED, PATIENCE, NOW)
     assert (health.holds, health.held_until) == (1, NOW + timedelta(seconds=1))

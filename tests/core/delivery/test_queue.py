@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
-from tocsin.delivery.health.breaker import Verdict
+from tocsin.delivery.health.breaker import AttemptVerdict
 from tocsin.delivery.queue.sql import HEARTBEAT, DeliveryQueue
 from tocsin.delivery.queue.states import (
     DEAD,
@@ -49,7 +49,12 @@ class Queue:
 
     def attempt(self, claimed: ClaimedDelivery, state: str = DELIVERED, **members) -> AttemptResult:
         now = self.clock.now()
-        facts = {"started_at": now, "ended_at": now, "due_at": now, "verdict": Verdict.NOTHING}
+        facts = {
+            "started_at": now,
+            "ended_at": now,
+            "due_at": now,
+            "verdict": AttemptVerdict.NOTHING,
+        }
         return AttemptResult(claimed=claimed, state=state, outcome=state, **{**facts, **members})
 
     async def settle(self, *ended: AttemptResult) -> list[AttemptResult]:

@@ -1,8 +1,9 @@
 """Circuit breaker for destinations.
 
-Pure functions. An overloaded receiver is left alone for a while; the destination of one that fails
-steadily, for long enough and often enough, is paused. After either delay one delivery is sent as a
-probe, and its success ends it.
+Pure functions. Overload holds deliveries back for a while; steady failures, for long enough and
+often enough, pause the destination. After either delay one delivery is sent as a probe, and its
+success resumes the rest. In the usual terms, a paused destination is an open circuit, and one that
+is being probed a half-open one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _MIN_HOLD = timedelta(seconds=1)
 _MAX_OWN_HOLD = timedelta(minutes=1)
 
 
-class Verdict(Enum):
+class AttemptVerdict(Enum):
     """Meaning of an attempt for the health of the receiver."""
 
     HEALTHY = "healthy"
@@ -54,19 +55,19 @@ class PausePolicy:
 
 def apply_verdict(
     health: HealthStatus,
-    verdict: Verdict,
+    verdict: AttemptVerdict,
     policy: PausePolicy,
     now: datetime,
-    asked: timedelta | None = None,
+    requested_delay: timedelta | None = None,
 ) -> HealthStatus:
-    """Return the status after one more attempt; `asked` is the delay that the receiver named."""
+    """Return the status after one more attempt; `requested_delay` is the receiver's own."""
     match verdict:
-        case Verdict.HEALTHY:
+        case AttemptVerdict.HEALTHY:
             return HealthStatus()
-        case Verdict.FAILING | Verdict.THROTTLED:
+        case AttemptVerdict.FAILING | AttemptVerdict.THROTTLED:
             failed = _count_failure(health, now)
-            if verdict is Verdict.THROTTLED:
-                failed = _hold(failed, now, asked)
+            if verdict is AttemptVerdict.THROTTLED:
+                failed = _hold(failed, now, requested_delay)
             return _pause(failed, policy, now)
         case _:
             return health
@@ -77,14 +78,14 @@ def _count_failure(health: HealthStatus, now: datetime) -> HealthStatus:
     return replace(health, failures=health.failures + 1, failing_since=since)
 
 
-def _hold(health: HealthStatus, now: datetime, asked: timedelta | None) -> HealthStatus:
+def _hold(health: HealthStatus, now: datetime, requested_delay: timedelta | None) -> HealthStatus:
     """Hold deliveries back; responses that were in progress when a hold began do not extend it."""
     until = health.held_until
     if until is not None and until > now:
-        asked_until = now + min(asked or timedelta(0), MAX_HOLD)
-        return replace(health, held_until=max(until, asked_until))
+        requested_until = now + min(requested_delay or timedelta(0), MAX_HOLD)
+        return replace(health, held_until=max(until, requested_until))
     own = min(_MIN_HOLD * 2 ** min(health.holds, 10), _MAX_OWN_HOLD)
-    delay = min(max(asked or own, _MIN_HOLD), MAX_HOLD)
+    delay = min(max(requested_delay or own, _MIN_HOLD), MAX_HOLD)
     return replace(health, holds=health.holds + 1, held_until=now + delay)
 
 

@@ -17,7 +17,7 @@ from tocsin.delivery.destinations.repository import (
     destination_to_row,
     load_destination,
 )
-from tocsin.delivery.health.breaker import HealthStatus, PausePolicy, Verdict, apply_verdict
+from tocsin.delivery.health.breaker import AttemptVerdict, HealthStatus, PausePolicy, apply_verdict
 from tocsin.delivery.queue.states import AttemptResult, requeue_destination
 from tocsin.store import announce
 from tocsin.store.tables import destinations
@@ -76,9 +76,9 @@ def _assess(
 ) -> Destination:
     health = destination.health
     for attempt in sorted(ended, key=lambda attempt: attempt.ended_at):
-        if attempt.verdict is Verdict.UNWANTED:
+        if attempt.verdict is AttemptVerdict.UNWANTED:
             return _stop(destination, attempt)
-        health = apply_verdict(health, attempt.verdict, policy, now, attempt.asked)
+        health = apply_verdict(health, attempt.verdict, policy, now, attempt.requested_delay)
     if not health.is_paused:
         return replace(
             destination, health=health, state=DestinationState.ACTIVE, reason=None, detail=None

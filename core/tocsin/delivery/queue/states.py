@@ -32,7 +32,7 @@ from sqlalchemy import (
     update,
 )
 
-from tocsin.delivery.health.breaker import Verdict
+from tocsin.delivery.health.breaker import AttemptVerdict
 from tocsin.model import Event, Vocabulary
 from tocsin.store import BulkStatement, announce
 from tocsin.store.tables import attempts, deliveries, destinations, events, remote_objects
@@ -108,12 +108,12 @@ class AttemptResult:
     claimed: ClaimedDelivery
     state: DeliveryState
     outcome: str
-    verdict: Verdict
+    verdict: AttemptVerdict
     """Meaning for the health of the receiver."""
     started_at: datetime
     ended_at: datetime
     due_at: datetime
-    asked: timedelta | None = None
+    requested_delay: timedelta | None = None
     """Delay that the receiver requested, if any."""
     unsent: bool = False
     """Whether nothing was sent: the retry schedule does not advance, and `tried_at` stays."""

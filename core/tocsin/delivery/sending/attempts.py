@@ -13,7 +13,7 @@ import structlog
 
 from tocsin.clock import isoformat
 from tocsin.delivery.destinations.repository import DestinationState
-from tocsin.delivery.health.breaker import Verdict
+from tocsin.delivery.health.breaker import AttemptVerdict
 from tocsin.delivery.health.health_status import DestinationTransition
 from tocsin.delivery.queue import states as queue
 from tocsin.delivery.queue.states import (
@@ -65,7 +65,7 @@ class AttemptRunner:
             started,
             state=DELIVERED,
             outcome=DELIVERED,
-            verdict=Verdict.HEALTHY,
+            verdict=AttemptVerdict.HEALTHY,
             answer=receipt,
             remote_id=receipt.remote_id and clean_text(str(receipt.remote_id), REMOTE_ID_LIMIT),
             remote_url=_clean_link(receipt.remote_url),
@@ -94,9 +94,9 @@ class AttemptRunner:
         self, claimed: ClaimedDelivery, started: datetime, error: BaseException
     ) -> AttemptResult:
         outcome, verdict, reason = self._judge(claimed, error)
-        asked = _requested_delay(error)
+        requested_delay = _requested_delay(error)
         unsent = isinstance(error, TryLater) and error.unsent
-        delay = self._delay(claimed, asked, error)
+        delay = self._delay(claimed, requested_delay, error)
         return self._attempt(
             claimed,
             started,
@@ -104,7 +104,7 @@ class AttemptRunner:
             outcome=outcome,
             verdict=verdict,
             delay=delay,
-            asked=asked,
+            requested_delay=requested_delay,
             unsent=unsent,
             reason=clean_text(reason, REASON_LIMIT),
             answer=error if isinstance(error, TryLater | Refused) else None,
@@ -130,7 +130,9 @@ class AttemptRunner:
             **members,
         )
 
-    def _judge(self, claimed: ClaimedDelivery, error: BaseException) -> tuple[str, Verdict, str]:
+    def _judge(
+        self, claimed: ClaimedDelivery, error: BaseException
+    ) -> tuple[str, AttemptVerdict, str]:
         """Return outcome, verdict on the receiver and reason of a failure."""
         match error:
             case Refused():
@@ -138,14 +140,14 @@ class AttemptRunner:
             case TryLater() | Broken():
                 return "later", _retry_verdict(error), str(error)
             case TimeoutError():
-                return "later", Verdict.FAILING, "the channel exceeded its time limit"
+                return "later", AttemptVerdict.FAILING, "the channel exceeded its time limit"
             case _:
                 destination = self._channel.tools.name
                 _log.error("channel failed", destination=destination, id=claimed.id, exc_info=error)
-                return "failed", Verdict.FAILING, f"{type(error).__name__}: {error}"
+                return "failed", AttemptVerdict.FAILING, f"{type(error).__name__}: {error}"
 
     def _delay(
-        self, claimed: ClaimedDelivery, asked: timedelta | None, error: BaseException
+        self, claimed: ClaimedDelivery, requested_delay: timedelta | None, error: BaseException
     ) -> timedelta | None:
         """Return the delay before the next attempt; None if there is none.
 
@@ -155,42 +157,42 @@ class AttemptRunner:
             return None
         settings = self._channel.settings
         if isinstance(error, TryLater) and error.unsent:
-            return asked or settings.probe_interval
-        asked = asked or timedelta(0)
-        delay: timedelta = max(settings.probe_interval, asked)
+            return requested_delay or settings.probe_interval
+        requested_delay = requested_delay or timedelta(0)
+        delay: timedelta = max(settings.probe_interval, requested_delay)
         if claimed.is_probe:
             return delay
         if claimed.step > len(settings.retry_schedule):
             return None
-        delay = max(settings.retry_schedule[claimed.step - 1], asked)
+        delay = max(settings.retry_schedule[claimed.step - 1], requested_delay)
         return delay * (1 + random.uniform(0, JITTER))  # noqa: S311 - spreads load, not for security
 
 
-def _retry_verdict(error: TryLater | Broken) -> Verdict:
+def _retry_verdict(error: TryLater | Broken) -> AttemptVerdict:
     """Return the verdict on the receiver for a retryable failure."""
     match error:
         case TryLater(unsent=True):
-            return Verdict.NOTHING
+            return AttemptVerdict.NOTHING
         case TryLater(partly=True):
-            return Verdict.HEALTHY
+            return AttemptVerdict.HEALTHY
         case TryLater(throttled=True):
-            return Verdict.THROTTLED
-    return Verdict.FAILING
+            return AttemptVerdict.THROTTLED
+    return AttemptVerdict.FAILING
 
 
-def _refusal_verdict(error: Refused) -> tuple[str, Verdict]:
+def _refusal_verdict(error: Refused) -> tuple[str, AttemptVerdict]:
     if error.unwanted:
-        return "refused", Verdict.UNWANTED
+        return "refused", AttemptVerdict.UNWANTED
     if isinstance(error, CredentialsRefused):
-        return "refused", Verdict.FAILING
+        return "refused", AttemptVerdict.FAILING
     is_ours = isinstance(error, Misconfigured)
-    return "misconfigured" if is_ours else "refused", Verdict.NOTHING
+    return "misconfigured" if is_ours else "refused", AttemptVerdict.NOTHING
 
 
 def _requested_delay(error: BaseException) -> timedelta | None:
     """Return the delay that the receiver requested, within bounds."""
-    asked = error.after if isinstance(error, TryLater) else None
-    return min(asked, LONGEST_DELAY) if isinstance(asked, timedelta) else None
+    requested_delay = error.after if isinstance(error, TryLater) else None
+    return min(requested_delay, LONGEST_DELAY) if isinstance(requested_delay, timedelta) else None
 
 
 def _delivery_state(error: BaseException, delay: timedelta | None) -> str:

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tocsin.delivery.destinations.repository import Destination
-from tocsin.delivery.health.breaker import HealthStatus, PausePolicy, Verdict
+from tocsin.delivery.health.breaker import AttemptVerdict, HealthStatus, PausePolicy
 from tocsin.delivery.health.health_status import record_verdicts
 from tocsin.delivery.health.rate_limiter import DeliveryRateLimiter
 from tocsin.delivery.metrics.meters import DeliveryMeter
@@ -31,7 +31,7 @@ from tocsin.store import Database
 POLL = timedelta(seconds=1)
 AHEAD = 8  # claims per concurrent slot
 LINGER = 0.01  # seconds that results wait to be stored together
-_SAYS_NOTHING = (Verdict.HEALTHY, Verdict.NOTHING)
+_SAYS_NOTHING = (AttemptVerdict.HEALTHY, AttemptVerdict.NOTHING)
 Result = TypeVar("Result")
 _log = structlog.get_logger()
 
@@ -163,7 +163,7 @@ class Worker:
                 return
             self._begun.add(claimed.id)
             attempt = await self._attempts.make(claimed)
-        self._throttled += attempt.verdict is Verdict.THROTTLED
+        self._throttled += attempt.verdict is AttemptVerdict.THROTTLED
         self._ended.append(attempt)
         self._has_ended.notify()
 
@@ -213,7 +213,9 @@ class Worker:
                 await self._record_verdicts(ended)
             finally:
                 del self._ended[: len(ended)]
-                self._throttled -= sum(attempt.verdict is Verdict.THROTTLED for attempt in ended)
+                self._throttled -= sum(
+                    attempt.verdict is AttemptVerdict.THROTTLED for attempt in ended
+                )
         self.notifier.notify()
 
     async def _record_verdicts(self, ended: Sequence[AttemptResult]) -> None:

@@ -2,7 +2,7 @@
 
 from tocsin.incidents.storage.merge import combine_versions
 from tocsin.incidents.storage.store import (
-    AlertOutcome,
+    AlertDecision,
     AlertPolicy,
     DueRefresh,
     StoreResult,
@@ -14,7 +14,7 @@ from tocsin.incidents.storage.store import (
 )
 
 __all__ = [
-    "AlertOutcome",
+    "AlertDecision",
     "AlertPolicy",
     "DueRefresh",
     "StoreResult",

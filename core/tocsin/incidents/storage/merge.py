@@ -81,7 +81,7 @@ IDENTITY = ("number", "provider", "external_id")
 
 
 @dataclass(slots=True)
-class Draft:
+class IncidentChange:
     """An incident of a page, its stored version, and the difference."""
 
     incident: Incident
@@ -97,7 +97,7 @@ class Draft:
         return {name: self.stored[name] for name in IDENTITY} if self.stored else {}
 
     @property
-    def changed(self) -> bool:
+    def is_changed(self) -> bool:
         """Whether the page changes a stored incident."""
         if self.stored is None:
             return False
@@ -105,19 +105,21 @@ class Draft:
         return differs or bool(self.entities) or bool(self.alerts)
 
 
-def make_drafts(connection: Connection, provider: str, page: Mapping[str, Incident]) -> list[Draft]:
-    """Return a draft of each incident, with the parts that are not stored yet."""
+def build_changes(
+    connection: Connection, provider: str, page: Mapping[str, Incident]
+) -> list[IncidentChange]:
+    """Return the change of each incident, with the parts that are not stored yet."""
     stored = _stored(connection, provider, list(page))
     entities = _known_entities(connection, [row["number"] for row in stored.values()])
     alerts = _known_alerts(
         connection, {row["number"]: page[name].alerts for name, row in stored.items()}
     )
-    drafts = []
+    changes = []
     for external_id, incident in page.items():
         row = stored.get(external_id)
         number = row["number"] if row else None
-        drafts.append(_compare(incident, row, entities.get(number, {}), alerts.get(number, set())))
-    return drafts
+        changes.append(_compare(incident, row, entities.get(number, {}), alerts.get(number, set())))
+    return changes
 
 
 def _compare(
@@ -125,10 +127,10 @@ def _compare(
     row: Mapping[str, Any] | None,
     entities: Mapping[Entity, None],
     alerts: set[str],
-) -> Draft:
+) -> IncidentChange:
     new_entities = [entity for entity in incident.entities if entity not in entities]
     unique = {alert.external_id: alert for alert in incident.alerts}
-    return Draft(
+    return IncidentChange(
         incident,
         row,
         values=build_columns(incident) if row is None else merge_columns(row, incident),

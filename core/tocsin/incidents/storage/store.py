@@ -19,7 +19,7 @@ from tocsin.incidents.coverage import (
     record_coverage,
 )
 from tocsin.incidents.queries import represent_incident
-from tocsin.incidents.storage.merge import IDENTITY, Draft, fold_versions, make_drafts
+from tocsin.incidents.storage.merge import IDENTITY, IncidentChange, build_changes, fold_versions
 from tocsin.incidents.storage.normalize import reject_invalid
 from tocsin.model import Entity, Event, EventType, Page, Received, Severity
 from tocsin.store import INCIDENT_CHANGE, INCIDENT_NUMBER, allot_numbers, build_insert
@@ -32,7 +32,7 @@ from tocsin.store.tables import (
 )
 
 
-class AlertOutcome(StrEnum):
+class AlertDecision(StrEnum):
     """Result of the alert decision for an incident."""
 
     ALERTED = "alerted"
@@ -95,53 +95,53 @@ def store_received(
     say what it covers, it covers this moment. `past` marks incidents from a backfill.
     """
     received = reject_invalid(key.stream, received)
-    drafts = make_drafts(connection, key.provider, fold_versions(received.incidents))
-    new = [draft for draft in drafts if draft.stored is None]
-    changed = [draft for draft in drafts if draft.changed]
+    changes = build_changes(connection, key.provider, fold_versions(received.incidents))
+    new = [change for change in changes if change.stored is None]
+    changed = [change for change in changes if change.is_changed]
     counts = ReadCounts(received.records, len(new), len(changed), len(received.rejected))
     row = record_coverage(connection, key, received.covered, counts, now, past=past)
-    _number_drafts(connection, new, changed, {"provider": key.provider, "coverage_id": row}, now)
+    _assign_numbers(connection, new, changed, {"provider": key.provider, "coverage_id": row}, now)
     events = _judge_alerts([*new, *changed], policy, now)
-    _insert(connection, incidents, [draft.values for draft in new])
-    _update(connection, [draft.values for draft in changed])
+    _insert(connection, incidents, [change.values for change in new])
+    _update(connection, [change.values for change in changed])
     _insert(connection, incident_entities, _build_rows(new + changed, _entity_rows))
     _insert(connection, incident_techniques, _build_rows(new + changed, _technique_rows))
     _insert(connection, incident_alerts, _build_rows(new + changed, _alert_rows))
     quarantine_rejected(connection, key, received.rejected, now)
     if after := policy.refresh_after:
         is_young = _is_younger_than(after[-1], now)
-        young = [draft.incident.external_id for draft in new if not past or is_young(draft)]
+        young = [change.incident.external_id for change in new if not past or is_young(change)]
         names = list(dict.fromkeys((*young, *received.incomplete)))
         schedule_refreshes(connection, key.provider, names, after[0], now)
     emit_events(connection, events)
     return StoreResult(counts, len(events))
 
 
-def _is_younger_than(age: timedelta, now: datetime) -> Callable[[Draft], bool]:
+def _is_younger_than(age: timedelta, now: datetime) -> Callable[[IncidentChange], bool]:
     """Return a test for incidents that may still grow: a backfill brings old ones as well."""
-    return lambda draft: (draft.incident.changed_at or draft.incident.occurred_at) > now - age
+    return lambda change: (change.incident.changed_at or change.incident.occurred_at) > now - age
 
 
-def _number_drafts(
+def _assign_numbers(
     connection: Connection,
-    new: Sequence[Draft],
-    changed: Sequence[Draft],
+    new: Sequence[IncidentChange],
+    changed: Sequence[IncidentChange],
     common: Mapping[str, Any],
     now: datetime,
 ) -> None:
     """Assign numbers to new incidents, and change numbers to new and changed ones."""
-    changes = iter(_allot(connection, INCIDENT_CHANGE, len(new) + len(changed)))
-    for draft, number in zip(new, _allot(connection, INCIDENT_NUMBER, len(new)), strict=True):
-        identity = {"number": number, "external_id": draft.incident.external_id}
-        draft.values |= {**common, **identity, "created_at": now}
-    for draft in changed:
-        draft.values |= draft.identity
-    for draft in (*new, *changed):
-        counted = draft.stored["alert_count"] if draft.stored else 0
-        draft.values |= {
-            "change": next(changes),
+    change_numbers = iter(_allot(connection, INCIDENT_CHANGE, len(new) + len(changed)))
+    for change, number in zip(new, _allot(connection, INCIDENT_NUMBER, len(new)), strict=True):
+        identity = {"number": number, "external_id": change.incident.external_id}
+        change.values |= {**common, **identity, "created_at": now}
+    for change in changed:
+        change.values |= change.identity
+    for change in (*new, *changed):
+        counted = change.stored["alert_count"] if change.stored else 0
+        change.values |= {
+            "change": next(change_numbers),
             "updated_at": now,
-            "alert_count": counted + len(draft.alerts),
+            "alert_count": counted + len(change.alerts),
         }
 
 
@@ -149,21 +149,23 @@ def _allot(connection: Connection, name: str, count: int) -> Iterable[int]:
     return allot_numbers(connection, name, count) if count else ()
 
 
-def _judge_alerts(drafts: Iterable[Draft], policy: AlertPolicy, now: datetime) -> list[Event]:
-    """Set the alert outcome of each draft, and return the events of those alerted now."""
+def _judge_alerts(
+    changes: Iterable[IncidentChange], policy: AlertPolicy, now: datetime
+) -> list[Event]:
+    """Set the alert outcome of each change, and return the events of those alerted now."""
     events = []
-    for draft in drafts:
-        before = draft.stored["alert_outcome"] if draft.stored else None
-        outcome = judge_alert(draft.values["severity"], before, policy)
-        draft.values["alert_outcome"] = outcome
-        if outcome is AlertOutcome.ALERTED and outcome != before:
-            entities = [*draft.known_entities, *draft.entities]
-            columns = {**(draft.stored or {}), **draft.values}
+    for change in changes:
+        before = change.stored["alert_outcome"] if change.stored else None
+        outcome = judge_alert(change.values["severity"], before, policy)
+        change.values["alert_outcome"] = outcome
+        if outcome is AlertDecision.ALERTED and outcome != before:
+            entities = [*change.known_entities, *change.entities]
+            columns = {**(change.stored or {}), **change.values}
             events.append(build_alert_event(columns, entities, policy, now))
     return events
 
 
-def judge_alert(severity: str, before: str | None, policy: AlertPolicy) -> AlertOutcome:
+def judge_alert(severity: str, before: str | None, policy: AlertPolicy) -> AlertDecision:
     """Return the alert outcome of an incident, given its earlier outcome, if any.
 
     An incident is alerted once: when it is first stored at Medium or above or, where the
@@ -172,11 +174,11 @@ def judge_alert(severity: str, before: str | None, policy: AlertPolicy) -> Alert
     serious = Severity(severity).rank >= Severity.MEDIUM.rank
     if before is None:
         if not serious:
-            return AlertOutcome.BELOW_THRESHOLD
-        return AlertOutcome.QUIET if policy.quiet else AlertOutcome.ALERTED
-    if before == AlertOutcome.BELOW_THRESHOLD and serious:
-        return AlertOutcome.ALERTED if policy.on_escalation else AlertOutcome.ROSE_UNALERTED
-    return AlertOutcome(before)
+            return AlertDecision.BELOW_THRESHOLD
+        return AlertDecision.QUIET if policy.quiet else AlertDecision.ALERTED
+    if before == AlertDecision.BELOW_THRESHOLD and serious:
+        return AlertDecision.ALERTED if policy.on_escalation else AlertDecision.ROSE_UNALERTED
+    return AlertDecision(before)
 
 
 def build_alert_event(
@@ -220,28 +222,28 @@ def _update(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _build_rows(
-    drafts: Iterable[Draft], make: Callable[[Draft], Iterator[dict[str, Any]]]
+    changes: Iterable[IncidentChange], make: Callable[[IncidentChange], Iterator[dict[str, Any]]]
 ) -> list[dict[str, Any]]:
-    return [row for draft in drafts for row in make(draft)]
+    return [row for change in changes for row in make(change)]
 
 
-def _entity_rows(draft: Draft) -> Iterator[dict[str, Any]]:
-    since = {"incident_number": draft.values["number"], "change": draft.values["change"]}
-    for entity in draft.entities:
+def _entity_rows(change: IncidentChange) -> Iterator[dict[str, Any]]:
+    since = {"incident_number": change.values["number"], "change": change.values["change"]}
+    for entity in change.entities:
         yield {**since, "kind": entity.kind.value, "value": entity.value}
 
 
-def _technique_rows(draft: Draft) -> Iterator[dict[str, Any]]:
-    known = draft.stored["techniques"] if draft.stored else ()
-    for technique in draft.values["techniques"]:
+def _technique_rows(change: IncidentChange) -> Iterator[dict[str, Any]]:
+    known = change.stored["techniques"] if change.stored else ()
+    for technique in change.values["techniques"]:
         if technique not in known:
-            yield {"incident_number": draft.values["number"], "technique": technique}
+            yield {"incident_number": change.values["number"], "technique": technique}
 
 
-def _alert_rows(draft: Draft) -> Iterator[dict[str, Any]]:
-    for alert in draft.alerts:
+def _alert_rows(change: IncidentChange) -> Iterator[dict[str, Any]]:
+    for alert in change.alerts:
         yield {
-            "incident_number": draft.values["number"],
+            "incident_number": change.values["number"],
             "external_id": alert.external_id,
             "title": alert.title,
             "severity": alert.severity.value,

@@ -15,19 +15,19 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
-Node = dict[str, Any]
+DocumentNode = dict[str, Any]
 _IN_LISTS = ("paragraph", "bulletList", "orderedList", "codeBlock")
 _LINKED = ("https://", "http://")
 _MARKS = {"strong": "strong", "em": "em", "s": "strike"}
 
 
-def parse_document(markdown: str) -> Node:
+def parse_document(markdown: str) -> DocumentNode:
     """Return the document of a Markdown text."""
     tree = SyntaxTreeNode(_parser().parse(markdown))
     return {"type": "doc", "version": 1, "content": list(_blocks(tree.children))}
 
 
-def literal_document(text: str) -> Node:
+def literal_document(text: str) -> DocumentNode:
     """Return the document of a text without Markdown, with a paragraph for each line."""
     lines = filter(str.strip, text.splitlines())
     content = [_paragraph(list(_text(line, ()))) for line in lines]
@@ -52,12 +52,12 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
-def _blocks(nodes: Iterable[SyntaxTreeNode]) -> Iterator[Node]:
+def _blocks(nodes: Iterable[SyntaxTreeNode]) -> Iterator[DocumentNode]:
     for node in nodes:
         yield from _block(node)
 
 
-def _block(node: SyntaxTreeNode) -> Iterator[Node]:
+def _block(node: SyntaxTreeNode) -> Iterator[DocumentNode]:
     match node.type:
         case "heading":
             yield _heading(node)
@@ -79,12 +79,12 @@ def _block(node: SyntaxTreeNode) -> Iterator[Node]:
                 yield _paragraph(content)
 
 
-def _heading(node: SyntaxTreeNode) -> Node:
+def _heading(node: SyntaxTreeNode) -> DocumentNode:
     attributes = {"level": int(node.tag[1:])}
     return {"type": "heading", "attrs": attributes, "content": _inline(node)}
 
 
-def _ordered(node: SyntaxTreeNode) -> Node:
+def _ordered(node: SyntaxTreeNode) -> DocumentNode:
     attributes = {"order": int(node.attrs.get("start", 1))}
     return {
         "type": "orderedList",
@@ -93,14 +93,14 @@ def _ordered(node: SyntaxTreeNode) -> Node:
     }
 
 
-def _item(node: SyntaxTreeNode) -> Node:
+def _item(node: SyntaxTreeNode) -> DocumentNode:
     """Return a list item, which starts with a paragraph, as older schemas require."""
     content = _simple(_blocks(node.children))
     first = [] if content and content[0]["type"] == "paragraph" else [_paragraph([])]
     return {"type": "listItem", "content": [*first, *content]}
 
 
-def _simple(blocks: Iterable[Node]) -> list[Node]:
+def _simple(blocks: Iterable[DocumentNode]) -> list[DocumentNode]:
     """Return blocks as allowed in lists and quotes; other blocks become text."""
     return [
         block if block["type"] in _IN_LISTS else _paragraph(list(_text(node_text(block), ())))
@@ -109,7 +109,7 @@ def _simple(blocks: Iterable[Node]) -> list[Node]:
     ]
 
 
-def _rows(table: SyntaxTreeNode) -> Iterator[Node]:
+def _rows(table: SyntaxTreeNode) -> Iterator[DocumentNode]:
     for row in (row for part in table.children for row in part.children):
         cells = [
             {
@@ -121,11 +121,11 @@ def _rows(table: SyntaxTreeNode) -> Iterator[Node]:
         yield {"type": "tableRow", "content": cells}
 
 
-def _paragraph(content: Sequence[Node]) -> Node:
+def _paragraph(content: Sequence[DocumentNode]) -> DocumentNode:
     return {"type": "paragraph", "content": list(content)}
 
 
-def _inline(node: SyntaxTreeNode) -> list[Node]:
+def _inline(node: SyntaxTreeNode) -> list[DocumentNode]:
     """Return the inline nodes of a block; adjacent texts with equal marks are merged."""
     found = [
         phrase for child in node.children for phrase in _phrases(child.children or [child], ())
@@ -133,7 +133,9 @@ def _inline(node: SyntaxTreeNode) -> list[Node]:
     return [text for marks, texts in groupby(found, _marks) for text in _join_texts(marks, texts)]
 
 
-def _phrases(nodes: Iterable[SyntaxTreeNode], marks: tuple[Node, ...]) -> Iterator[Node]:
+def _phrases(
+    nodes: Iterable[SyntaxTreeNode], marks: tuple[DocumentNode, ...]
+) -> Iterator[DocumentNode]:
     for node in nodes:
         match node.type:
             case "softbreak" | "hardbreak":
@@ -147,7 +149,7 @@ def _phrases(nodes: Iterable[SyntaxTreeNode], marks: tuple[Node, ...]) -> Iterat
                 yield from _text(node.content, marks)
 
 
-def _mark(node: SyntaxTreeNode, marks: Sequence[Node]) -> Iterator[Node]:
+def _mark(node: SyntaxTreeNode, marks: Sequence[DocumentNode]) -> Iterator[DocumentNode]:
     address = str(node.attrs.get("href", ""))
     if node.type == "link" and address.startswith(_LINKED):
         yield {"type": "link", "attrs": {"href": address}}
@@ -156,16 +158,16 @@ def _mark(node: SyntaxTreeNode, marks: Sequence[Node]) -> Iterator[Node]:
         yield {"type": kind}
 
 
-def _text(text: str, marks: Sequence[Node]) -> Iterator[Node]:
+def _text(text: str, marks: Sequence[DocumentNode]) -> Iterator[DocumentNode]:
     if text:
         yield {"type": "text", "text": text} | ({"marks": list(marks)} if marks else {})
 
 
-def _marks(node: Node) -> Any:
+def _marks(node: DocumentNode) -> Any:
     return node["type"], node.get("marks")
 
 
-def _join_texts(key: tuple[str, Any], texts: Iterable[Node]) -> Iterator[Node]:
+def _join_texts(key: tuple[str, Any], texts: Iterable[DocumentNode]) -> Iterator[DocumentNode]:
     kind, marks = key
     if kind == "text":
         yield from _text("".join(text["text"] for text in texts), marks or ())

@@ -9,7 +9,7 @@ from tocsin import defang
 from tocsin_plugins.ticketing.markup.document import node_text, parse_document
 from tocsin_plugins.ticketing.markup.limits import replace_unprintable
 
-Node = Mapping[str, Any]
+DocumentNode = Mapping[str, Any]
 _INDENT = "  "
 
 
@@ -18,12 +18,12 @@ def render_comment(markdown: str) -> str:
     return str(replace_unprintable(render_plain(_defang_code(parse_document(markdown)))))
 
 
-def render_plain(document: Node) -> str:
+def render_plain(document: DocumentNode) -> str:
     """Return the plain text of a document; links follow their labels."""
     return "\n\n".join(filter(None, map(_block, _content(document))))
 
 
-def _block(node: Node) -> str:
+def _block(node: DocumentNode) -> str:
     """Return the text of a block; unknown blocks count as paragraphs."""
     match node["type"]:
         case "heading":
@@ -43,7 +43,7 @@ def _block(node: Node) -> str:
     return text
 
 
-def _items(node: Node) -> Iterator[str]:
+def _items(node: DocumentNode) -> Iterator[str]:
     numbered = node["type"] == "orderedList"
     first = node["attrs"]["order"] if numbered else 0
     for number, item in enumerate(_content(node), first):
@@ -53,25 +53,25 @@ def _items(node: Node) -> Iterator[str]:
         yield from (f"{_INDENT}{line}" for line in lines[1:])
 
 
-def _row(row: Node) -> str:
+def _row(row: DocumentNode) -> str:
     return " | ".join(_inline(cell["content"][0]) for cell in _content(row))
 
 
-def _inline(node: Node) -> str:
+def _inline(node: DocumentNode) -> str:
     return "".join(map(_phrase, _content(node)))
 
 
-def _phrase(node: Node) -> str:
+def _phrase(node: DocumentNode) -> str:
     words = node_text(node)
     links = [mark["attrs"]["href"] for mark in node.get("marks", ()) if mark["type"] == "link"]
     return f"{words}: {links[0]}" if links and links[0] != words else words
 
 
-def _content(node: Node) -> list[Node]:
+def _content(node: DocumentNode) -> list[DocumentNode]:
     return node.get("content") or []
 
 
-def _defang_code(node: Node) -> dict[str, Any]:
+def _defang_code(node: DocumentNode) -> dict[str, Any]:
     match node:
         case {"type": "text", "text": str(text), "marks": [{"type": "code"}]} if "://" in text:
             return {**node, "text": defang(text)}

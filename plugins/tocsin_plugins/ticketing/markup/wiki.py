@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
-Node = Mapping[str, Any]
+DocumentNode = Mapping[str, Any]
 
 ENTITIES: Mapping[str, str] = MappingProxyType(
     {"&": "&amp;", "#": "&#35;"}
@@ -29,7 +29,7 @@ _FENCE = "{noformat}"
 _SPLIT = "{\u200bnoformat"
 
 
-def render_wiki(document: Node) -> str:
+def render_wiki(document: DocumentNode) -> str:
     """Return the wiki markup of a document."""
     return "\n\n".join(filter(None, map(_block, _content(document))))
 
@@ -41,7 +41,7 @@ def escape_wiki(text: str) -> str:
     return text
 
 
-def _block(node: Node) -> str:
+def _block(node: DocumentNode) -> str:
     """Return the markup of a block; unknown blocks count as paragraphs."""
     content = _content(node)
     match node["type"]:
@@ -64,12 +64,12 @@ def _block(node: Node) -> str:
     return text
 
 
-def _items(node: Node, bullets: str) -> Iterator[str]:
+def _items(node: DocumentNode, bullets: str) -> Iterator[str]:
     """Return the lines of a list inside of other lists, whose bullets are given."""
     bullets += "*" if node["type"] == "bulletList" else "#"
     for item in _content(node):
         lines: list[str] = []
-        inside: list[Node] = []
+        inside: list[DocumentNode] = []
         for block in _content(item):
             if block["type"] == "paragraph":
                 lines.append(_line(block))
@@ -83,23 +83,23 @@ def _items(node: Node, bullets: str) -> Iterator[str]:
                 yield from _items(block, bullets)
 
 
-def _row(row: Node) -> str:
+def _row(row: DocumentNode) -> str:
     cells = [(cell["type"], _line(cell["content"][0]) or " ") for cell in _content(row)]
     bars = ["||" if kind == "tableHeader" else "|" for kind, _ in cells]
     return "".join(f"{bar}{text}" for bar, (_, text) in zip(bars, cells, strict=True)) + bars[-1]
 
 
-def _line(node: Node) -> str:
+def _line(node: DocumentNode) -> str:
     """Return a block's text on one line."""
     return "".join(_inline(_content(node), _BREAK)).strip()
 
 
-def _inline(nodes: Iterable[Node], line_break: str) -> Iterator[str]:
+def _inline(nodes: Iterable[DocumentNode], line_break: str) -> Iterator[str]:
     for node in nodes:
         yield line_break if node["type"] == "hardBreak" else _marked(node)
 
 
-def _marked(node: Node) -> str:
+def _marked(node: DocumentNode) -> str:
     kinds = {mark["type"]: mark for mark in node.get("marks", ())}
     text = node["text"]
     inner = text.strip()
@@ -120,5 +120,5 @@ def _address(href: str) -> str:
     return _NOT_IN_LINKS.sub(lambda found: quote(found[0], safe=""), href)
 
 
-def _content(node: Node) -> list[Node]:
+def _content(node: DocumentNode) -> list[DocumentNode]:
     return node.get("content") or []
