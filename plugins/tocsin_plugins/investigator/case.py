@@ -43,7 +43,7 @@ _OF_OURS = frozenset({EntityKind.HOST, EntityKind.MAILBOX, EntityKind.CLOUD_RESO
 
 
 @dataclass(slots=True)
-class Case:
+class CaseFile:
     """Everything that was collected for a query. Rules only read it."""
 
     scope: InvestigationScope

@@ -20,7 +20,7 @@ from tocsin_plugins.investigator.assessment import (
     score_findings,
     total_score,
 )
-from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.collection import (
     BoundedQueryClient,
     EntityExaminer,
@@ -129,7 +129,7 @@ def _notes(scope: InvestigationScope) -> tuple[str, ...]:
 
 
 def _gaps(
-    case: Case, queries: BoundedQueryClient, understood: Sequence[str]
+    case: CaseFile, queries: BoundedQueryClient, understood: Sequence[str]
 ) -> tuple[Statement, ...]:
     """Return everything that was not understood, asked, answered or reported in full."""
     doubts = [state(doubt, *understood) for doubt in case.scope.doubts]

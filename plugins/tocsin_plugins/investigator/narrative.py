@@ -7,7 +7,7 @@ from itertools import islice
 
 from tocsin import Entity, EntityKind, IncidentRecord, Statement
 from tocsin_plugins.attack import find_tactics, find_technique_name
-from tocsin_plugins.investigator.case import ORIGINS, Case
+from tocsin_plugins.investigator.case import ORIGINS, CaseFile
 from tocsin_plugins.investigator.evidence import SeenEvent, entity_sort_key
 from tocsin_plugins.investigator.phrases import (
     count_noun,
@@ -38,7 +38,7 @@ _TOLD_FIRST = (
 )
 
 
-def find_origins(case: Case, record: IncidentRecord) -> list[Entity]:
+def find_origins(case: CaseFile, record: IncidentRecord) -> list[Entity]:
     """Return the external addresses in an incident that are not well known."""
     return [
         entity
@@ -47,7 +47,7 @@ def find_origins(case: Case, record: IncidentRecord) -> list[Entity]:
     ]
 
 
-def find_targets(case: Case, record: IncidentRecord) -> list[Entity]:
+def find_targets(case: CaseFile, record: IncidentRecord) -> list[Entity]:
     """Return the internal machines and names in an incident."""
     return [
         entity
@@ -56,18 +56,18 @@ def find_targets(case: Case, record: IncidentRecord) -> list[Entity]:
     ]
 
 
-def find_machines(case: Case, record: IncidentRecord) -> list[Entity]:
+def find_machines(case: CaseFile, record: IncidentRecord) -> list[Entity]:
     """Return the internal machines in an incident, or else their names."""
     every = find_targets(case, record)
     return [entity for entity in every if entity.kind is not EntityKind.DOMAIN] or every
 
 
-def find_accounts(case: Case, record: IncidentRecord) -> list[Entity]:
+def find_accounts(case: CaseFile, record: IncidentRecord) -> list[Entity]:
     """Return the users and mailboxes in an incident."""
     return [entity for entity in _involved(case, record) if entity.kind in _ACCOUNTS]
 
 
-def describe_incident(case: Case, record: IncidentRecord) -> Statement:
+def describe_incident(case: CaseFile, record: IncidentRecord) -> Statement:
     """Return a sentence about an incident: title, severity, start, attackers and targets."""
     title = shorten(record.title) or "untitled"
     kind = next((sign for sign in _TOLD_FIRST if sign in find_attacks(record)), None)
@@ -100,7 +100,7 @@ def describe_alerts(record: IncidentRecord) -> Iterator[Statement]:
         yield state(f"alerts: {names}", f"incident:{record.number}")
 
 
-def describe_reactions(case: Case, record: IncidentRecord) -> Iterator[Statement]:
+def describe_reactions(case: CaseFile, record: IncidentRecord) -> Iterator[Statement]:
     """Yield the SIEM's responses to an incident, as far as its records show them.
 
     Records of the incident itself count, and later ones of its origins.
@@ -116,7 +116,7 @@ def describe_reactions(case: Case, record: IncidentRecord) -> Iterator[Statement
         yield state(f"response of {provider}: “{shorten(clause, 160)}”", reference)
 
 
-def describe_pass(case: Case, record: IncidentRecord) -> Iterator[Statement]:
+def describe_pass(case: CaseFile, record: IncidentRecord) -> Iterator[Statement]:
     """Yield that the SIEM allowed the activity of an incident, if its records say so."""
     texts = {describe_event(seen.event): seen.step for seen in case.find_own_events(record)}
     texts.setdefault(record.description, f"incident:{record.number}")
@@ -127,7 +127,7 @@ def describe_pass(case: Case, record: IncidentRecord) -> Iterator[Statement]:
             return
 
 
-def _later(case: Case, record: IncidentRecord) -> list[SeenEvent]:
+def _later(case: CaseFile, record: IncidentRecord) -> list[SeenEvent]:
     """Return later events of the incident's SIEM with its origins."""
     events = [seen for origin in find_origins(case, record) for seen in case.events_with(origin)]
     return [
@@ -137,7 +137,7 @@ def _later(case: Case, record: IncidentRecord) -> list[SeenEvent]:
     ]
 
 
-def _who(case: Case, record: IncidentRecord) -> str:
+def _who(case: CaseFile, record: IncidentRecord) -> str:
     """Return attackers, targets and other entities of an incident in words."""
     by, to = find_origins(case, record), find_targets(case, record)
     users = find_accounts(case, record)
@@ -148,7 +148,7 @@ def _who(case: Case, record: IncidentRecord) -> str:
     return f": {', '.join(parts)}" if parts else ""
 
 
-def _involved(case: Case, record: IncidentRecord) -> list[Entity]:
+def _involved(case: CaseFile, record: IncidentRecord) -> list[Entity]:
     kept = set(record.entities) - case.scope.ignored_entities
     return sorted(kept, key=entity_sort_key)
 

@@ -192,7 +192,7 @@ async def test_a_report_that_cites_what_is_nowhere_fails_the_run(
     session_id = await start()
     await finish(investigator=citing("step:1", reference))
     row = await session(session_id)
-    reason = f"the report cites {reference}, which is not in the ledger"
+    reason = f"the report cites evidence that is not in the ledger: {reference}"
     assert (row["status"], row["error"]) == ("failed", reason)
 
 

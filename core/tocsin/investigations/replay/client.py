@@ -35,7 +35,7 @@ class RecordedQueryClient:
         self._steps = {step.number: step for step in steps}
         self._next = first
         self._elapsed = timedelta(0)
-        self.trouble: TocsinError | None = None
+        self.error: TocsinError | None = None
         """The error that it has raised."""
 
     @property
@@ -76,14 +76,14 @@ class RecordedQueryClient:
             raise ReplayDiverged(f"{step.reference} is not repeated ({step.asked_of or step.kind})")
 
     def _next_step(self, what: str) -> LedgerStep:
-        if self.trouble is not None:
-            raise self.trouble
+        if self.error is not None:
+            raise self.error
         number, self._next = self._next, self._next + 1
         if step := self._steps.get(number):
             return step
         words = f"step:{number} is not in the ledger: the investigator {what}"
         raise self._stop(LedgerExhausted(words))
 
-    def _stop(self, trouble: TocsinError) -> TocsinError:
-        self.trouble = trouble
-        return trouble
+    def _stop(self, error: TocsinError) -> TocsinError:
+        self.error = error
+        return error

@@ -65,11 +65,10 @@ async def _replay_run(
     except PLUGIN_FAILURES as raised:
         if was_cancelled():
             raise
-        error = client.trouble or raised
-    trouble = client.trouble
-    if isinstance(trouble, ReplayDiverged):
-        raise trouble
-    if trouble is None:
+        error = client.error or raised
+    if isinstance(client.error, ReplayDiverged):
+        raise client.error
+    if client.error is None:
         client.check_end()
     if not run.has_completed:
         return previous

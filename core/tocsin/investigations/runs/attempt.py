@@ -52,7 +52,7 @@ class RunAttempt:
         self._recorder = LedgerRecorder(database, lease, assignment.recorded, assignment.first)
         self._client = SessionQueryClient(assignment.run, self._recorder, answer, clock, meter)
         self._limit = asyncio.timeout(None)
-        self._is_asking = False
+        self._is_investigating = False
         self._stopped_after: timedelta | None = None
         self.is_held = True
         """Whether to renew its lease: not after it is lost, nor while the run ends."""
@@ -70,7 +70,7 @@ class RunAttempt:
     def tick(self) -> None:
         """Count the elapsed time, and fail the run if it exceeds its timeout."""
         self._client.tick()
-        can_be_late = self.is_held and self._is_asking and not self._limit.expired()
+        can_be_late = self.is_held and self._is_investigating and not self._limit.expired()
         if can_be_late and self.spent >= self.assignment.timeout:
             self._stopped_after = self.spent
             self._limit.reschedule(asyncio.get_running_loop().time())
@@ -83,16 +83,16 @@ class RunAttempt:
     def is_stuck(self, patience: timedelta) -> bool:
         """Return whether its investigator has ignored its cancellation for this long."""
         stopped = self._stopped_after
-        return stopped is not None and self._is_asking and self.spent - stopped >= patience
+        return stopped is not None and self._is_investigating and self.spent - stopped >= patience
 
     def abandon(self) -> RunResult:
-        """Return the result without its investigator, which gets no more answers."""
+        """Stop recording and return a timeout result."""
         added = self._recorder.take()
         self._recorder.stop()
-        return RunResult(failure=self._lateness, added=added)
+        return RunResult(failure=self._timeout_failure, added=added)
 
     @property
-    def _lateness(self) -> RunFailure:
+    def _timeout_failure(self) -> RunFailure:
         seconds = self.assignment.timeout.total_seconds()
         return RunFailure(FailureCause.TIMEOUT, f"not finished within {seconds:g} seconds")
 
@@ -117,10 +117,10 @@ class RunAttempt:
     async def _investigate(self, investigator: Investigator) -> Report:
         try:
             async with self._limit:
-                self._is_asking = True
+                self._is_investigating = True
                 report = await investigator.investigate(self.assignment.inquiry, self._client)
         finally:
-            self._is_asking = False
+            self._is_investigating = False
         if not isinstance(report, Report):
             raise TypeError(f"`investigate` must return a Report, not {report!r:.100}")
         return await asyncio.to_thread(_check_report, report, self._citable)
@@ -133,14 +133,14 @@ class RunAttempt:
     def _failure(self, error: BaseException | None) -> RunFailure | None:
         """Return why there is no report, None if there is one. Raises transient errors."""
         if self._limit.expired():
-            return self._lateness
-        trouble = self._recorder.trouble
-        if trouble is not None and is_transient(trouble):
-            raise trouble
-        error = trouble or error
+            return self._timeout_failure
+        recorder_error = self._recorder.error
+        if recorder_error is not None and is_transient(recorder_error):
+            raise recorder_error
+        error = recorder_error or error
         if isinstance(error, InvestigationFailed):
-            words = str(error) or "the investigator gave no reason"
-            return RunFailure(FailureCause.INVESTIGATION, words)
+            reason = str(error) or "the investigator gave no reason"
+            return RunFailure(FailureCause.INVESTIGATION, reason)
         if error is not None:
             _log.error("investigator failed", session=self.lease.session_id, exc_info=error)
             return INTERNAL_FAILURE
@@ -148,10 +148,15 @@ class RunAttempt:
 
 
 def _check_report(report: Report, citable: AbstractSet[str]) -> Report:
-    """Return the report as it is stored. Raises if it cannot be, or cites unknown evidence."""
+    """Return the report as it is stored.
+
+    Raises ValueError or TypeError if it cannot be encoded, and InvestigationFailed if it cites
+    evidence that is not in the ledger.
+    """
     report = normalize_report(report)
-    for reference in sorted(collect_citations(report) - citable):
-        raise InvestigationFailed(f"the report cites {reference}, which is not in the ledger")
+    if unknown := sorted(collect_citations(report) - citable):
+        listed = ", ".join(unknown)
+        raise InvestigationFailed(f"the report cites evidence that is not in the ledger: {listed}")
     return report
 
 

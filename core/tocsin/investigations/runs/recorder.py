@@ -47,7 +47,7 @@ class LedgerRecorder:
         self._to_write: list[LedgerStep] = []
         self._dropped: int | None = None
         self._writing = asyncio.Lock()
-        self.trouble: BaseException | None = None
+        self.error: BaseException | None = None
         """The error after which nothing more can be written."""
 
     @property
@@ -108,10 +108,10 @@ class LedgerRecorder:
         self._to_write, self._dropped = [], None
         return added
 
-    def stop(self, trouble: BaseException | None = None) -> None:
+    def stop(self, error: BaseException | None = None) -> None:
         """Reject all further steps with an error."""
-        self.trouble = self.trouble or trouble or RunLeaseLost("this run has ended")
+        self.error = self.error or error or RunLeaseLost("this run has ended")
 
     def _check(self) -> None:
-        if self.trouble is not None:
-            raise self.trouble
+        if self.error is not None:
+            raise self.error

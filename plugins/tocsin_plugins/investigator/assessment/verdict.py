@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from tocsin import Confidence, Contribution, Disposition, Finding, Inquiry, Statement, Verdict
-from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.correlation import WeightedFinding
 from tocsin_plugins.investigator.settings import Bounds
 
@@ -34,7 +34,7 @@ def judge_verdict(score: float, findings: Sequence[WeightedFinding]) -> Verdict:
 
 def judge_confidence(
     verdict: Verdict,
-    case: Case,
+    case: CaseFile,
     findings: Sequence[WeightedFinding],
     *,
     silent: AbstractSet[str],
@@ -54,7 +54,7 @@ def judge_confidence(
     return _LEVELS[min(bool(silent) + disagree + is_single, len(_LEVELS) - 1)]
 
 
-def independent_sources(case: Case) -> frozenset[str]:
+def independent_sources(case: CaseFile) -> frozenset[str]:
     """Return the sources of incidents, events and opinions."""
     sources = {f"provider:{record.provider}" for record in case.records}
     sources |= {f"provider:{seen.provider}" for seen in case.events}
@@ -71,7 +71,7 @@ class Conclusion:
     """The results from which a report is written."""
 
     inquiry: Inquiry
-    case: Case
+    case: CaseFile
     bounds: Bounds
     findings: tuple[Finding, ...]
     near: frozenset[str]

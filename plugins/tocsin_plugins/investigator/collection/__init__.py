@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tocsin import Inquiry, InvestigationFailed, QueryResult, Sources
-from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.collection.examination import EntityExaminer
 from tocsin_plugins.investigator.collection.gaps import (
     find_unknown_logons,
@@ -50,15 +50,15 @@ async def gather(
     """
     named = await load_named_incidents(client, scope)
     window = choose_window(named.scope, named.records, inquiry.asked_at, settings)
-    case = Case(named.scope, window, settings.everywhere, settings.between_steps)
+    case = CaseFile(named.scope, window, settings.everywhere, settings.between_steps)
     case.gaps += named.gaps
     for record in named.records:
         case.add_incident(record)
     provider = inquiry.provider or scope.provider
-    there = sources.content or Sources(providers=(), enrichers=())
+    available = sources.content or Sources(providers=(), enrichers=())
     if not case.scope.is_specific and not case.scope.is_empty:
         await add_matching_incidents(client, case, provider, inquiry.session_id)
-    examiner = EntityExaminer(client, case, there, settings, provider, sources.step)
+    examiner = EntityExaminer(client, case, available, settings, provider, sources.step)
     await examine_named(examiner)
     await suggest_spellings(examiner)
     _note_providers(examiner, sources.step)
@@ -67,7 +67,11 @@ async def gather(
 
 def check_availability(examiner: EntityExaminer) -> None:
     """Raise InvestigationFailed if all required providers are unavailable."""
-    asked = [provider for provider in examiner.meant if provider.answers_events or provider.reason]
+    asked = [
+        provider
+        for provider in examiner.selected_providers
+        if provider.answers_events or provider.reason
+    ]
     silent = examiner.client.away()
     reasons = {
         provider.name: provider.reason or silent.get(f"provider:{provider.name}")
@@ -82,7 +86,9 @@ def check_availability(examiner: EntityExaminer) -> None:
 
 def silent_sources(examiner: EntityExaminer) -> frozenset[str]:
     """Return the sources that left a question unanswered or are not running."""
-    absent = {f"provider:{provider.name}" for provider in examiner.meant if provider.reason}
+    absent = {
+        f"provider:{provider.name}" for provider in examiner.selected_providers if provider.reason
+    }
     return frozenset(absent | examiner.client.unavailable().keys())
 
 
@@ -95,18 +101,18 @@ def needed_sources(examiner: EntityExaminer) -> frozenset[str]:
     names = (
         {examiner.provider}
         if examiner.provider
-        else providers or {provider.name for provider in examiner.meant}
+        else providers or {provider.name for provider in examiner.selected_providers}
     )
     return frozenset(f"provider:{name}" for name in names)
 
 
 def _note_providers(examiner: EntityExaminer, step: str) -> None:
     """Note as gaps the providers that are not running or cannot search for events."""
-    meant = examiner.meant
+    providers = examiner.selected_providers
     gaps = examiner.case.gaps
-    if not meant:
+    if not providers:
         gaps.append(state("no provider is available to search for events", step))
-    for provider in meant:
+    for provider in providers:
         if provider.reason:
             text = f"the provider {provider.name} is not running: {shorten(provider.reason, 300)}"
             gaps.append(state(text, step))

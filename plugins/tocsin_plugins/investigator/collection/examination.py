@@ -26,7 +26,7 @@ from tocsin import (
     Relation,
     Sources,
 )
-from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.collection.query_client import BoundedQueryClient
 from tocsin_plugins.investigator.collection.starting_point import add_bounded_incidents
 from tocsin_plugins.investigator.evidence import entity_sort_key
@@ -36,7 +36,7 @@ from tocsin_plugins.investigator.settings import Settings
 _RANKS = {disposition: rank for rank, disposition in enumerate(Disposition)}
 
 
-def sort_by_priority(case: Case, entities: Iterable[Entity]) -> list[Entity]:
+def sort_by_priority(case: CaseFile, entities: Iterable[Entity]) -> list[Entity]:
     """Return entities, the most significant first.
 
     Entities with a bad disposition come first, then shared, rare and external ones.
@@ -44,7 +44,7 @@ def sort_by_priority(case: Case, entities: Iterable[Entity]) -> list[Entity]:
     return sorted(entities, key=lambda entity: _priority(case, entity))
 
 
-def _priority(case: Case, entity: Entity) -> tuple[object, ...]:
+def _priority(case: CaseFile, entity: Entity) -> tuple[object, ...]:
     sighting = case.find_sighting(entity)
     return (
         _RANKS[case.find_disposition(entity)],
@@ -55,7 +55,7 @@ def _priority(case: Case, entity: Entity) -> tuple[object, ...]:
     )
 
 
-def is_pivot(case: Case, entity: Entity) -> bool:
+def is_pivot(case: CaseFile, entity: Entity) -> bool:
     """Return whether an entity leads to further questions.
 
     Well-known entities and infrastructure do not, unless the query names them.
@@ -76,7 +76,7 @@ class EntityExaminer:
     """Examines the entities of a case, round by round."""
 
     client: BoundedQueryClient
-    case: Case
+    case: CaseFile
     sources: Sources
     settings: Settings
     provider: str | None
@@ -84,12 +84,12 @@ class EntityExaminer:
     """The step that lists the available sources."""
 
     @property
-    def meant(self) -> list[ProviderSource]:
+    def selected_providers(self) -> list[ProviderSource]:
         """The providers that the investigation covers, by name."""
         every = sorted(self.sources.providers, key=lambda provider: provider.name)
         return [provider for provider in every if self._is_asked_for(provider.name)]
 
-    async def sight(self, entities: Sequence[Entity]) -> None:
+    async def load_sightings(self, entities: Sequence[Entity]) -> None:
         """Load the sightings of entities."""
         new = [entity for entity in entities if entity not in self.case.sightings]
         chunks = _chunks(new, _SIGHTINGS_AT_ONCE)
@@ -101,13 +101,13 @@ class EntityExaminer:
     async def examine(self, entities: Sequence[Entity]) -> None:
         """Ask all sources about entities with loaded sightings."""
         followed = [entity for entity in entities if is_pivot(self.case, entity)]
-        await self._incidents_about(followed)
+        await self._find_incidents(followed)
         await self._enrich(entities)
         followed = sort_by_priority(self.case, followed)
-        await self._neighbours(followed)
+        await self._find_neighbors(followed)
         await self._events(followed)
 
-    async def _incidents_about(self, entities: Sequence[Entity]) -> None:
+    async def _find_incidents(self, entities: Sequence[Entity]) -> None:
         """Add the incidents in the window; of other incidents, only the markings are used.
 
         The newest incidents may all be outside the window or from other providers, so there is a
@@ -144,6 +144,7 @@ class EntityExaminer:
             for question in self._questions_to(enricher, entities)
         ]
         answers = await self.client.ask_all(questions)
+        # Not strict, here and below: past its bounds, the client answers only the first questions
         for question, answer in zip(questions, answers, strict=False):
             for enrichment in answer.content or ():
                 self.case.add_opinion(question.enricher, enrichment, answer.step)
@@ -155,15 +156,15 @@ class EntityExaminer:
         alike: defaultdict[Marking, list[Entity]] = defaultdict(list)
         for entity in entities:
             sighting = self.case.find_sighting(entity)
-            says_much = not sighting.well_known or entity in self.case.scope.entities
-            may_go = not (enricher.online and self.case.is_ours(entity))
-            if entity.kind in enricher.kinds and says_much and may_go:
+            is_informative = not sighting.well_known or entity in self.case.scope.entities
+            may_share = not (enricher.online and self.case.is_ours(entity))
+            if entity.kind in enricher.kinds and is_informative and may_share:
                 alike[self.case.find_entity_marking(entity)].append(entity)
         for marking in sorted(alike, key=lambda marking: (marking.tlp.rank, marking.pap.rank)):
             for chunk in _chunks(alike[marking], _ENRICHMENTS_AT_ONCE):
                 yield GetEnrichments(enricher=enricher.name, entities=chunk, marking=marking)
 
-    async def _neighbours(self, entities: Sequence[Entity]) -> None:
+    async def _find_neighbors(self, entities: Sequence[Entity]) -> None:
         questions = [FindNeighbors(entity=entity) for entity in entities]
         for question, answer in zip(questions, await self.client.ask_all(questions), strict=False):
             if answer.content is None:
@@ -181,8 +182,10 @@ class EntityExaminer:
             entities = [entity for entity in entities if entity in subjects]
         questions = self._questions_for_events(entities)
         room = max(self.client.bounds.provider_calls - self.client.provider_calls, 0)
-        self._cut(len(questions) - room)
-        for some in _chunks(questions[:room], _EVENTS_AT_ONCE * max(len(self.meant), 1)):
+        self._record_skipped_searches(len(questions) - room)
+        for some in _chunks(
+            questions[:room], _EVENTS_AT_ONCE * max(len(self.selected_providers), 1)
+        ):
             asked = [
                 question for question in some if not self.client.has_given_up_on(question.asked_of)
             ]
@@ -195,12 +198,14 @@ class EntityExaminer:
         return [
             FindEvents(provider=provider.name, entity=entity, window=window, limit=limit)
             for entity in entities
-            for provider in self.meant
+            for provider in self.selected_providers
             if has_events_for(provider, entity)
         ]
 
     def _take_events(self, question: FindEvents, found: FoundEvents, step: str) -> None:
-        provider = next(provider for provider in self.meant if provider.name == question.provider)
+        provider = next(
+            provider for provider in self.selected_providers if provider.name == question.provider
+        )
         for event in found.events:
             self.case.add_event(provider, event, step, question.entity)
         if not found.complete:
@@ -209,7 +214,7 @@ class EntityExaminer:
     def _is_asked_for(self, provider: str) -> bool:
         return self.provider in (None, provider)
 
-    def _cut(self, left: int) -> None:
+    def _record_skipped_searches(self, left: int) -> None:
         if left > 0:
             text = f"{count_noun(left, 'event search', 'event searches')} skipped"
             bound = f"the limit is {self.client.bounds.provider_calls}"
@@ -221,8 +226,8 @@ class EntityExaminer:
 
 def has_events_for(provider: ProviderSource, entity: Entity) -> bool:
     """Return whether a provider can search for events of an entity."""
-    is_there = provider.answers_events and not provider.reason
-    return is_there and entity.kind in provider.event_kinds
+    is_available = provider.answers_events and not provider.reason
+    return is_available and entity.kind in provider.event_kinds
 
 
 def _relation(edge: Edge) -> Relation | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from tocsin import Entity, EntityKind, GetIncidents, IncidentRecord, SearchHistory, Statement
-from tocsin_plugins.investigator.case import Case, cite_incidents
+from tocsin_plugins.investigator.case import CaseFile, cite_incidents
 from tocsin_plugins.investigator.collection.examination import (
     EntityExaminer,
     has_events_for,
@@ -33,7 +33,7 @@ def note_gaps(examiner: EntityExaminer) -> None:
     case.gaps[:0] = [*_outcomes(case), *_unrated(examiner), *_not_asked(examiner)]
 
 
-def find_unknown_logons(case: Case) -> list[IncidentRecord]:
+def find_unknown_logons(case: CaseFile) -> list[IncidentRecord]:
     """Return the incidents in focus with failed logons, if no event shows a successful one.
 
     A lack of successes proves nothing, since many SIEMs keep only events of failures.
@@ -45,12 +45,12 @@ def find_unknown_logons(case: Case) -> list[IncidentRecord]:
     ]
 
 
-def _succeeded(case: Case, record: IncidentRecord) -> bool:
+def _succeeded(case: CaseFile, record: IncidentRecord) -> bool:
     events = (seen for entity in record.entities for seen in case.events_with(entity))
     return any(AttackSign.LOGON in seen.signs for seen in events)
 
 
-def _outcomes(case: Case) -> Iterator[Statement]:
+def _outcomes(case: CaseFile) -> Iterator[Statement]:
     if records := find_unknown_logons(case):
         which = join_names([f"incident {record.number}" for record in records])
         text = f"it is unknown whether a logon succeeded in {which}: no event shows one"
@@ -79,7 +79,9 @@ _NONE_ENABLED = "no online enricher is enabled"
 def _not_asked(examiner: EntityExaminer) -> Iterator[Statement]:
     """Yield a gap for entities that no available provider can search events for."""
     asked = [
-        provider for provider in examiner.meant if provider.answers_events and not provider.reason
+        provider
+        for provider in examiner.selected_providers
+        if provider.answers_events and not provider.reason
     ]
     followed = [entity for entity in _list_asked(examiner.case) if is_pivot(examiner.case, entity)]
     left = _without_events(examiner, followed)
@@ -94,11 +96,11 @@ def _without_events(examiner: EntityExaminer, entities: Iterable[Entity]) -> lis
         entity
         for entity in entities
         if entity.kind in _LOGGED
-        and not any(has_events_for(provider, entity) for provider in examiner.meant)
+        and not any(has_events_for(provider, entity) for provider in examiner.selected_providers)
     ]
 
 
-def _list_asked(case: Case) -> Sequence[Entity]:
+def _list_asked(case: CaseFile) -> Sequence[Entity]:
     return [entity for entity in case.entities if case.depths[entity] == 0]
 
 
@@ -114,7 +116,7 @@ async def suggest_spellings(examiner: EntityExaminer) -> None:
             await _suggest(examiner, entity)
 
 
-def _is_unknown(case: Case, entity: Entity) -> bool:
+def _is_unknown(case: CaseFile, entity: Entity) -> bool:
     is_met = case.incidents_with(entity) or case.events_with(entity)
     return not is_met and not case.find_sighting(entity).incident_count
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tocsin import Entity
-from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.collection.examination import EntityExaminer, sort_by_priority
 from tocsin_plugins.investigator.evidence import entity_sort_key
 from tocsin_plugins.investigator.phrases import count_noun, state
@@ -40,7 +40,7 @@ async def _examine(examiner: EntityExaminer, candidates: Sequence[Entity], depth
     case, bounds = examiner.case, examiner.client.bounds
     room = max(bounds.entities - len(case.depths), 0)
     considered = sort_by_priority(case, candidates) if depth else list(candidates)
-    await examiner.sight(considered[: room * _SIGHTED_PER_EXAMINED])
+    await examiner.load_sightings(considered[: room * _SIGHTED_PER_EXAMINED])
     named = set(case.scope.entities)
     ranked = sort_by_priority(case, considered)
     ranked.sort(key=lambda entity: (entity not in named, entity not in case.sightings))
@@ -49,7 +49,7 @@ async def _examine(examiner: EntityExaminer, candidates: Sequence[Entity], depth
     await examiner.examine(chosen)
 
 
-def _candidates(case: Case) -> list[Entity]:
+def _candidates(case: CaseFile) -> list[Entity]:
     return [
         entity
         for entity in case.found_entities()

@@ -18,7 +18,7 @@ from tocsin import (
     Statement,
     Window,
 )
-from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.collection.query_client import BoundedQueryClient
 from tocsin_plugins.investigator.interpretation import InvestigationScope
 from tocsin_plugins.investigator.phrases import count_noun, join_names, state
@@ -102,7 +102,7 @@ def _name_missing(numbers: Sequence[int]) -> str:
 
 
 async def add_matching_incidents(
-    client: BoundedQueryClient, case: Case, provider: str | None, session_id: str
+    client: BoundedQueryClient, case: CaseFile, provider: str | None, session_id: str
 ) -> None:
     """Add the incidents that match the words of the messages, or without words, the time window.
 
@@ -127,7 +127,9 @@ async def add_matching_incidents(
     add_bounded_incidents(client, case, [(record, answer.step) for record in answer.content or ()])
 
 
-def add_bounded_incidents(client: BoundedQueryClient, case: Case, found: Sequence[_Told]) -> None:
+def add_bounded_incidents(
+    client: BoundedQueryClient, case: CaseFile, found: Sequence[_Told]
+) -> None:
     """Add incidents, the newest first, up to the bound; note the rest as a gap."""
     newest = sorted(found, key=lambda pair: (pair[0].occurred_at, pair[0].number), reverse=True)
     fresh = {
@@ -149,7 +151,7 @@ def add_bounded_incidents(client: BoundedQueryClient, case: Case, found: Sequenc
 _WERE = {True: "was", False: "were"}
 
 
-async def _add_matching(client: BoundedQueryClient, case: Case, provider: str | None) -> None:
+async def _add_matching(client: BoundedQueryClient, case: CaseFile, provider: str | None) -> None:
     """Add the incidents that match all words, or else those that match most of them."""
     scope = case.scope
     texts = [*([" ".join(scope.words)] if scope.words else []), *scope.techniques]
@@ -172,7 +174,7 @@ async def _add_matching(client: BoundedQueryClient, case: Case, provider: str | 
     add_bounded_incidents(client, case, fitting)
 
 
-async def _matches(client: BoundedQueryClient, case: Case, texts: Sequence[str]) -> list[str]:
+async def _matches(client: BoundedQueryClient, case: CaseFile, texts: Sequence[str]) -> list[str]:
     """Return the IDs of the matching incidents, those that match most texts first."""
     times: dict[str, int] = {}
     for answer in await client.ask_all([SearchHistory(text=text) for text in texts]):
@@ -183,12 +185,12 @@ async def _matches(client: BoundedQueryClient, case: Case, texts: Sequence[str])
     return sorted(times, key=lambda number: -times[number])
 
 
-def _remember(case: Case, match: Match, step: str) -> None:
+def _remember(case: CaseFile, match: Match, step: str) -> None:
     if all((match.kind, match.id) != (known.kind, known.id) for known, _ in case.matches):
         case.matches.append((match, step))
 
 
-def _is_meant(case: Case, record: IncidentRecord, provider: str | None) -> bool:
+def _is_meant(case: CaseFile, record: IncidentRecord, provider: str | None) -> bool:
     scope = case.scope
     return (
         (provider is None or record.provider == provider)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tocsin import Finding
-from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.correlation.connections import (
     find_callbacks,
     find_lateral_movement,
@@ -40,7 +40,7 @@ from tocsin_plugins.investigator.phrases import count_noun, state, to_sentence
 
 __all__ = ["RULES", "WeightedFinding", "correlate", "state_opinion"]
 
-RULES: Mapping[str, Callable[[Case], Iterable[FindingDraft]]] = MappingProxyType(
+RULES: Mapping[str, Callable[[CaseFile], Iterable[FindingDraft]]] = MappingProxyType(
     {
         "incident": describe_incidents,
         "success-after-failures": find_success_after_failures,
@@ -75,7 +75,7 @@ class WeightedFinding:
     """Whether it is outside the query, but related to it."""
 
 
-def correlate(case: Case) -> list[WeightedFinding]:
+def correlate(case: CaseFile) -> list[WeightedFinding]:
     """Return the findings of all rules, those on the query and the worst first.
 
     Findings beyond the maximum of a kind are noted as a gap. Related findings are left out if the

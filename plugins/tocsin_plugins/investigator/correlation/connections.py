@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from tocsin import Disposition, Entity, EntityKind, RelationType, Severity
-from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.correlation.drafts import FindingDraft, grade_strength
 from tocsin_plugins.investigator.evidence import SeenRelation, cite_steps, entity_sort_key
 from tocsin_plugins.investigator.phrases import count_noun, join_names, name_entity, state
@@ -24,7 +24,7 @@ _CONTACTS = frozenset(
 _CALLBACK_STRENGTHS = {1: 0.8, 2: 1.0}
 
 
-def find_callbacks(case: Case) -> Iterator[FindingDraft]:
+def find_callbacks(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield each malicious entity that internal hosts or addresses contacted."""
     for target in case.entities:
         if case.find_disposition(target) is not Disposition.MALICIOUS or case.is_ours(target):
@@ -45,7 +45,7 @@ def find_callbacks(case: Case) -> Iterator[FindingDraft]:
             )
 
 
-def _contacts(case: Case, target: Entity) -> dict[Entity, list[str]]:
+def _contacts(case: CaseFile, target: Entity) -> dict[Entity, list[str]]:
     """Return the internal entities that contacted the target, with their evidence."""
     contacts: defaultdict[Entity, list[str]] = defaultdict(list)
     for seen in case.relations_to(target):
@@ -59,7 +59,7 @@ def _contacts(case: Case, target: Entity) -> dict[Entity, list[str]]:
     return dict(contacts)
 
 
-def _is_contact(case: Case, seen: SeenRelation) -> bool:
+def _is_contact(case: CaseFile, seen: SeenRelation) -> bool:
     return seen.relation.type in _CONTACTS and case.is_ours(seen.relation.source)
 
 
@@ -71,7 +71,7 @@ _CONNECTED = 0.5
 """Plain connections count half as much as logons and executions."""
 
 
-def find_lateral_movement(case: Case) -> Iterator[FindingDraft]:
+def find_lateral_movement(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield each address, user or host that logged on to, or ran something on, 3 internal hosts.
 
     An external origin that only connected to as many counts half.
@@ -89,7 +89,7 @@ def find_lateral_movement(case: Case) -> Iterator[FindingDraft]:
 
 
 def _reached(
-    case: Case, origin: Entity, types: frozenset[RelationType]
+    case: CaseFile, origin: Entity, types: frozenset[RelationType]
 ) -> dict[Entity, SeenRelation]:
     return {
         seen.relation.target: seen

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tocsin import Entity, Severity, Statement
-from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.case import CaseFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class CaseFocus:
     subjects: frozenset[Entity]
 
     @classmethod
-    def of(cls, case: Case) -> CaseFocus:
+    def of(cls, case: CaseFile) -> CaseFocus:
         """Return the focus of a case."""
         numbers = frozenset(record.number for record in case.in_focus)
         return cls(not case.scope.is_specific, numbers, case.subjects)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tocsin import Disposition, Entity, EntityKind, Severity
-from tocsin_plugins.investigator.case import BAD_DISPOSITIONS, Case, cite_incidents
+from tocsin_plugins.investigator.case import BAD_DISPOSITIONS, CaseFile, cite_incidents
 from tocsin_plugins.investigator.correlation.drafts import FindingDraft
 from tocsin_plugins.investigator.correlation.reputation import state_opinion
 from tocsin_plugins.investigator.evidence import Opinion, entity_sort_key
@@ -15,7 +15,7 @@ _PLACES = frozenset({EntityKind.IP, EntityKind.DOMAIN, EntityKind.URL})
 _NOISE = frozenset({"noise", "scanner", "mass-scanner", "internet-scanner", "background-noise"})
 
 
-def find_benign_explanations(case: Case) -> Iterator[FindingDraft]:
+def find_benign_explanations(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield each entity that sources rate as benign, and none as bad.
 
     Its strength is the share of the incidents in focus that it is part of.
@@ -36,7 +36,7 @@ def find_benign_explanations(case: Case) -> Iterator[FindingDraft]:
             )
 
 
-def find_background_noise(case: Case) -> Iterator[FindingDraft]:
+def find_background_noise(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield each address that a source knows to scan the whole internet."""
     for entity in _asked(case):
         noisy = [opinion for opinion in case.find_opinions(entity) if _NOISE & _tags(opinion)]
@@ -58,7 +58,7 @@ def find_background_noise(case: Case) -> Iterator[FindingDraft]:
             )
 
 
-def find_internal_only(case: Case) -> Iterator[FindingDraft]:
+def find_internal_only(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield a finding if no external entity is involved and none is rated as bad.
 
     Every incident must name an address, and every address must be internal: an incident without an
@@ -81,7 +81,7 @@ def find_internal_only(case: Case) -> Iterator[FindingDraft]:
     )
 
 
-def _is_foreign(case: Case, entity: Entity) -> bool:
+def _is_foreign(case: CaseFile, entity: Entity) -> bool:
     """Return whether an entity is bad, or external."""
     is_elsewhere = entity.kind in _PLACES and not case.is_ours(entity)
     return (
@@ -89,7 +89,7 @@ def _is_foreign(case: Case, entity: Entity) -> bool:
     )
 
 
-def _asked(case: Case) -> list[Entity]:
+def _asked(case: CaseFile) -> list[Entity]:
     return [entity for entity in case.entities if case.depths[entity] == 0]
 
 
@@ -97,7 +97,7 @@ def _tags(opinion: Opinion) -> set[str]:
     return {tag.lower() for tag in opinion.enrichment.tags}
 
 
-def _share(case: Case, entity: Entity) -> float:
+def _share(case: CaseFile, entity: Entity) -> float:
     """Return the share of the incidents in focus, or of the entities, that an entity explains."""
     if records := case.in_focus:
         return sum(entity in record.entities for record in records) / len(records)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from tocsin import Entity, EntityKind, Severity, Sighting
-from tocsin_plugins.investigator.case import Case, cite_incidents
+from tocsin_plugins.investigator.case import CaseFile, cite_incidents
 from tocsin_plugins.investigator.correlation.drafts import FindingDraft, grade_strength
 from tocsin_plugins.investigator.phrases import (
     count_noun,
@@ -19,7 +19,7 @@ from tocsin_plugins.investigator.phrases import (
 _STRENGTHS = {2: 0.5, 3: 0.75, 4: 1.0}
 
 
-def find_shared_entities(case: Case) -> Iterator[FindingDraft]:
+def find_shared_entities(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield the entities that two or more incidents share, grouped by incidents.
 
     Well-known entities and infrastructure are left out.
@@ -33,7 +33,9 @@ def find_shared_entities(case: Case) -> Iterator[FindingDraft]:
         yield _draft_sharing(case, numbers, entities)
 
 
-def _draft_sharing(case: Case, numbers: tuple[int, ...], entities: list[Entity]) -> FindingDraft:
+def _draft_sharing(
+    case: CaseFile, numbers: tuple[int, ...], entities: list[Entity]
+) -> FindingDraft:
     incidents = [case.incidents[number] for number in numbers]
     which = join_names([f"incident {number}" for number in sorted(numbers)])
     what = join_names([name_entity(entity) for entity in entities])
@@ -54,7 +56,7 @@ _NEAREST = 1
 _TELLING = frozenset(EntityKind) - {EntityKind.CVE, EntityKind.USER}
 
 
-def find_first_seen(case: Case) -> Iterator[FindingDraft]:
+def find_first_seen(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield each external entity that was first seen in the time window.
 
     The number of its incidents since then does not matter.
@@ -67,7 +69,7 @@ def find_first_seen(case: Case) -> Iterator[FindingDraft]:
             )
 
 
-def find_rare_entities(case: Case) -> Iterator[FindingDraft]:
+def find_rare_entities(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield each entity that was known before, and is in at most two incidents in total."""
     for entity, sighting, step in _met(case):
         known_before = sighting.first_seen and sighting.first_seen < case.window.start
@@ -78,7 +80,7 @@ def find_rare_entities(case: Case) -> Iterator[FindingDraft]:
             yield _draft_novelty(case, entity, f"{name_entity(entity)} is rare", text, step)
 
 
-def _met(case: Case) -> Iterator[tuple[Entity, Sighting, str]]:
+def _met(case: CaseFile) -> Iterator[tuple[Entity, Sighting, str]]:
     """Yield the entities near the subject that are in at least one incident."""
     for entity in case.entities:
         sighting, step = case.sightings.get(entity, (None, ""))
@@ -87,7 +89,9 @@ def _met(case: Case) -> Iterator[tuple[Entity, Sighting, str]]:
             yield entity, sighting, step
 
 
-def _draft_novelty(case: Case, entity: Entity, title: str, text: str, step: str) -> FindingDraft:
+def _draft_novelty(
+    case: CaseFile, entity: Entity, title: str, text: str, step: str
+) -> FindingDraft:
     return FindingDraft(
         title=title,
         severity=Severity.INFORMATIONAL,
@@ -105,7 +109,7 @@ _DAYS = {3: 0.6, 5: 1.0}
 _Moment = tuple[datetime, str]
 
 
-def find_bursts(case: Case) -> Iterator[FindingDraft]:
+def find_bursts(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield each period of five minutes with 10 or more events and incidents, with its entities."""
     periods: dict[tuple[_Moment, ...], list[Entity]] = {}
     for entity in case.entities:
@@ -128,7 +132,7 @@ def find_bursts(case: Case) -> Iterator[FindingDraft]:
         )
 
 
-def find_recurrences(case: Case) -> Iterator[FindingDraft]:
+def find_recurrences(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield each external entity that is in incidents on 3 or more days."""
     for entity in case.entities:
         records = case.incidents_with(entity)
@@ -148,7 +152,7 @@ def find_recurrences(case: Case) -> Iterator[FindingDraft]:
             )
 
 
-def _moments(case: Case, entity: Entity) -> list[_Moment]:
+def _moments(case: CaseFile, entity: Entity) -> list[_Moment]:
     events = [(seen.event.occurred_at, seen.step) for seen in case.events_with(entity)]
     records = case.incidents_with(entity)
     return sorted(

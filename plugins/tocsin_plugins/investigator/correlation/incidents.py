@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tocsin import IncidentRecord, Severity, Statement
-from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.correlation.drafts import FindingDraft
 from tocsin_plugins.investigator.evidence import entity_sort_key
 from tocsin_plugins.investigator.narrative import (
@@ -29,7 +29,7 @@ _ASSUMED = 0.5
 """The factor of an assumed severity without other signs of an attack."""
 
 
-def describe_incidents(case: Case) -> Iterator[FindingDraft]:
+def describe_incidents(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield each incident in focus, as strong as it is severe.
 
     An assumed severity counts half without other signs of an attack.
@@ -51,7 +51,7 @@ def _certainty(record: IncidentRecord) -> float:
     return 1.0 if is_told or not record.severity_assumed else _ASSUMED
 
 
-def _statements(case: Case, record: IncidentRecord) -> Iterator[Statement]:
+def _statements(case: CaseFile, record: IncidentRecord) -> Iterator[Statement]:
     yield describe_incident(case, record)
     yield from describe_techniques(record)
     yield from describe_alerts(record)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tocsin import Entity, EntityKind, Severity
-from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.correlation.drafts import FindingDraft, grade_strength
 from tocsin_plugins.investigator.evidence import entity_sort_key
 from tocsin_plugins.investigator.phrases import (
@@ -38,7 +38,7 @@ class _LogonAttempt:
 _Run = tuple[tuple[_LogonAttempt, ...], _LogonAttempt]
 
 
-def find_success_after_failures(case: Case) -> Iterator[FindingDraft]:
+def find_success_after_failures(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield each series of failed logons with a success within the hour.
 
     A series has 3 or more failed logons, or an incident about them. It is listed with its addresses
@@ -54,7 +54,7 @@ def find_success_after_failures(case: Case) -> Iterator[FindingDraft]:
         yield _build_draft(entities, before, success)
 
 
-def _attempts(case: Case, entity: Entity) -> list[_LogonAttempt]:
+def _attempts(case: CaseFile, entity: Entity) -> list[_LogonAttempt]:
     found = []
     for seen in case.events_with(entity):
         if (signs := seen.signs & _LOGONS) and AttackSign.BRUTE_FORCE not in seen.signs:

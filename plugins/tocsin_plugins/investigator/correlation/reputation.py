@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tocsin import Disposition, EntityKind, Severity, Statement
-from tocsin_plugins.investigator.case import BAD_DISPOSITIONS, Case
+from tocsin_plugins.investigator.case import BAD_DISPOSITIONS, CaseFile
 from tocsin_plugins.investigator.correlation.drafts import FindingDraft
 from tocsin_plugins.investigator.evidence import Opinion
 from tocsin_plugins.investigator.phrases import join_names, name_entity, shorten, state
@@ -16,7 +16,7 @@ _CONTRADICTED = 0.6
 _SECOND = 0.2
 
 
-def find_bad_reputation(case: Case) -> Iterator[FindingDraft]:
+def find_bad_reputation(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield each entity that a source rates as malicious or suspicious.
 
     A source counts 0.8 for malicious and 0.4 for suspicious, scaled by its own score if it gives
@@ -65,7 +65,7 @@ def _weight(opinion: Opinion) -> float:
     return _CERTAIN[opinion.enrichment.disposition] * share
 
 
-def find_agreements(case: Case) -> Iterator[FindingDraft]:
+def find_agreements(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield each entity that two or more sources rate as bad, and none as benign."""
     for entity in case.entities:
         bad, benign = _sides(case.find_opinions(entity))
@@ -80,7 +80,7 @@ def find_agreements(case: Case) -> Iterator[FindingDraft]:
             )
 
 
-def find_disagreements(case: Case) -> Iterator[FindingDraft]:
+def find_disagreements(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield each entity that one source rates as bad and another as benign."""
     for entity in case.entities:
         bad, benign = _sides(case.find_opinions(entity))
@@ -108,7 +108,7 @@ def _sources(opinions: list[Opinion]) -> list[str]:
 _TAGS = frozenset({"known-exploited", "exploited", "kev"})
 
 
-def find_exploited_cves(case: Case) -> Iterator[FindingDraft]:
+def find_exploited_cves(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield each CVE that a source reports as exploited."""
     for entity in case.entities:
         if entity.kind is not EntityKind.CVE:

@@ -18,7 +18,7 @@ from tocsin import (
     Statement,
 )
 from tocsin_plugins.attack import TACTICS
-from tocsin_plugins.investigator.case import ORIGINS, Case
+from tocsin_plugins.investigator.case import ORIGINS, CaseFile
 from tocsin_plugins.investigator.correlation.connections import (
     find_callbacks,
     find_lateral_movement,
@@ -57,7 +57,7 @@ class _AttackStage:
 _Chain = tuple[tuple[int, _AttackStage], ...]
 
 
-def find_attack_sequences(case: Case) -> Iterator[FindingDraft]:
+def find_attack_sequences(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield the longest sequence of tactics of each entity, each soon after the previous one.
 
     A sequence needs an external entity, or an internal one that was compromised: other internal
@@ -76,7 +76,7 @@ def find_attack_sequences(case: Case) -> Iterator[FindingDraft]:
         yield _build_draft(chain, entities)
 
 
-def _taken_over(case: Case) -> Mapping[Entity, frozenset[Entity]]:
+def _taken_over(case: CaseFile) -> Mapping[Entity, frozenset[Entity]]:
     """Return the internal entities that are probably compromised, with their attackers if known.
 
     Signs are a logon that succeeded after failures, a callback, lateral movement, and malware in
@@ -104,7 +104,7 @@ def _taken_over(case: Case) -> Mapping[Entity, frozenset[Entity]]:
     return taken
 
 
-def _stages(case: Case, entity: Entity, by: AbstractSet[Entity]) -> list[_AttackStage]:
+def _stages(case: CaseFile, entity: Entity, by: AbstractSet[Entity]) -> list[_AttackStage]:
     """Return the stages with an entity, without those of other attackers."""
     records = (incident for incident in case.incidents_with(entity) if _counts(case, incident))
     records = (record for record in records if _is_theirs(case, record.entities, by))
@@ -129,12 +129,12 @@ def _stages(case: Case, entity: Entity, by: AbstractSet[Entity]) -> list[_Attack
     return sorted(with_places, key=lambda stage: (stage.at, stage.reference, stage.words))
 
 
-def _is_theirs(case: Case, entities: Iterable[Entity], by: AbstractSet[Entity]) -> bool:
+def _is_theirs(case: CaseFile, entities: Iterable[Entity], by: AbstractSet[Entity]) -> bool:
     others = {entity for entity in entities if entity.kind in ORIGINS and case.is_outside(entity)}
     return not by or not others or bool(others & by)
 
 
-def _counts(case: Case, record: IncidentRecord) -> bool:
+def _counts(case: CaseFile, record: IncidentRecord) -> bool:
     """Return whether an incident may be a stage.
 
     Closed incidents outside the query do not count, nor incidents with only benign origins.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tocsin import Report
 from tocsin_plugins.attack import TACTICS, find_tactics
 from tocsin_plugins.investigator.assessment import Conclusion
-from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.phrases import count_noun, state
 from tocsin_plugins.investigator.report.actions import build_actions
 from tocsin_plugins.investigator.report.entities import build_assessments, build_relations
@@ -50,7 +50,7 @@ def build_report(conclusion: Conclusion) -> Report:
     return replace(report, reply=build_reply(conclusion, report))
 
 
-def _techniques(case: Case) -> tuple[str, ...]:
+def _techniques(case: CaseFile) -> tuple[str, ...]:
     """Return the techniques of the incidents and opinions, in the order of their tactics."""
     found = {technique for record in case.records for technique in record.techniques}
     found |= {technique for opinion in case.opinions for technique in opinion.enrichment.techniques}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tocsin import Disposition, Entity, EntityAssessment, Relation, Sighting, Statement
-from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.evidence import Opinion, cite_steps
 from tocsin_plugins.investigator.phrases import count_noun, format_time, name_entity, shorten, state
 
@@ -18,12 +18,12 @@ _OF_OUR_OWN = (  # the facts of the history and graph enrichers
 )
 
 
-def build_assessments(case: Case) -> tuple[EntityAssessment, ...]:
+def build_assessments(case: CaseFile) -> tuple[EntityAssessment, ...]:
     """Return the assessment of each entity, the nearest first."""
     return tuple(_assessment(case, entity) for entity in case.entities)
 
 
-def build_relations(case: Case) -> tuple[Relation, ...]:
+def build_relations(case: CaseFile) -> tuple[Relation, ...]:
     """Return the relations between the examined entities, each type once, at its earliest."""
     ties: dict[tuple[Entity, str, Entity], Relation] = {}
     for seen in case.relations:
@@ -40,7 +40,7 @@ def _earlier(known: Relation | None, other: Relation) -> Relation:
     return other if other.at and other.at < known.at else known
 
 
-def _assessment(case: Case, entity: Entity) -> EntityAssessment:
+def _assessment(case: CaseFile, entity: Entity) -> EntityAssessment:
     sighting = case.find_sighting(entity)
     return EntityAssessment(
         entity=entity,
@@ -55,7 +55,7 @@ def _assessment(case: Case, entity: Entity) -> EntityAssessment:
     )
 
 
-def _statements(case: Case, entity: Entity) -> Iterator[Statement]:
+def _statements(case: CaseFile, entity: Entity) -> Iterator[Statement]:
     yield from describe_sighting(case, entity, with_times=False)  # the assessment has the times
     for opinion in case.find_opinions(entity):
         if not _is_said_already(opinion):
@@ -72,7 +72,7 @@ def _is_said_already(opinion: Opinion) -> bool:
 
 
 def describe_sighting(
-    case: Case, entity: Entity, *, with_times: bool = True
+    case: CaseFile, entity: Entity, *, with_times: bool = True
 ) -> Iterator[Statement]:
     """Yield a sentence about the sightings of an entity, if there are any."""
     sighting, step = case.sightings.get(entity, (None, ""))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tocsin import Contribution, Entity, EntityKind, Severity, Statement, Verdict
 from tocsin_plugins.investigator.assessment import Conclusion
-from tocsin_plugins.investigator.case import Case, cite_incidents
+from tocsin_plugins.investigator.case import CaseFile, cite_incidents
 from tocsin_plugins.investigator.correlation import state_opinion
 from tocsin_plugins.investigator.evidence import list_evidence
 from tocsin_plugins.investigator.interpretation import QueryIntent, find_words
@@ -95,7 +95,7 @@ def answer_intents(conclusion: Conclusion) -> Iterator[Statement]:
         yield from _others(conclusion)
 
 
-def _what_happened(case: Case) -> Iterator[Statement]:
+def _what_happened(case: CaseFile) -> Iterator[Statement]:
     """Yield the worst incidents in focus, and the number of others."""
     records = sorted(
         case.in_focus, key=lambda record: (-record.severity.rank, record.occurred_at, record.number)
@@ -204,7 +204,7 @@ def _others(conclusion: Conclusion) -> Iterator[Statement]:
     yield state(f"also involved: {names}", *evidence, *conclusion.understood[:1])
 
 
-def _known_from(case: Case, entity: Entity) -> list[str]:
+def _known_from(case: CaseFile, entity: Entity) -> list[str]:
     incidents = cite_incidents(case.incidents_with(entity))
     return incidents or [seen.step for seen in case.events_with(entity)][:_MOST]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from tocsin import Entity, Statement, TimelineEntry
-from tocsin_plugins.investigator.case import Case
+from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.evidence import SeenEvent, entity_sort_key
 from tocsin_plugins.investigator.narrative import describe_severity
 from tocsin_plugins.investigator.phrases import (
@@ -22,7 +22,7 @@ _ACCOUNTS = 3
 _Ranked = tuple[int, TimelineEntry]
 
 
-def build_timeline(case: Case, most: int) -> tuple[tuple[TimelineEntry, ...], int]:
+def build_timeline(case: CaseFile, most: int) -> tuple[tuple[TimelineEntry, ...], int]:
     """Return the lines, the earliest first, and the number of omitted ones.
 
     Incidents take precedence over alerts, alerts over events with signs, and those over the rest.
@@ -35,7 +35,7 @@ def build_timeline(case: Case, most: int) -> tuple[tuple[TimelineEntry, ...], in
     return tuple(kept), max(len(ranked) - most, 0)
 
 
-def _incidents(case: Case) -> Iterator[_Ranked]:
+def _incidents(case: CaseFile) -> Iterator[_Ranked]:
     for record in case.records:
         text = (
             f"incident {record.number} ({describe_severity(record)}) began: {shorten(record.title)}"
@@ -58,7 +58,7 @@ def _incidents(case: Case) -> Iterator[_Ranked]:
         )
 
 
-def _alerts(case: Case) -> Iterator[_Ranked]:
+def _alerts(case: CaseFile) -> Iterator[_Ranked]:
     for record in case.records:
         for alert in record.alerts:
             if (alert.title, alert.occurred_at) == (record.title, record.occurred_at):
@@ -75,7 +75,7 @@ def _alerts(case: Case) -> Iterator[_Ranked]:
             )
 
 
-def _events(case: Case) -> Iterator[_Ranked]:
+def _events(case: CaseFile) -> Iterator[_Ranked]:
     """Yield a line for each series of consecutive events with the same text and entities."""
     for (provider, summary, entities), run in groupby(case.events, key=_sameness):
         same = list(run)
