@@ -94,7 +94,7 @@ class Authenticator:
         self._issuer = issuer
         self._admitted: VerificationCache[str] = VerificationCache(clock)
 
-    def present_key(self, text: str) -> KeyValue:
+    def decode_key(self, text: str) -> KeyValue:
         """Return the parts of an API key; raises AuthenticationError if it is malformed."""
         value = parse_key(text)
         if value is None:
@@ -102,7 +102,7 @@ class Authenticator:
             raise AuthenticationError(_TOKEN_AS_KEY if is_token else _MALFORMED_KEY)
         return value
 
-    def present_token(self, text: str) -> Credential:
+    def decode_token(self, text: str) -> Credential:
         """Return a bearer token by its type; raises AuthenticationError for an unknown type."""
         if self._access_tokens.is_known(text):
             return BearerToken(text)
@@ -115,7 +115,7 @@ class Authenticator:
             return BearerToken(text)
         raise AuthenticationError(_KEY_AS_TOKEN if parse_key(text) else _INVALID_TOKEN)
 
-    def is_familiar(self, credential: Credential) -> bool:
+    def was_verified(self, credential: Credential) -> bool:
         """Return whether this credential was valid in this process before; does no I/O.
 
         It may be invalid by now, but it was not guessed.
@@ -192,7 +192,7 @@ class Authenticator:
                 raise AuthenticationError("The API key is disabled.")
             case KeyStatus.EXPIRED:
                 raise AuthenticationError(f"The API key expired at {isoformat(key.expires_at)}.")
-        self._usage.note("key", key.key_id)
+        self._usage.record("key", key.key_id)
         return Principal(f"key:{key.key_id}", key.name, key.scopes)
 
     def _identify_client(
@@ -204,7 +204,7 @@ class Authenticator:
         self._require_proof(presented, (client.secret_hash,), proven)
         if client.status is ClientStatus.DISABLED:
             raise AuthenticationError("The API client is disabled.")
-        self._usage.note("client", client.client_id)
+        self._usage.record("client", client.client_id)
         return Principal(f"client:{client.client_id}", client.name, client.scopes)
 
     def _identify_bearer(self, connection: Connection, token: BearerToken) -> Principal:
@@ -212,7 +212,7 @@ class Authenticator:
             claims = self._access_tokens.verify(connection, token.text)
         except TokenError as error:
             raise _refuse_token(error) from None
-        self._usage.note("client", claims.client_id)
+        self._usage.record("client", claims.client_id)
         return Principal(f"client:{claims.client_id}", claims.client_id, claims.scopes)
 
     def _identify_admin(self, connection: Connection, token: AdminToken) -> Principal:

@@ -122,7 +122,7 @@ class Usage:
         self._uses: dict[tuple[str, str], datetime] = {}
         self._lock = Lock()
 
-    def note(self, kind: str, identifier: str) -> None:
+    def record(self, kind: str, identifier: str) -> None:
         """Record a use of a credential; `kind` is `key` or `client`."""
         with self._lock:
             self._uses[kind, identifier] = self._clock.now()

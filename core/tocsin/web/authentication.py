@@ -101,7 +101,7 @@ class AccessControl:
         Raises AuthenticationError, which the caller counts, and ProblemError (429, 503).
         """
         address = self._addresses.find(request)
-        if self._rate_limits.is_failing(address) and not self._authenticator.is_familiar(
+        if self._rate_limits.is_failing(address) and not self._authenticator.was_verified(
             credential
         ):
             await self._rate_limits.count_failure(address)
@@ -149,7 +149,7 @@ class AccessControl:
 
     def _is_guess(self, credential: Credential) -> TypeGuard[KeyValue | ClientSecret]:
         is_secret = isinstance(credential, KeyValue | ClientSecret)
-        return is_secret and not self._authenticator.is_familiar(credential)
+        return is_secret and not self._authenticator.was_verified(credential)
 
     def _presented(self, request: web.Request, access: Access) -> Credential:
         keys = request.headers.getall(API_KEY_HEADER, [])
@@ -162,7 +162,7 @@ class AccessControl:
                 )
                 raise _unauthorized(request, access, AuthenticationError(words))
             case [text] if keys:
-                return self._authenticator.present_key(text)
+                return self._authenticator.decode_key(text)
             case [text]:
                 return self._bearer(text)
         raise TWO_CREDENTIALS.error()
@@ -171,7 +171,7 @@ class AccessControl:
         scheme, _, token = authorization.partition(" ")
         if scheme.casefold() != "bearer":
             raise AuthenticationError("Authorization takes the scheme Bearer.")
-        return self._authenticator.present_token(token.strip())
+        return self._authenticator.decode_token(token.strip())
 
 
 def authorize(principal: Principal, access: Access) -> None:

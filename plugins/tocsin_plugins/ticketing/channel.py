@@ -36,13 +36,13 @@ class Ticketing(CaseChannel):
 
         @model_validator(mode="before")
         @classmethod
-        def _templates_of_the_tracker(cls, given: Any) -> Any:
+        def _set_default_template(cls, given: Any) -> Any:
             if isinstance(given, dict) and isinstance(given.get("tracker"), str):
                 return {"template": load_tracker(given["tracker"]).receiver, **given}
             return given
 
         @model_validator(mode="after")
-        def _options_of_the_tracker(self) -> Self:
+        def _validate_options(self) -> Self:
             kind = load_tracker(self.tracker)
             try:
                 kind.Options.model_validate(dict(self.options))
@@ -51,11 +51,13 @@ class Ticketing(CaseChannel):
             return self
 
         @model_validator(mode="after")
-        def _fields_of_their_own(self) -> Self:
+        def _reject_reserved_fields(self) -> Self:
             reserved = load_tracker(self.tracker).reserved
             if taken := sorted(name for name in self.fields if name.casefold() in reserved):
-                words = f"fields: {', '.join(taken)} set by Tocsin itself"
-                raise ValueError(f"{words}; change the template or another setting instead")
+                names = ", ".join(f"fields.{name}" for name in taken)
+                are, them = ("is", "it") if len(taken) == 1 else ("are", "them")
+                message = f"{names} {are} set by Tocsin; remove {them}, or change the template"
+                raise ValueError(message)
             return self
 
     settings: Settings
@@ -170,21 +172,21 @@ def load_tracker(name: str) -> type[Tracker]:
     except (Exception, SystemExit) as error:
         raise ValueError(f"the tracker {name!r} cannot be imported: {error}") from error
     if not (isinstance(kind, type) and issubclass(kind, Tracker)):
-        words = f"the tracker {name!r} is not a `tocsin.Tracker`"
-        raise ValueError(words)  # noqa: TRY004 - validation reports it as an invalid setting
+        message = f"the tracker {name!r} is not a `tocsin.Tracker`"
+        raise ValueError(message)  # noqa: TRY004 - validation reports it as an invalid setting
     return kind
 
 
 def _describe_option_errors(error: ValidationError, kind: type[Tracker]) -> str:
     """Return the problems of a tracker's options."""
-    known = ", ".join(kind.Options.model_fields) or "none"
+    known = ", ".join(kind.Options.model_fields)
     return "; ".join(
         f"options.{'.'.join(map(str, problem['loc']))}: {_describe_problem(problem, known)}"
         for problem in error.errors(include_url=False, include_input=False, include_context=False)
     )
 
 
-def _describe_problem(mistake: Mapping[str, Any], known: str) -> str:
-    if mistake["type"] == "extra_forbidden":
-        return f"unknown option; use one of: {known}"
-    return str(mistake["msg"])
+def _describe_problem(problem: Mapping[str, Any], known: str) -> str:
+    if problem["type"] == "extra_forbidden":
+        return f"unknown option; use one of: {known}" if known else "this tracker has no options"
+    return str(problem["msg"])

@@ -40,22 +40,28 @@ class StreamReader:
         position = await writer.database.read(load_position, key)
         quiet = self._provider.settings.quiet_first_fetch and not position.first_read_done
         policy = replace(writer.policy, quiet=quiet)
-        if not await self._read_on(key, position, policy):
+        if not await self._read_pages(key, position, policy):
             return False
         if not position.first_read_done:
             await writer.database.write(mark_first_read_done, key, writer.clock.now())
         return True
 
-    async def _read_on(self, key: StreamKey, position: StreamPosition, policy: AlertPolicy) -> bool:
-        value, standstills, count = position.value, 0, 0
+    async def _read_pages(
+        self, key: StreamKey, position: StreamPosition, policy: AlertPolicy
+    ) -> bool:
+        value, stalled_pages, count = position.value, 0, 0
         reading = self._provider.read(key.stream, value, self._writer.clock.now())
         async with aclosing(reading) as pages:
             async for page in pages:
                 await self._store(key, page, position.revision + count, policy)
                 count += 1
-                standstills = standstills + 1 if page.next_position == value else 0
-                if standstills >= MAX_STALLED_PAGES:
-                    raise Broken(f"the position did not advance in {MAX_STALLED_PAGES} pages")
+                stalled_pages = stalled_pages + 1 if page.next_position == value else 0
+                if stalled_pages >= MAX_STALLED_PAGES:
+                    raise Broken(
+                        f"stream {key.stream!r}: the position did not advance in "
+                        f"{MAX_STALLED_PAGES} pages; report it to the plugin's author "
+                        f"(position: {value!r:.200})"
+                    )
                 value = page.next_position
                 if count >= MAX_PAGES:
                     return False
@@ -80,5 +86,5 @@ def _log_page(key: StreamKey, page: Page) -> None:
             _log.warning("interval lost", **facts, source=interval.source, reason=interval.lost)
         elif interval.passed_over:
             _log.info(
-                "interval passed over", **facts, source=interval.source, reason=interval.passed_over
+                "interval skipped", **facts, source=interval.source, reason=interval.passed_over
             )

@@ -85,7 +85,7 @@ class SignInRoutes:
         return response
 
     async def _authenticate(self, request: web.Request, token: str) -> ConsoleSession:
-        credential = self._services.authenticator.present_token(token)
+        credential = self._services.authenticator.decode_token(token)
         principal = await self._access_control.authenticate(request, credential, _keep_principal)
         if not principal.is_admin:
             raise AuthenticationError("This is not an admin token.")
