@@ -3,9 +3,8 @@
 Nothing here depends on a vendor; plugin authors import it from `tocsin`.
 """
 
-from tocsin.providers.client import Api, ApiResponse, ApiSettings, Grant
+from tocsin.providers.client import Api, ApiResponse, ApiSettings, Grant, retry_after
 from tocsin.providers.push_provider import PushProvider
-from tocsin.providers.responses import retry_after
 from tocsin.providers.windowed_provider import Listing, WindowedProvider
 
 __all__ = [

@@ -1,29 +1,113 @@
-"""HTTP client for the JSON API of a SIEM."""
+"""HTTP client of a provider, and what each response means."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import unquote, urlencode, urlsplit
 
 import orjson
 from pydantic import Field
 
-from tocsin.errors import Broken, CredentialsRefused
+from tocsin.errors import Broken, CredentialsRefused, PluginFailure, Refused, TryLater
 from tocsin.fields import Duration, FileOnly, LocalPath, PluginSettings, ServerUrl
 from tocsin.hookspecs import HttpResponse, Tools
 from tocsin.json_codec import parse_json
 from tocsin.model import Json
-from tocsin.providers.responses import classify_response, parse_server_time
+
+_LONGEST_DELAY = timedelta(hours=24)
+_SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
+_MAX_EXCERPT = 200
+_MAX_BODY = 16_384
+_TRANSIENT = frozenset(
+    {
+        HTTPStatus.REQUEST_TIMEOUT,
+        HTTPStatus.TOO_EARLY,
+        HTTPStatus.TOO_MANY_REQUESTS,
+        HTTPStatus.BAD_GATEWAY,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        HTTPStatus.GATEWAY_TIMEOUT,
+    }
+)
+_THROTTLING = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
+    """Return the delay in the header `Retry-After`, 24 hours at most; None without one.
+
+    RFC 9110 section 10.2.3: a number of seconds, or a date in any of the three forms of section
+    5.6.7. Fractions of a second are accepted, since some servers send them. A past date is ignored.
+    """
+    value = headers.get("Retry-After", "").strip()
+    try:
+        delay = _parse_seconds(value) if _SECONDS.fullmatch(value) else _parse_date(value) - now
+    except (ValueError, OverflowError):  # no date, or one outside the calendar
+        return None
+    return min(delay, _LONGEST_DELAY) if delay > timedelta(0) else None
+
+
+def parse_server_time(headers: Mapping[str, str]) -> datetime | None:
+    """Return the server time in the header `Date`, to the second; None without one."""
+    try:
+        return _parse_date(headers.get("Date", ""))
+    except (ValueError, OverflowError):
+        return None
+
+
+def classify_response(response: HttpResponse, what: str, now: datetime) -> PluginFailure | None:
+    """Return the error for a response to `what`, None for a complete success."""
+    status, body = response.status, response.body[:_MAX_BODY]
+    words = f"{what} answered {status}{_format_excerpt(body[:_MAX_EXCERPT])}"
+    if status == HTTPStatus.PARTIAL_CONTENT:
+        return TryLater(f"{what} answered in part only{_format_warning(response)}", status=status)
+    if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+        return None
+    if status in _TRANSIENT:
+        # A date follows the server's clock, which may differ from ours
+        after = retry_after(response.headers, parse_server_time(response.headers) or now)
+        throttled = status in _THROTTLING
+        return TryLater(words, after=after, throttled=throttled, status=status, response=body)
+    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        return CredentialsRefused(words, status=status, response=body)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return Broken(words)
+    return Refused(f"{words}{_format_location(response)}", status=status, response=body)
+
+
+def _format_excerpt(body: bytes) -> str:
+    text = " ".join(body.decode("utf-8", "replace").split())
+    return f": {text}" if text else ""
+
+
+def _format_warning(response: HttpResponse) -> str:
+    return f": {response.headers.get('Warning', '')}"[:_MAX_EXCERPT]
+
+
+def _format_location(response: HttpResponse) -> str:
+    location = response.headers.get("Location")
+    return f"; it redirects to {location[:_MAX_EXCERPT]}" if location else ""
+
+
+def _parse_seconds(value: str) -> timedelta:
+    return timedelta(seconds=min(float(value), _LONGEST_DELAY.total_seconds()))
+
+
+def _parse_date(value: str) -> datetime:
+    date = parsedate_to_datetime(value)
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
+
 
 RENEWAL_MARGIN = timedelta(seconds=60)
 """A grant that expires sooner is renewed before use."""
 MAX_BYTES = 16 * 1024 * 1024
 """The maximum size of a response body."""
-_SHOWN = 80
+_MAX_PATH = 80
 
 
 class ApiSettings(PluginSettings):
@@ -187,7 +271,7 @@ class Api:
         encoded = urlencode(given, doseq=True)
         url = path if "://" in path else f"{self._settings.url}{path}"
         if not _is_below(url, self._settings.url):
-            raise Broken(f"{path[:_SHOWN]!r} is outside {self._settings.url}")
+            raise Broken(f"{path[:_MAX_PATH]!r} is outside {self._settings.url}")
         return url + (f"?{encoded}" if encoded else "")
 
 
