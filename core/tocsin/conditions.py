@@ -55,8 +55,8 @@ class Expression:
         try:
             self._evaluate = _environment.compile_expression(text, undefined_to_none=False)
         except TemplateSyntaxError as error:
-            words = f"this is not a Jinja2 expression: {error.message}"
-            raise ValueError(f"{words}{_HINT if _ASSIGNS.search(text) else ''}") from None
+            message = f"this is not a Jinja2 expression: {error.message}"
+            raise ValueError(f"{message}{_HINT if _ASSIGNS.search(text) else ''}") from None
         except Exception:  # noqa: BLE001 - of Python's compiler, which has limits of its own
             raise ValueError("this expression is nested too deeply") from None
 

@@ -208,11 +208,11 @@ def _parse_network(value: object) -> object:
     except ValueError:
         pass
     try:
-        meant = ip_network(value, strict=False)
+        network = ip_network(value, strict=False)
     except ValueError:
         raise PydanticCustomError("network", "give a network such as '10.20.0.0/16'") from None
     raise PydanticCustomError(
-        "network", "the address has host bits set; write '{meant}'", {"meant": str(meant)}
+        "network", "the address has host bits set; write '{network}'", {"network": str(network)}
     )
 
 

@@ -34,12 +34,12 @@ async def run_forever(
             await clock.sleep(_PAUSE)
 
 
-def _log_failure(words: str, error: BaseException, facts: dict[str, str]) -> None:
+def _log_failure(message: str, error: BaseException, facts: dict[str, str]) -> None:
     if isinstance(error, OSError | DBAPIError | PoolTimeout):  # an outage, not a bug
         reason = getattr(error, "orig", None) or error
-        _log.warning(words, **facts, reason=str(reason))
+        _log.warning(message, **facts, reason=str(reason))
     else:
-        _log.error(words, **facts, exc_info=error)
+        _log.error(message, **facts, exc_info=error)
 
 
 def was_cancelled() -> bool:

@@ -40,17 +40,19 @@ class Metrics:
         self._exposed_at: datetime | None = None
         ProcessCollector(registry=self._registry)
 
-    def counter(self, name: str, words: str, *labels: str) -> Counter:
+    def counter(self, name: str, description: str, *labels: str) -> Counter:
         """Return a new counter; its name ends in `_total`."""
-        return Counter(name, words, labels, registry=self._registry)
+        return Counter(name, description, labels, registry=self._registry)
 
-    def gauge(self, name: str, words: str, *labels: str) -> Gauge:
+    def gauge(self, name: str, description: str, *labels: str) -> Gauge:
         """Return a new gauge."""
-        return Gauge(name, words, labels, registry=self._registry)
+        return Gauge(name, description, labels, registry=self._registry)
 
-    def histogram(self, name: str, words: str, buckets: Sequence[float], *labels: str) -> Histogram:
+    def histogram(
+        self, name: str, description: str, buckets: Sequence[float], *labels: str
+    ) -> Histogram:
         """Return a new histogram of durations, by upper bounds in seconds."""
-        return Histogram(name, words, labels, registry=self._registry, buckets=buckets)
+        return Histogram(name, description, labels, registry=self._registry, buckets=buckets)
 
     def read_by(self, reading: Callable[[], Awaitable[None]]) -> None:
         """Refresh gauges with `reading` whenever the metrics are requested."""

@@ -45,28 +45,28 @@ def find_anomalies(
     kept_from = load_events_kept_from(connection)  # older events may have been removed
     known = Period(max(period.since, kept_from), max(period.until, kept_from))
     for row in connection.execute(select_without_event(known)):
-        words = "an alert was due, but no event was created"
-        yield represent_anomaly("no-event", f"incident:{row.number}", row.created_at, words)
+        detail = "an alert was due, but no event was created"
+        yield represent_anomaly("no-event", f"incident:{row.number}", row.created_at, detail)
     for row in connection.execute(select_unrouted(period, now)):
-        words = "the event has not been routed"
-        yield represent_anomaly("not-routed", row.id, row.timestamp, words)
+        detail = "the event has not been routed"
+        yield represent_anomaly("not-routed", row.id, row.timestamp, detail)
     for row in connection.execute(select_overdue(period, now)):
-        words = (
+        detail = (
             f"the destination {row.destination} is active, and the due delivery was not attempted"
         )
-        yield represent_anomaly("overdue", row.id, row.due_at, words)
+        yield represent_anomaly("overdue", row.id, row.due_at, detail)
     for row in connection.execute(select_untested_destinations(now)):
-        words = "the destination is paused with pending deliveries, and is no longer probed"
-        yield represent_anomaly("overdue", f"destination:{row.name}", row.held_until, words)
+        detail = "the destination is paused with pending deliveries, and is no longer probed"
+        yield represent_anomaly("overdue", f"destination:{row.name}", row.held_until, detail)
     for row in connection.execute(select_without_destination(period)):
-        words = f"the destination {row.destination} does not exist"
-        yield represent_anomaly("no-destination", row.id, row.created_at, words)
+        detail = f"the destination {row.destination} does not exist"
+        yield represent_anomaly("no-destination", row.id, row.created_at, detail)
 
 
-def represent_anomaly(kind: str, what: str, since: datetime | str, words: str) -> dict[str, Any]:
+def represent_anomaly(kind: str, what: str, since: datetime | str, detail: str) -> dict[str, Any]:
     """Return the JSON of an anomaly."""
     moment = since if isinstance(since, str) else isoformat(since)
-    return {"kind": kind, "what": what, "since": moment, "detail": words}
+    return {"kind": kind, "what": what, "since": moment, "detail": detail}
 
 
 def select_without_event(period: Period) -> Select[Any]:

@@ -69,8 +69,8 @@ def _load_deliveries(connection: Connection, of: Sequence[str]) -> dict[str, lis
 
 def _load_attempts(connection: Connection, of: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     """Return the attempts of these deliveries, by delivery."""
-    told = [column for column in attempts.c if column is not attempts.c.response]
-    query = select(*told).where(attempts.c.delivery_id.in_(of)).order_by(attempts.c.number)
+    columns = [column for column in attempts.c if column is not attempts.c.response]
+    query = select(*columns).where(attempts.c.delivery_id.in_(of)).order_by(attempts.c.number)
     found = defaultdict(list)
     for row in connection.execute(query).mappings():
         found[row["delivery_id"]].append(summarize_attempt(row))
@@ -99,13 +99,13 @@ def load_investigations(connection: Connection, number: int) -> list[dict[str, A
     rows = connection.execute(newest).mappings().all()
     if not rows:
         return []
-    told = load_events_about(connection, *(f"session:{row['id']}" for row in rows))
+    events = load_events_about(connection, *(f"session:{row['id']}" for row in rows))
     written = _load_write_backs(connection, number, [row["id"] for row in rows])
     return [
         {
             **{name: row[name] for name in _SESSION},
             **{name: isoformat_or_none(row[name]) for name in _MOMENTS},
-            "events": told[f"session:{row['id']}"],
+            "events": events[f"session:{row['id']}"],
             "write_backs": written[row["id"]],
         }
         for row in rows

@@ -47,15 +47,15 @@ def report_period(connection: Connection, period: Period, now: datetime) -> dict
 
 def _list_unread(reading: CoverageReport) -> Iterator[dict[str, Any]]:
     for gap in reading.gaps[:MAX_LISTED]:
-        words = f"{_describe_extent(gap)} was not read"
-        yield represent_anomaly("hole", _describe_source(gap), gap["found_at"], words)
+        detail = f"{_describe_extent(gap)} was not read"
+        yield represent_anomaly("hole", _describe_source(gap), gap["found_at"], detail)
     for lost in reading.lost[:MAX_LISTED]:
-        words = f"{_describe_extent(lost)}: {lost['reason']}"
-        yield represent_anomaly("lost", _describe_source(lost), lost["found_at"], words)
+        detail = f"{_describe_extent(lost)}: {lost['reason']}"
+        yield represent_anomaly("lost", _describe_source(lost), lost["found_at"], detail)
     for silent in reading.silent:
-        words = "not read since, and no failure was recorded"
+        detail = "not read since, and no failure was recorded"
         what = f"{silent['provider']}/{silent['stream']}"
-        yield represent_anomaly("silent", what, silent["read_at"], words)
+        yield represent_anomaly("silent", what, silent["read_at"], detail)
 
 
 def _describe_source(interval: dict[str, Any]) -> str:

@@ -176,9 +176,9 @@ class CaseChannel(Channel):
                 closed = await self._close(identifier, f"{_RECOVERED} {event.id}")
                 done.append(ObjectUpdate(identifier, closed=closed))
         status = HTTPStatus.CREATED if done[0].made else HTTPStatus.OK
-        told = orjson.dumps({"objects": done})
+        response = orjson.dumps({"objects": done})
         return Receipt(
-            status=status, response=told, remote_id=done[0].id, remote_url=self.link(done[0].id)
+            status=status, response=response, remote_id=done[0].id, remote_url=self.link(done[0].id)
         )
 
     async def request(

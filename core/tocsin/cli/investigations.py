@@ -297,9 +297,9 @@ def _show(found: dict[str, Any], waited: timedelta) -> None:
         print(_NOT_STARTED, file=sys.stderr)
     if sys.stderr.isatty():
         progress = found["progress"]
-        words = f"{progress['phase'] or found['status']}, {progress['asked']} queries"
+        status = f"{progress['phase'] or found['status']}, {progress['asked']} queries"
         end = "" if found["status"] in _ACTIVE else "\n"
-        print(f"\r{words:<40}", end=end, file=sys.stderr, flush=True)
+        print(f"\r{status:<40}", end=end, file=sys.stderr, flush=True)
 
 
 def _find(connection: Connection, session_id: str) -> dict[str, Any]:

@@ -106,9 +106,9 @@ def _undelivered_records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for delivery in proof["not_arrived"]:
         due = f"next attempt at {delivery['due_at']}" if delivery["due_at"] else None
         tried = f"attempts: {delivery['attempts']}"
-        told = filter(None, (delivery["state"], delivery["reason"], tried, due))
+        parts = filter(None, (delivery["state"], delivery["reason"], tried, due))
         name = f"{delivery['destination']} {delivery['id']} {delivery['subject']}"
-        yield _record("not delivered", name, delivery["timestamp"], ", ".join(told))
+        yield _record("not delivered", name, delivery["timestamp"], ", ".join(parts))
     more = proof["not_arrived_total"] - len(proof["not_arrived"])
     if more > 0:
         yield _record("not delivered", f"and {more} more", None, None)

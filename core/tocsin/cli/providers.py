@@ -64,8 +64,8 @@ def require_known(settings: Settings, name: str) -> None:
     shown = run_on_database(settings, lambda database: database.read(list_providers, [], now))
     known = sorted({*file.providers, *(record["name"] for record in shown)})
     if name not in known:
-        words = f"--provider: found {name!r}; name one of: {', '.join(known) or 'none yet'}"
-        raise OperatorError(words + suggest_nearest(name, known))
+        message = f"--provider: found {name!r}; name one of: {', '.join(known) or 'none yet'}"
+        raise OperatorError(message + suggest_nearest(name, known))
 
 
 def _covered_until(record: dict[str, Any]) -> str | None:

@@ -58,13 +58,14 @@ def _add_definition_options(command: Callable[..., None]) -> Callable[..., None]
 
 
 def _option(name: str) -> Parameter:
-    words = ScheduleDefinition.model_fields[name].description or ""
-    kind: Any = Annotated[str | None, typer.Option(help=words)]
+    description = ScheduleDefinition.model_fields[name].description or ""
+    kind: Any = Annotated[str | None, typer.Option(help=description)]
     if name == "failure_limit":
-        kind = Annotated[int | None, typer.Option(help=words)]
+        kind = Annotated[int | None, typer.Option(help=description)]
     elif name == "tags":
         kind = Annotated[
-            list[str] | None, typer.Option("--tag", help=f"{words.removesuffix('.')} (repeatable).")
+            list[str] | None,
+            typer.Option("--tag", help=f"{description.removesuffix('.')} (repeatable)."),
         ]
     return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
 

@@ -54,8 +54,8 @@ def files(
     configuration, _ = _load()
     _check_receiver(receiver, configuration)
     used: dict[str, Path] = {}
-    mine = configuration.templates_dir
-    for folder in (*([mine] if mine else ()), *configuration.template_paths):
+    own_dir = configuration.templates_dir
+    for folder in (*([own_dir] if own_dir else ()), *configuration.template_paths):
         for path in (folder / receiver).glob("*"):
             if path.is_file():
                 used.setdefault(path.name, path.absolute())
@@ -65,8 +65,8 @@ def files(
 def _check_receiver(receiver: str, configuration: Configuration) -> None:
     known = configuration.receivers
     if receiver not in known:
-        words = f"no templates for {receiver!r}; name one of: {', '.join(known)}"
-        raise OperatorError(f"{words}{suggest_nearest(receiver, known)}")
+        message = f"no templates for {receiver!r}; name one of: {', '.join(known)}"
+        raise OperatorError(f"{message}{suggest_nearest(receiver, known)}")
 
 
 @app.command()

@@ -44,8 +44,8 @@ def trace(
 
 def _print_tree(found: dict[str, Any]) -> None:
     for depth, record in _lines(found):
-        words = [str(value) for value in record.values() if value is not None]
-        print("  " * depth + "  ".join(words).translate(_UNPRINTABLE))
+        values = [str(value) for value in record.values() if value is not None]
+        print("  " * depth + "  ".join(values).translate(_UNPRINTABLE))
 
 
 # Text from SIEMs and receivers must not control the terminal
@@ -97,8 +97,8 @@ def _delivery(delivery: dict[str, Any], depth: int) -> Iterator[TraceLine]:
     detail = "; ".join(filter(None, (delivery["reason"], due, remote))) or None
     yield depth, _record("delivery", name, delivery["state"], delivery["finished_at"], detail)
     for attempt in delivery["attempts"]:
-        told = (attempt["status"], attempt["reason"], f"{attempt['duration_ms']} ms")
-        detail = ", ".join(str(word) for word in told if word is not None)
+        parts = (attempt["status"], attempt["reason"], f"{attempt['duration_ms']} ms")
+        detail = ", ".join(str(word) for word in parts if word is not None)
         name, outcome = attempt["number"], attempt["outcome"]
         yield depth + 1, _record("attempt", name, outcome, attempt["started_at"], detail)
 

@@ -40,8 +40,8 @@ def find_mismatches(contract: Contract, settings: Any) -> list[SettingMismatch]:
     handles it by itself.
     """
     if contract.channel not in (None, settings.plugin):
-        words = f"{settings.plugin!r} cannot deliver to {contract.name}"
-        return [SettingMismatch("plugin", f'{words}; set plugin = "{contract.channel}"')]
+        message = f"{settings.plugin!r} cannot deliver to {contract.name}"
+        return [SettingMismatch("plugin", f'{message}; set plugin = "{contract.channel}"')]
     return [
         *_missing_secrets(contract, settings),
         *_missing_headers(contract, settings),
@@ -56,10 +56,10 @@ def _missing_secrets(contract: Contract, settings: Any) -> Iterator[SettingMisma
     for name, variable in contract.body_secrets.items():
         if name not in given:
             others = given.keys() - contract.body_secrets.keys()
-            words = _describe_missing(contract, name, others)
+            message = _describe_missing(contract, name, others)
             yield SettingMismatch(
                 "body_secrets",
-                words or _describe_required(contract, "body_secrets", name, variable),
+                message or _describe_required(contract, "body_secrets", name, variable),
             )
 
 
@@ -72,9 +72,9 @@ def _missing_headers(contract: Contract, settings: Any) -> Iterator[SettingMisma
     others = [name for name in given if name.lower() not in known]
     if contract.headers_are_chosen and others:
         return
-    there = {name.lower() for name in given}
+    names = {name.lower() for name in given}
     for name, variable in contract.headers.items():
-        if name.lower() in there:
+        if name.lower() in names:
             continue
         if misspelt := _describe_missing(contract, name, others):
             yield SettingMismatch("headers", misspelt)
@@ -88,9 +88,9 @@ def _missing_headers(contract: Contract, settings: Any) -> Iterator[SettingMisma
 
 def _open_url(contract: Contract, settings: Any) -> Iterator[SettingMismatch]:
     if contract.secret_url and getattr(settings, "secret_url", contract) is None:
-        words = f"anyone who knows it can post to {contract.name}, and it is in plain text"
+        message = f"anyone who knows it can post to {contract.name}, and it is in plain text"
         yield SettingMismatch(
-            "url", f'{words}; give {{ env = "{contract.secret_url}" }}', is_hint=True
+            "url", f'{message}; give {{ env = "{contract.secret_url}" }}', is_hint=True
         )
 
 

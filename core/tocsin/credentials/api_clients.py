@@ -99,8 +99,14 @@ _columns = [column.name for column in api_clients.columns if column.name != "sea
 def create_api_client(connection: Connection, client: ApiClient) -> None:
     """Store a new client."""
     values = {name: getattr(client, name) for name in _columns}
-    words = (client.name, client.description, client.client_id, client.created_by, client.scopes)
-    row = values | {"scopes": sorted(client.scopes), "search": search_text(*words)}
+    searchable = (
+        client.name,
+        client.description,
+        client.client_id,
+        client.created_by,
+        client.scopes,
+    )
+    row = values | {"scopes": sorted(client.scopes), "search": search_text(*searchable)}
     connection.execute(insert(api_clients).values(row))
 
 

@@ -133,8 +133,8 @@ class OidcSignIn:
             claims = await self._verify(token, attempt.nonce)
         except (CodeRefused, TokenError) as error:
             _log.warning("sign-in rejected", issuer=self._issuer, reason=str(error))
-            words = _CODE_REFUSED if isinstance(error, CodeRefused) else _TOKEN_REFUSED
-            raise AuthenticationError(words) from None
+            reason = _CODE_REFUSED if isinstance(error, CodeRefused) else _TOKEN_REFUSED
+            raise AuthenticationError(reason) from None
         return SignInResult(self._build_session(claims), attempt.place)
 
     def _require_issuer(self, answer: Mapping[str, str], endpoints: Endpoints) -> None:

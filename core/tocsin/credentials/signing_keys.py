@@ -113,13 +113,13 @@ class SigningKeys:
         Earlier keys retire when the last token that they signed has expired. Retired keys are
         deleted.
         """
-        mine = _t.purpose == self._purpose
-        connection.execute(delete(signing_keys).where(mine, _t.retires_at <= now))
-        newest = select(_t.signs_from).where(mine).order_by(_t.signs_from.desc()).limit(1)
+        is_own = _t.purpose == self._purpose
+        connection.execute(delete(signing_keys).where(is_own, _t.retires_at <= now))
+        newest = select(_t.signs_from).where(is_own).order_by(_t.signs_from.desc()).limit(1)
         signs_from = connection.scalars(newest).one_or_none()
         if signs_from is None or now < signs_from + SIGNING_LIFE - LEAD:
             return False
-        older = update(signing_keys).where(and_(mine, _t.retires_at.is_(None)))
+        older = update(signing_keys).where(and_(is_own, _t.retires_at.is_(None)))
         connection.execute(older.values(retires_at=now + LEAD + token_life + LEAD))
         self._create(connection, now, signs_from=now + LEAD)
         return True

@@ -59,9 +59,9 @@ def look_up_enrichments(
         for row in connection.execute(_kept, parameters):
             entity = Entity(EntityKind(row.kind), row.value)
             with suppress(ValidationError):  # written by another version of the service
-                said = None if row.content is None else _from_content(entity, row.content)
+                reply = None if row.content is None else _from_content(entity, row.content)
                 found[entity] = CachedEnrichment(
-                    said, row.fetched_at, row.changed_at, row.expires_at
+                    reply, row.fetched_at, row.changed_at, row.expires_at
                 )
     return found
 

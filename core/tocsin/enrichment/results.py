@@ -67,9 +67,9 @@ class GatheredEnrichments:
 
     def _reason(self) -> str | None:
         reasons = Counter(self._reasons())
-        words = [reason if n == 1 else f"{reason} ({n} entities)" for reason, n in reasons.items()]
-        more = [f"and {len(words) - _SHOWN} other reasons"] if len(words) > _SHOWN else []
-        return "; ".join(words[:_SHOWN] + more) or None
+        texts = [reason if n == 1 else f"{reason} ({n} entities)" for reason, n in reasons.items()]
+        more = [f"and {len(texts) - _SHOWN} other reasons"] if len(texts) > _SHOWN else []
+        return "; ".join(texts[:_SHOWN] + more) or None
 
     def _reasons(self) -> Iterator[str]:
         yield from self.refused.values()
@@ -79,5 +79,5 @@ class GatheredEnrichments:
 
 
 def _add_date(enrichment: Enrichment, kept: CachedEnrichment) -> Enrichment:
-    words = f"{enrichment.summary} (as of {isoformat(kept.fetched_at)})"
-    return replace(enrichment, summary=words, tags=(*enrichment.tags, "outdated"))
+    summary = f"{enrichment.summary} (as of {isoformat(kept.fetched_at)})"
+    return replace(enrichment, summary=summary, tags=(*enrichment.tags, "outdated"))

@@ -19,8 +19,8 @@ _log = structlog.get_logger()
 
 def classify_failure(error: BaseException) -> ReadFailure:
     """Return the outcome and the reason of a read that failed with this error."""
-    words = str(getattr(error, "orig", None) or error)
-    reason = words if isinstance(error, TocsinError) else f"{type(error).__name__}: {words}"
+    message = str(getattr(error, "orig", None) or error)
+    reason = message if isinstance(error, TocsinError) else f"{type(error).__name__}: {message}"
     return ReadFailure(_choose_outcome(error), reason)
 
 

@@ -121,7 +121,7 @@ def describe_error(error: Exception) -> str:
             return f"TLS handshake failed ({describe_ssl_error(cause)})"
         case _, aiohttp.ClientHttpProxyError():
             return f"it refuses the connection (status {error.status})"
-    return next(words for kind, words in _REASONS if isinstance(error, kind))
+    return next(reason for kind, reason in _REASONS if isinstance(error, kind))
 
 
 def is_blocked_error(error: Exception) -> bool:

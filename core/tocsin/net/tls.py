@@ -74,8 +74,8 @@ def _check_readable(setting: str, path: str, expected: str) -> None:
 
 
 def _build_error(setting: str, path: str, error: ssl.SSLError, expected: str) -> OperatorError:
-    words = describe_ssl_error(error) if error.reason else "the content is not of this kind"
-    return OperatorError(f"{setting}: {path}: {words}; {expected}")
+    reason = describe_ssl_error(error) if error.reason else "the content is not of this kind"
+    return OperatorError(f"{setting}: {path}: {reason}; {expected}")
 
 
 def describe_ssl_error(error: ssl.SSLError) -> str:

@@ -63,7 +63,7 @@ def parse_server_time(headers: Mapping[str, str]) -> datetime | None:
 def classify_response(response: HttpResponse, what: str, now: datetime) -> PluginFailure | None:
     """Return the error for a response to `what`, None for a complete success."""
     status, body = response.status, response.body[:_MAX_BODY]
-    words = f"{what} answered {status}{_format_excerpt(body[:_MAX_EXCERPT])}"
+    message = f"{what} answered {status}{_format_excerpt(body[:_MAX_EXCERPT])}"
     if status == HTTPStatus.PARTIAL_CONTENT:
         return TryLater(f"{what} answered in part only{_format_warning(response)}", status=status)
     if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
@@ -72,12 +72,12 @@ def classify_response(response: HttpResponse, what: str, now: datetime) -> Plugi
         # A date follows the server's clock, which may differ from ours
         after = retry_after(response.headers, parse_server_time(response.headers) or now)
         throttled = status in _THROTTLING
-        return TryLater(words, after=after, throttled=throttled, status=status, response=body)
+        return TryLater(message, after=after, throttled=throttled, status=status, response=body)
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        return CredentialsRefused(words, status=status, response=body)
+        return CredentialsRefused(message, status=status, response=body)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return Broken(words)
-    return Refused(f"{words}{_format_location(response)}", status=status, response=body)
+        return Broken(message)
+    return Refused(f"{message}{_format_location(response)}", status=status, response=body)
 
 
 def _format_excerpt(body: bytes) -> str:

@@ -146,8 +146,10 @@ def decode_cursor(position: Mapping[str, Any]) -> WindowCursor:
     try:
         stored = _STORED.validate_python(members)
     except ValidationError as error:
-        words = "this version cannot read the stored position, and leaves it unchanged"
-        raise Refused(f"{words}: {error.errors(include_url=False, include_input=False)}") from error
+        message = "this version cannot read the stored position, and leaves it unchanged"
+        raise Refused(
+            f"{message}: {error.errors(include_url=False, include_input=False)}"
+        ) from error
     window = Window(*stored.window) if stored.window else None
     return WindowCursor(
         stored.watermark, window, stored.token, stored.pages, stored.floor, stored.seen

@@ -108,9 +108,9 @@ class RecordMapper:
         except (TryLater, Misconfigured):
             raise
         except Broken as error:
-            words = "incident stored without details"
+            message = "incident stored without details"
             facts = {"external_id": incident.external_id, "reason": str(error)}
-            self._source.tools.log.warning(words, **facts)
+            self._source.tools.log.warning(message, **facts)
             taken.incomplete.append(incident.external_id)
         except Exception as error:  # noqa: BLE001 - one incident must not stop the feed
             taken.rejected.append(self._aside(record, window, error, "details: "))

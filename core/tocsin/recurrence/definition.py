@@ -66,8 +66,8 @@ def _load_zones() -> set[str]:
 def _validate_zone(value: str) -> str:
     if value not in _load_zones():
         hint = suggest_nearest(value, sorted(_load_zones()))
-        words = f"give a time zone of the IANA database, such as 'Europe/Berlin'{hint}"
-        raise PydanticCustomError("zone", "{words}", {"words": words})
+        message = f"give a time zone of the IANA database, such as 'Europe/Berlin'{hint}"
+        raise PydanticCustomError("zone", "{reason}", {"reason": message})
     ZoneInfo(value)
     return value
 
@@ -94,8 +94,8 @@ def _validate_moment(value: datetime) -> datetime:
 
 def _validate_tag(value: str) -> str:
     if not _TAG.fullmatch(value):
-        words = "give 1 to 50 letters, digits, dots, colons, - and _, a letter or digit first"
-        raise PydanticCustomError("tag", "{words}", {"words": words})
+        message = "give 1 to 50 letters, digits, dots, colons, - and _, a letter or digit first"
+        raise PydanticCustomError("tag", "{reason}", {"reason": message})
     return value
 
 
@@ -180,8 +180,8 @@ class ScheduleDefinition(BaseModel):
         # Invalid fields are missing in the data
         if "cron" in info.data and (info.data["cron"] is None) == (value is None):
             both = "both are given" if value is not None else "neither is given"
-            words = f"give either `cron` or `interval`; {both}"
-            raise PydanticCustomError("either", "{words}", {"words": words})
+            message = f"give either `cron` or `interval`; {both}"
+            raise PydanticCustomError("either", "{reason}", {"reason": message})
         return value
 
     @field_validator("jitter")
@@ -196,8 +196,8 @@ class ScheduleDefinition(BaseModel):
             parse_cron(given["cron"]), given["timezone"]
         )
         if value >= pause:
-            words = f"the runs are {format_duration(pause)} apart; give a shorter jitter"
-            raise PydanticCustomError("jitter", "{words}", {"words": words})
+            message = f"the runs are {format_duration(pause)} apart; give a shorter jitter"
+            raise PydanticCustomError("jitter", "{reason}", {"reason": message})
         return value
 
     @field_validator("ends_at")

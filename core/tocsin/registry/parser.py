@@ -32,12 +32,12 @@ def find_unsupported_write_back(
     """Yield each unsupported write-back setting, the value found, and the remedy."""
     able = kind.capabilities()
     lacking = {
-        name: words
-        for name, (needed, words) in _CAPABILITIES.items()
+        name: problem
+        for name, (needed, problem) in _CAPABILITIES.items()
         if getattr(settings, name) and needed not in able
     }
-    for name, words in lacking.items():
-        yield name, f"{settings.plugin!r} {words}", "leave it out"
+    for name, problem in lacking.items():
+        yield name, f"{settings.plugin!r} {problem}", "leave it out"
     status, needs_comment = settings.write_back_status, Capability.COMMENT in able
     if status and needs_comment and not settings.write_back and not lacking:
         found = f"found {status.value!r}, but nothing is written back"

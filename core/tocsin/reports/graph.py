@@ -182,7 +182,7 @@ def _arrow(relation: Relation, count: int, places: Places) -> GraphArrow:
         out if beside else -out,
     )
     x, y = curve.at(_WORDS_AT)
-    words = (
+    label = (
         f"{clean_value(relation.source.value)} {relation.type} {clean_value(relation.target.value)}"
     )
     return GraphArrow(
@@ -191,7 +191,7 @@ def _arrow(relation: Relation, count: int, places: Places) -> GraphArrow:
         is_loop=beside,
         y=y,
         type=relation.type.value,
-        label=f"{words} ({count} times)" if count > 1 else words,
+        label=f"{label} ({count} times)" if count > 1 else label,
     )
 
 

@@ -98,7 +98,7 @@ def _inline(inline: Inline) -> str:
         case Values(texts):
             return ", ".join(map(_span, texts))
         case Strong(text):
-            return f"**{words}**" if (words := escape_markdown(text)) else ""
+            return f"**{escaped}**" if (escaped := escape_markdown(text)) else ""
         case Mark(word):
             return escape_markdown(word)
         case Cited(references):

@@ -193,8 +193,8 @@ def settle_abandoned_run(
     row = connection.execute(query.where(_r.session_id == session_id)).one()
     outcome = RunOutcome(now)
     if not row.is_over:
-        words = f"no node claimed the run by {isoformat(row.begin_by)}"
-        if not cancel_waiting(connection, session_id, words, now):
+        reason = f"no node claimed the run by {isoformat(row.begin_by)}"
+        if not cancel_waiting(connection, session_id, reason, now):
             return None
-        outcome = RunOutcome(now, missed=words)
+        outcome = RunOutcome(now, missed=reason)
     return settling.settle(connection, row.schedule_id, session_id, outcome)

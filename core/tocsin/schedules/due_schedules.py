@@ -122,10 +122,10 @@ def _load_due(connection: Connection, row: RowMapping, now: datetime) -> DueSche
     try:
         return DueSchedule(schedule, schedule.recurrence.past(begin, now), now)
     except ValueError as error:  # such as a time zone that no longer exists
-        words = describe_invalid_definition(error)
-        _log.error("invalid schedule", schedule=schedule.name, reason=words)
+        reason = describe_invalid_definition(error)
+        _log.error("invalid schedule", schedule=schedule.name, reason=reason)
         put_off = update(schedules).where(_s.id == schedule.id)
-        connection.execute(put_off.values(next_run_at=now + RETRY_INTERVAL, last_error=words))
+        connection.execute(put_off.values(next_run_at=now + RETRY_INTERVAL, last_error=reason))
         return None
 
 

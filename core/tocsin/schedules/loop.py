@@ -76,8 +76,8 @@ class Scheduler:
         self._meter.count_fires(fired)
         for result in fired:
             if result.state is RunState.MISSED:
-                words = "runs missed: no node was running at the time"
-                _log.warning(words, schedule=result.schedule_id, count=result.count)
+                message = "runs missed: no node was running at the time"
+                _log.warning(message, schedule=result.schedule_id, count=result.count)
         return fired
 
     async def _sweep(self) -> None:

@@ -84,5 +84,5 @@ def _build_run_data(schedule: Schedule, session: Mapping[str, Any]) -> dict[str,
 def _build_context(
     schedule: Schedule, public_url: str, session: Mapping[str, Any] | None = None
 ) -> dict[str, Json]:
-    told = {"schedule": represent_schedule(schedule, public_url)}
-    return told if session is None else told | {"session": dict(session)}
+    data = {"schedule": represent_schedule(schedule, public_url)}
+    return data if session is None else data | {"session": dict(session)}

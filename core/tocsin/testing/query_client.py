@@ -136,12 +136,12 @@ class ScriptedQueryClient(QueryScript):
             raise self._stop(f"the second run continues after the end of the first: {content}")
         recorded = self._recorded[len(self.steps)]
         if recorded.content != content:
-            words = f"the second run diverges at {recorded.reference}"
-            raise self._stop(f"{words}: was {recorded.content}, is {content}")
+            message = f"the second run diverges at {recorded.reference}"
+            raise self._stop(f"{message}: was {recorded.content}, is {content}")
         return recorded
 
-    def _stop(self, words: str) -> AssertionError:
-        self._trouble = self._trouble or AssertionError(words)
+    def _stop(self, message: str) -> AssertionError:
+        self._trouble = self._trouble or AssertionError(message)
         return self._trouble
 
     @property

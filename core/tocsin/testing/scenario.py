@@ -210,8 +210,8 @@ class _Generator:
         return self._now[self._ids[place]]
 
     def _severity(self) -> Severity | str:
-        words = _UNKNOWN_SEVERITIES if self._chance(0.05) else tuple(Severity)
-        return self._random.choice(words)
+        severities = _UNKNOWN_SEVERITIES if self._chance(0.05) else tuple(Severity)
+        return self._random.choice(severities)
 
     def _entities(self) -> tuple[Entity, ...]:
         number = self._random.randrange(1, 250)

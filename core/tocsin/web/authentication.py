@@ -157,10 +157,10 @@ class AccessControl:
         match [*keys, *authorizations]:
             case []:
                 # no credential was guessed: this does not count as a failure
-                words = (
+                message = (
                     f"Send an API key in {API_KEY_HEADER}, or a bearer token; the URL is not read."
                 )
-                raise _unauthorized(request, access, AuthenticationError(words))
+                raise _unauthorized(request, access, AuthenticationError(message))
             case [text] if keys:
                 return self._authenticator.decode_key(text)
             case [text]:

@@ -35,10 +35,10 @@ _ABOUT_SIZE = re.compile(r"5\.(2\.3|3\.4)\b")  # RFC 3463: a mailbox's limit, th
 def build_failure(error: Exception, host: str, step: str) -> PluginFailure:
     """Return the failure for an error in a step; every error is transient."""
     code = error.code if isinstance(error, SMTPResponseException) else 0
-    words = f"{host}: {step}: {_describe_error(error)}"
+    message = f"{host}: {step}: {_describe_error(error)}"
     if step == "DATA" and not code:
-        words += "; it may have arrived, so it is sent again with the same Message-ID"
-    return TryLater(words, throttled=code == CLOSING, status=code if code > 0 else None)
+        message += "; it may have arrived, so it is sent again with the same Message-ID"
+    return TryLater(message, throttled=code == CLOSING, status=code if code > 0 else None)
 
 
 def build_auth_failure(error: SMTPException, host: str) -> PluginFailure | SMTPException:
@@ -67,7 +67,7 @@ def _describe_error(error: Exception) -> str:
     for cause in (error, error.__cause__):
         if isinstance(cause, ssl.SSLError):
             return _describe_tls_error(cause)
-    found = (words for kind, words in _REASONS if isinstance(error, kind))
+    found = (message for kind, message in _REASONS if isinstance(error, kind))
     return next(found, to_one_line(str(error), _LONGEST))
 
 

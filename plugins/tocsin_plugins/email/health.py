@@ -57,10 +57,10 @@ def _detail(server: SmtpServer, outcomes: Mapping[str, RecipientOutcome]) -> str
         f"{address}: {outcome}" for address, outcome in outcomes.items() if not outcome.is_final
     ]
     signed_in = f", signed in as {server.username}" if server.username else ""
-    words = [
+    parts = [
         f"{server.host}, port {server.port}, {_ENCRYPTION[server.tls]}{signed_in}",
         f"{accepted} of {len(outcomes)} recipients are accepted",
         *(f"deferred: {address}" for address in deferred),
         "nothing was sent",
     ]
-    return "; ".join(words)
+    return "; ".join(parts)

@@ -72,5 +72,5 @@ def _lines(outcomes: RecipientOutcomes) -> Iterator[str]:
 def parse_accepted(answer: bytes) -> dict[str, RecipientOutcome]:
     """Return the recipients that accepted the mail, from the text of `format_outcomes`."""
     found = map(_LINE.fullmatch, answer.decode("utf-8", "replace").splitlines())
-    told = {line[1]: RecipientOutcome(int(line[2]), line[3]) for line in found if line}
-    return {address: outcome for address, outcome in told.items() if outcome.has_it}
+    outcomes = {line[1]: RecipientOutcome(int(line[2]), line[3]) for line in found if line}
+    return {address: outcome for address, outcome in outcomes.items() if outcome.has_it}

@@ -100,8 +100,8 @@ def _decode_punycode(label: str) -> str:
 def find_lookalikes(name: DomainName, own: Iterable[DomainName]) -> Iterator[DomainSign]:
     """Yield signs that a name imitates one of these domains; the name is not one of them."""
     for ours in own:
-        if words := _describe_resemblance(name, ours):
-            yield DomainSign("lookalike", 60, f"{words} {ours.text}")
+        if resemblance := _describe_resemblance(name, ours):
+            yield DomainSign("lookalike", 60, f"{resemblance} {ours.text}")
             return
 
 

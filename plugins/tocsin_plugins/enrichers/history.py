@@ -39,10 +39,10 @@ def _build_enrichment(sighting: Sighting) -> Enrichment:
 
 def _summarize(sighting: Sighting) -> str:
     count = sighting.incident_count
-    words = ["Seen in one incident" if count == 1 else f"Seen in {count:,} incidents"]
+    parts = ["Seen in one incident" if count == 1 else f"Seen in {count:,} incidents"]
     if sighting.first_seen and sighting.last_seen:
         first, last = sighting.first_seen.date(), sighting.last_seen.date()
-        words.append(f"on {first}" if first == last else f"from {first} to {last}")
+        parts.append(f"on {first}" if first == last else f"from {first} to {last}")
     if sighting.recent:
-        words.append(f"(latest: {', '.join(map(str, sighting.recent[:3]))})")
-    return " ".join(words)
+        parts.append(f"(latest: {', '.join(map(str, sighting.recent[:3]))})")
+    return " ".join(parts)

@@ -96,15 +96,15 @@ def _build_enrichment(entity: Entity, company: _Neighbors) -> Enrichment:
     others = _sort_latest({number for several in company.incidents.values() for number in several})
     with_others = [node for node in company.related if company.incidents[node]]
     count = len(company.related)
-    words = ["Related to one other entity" if count == 1 else f"Related to {count} other entities"]
+    parts = ["Related to one other entity" if count == 1 else f"Related to {count} other entities"]
     if with_others:
         were = "was" if len(with_others) == 1 else "were"
-        words.append(
+        parts.append(
             f"of which {len(with_others)} {were} in other incidents ({_list_some(others)})"
         )
     return Enrichment(
         entity=entity,
-        summary=", ".join(words) + ("" if company.complete else "; there may be more"),
+        summary=", ".join(parts) + ("" if company.complete else "; there may be more"),
         tags=("known-by-association",) if with_others else (),
         facts={
             "incidents": _sort_latest(set(company.own))[:_SHOWN],

@@ -89,22 +89,22 @@ class Networks(Enricher):
         if address is None:
             return None
         owned, special = _find_first(self._owned, address), _find_first(_SPECIAL_FIRST, address)
-        words: list[str] = []
+        clauses: list[str] = []
         facts: dict[str, str] = {}
         if owned:
             owner = self._owner_of[owned]
-            words.append(f"belongs to {owner} ({owned})")
+            clauses.append(f"belongs to {owner} ({owned})")
             facts |= {"owner": owner, "network": str(owned)}
         if special:
             purpose, rfc = SPECIAL[special]
-            words.append(f"is reserved for {purpose} ({special}, {rfc})")
+            clauses.append(f"is reserved for {purpose} ({special}, {rfc})")
             facts |= {"reserved_for": purpose, "reserved_range": str(special), "rfc": rfc}
-        return _build_enrichment(entity, words, facts) if words else None
+        return _build_enrichment(entity, clauses, facts) if clauses else None
 
 
-def _build_enrichment(entity: Entity, words: list[str], facts: dict[str, str]) -> Enrichment:
+def _build_enrichment(entity: Entity, clauses: list[str], facts: dict[str, str]) -> Enrichment:
     tags = (("owned",) if "owner" in facts else ()) + (("reserved",) if "rfc" in facts else ())
-    return Enrichment(entity=entity, summary=f"It {' and '.join(words)}", tags=tags, facts=facts)
+    return Enrichment(entity=entity, summary=f"It {' and '.join(clauses)}", tags=tags, facts=facts)
 
 
 def _most_specific_first(networks: Iterable[_Network]) -> list[_Network]:

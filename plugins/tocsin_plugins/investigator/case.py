@@ -232,10 +232,13 @@ class CaseFile:
 
     def find_disposition(self, entity: Entity) -> Disposition:
         """Return the worst disposition of an entity; benign only if no source says worse."""
-        said = {opinion.enrichment.disposition for opinion in self._opinions.get(entity, ())}
+        dispositions = {
+            opinion.enrichment.disposition for opinion in self._opinions.get(entity, ())
+        }
         ranked = (*BAD_DISPOSITIONS, Disposition.BENIGN)
         return next(
-            (disposition for disposition in ranked if disposition in said), Disposition.UNKNOWN
+            (disposition for disposition in ranked if disposition in dispositions),
+            Disposition.UNKNOWN,
         )
 
     def find_entity_marking(self, entity: Entity) -> Marking:

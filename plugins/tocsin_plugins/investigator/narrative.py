@@ -122,8 +122,8 @@ def describe_pass(case: CaseFile, record: IncidentRecord) -> Iterator[Statement]
     texts.setdefault(record.description, f"incident:{record.number}")
     provider = name_source(f"provider:{record.provider}")
     for text, reference in texts.items():
-        if words := find_pass_clause(text):
-            yield state(f"{provider} allowed it: “{shorten(words, 160)}”", reference)
+        if clause := find_pass_clause(text):
+            yield state(f"{provider} allowed it: “{shorten(clause, 160)}”", reference)
             return
 
 

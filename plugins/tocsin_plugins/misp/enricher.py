@@ -117,12 +117,12 @@ class Misp(Enricher):
         tags = list(dict.fromkeys(tag for attribute in ordered for tag in _tag_names(attribute)))
         first = next(iter(events.values()), {"info": None, "id": None})
         count = len(events)
-        words = "In one event" if count == 1 else f"In {count} events"
+        extent = "In one event" if count == 1 else f"In {count} events"
         marked = "marked for detection" if detects else "for context only"
         named = f", the latest: {first['info']}" if first["info"] else ""
         return Enrichment(
             entity=entity,
-            summary=f"{words}, {marked}{named}",
+            summary=f"{extent}, {marked}{named}",
             disposition=Disposition.MALICIOUS if detects else Disposition.UNKNOWN,
             tags=tuple(tag for tag in tags if not _TECHNIQUE.fullmatch(tag)),
             techniques=tuple(found[1] for tag in tags if (found := _TECHNIQUE.fullmatch(tag))),

@@ -41,12 +41,12 @@ def summarize_domain(
     registered = _moment(events.get("registration"))
     is_new = registered is not None and registered > new_since
     registrar = _registrant_name(found, "registrar")
-    words = [f"{name} was registered"]
-    words += [f"on {registered.date()}"] if registered else []
-    words += [f"through {registrar}"] if registrar else []
+    parts = [f"{name} was registered"]
+    parts += [f"on {registered.date()}"] if registered else []
+    parts += [f"through {registrar}"] if registrar else []
     return Enrichment(
         entity=entity,
-        summary=" ".join(words),
+        summary=" ".join(parts),
         disposition=Disposition.SUSPICIOUS if is_new else Disposition.UNKNOWN,
         tags=("newly-registered",) if is_new else (),
         relations=_object_with_class(entity, name),

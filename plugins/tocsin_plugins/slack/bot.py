@@ -76,17 +76,17 @@ class Bot:
         body = render_content(delivery)
         thread = find_thread(delivery, self._channel)
         workspace = await self._address()
-        said = await self._found(delivery, thread)
-        if said is None:
+        answer = await self._found(delivery, thread)
+        if answer is None:
             if thread and thread.is_own:
                 await self._update(thread, body)
-            said = await self._post(delivery, body, thread)
-        message = SlackMessage.of(said)
+            answer = await self._post(delivery, body, thread)
+        message = SlackMessage.of(answer)
         if message is None:
             raise Broken("chat.postMessage returned no message")
         return Receipt(
             status=200,
-            response=orjson.dumps(said),
+            response=orjson.dumps(answer),
             remote_id=message.remote_id(self._channel),
             remote_url=message.link(workspace, self._channel) if workspace else None,
         )
@@ -149,8 +149,8 @@ class Bot:
         """Return the workspace URL for people; None if Slack does not return it."""
         if self._workspace is None:
             try:
-                said = (await self._api.read("auth.test", {})).said
+                answer = (await self._api.read("auth.test", {})).said
             except PluginFailure:  # the next request reports the problem
                 return None
-            self._workspace = str(said.get("url") or "")
+            self._workspace = str(answer.get("url") or "")
         return self._workspace or None

@@ -100,19 +100,19 @@ def build_failure(
     after: timedelta | None = None,
 ) -> PluginFailure:
     """Return the exception for an error of Slack; `said` is its full response."""
-    words = f"Slack answered {error[:_SHOWN]}"
+    message = f"Slack answered {error[:_SHOWN]}"
     if error in _ARCHIVED:
         remedy = "the channel is archived; unarchive it, or give another"
-        return Refused(f"{words}: {remedy}", unwanted=True, status=status, response=response)
+        return Refused(f"{message}: {remedy}", unwanted=True, status=status, response=response)
     if error in _CREDENTIALS:
         remedy = _CREDENTIALS[error]
-        return CredentialsRefused(f"{words}: {remedy}", status=status, response=response)
+        return CredentialsRefused(f"{message}: {remedy}", status=status, response=response)
     if needed := find_remedy(error, said):
-        return Misconfigured(f"{words}: {needed}", status=status, response=response)
+        return Misconfigured(f"{message}: {needed}", status=status, response=response)
     if error in _PERMANENT:
-        return Refused(f"{words}{_details(said)}", status=status, response=response)
+        return Refused(f"{message}{_details(said)}", status=status, response=response)
     throttled = error in _THROTTLED
-    return TryLater(words, after=after, throttled=throttled, status=status, response=response)
+    return TryLater(message, after=after, throttled=throttled, status=status, response=response)
 
 
 def find_remedy(error: str, said: Mapping[str, Any]) -> str | None:

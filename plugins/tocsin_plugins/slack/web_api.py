@@ -71,14 +71,16 @@ class WebApi:
         return self._judge(method, answer, unless)
 
     def _judge(self, method: str, answer: ApiResponse, unless: Container[str]) -> SlackReply:
-        said = answer.json
-        if not isinstance(said, Mapping) or not isinstance(said.get("ok"), bool):
+        document = answer.json
+        if not isinstance(document, Mapping) or not isinstance(document.get("ok"), bool):
             raise Broken(f"{method} did not respond as Slack does")
-        reply = SlackReply(said, answer.status, _scopes(answer.headers))
+        reply = SlackReply(document, answer.status, _scopes(answer.headers))
         if reply.error is None or reply.error in unless:
             return reply
         after = retry_after(answer.headers, self._clock.now())
-        raise build_failure(reply.error, said, status=reply.status, response=reply.raw, after=after)
+        raise build_failure(
+            reply.error, document, status=reply.status, response=reply.raw, after=after
+        )
 
 
 def _scopes(headers: Mapping[str, str]) -> frozenset[str] | None:

@@ -129,8 +129,8 @@ class GitHub(HttpTracker):
     async def update(self, identifier: str, ticket: Ticket) -> None:
         """Replace the severity label, and set the operator's fields."""
         issue = expect_object(await self.ask("GET", self._issue(identifier)))
-        there = [str(label.get("name")) for label in expect_objects(issue, "labels")]
-        kept = [label for label in there if not self._is_priority(label)]
+        current = [str(label.get("name")) for label in expect_objects(issue, "labels")]
+        kept = [label for label in current if not self._is_priority(label)]
         labels = list(dict.fromkeys([*kept, *self._labels(ticket)]))
         change: dict[str, Json] = {**ticket.fields, "labels": labels}
         await self.ask("PATCH", self._issue(identifier), json=change)

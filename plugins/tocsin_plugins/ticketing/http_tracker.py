@@ -47,12 +47,12 @@ class HttpTracker(Tracker):
             raise self._to_error(refused) from refused
 
     def _to_error(self, refused: Refused) -> Exception:
-        words, status, response = str(refused), refused.status, refused.response
+        message, status, response = str(refused), refused.status, refused.response
         if status in self.conflicts:
-            words = f"changed by someone else: {words}"
-            return TryLater(words, partly=True, status=status, response=response)
+            message = f"changed by someone else: {message}"
+            return TryLater(message, partly=True, status=status, response=response)
         kind = Misconfigured if status in _CONFIGURATION_ERRORS else Refused
-        return kind(words, status=status, response=response)
+        return kind(message, status=status, response=response)
 
 
 async def retry_on_conflict(change: Callable[[], Awaitable[None]]) -> None:

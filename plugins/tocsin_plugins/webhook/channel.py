@@ -136,24 +136,24 @@ def read_receipt(response: HttpResponse, now: datetime, rules: AnswerRules = _NO
     responses that the rules call permanent; `TryLater` for every other response, including
     redirects and a 2xx that does not say what the rules require.
     """
-    said = _parse_body(response.body)
-    if rules.known is not None and _matches_rule(rules.known, said):
-        return _build_receipt(response, rules.known.pointer, said)
+    document = _parse_body(response.body)
+    if rules.known is not None and _matches_rule(rules.known, document):
+        return _build_receipt(response, rules.known.pointer, document)
     if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
         raise _build_refusal(response, rules) or _build_retry(response, now)
     for saying in rules.success:
-        if not _matches_rule(saying, said):
+        if not _matches_rule(saying, document):
             raise TryLater(
                 f"the receiver answered {response.status}, but {saying.pointer} does not say that "
                 "it succeeded",
                 status=response.status,
                 response=response.body,
             )
-    return _build_receipt(response, rules.remote_id, said)
+    return _build_receipt(response, rules.remote_id, document)
 
 
-def _build_receipt(response: HttpResponse, pointer: str | None, said: Any) -> Receipt:
-    found = None if pointer is None else _resolve_pointer(pointer, said)
+def _build_receipt(response: HttpResponse, pointer: str | None, document: Any) -> Receipt:
+    found = None if pointer is None else _resolve_pointer(pointer, document)
     remote_id = str(found) if isinstance(found, str | int) else None
     return Receipt(status=response.status, response=response.body, remote_id=remote_id)
 
@@ -165,17 +165,17 @@ def _parse_body(body: bytes) -> Any:
         return None
 
 
-def _matches_rule(saying: AnswerCondition, said: Any) -> bool:
-    found = _resolve_pointer(saying.pointer, said)
+def _matches_rule(saying: AnswerCondition, document: Any) -> bool:
+    found = _resolve_pointer(saying.pointer, document)
     if saying.equals is None:
         return found is not _NOTHING and found is not None
     return type(found) is type(saying.equals) and found == saying.equals
 
 
-def _resolve_pointer(pointer: str, said: Any) -> Any:
+def _resolve_pointer(pointer: str, document: Any) -> Any:
     """Return the value at a JSON Pointer (RFC 6901)."""
     parts = (part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
-    return reduce(_find_member, parts, said)
+    return reduce(_find_member, parts, document)
 
 
 def _find_member(value: Any, name: str) -> Any:
@@ -204,15 +204,15 @@ def _build_refusal(response: HttpResponse, rules: AnswerRules) -> Refused | None
     """
     wish = response.headers.get("webhook-delivery", "").strip().lower()
     if response.status == HTTPStatus.GONE or wish == "disable":
-        unwanted, words = True, "wants no more deliveries"
+        unwanted, meaning = True, "wants no more deliveries"
     elif wish == "abort-message":
-        unwanted, words = False, "does not want this event again"
+        unwanted, meaning = False, "does not want this event again"
     elif response.status in rules.permanent:
-        unwanted, words = False, "would refuse a retry as well"
+        unwanted, meaning = False, "would refuse a retry as well"
     else:
         return None
     return Refused(
-        f"the receiver answered {response.status} and {words}",
+        f"the receiver answered {response.status} and {meaning}",
         unwanted=unwanted,
         status=response.status,
         response=response.body,

@@ -206,7 +206,8 @@ async def test_a_follow_up_cites_what_its_session_was_told_before(
     assert (await session(session_id))["status"] == "completed"
     await send(session_id, "and?")
     await finish(investigator=citing("step:9"))
-    assert (await session(session_id))["error"].startswith("the report cites step:9,")
+    error = (await session(session_id))["error"]
+    assert error == "the report cites evidence that is not in the ledger: step:9"
 
 
 async def test_text_that_is_no_text_is_stored_without_what_is_not(start, finish, citing, database):

@@ -16,7 +16,7 @@ from tocsin.net import open_sockets
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 ELSEWHERE = (ip_network("10.99.0.0/16"),)
 PUBLIC = "93.184.216.34"  # never connected to: whatever is to be refused is refused before
-REFUSED = "not one that may be reached"
+REFUSED = "is not allowed"
 
 
 async def test_what_is_allowed_is_connected_to(listener):

@@ -41,9 +41,9 @@ class ScenarioTechnique(NamedTuple):
 
     def fits(self, scenario: str, scope: str) -> bool:
         """Return whether the name holds the words and the scope of the source matches."""
-        words = rf"(?<![a-z])(?:{self.words})(?![a-z])"
+        pattern = rf"(?<![a-z])(?:{self.words})(?![a-z])"
         fits_scope = not self.remote_only or scope.casefold() in _ADDRESS_SCOPES
-        return fits_scope and re.search(words, scenario, re.IGNORECASE) is not None
+        return fits_scope and re.search(pattern, scenario, re.IGNORECASE) is not None
 
 
 SCENARIO_TECHNIQUES = (

@@ -172,8 +172,8 @@ def _parse_start(record: dict[str, Any]) -> datetime | None:
 
 def _describe(record: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of the description: finding, action and resolution."""
-    if words := text(record, "description"):
-        yield words
+    if description := text(record, "description"):
+        yield description
     for what, member in (
         ("Command line", "cmdline"),
         ("Action taken by Falcon", "pattern_disposition_description"),

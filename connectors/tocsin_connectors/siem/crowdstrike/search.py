@@ -173,10 +173,10 @@ class FalconSearcher:
         if rows.warnings:
             raise TryLater(f"the search results may be incomplete: {rows.warnings}")
 
-    async def run(self, words: str, value: str, window: Window) -> FalconSearchResult:
+    async def run(self, query: str, value: str, window: Window) -> FalconSearchResult:
         """Run a query and return its result. `value` is the parameter of the query."""
         body = {
-            "queryString": words,
+            "queryString": query,
             "arguments": {"value": value.replace("\0", "")},
             "start": _to_milliseconds(window.start),
             "end": _to_milliseconds(window.end) + 1,

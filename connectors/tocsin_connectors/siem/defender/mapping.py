@@ -182,8 +182,8 @@ def _find_techniques(alert: dict[str, Any]) -> Iterator[str]:
 
 def _describe(record: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of the description: finding and classification."""
-    if words := text(record, "description"):
-        yield words
+    if description := text(record, "description"):
+        yield description
     values = (text(record, member) for member in ("classification", "determination"))
     decided = [term for term in values if term and term.casefold() != _UNKNOWN]
     if decided:

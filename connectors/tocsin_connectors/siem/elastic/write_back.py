@@ -32,16 +32,16 @@ class ElasticWriteBack:
     def __init__(self, kibana: Api) -> None:
         self._kibana = kibana
 
-    async def comment_on_case(self, identifier: str, words: str, key: str) -> None:
+    async def comment_on_case(self, identifier: str, text: str, key: str) -> None:
         """Write a comment to a case, unless one with this key exists."""
         path = f"{_build_case_path(identifier)}/comments"
         async for comment in self._comments(path):
             if has_marker(key, [comment]):
                 return
-        content = {"type": "user", "owner": OWNER, "comment": add_marker(fence_text(words), key)}
+        content = {"type": "user", "owner": OWNER, "comment": add_marker(fence_text(text), key)}
         await self._kibana.request("POST", path, json=content)
 
-    async def comment_on_alert(self, identifier: str, words: str, key: str) -> None:
+    async def comment_on_alert(self, identifier: str, text: str, key: str) -> None:
         """Write a note to an alert, unless one with this key exists."""
         answer = await self._kibana.get(NOTE, documentIds=identifier)
         if not isinstance(answer.json, dict) or not isinstance(answer.json.get("notes"), list):
@@ -52,7 +52,7 @@ class ElasticWriteBack:
         if not has_marker(key, read_comments(own, "note")):
             note = {
                 "eventId": identifier,
-                "note": add_marker(fence_text(words), key),
+                "note": add_marker(fence_text(text), key),
                 "timelineId": "",
             }
             await self._kibana.request("PATCH", NOTE, json={"note": note})

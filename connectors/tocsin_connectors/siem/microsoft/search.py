@@ -237,9 +237,9 @@ class LogTableSearcher:
         """
         if refused.status != HTTPStatus.BAD_REQUEST:
             return False
-        words = refused.response.decode(errors="replace")
-        unknown = asked & set(_UNRESOLVED_NAME.findall(words))
-        named = asked & set(_WORD.findall(words))
+        message = refused.response.decode(errors="replace")
+        unknown = asked & set(_UNRESOLVED_NAME.findall(message))
+        named = asked & set(_WORD.findall(message))
         if not unknown and len(named) == 1:
             self._left_out |= named
         for name in (gone := unknown or self._left_out & named):

@@ -262,8 +262,8 @@ class OffenseClient:
             except Refused:
                 self._is_old = False
                 raise refused from None
-        words = "API version without the time of manual offense changes"
-        self._log.warning(words, missing_field=PERSISTED)
+        message = "API version without the time of manual offense changes"
+        self._log.warning(message, missing_field=PERSISTED)
         return answered
 
 

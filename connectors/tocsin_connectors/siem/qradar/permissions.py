@@ -86,8 +86,8 @@ class QRadarPermissionCheck:
         wanted = self.settings.api_version
         if not known or wanted in known:
             return None
-        words = f"the console does not support version {wanted} of the API"
-        return f"{words}: set api_version to one of {', '.join(known)}"
+        message = f"the console does not support version {wanted} of the API"
+        return f"{message}: set api_version to one of {', '.join(known)}"
 
     async def _write_nothing(self) -> None:
         """Write a note to a nonexistent offense, which only tests the permission."""

@@ -123,8 +123,8 @@ class QRadar(WindowedProvider):
         try:
             await self._lookups.learn(dict(record))
         except Broken as error:
-            words = "offense stored without some names"
-            self.tools.log.warning(words, id=incident.external_id, reason=str(error))
+            message = "offense stored without some names"
+            self.tools.log.warning(message, id=incident.external_id, reason=str(error))
         return build_incident(dict(record), self._lookups, self.settings.url)
 
     async def incident(self, external_id: str) -> Incident | None:

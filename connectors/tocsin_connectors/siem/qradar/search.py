@@ -158,8 +158,8 @@ class ArielSearcher:
         properties = settings.event_properties
         own = properties.get(entity.kind, ())
         if entity.kind not in (*aql.ENTITY_FIELDS, EntityKind.IP) and not own:
-            words = f"no event field holds a {entity.kind}; add one to `event_properties`"
-            raise Refused(words)
+            message = f"no event field holds a {entity.kind}; add one to `event_properties`"
+            raise Refused(message)
         try:
             query = aql.build_entity_query(entity, own, settings.properties, window, limit)
         except ValueError:  # an invalid address is in no address field
@@ -210,8 +210,8 @@ class ArielSearcher:
 
     def _make_unique(self, query: str) -> str:
         """Return the query with a unique STOP, some milliseconds later."""
-        words, _, stop = query.rpartition(" ")
-        return f"{words} {int(stop) + next(self._numbers) % _MAX_OFFSET}"
+        start, _, stop = query.rpartition(" ")
+        return f"{start} {int(stop) + next(self._numbers) % _MAX_OFFSET}"
 
     async def _wait_for_job(self, path: str) -> QRadarRecord:
         """Wait for a search to finish, and return its status."""

@@ -83,10 +83,10 @@ class QRadarWriteBack:
         return found
 
 
-def split_note(words: str) -> Iterator[str]:
+def split_note(text: str) -> Iterator[str]:
     """Split a text into parts that fit into notes, between lines if possible."""
     part = ""
-    for line in words.splitlines(keepends=True):
+    for line in text.splitlines(keepends=True):
         for piece in _split_line(line):
             if part and _encoded_length(part + piece) > MAX_NOTE_LENGTH:
                 yield part.rstrip("\n")
@@ -104,5 +104,5 @@ def _split_line(line: str) -> Iterator[str]:
     yield from (line[start : start + step] for start in range(0, len(line), step))
 
 
-def _encoded_length(words: str) -> int:
-    return len(quote_plus(words))
+def _encoded_length(text: str) -> int:
+    return len(quote_plus(text))

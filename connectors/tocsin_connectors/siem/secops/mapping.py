@@ -173,14 +173,14 @@ def _select_severity(rule: dict[str, Any], feedback: dict[str, Any]) -> str | No
         for label in labels
         if (text(label, "key") or "").casefold() == "severity"
     )
-    words = (text(feedback, "priority"), text(rule, "severity"), *values)
-    return next((word for word in words if word and word.casefold() not in UNSPECIFIED), None)
+    priorities = (text(feedback, "priority"), text(rule, "severity"), *values)
+    return next((word for word in priorities if word and word.casefold() not in UNSPECIFIED), None)
 
 
 def _describe(rule: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of the description: finding and detection fields."""
-    if words := text(rule, "description") or text(rule, "summary"):
-        yield words
+    if description := text(rule, "description") or text(rule, "summary"):
+        yield description
     for detectionfield in children(rule, "detectionFields"):
         if (key := text(detectionfield, "key")) and (value := text(detectionfield, "value")):
             yield f"{key}: {value}"

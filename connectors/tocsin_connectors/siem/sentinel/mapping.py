@@ -140,8 +140,8 @@ def _get_number(properties: dict[str, Any]) -> str | None:
 
 def _describe(properties: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of the description: finding and, if closed, classification."""
-    if words := text(properties, "description"):
-        yield words
+    if description := text(properties, "description"):
+        yield description
     if found := text(properties, "classification"):
         reason, comment = (
             text(properties, "classificationReason"),

@@ -44,12 +44,12 @@ def escape_markup(text: str) -> str:
 
 def _escape_parts(text: str) -> Iterator[str]:
     for line in text.splitlines(keepends=True):
-        words = line.rstrip("\r\n")
-        marked = len(match[0]) if (match := _AT_THE_BEGINNING.match(words)) else 0
-        for index, character in enumerate(words):
+        content = line.rstrip("\r\n")
+        marked = len(match[0]) if (match := _AT_THE_BEGINNING.match(content)) else 0
+        for index, character in enumerate(content):
             is_markup = character in _MARKUP or index == marked - 1
             yield f"&#{ord(character)};" if is_markup else character
-        if words != line:
+        if content != line:
             yield "<br>\n"
 
 

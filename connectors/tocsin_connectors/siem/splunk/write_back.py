@@ -32,14 +32,14 @@ class SplunkWriteBack:
         self._api = api
         self._jobs = jobs
 
-    async def comment(self, identifier: str, words: str, key: str) -> None:
+    async def comment(self, identifier: str, text: str, key: str) -> None:
         """Write a comment, unless one with this key exists."""
         if parse_id_time(identifier) is None:
             rows = await self._jobs.all(spl.build_comments_search(identifier))
             if not has_marker(key, read_comments(rows, "comment")):
-                await self._update(identifier, comment=add_marker(words, key))
+                await self._update(identifier, comment=add_marker(text, key))
         elif not has_marker(key, await self._notes(identifier)):
-            note = {"content": add_marker(fence_text(words), key)}
+            note = {"content": add_marker(fence_text(text), key)}
             await self._api.request("POST", _build_notes_path(identifier), json=note)
 
     async def set_status(self, identifier: str, status: IncidentStatus) -> None:

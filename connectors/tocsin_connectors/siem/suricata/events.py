@@ -85,8 +85,8 @@ def _describe_http(record: dict[str, Any]) -> str:
         (entity.value for entity in find_web_entities(http) if entity.kind is EntityKind.URL), None
     )
     status = number(http, "status")
-    words = [text(http, "http_method"), page or text(http, "hostname")]
-    return " ".join([*filter(None, words), *([f"answered {status}"] if status else [])])
+    parts = [text(http, "http_method"), page or text(http, "hostname")]
+    return " ".join([*filter(None, parts), *([f"answered {status}"] if status else [])])
 
 
 def _describe_flow(record: dict[str, Any]) -> str:

@@ -177,14 +177,14 @@ def _build_alert_id(record: dict[str, Any], signature: str) -> str:
 
 def _parse_severity(alert: dict[str, Any]) -> tuple[Severity | None, str | None]:
     """Return the severity, or None if unknown, and Suricata's own value."""
-    words = texts(child(alert, "metadata"), "signature_severity")
-    for word in words:
+    severities = texts(child(alert, "metadata"), "signature_severity")
+    for word in severities:
         if severity := _SEVERITIES.get(word.casefold()):
             return severity, word
     priority = number(alert, "severity")
     raw = None if priority is None else str(priority)
     if priority is None or not 1 <= priority <= _LOWEST_PRIORITY:
-        return None, next(iter(words), raw)
+        return None, next(iter(severities), raw)
     return _PRIORITIES.get(priority, Severity.INFORMATIONAL), raw
 
 

@@ -128,10 +128,10 @@ def apply_tally(incident: Incident, group: AlertGroup, tally: AlertTally | None)
     """Apply the tally of the whole group to the incident, if it is known."""
     if tally is None:
         return incident
-    words = {"title": tally.rule.title, **_build_severity(tally.rule)} if tally.rule else {}
+    columns = {"title": tally.rule.title, **_build_severity(tally.rule)} if tally.rule else {}
     return replace(
         incident,
-        **words,
+        **columns,
         description=_describe(group, tally),
         occurred_at=tally.first,
         changed_at=tally.last,

@@ -53,12 +53,12 @@ ENTITY_FIELDS = {
 
 def build_severity_query(least: Severity) -> dict[str, Any]:
     """Return the query for alerts of at least this severity, or of an unknown level."""
-    words = [word for word, severity in SEVERITY_LEVELS.items() if severity.rank < least.rank]
+    levels = [word for word, severity in SEVERITY_LEVELS.items() if severity.rank < least.rank]
     lower = [
         {"range": {"rule.level": {"lt": MIN_LEVELS[least]}}},
-        {"terms": {"wazuh.rule.level": words}},
+        {"terms": {"wazuh.rule.level": levels}},
     ]
-    return {"bool": {"must_not": lower if words else []}}
+    return {"bool": {"must_not": lower if levels else []}}
 
 
 def build_group_query(group: AlertGroup, length: timedelta) -> dict[str, Any]:

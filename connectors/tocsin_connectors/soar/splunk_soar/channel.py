@@ -83,9 +83,11 @@ class SplunkSoar(CaseChannel):
         answer = await super().ask(method, path, **options)
         match answer:
             case {"failed": True}:
-                words = f"{method} {path} failed: {answer.get('message')}"
+                message = f"{method} {path} failed: {answer.get('message')}"
                 response = orjson.dumps(answer)[:_MAX_MESSAGE_LENGTH]
-                raise Refused(words[:_MAX_MESSAGE_LENGTH], status=HTTPStatus.OK, response=response)
+                raise Refused(
+                    message[:_MAX_MESSAGE_LENGTH], status=HTTPStatus.OK, response=response
+                )
         return answer
 
     async def check(self) -> Health:
@@ -151,8 +153,8 @@ class SplunkSoar(CaseChannel):
         """
         wanted = [build_artifact(observable) for observable in observables]
         filters = {"_filter_source_data_identifier__startswith": f'"{ID_PREFIX}"'}
-        there = await self._list_related(_ARTIFACTS, identifier, **filters) if wanted else []
-        known = {record.get("source_data_identifier") for record in there}
+        existing = await self._list_related(_ARTIFACTS, identifier, **filters) if wanted else []
+        known = {record.get("source_data_identifier") for record in existing}
         lacking = [
             artifact for artifact in wanted if artifact["source_data_identifier"] not in known
         ]

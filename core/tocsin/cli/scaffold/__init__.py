@@ -77,14 +77,14 @@ class Scaffold:
         return path.as_posix().removesuffix(_SUFFIX).replace("/package/", f"/{self.module}/")
 
     def _fill(self, file: Path) -> str:
-        words = {
+        names = {
             "name": self.name,
             "distribution": self.distribution,
             "module": self.module,
             "title": self.title,
             "variable": self.module.removeprefix("tocsin_").upper(),
         }
-        return Template(file.read_text(encoding="utf-8")).substitute(words)
+        return Template(file.read_text(encoding="utf-8")).substitute(names)
 
     def _check(self, installed: set[str]) -> None:
         if not _NAME.fullmatch(self.name):

@@ -121,8 +121,8 @@ class ChannelFactory:
         if destination.managed_by is not ManagedBy.API:
             return
         if found := find_outside(settings.allow_networks, self.allow_networks):
-            words = ", ".join(map(str, found.values()))
-            raise OperatorError(f"allow_networks: {words} is not inside TOCSIN_ALLOW_NETWORKS")
+            networks = ", ".join(map(str, found.values()))
+            raise OperatorError(f"allow_networks: {networks} is not inside TOCSIN_ALLOW_NETWORKS")
 
 
 def find_outside(networks: Iterable[Network], allowed: Sequence[Network]) -> dict[int, Network]:
@@ -146,5 +146,5 @@ def validate_settings(
         return kind.Settings.model_validate(dict(table), context=origin.context())
     except ValidationError as error:
         mistakes = explain_errors(error, kind.Settings)
-        words = (f"{'.'.join(mistake.path)}: {mistake.words}" for mistake in mistakes)
-        raise OperatorError("\n".join(words)) from None
+        problems = (f"{'.'.join(mistake.path)}: {mistake.words}" for mistake in mistakes)
+        raise OperatorError("\n".join(problems)) from None

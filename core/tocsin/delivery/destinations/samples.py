@@ -161,9 +161,9 @@ def _disabled() -> dict[str, Json]:
 def _incident(data: dict[str, Json], now: datetime) -> dict[str, Json]:
     """Return the incident context as the producer of an alert does."""
     moments = dict.fromkeys(("occurred_at", "created_at", "updated_at"), isoformat(now))
-    told = {name: data[name] for name in ("title", "severity", "status", "provider", "url")}
+    shown = {name: data[name] for name in ("title", "severity", "status", "provider", "url")}
     return {
-        **told,
+        **shown,
         **moments,
         "number": 0,
         "external_id": "test",

@@ -105,8 +105,8 @@ class DestinationValidator:
     def _validate(self, kind: type[Channel], plugin: str, table: Mapping[str, Any]) -> None:
         """Raise InvalidDestinationError with every problem of the settings."""
         if "plugin" in table:
-            words = "unknown key; `plugin` is given beside the settings, at creation"
-            raise InvalidDestinationError([DestinationProblem("settings.plugin", words)])
+            message = "unknown key; `plugin` is given beside the settings, at creation"
+            raise InvalidDestinationError([DestinationProblem("settings.plugin", message)])
         try:
             settings = kind.Settings.model_validate(
                 {"plugin": plugin, **table}, context=SettingsOrigin(None).context()
@@ -120,8 +120,8 @@ class DestinationValidator:
         allowed = self._channels.allow_networks
         inside = f"inside {', '.join(map(str, allowed))}" if allowed else "none (not set)"
         for place, network in find_outside(settings.allow_networks, allowed).items():
-            words = f"found {network}; TOCSIN_ALLOW_NETWORKS allows {inside}"
-            yield DestinationProblem(f"settings.allow_networks.{place}", words)
+            message = f"found {network}; TOCSIN_ALLOW_NETWORKS allows {inside}"
+            yield DestinationProblem(f"settings.allow_networks.{place}", message)
 
     def _untemplated(self, settings: Channel.Settings) -> Iterator[DestinationProblem]:
         wanted = settings.template
@@ -161,10 +161,10 @@ def _list_problems(error: ValidationError, kind: type[Channel]) -> Iterator[Dest
 def _place_problems(kind: type[Channel], problems: Iterable[str]) -> Iterator[DestinationProblem]:
     """Yield the plugin's problems, each at the setting whose name it begins with, if any."""
     for problem in problems:
-        field, _, words = problem.partition(": ")
+        field, _, message = problem.partition(": ")
         is_named = field in kind.Settings.model_fields
         yield (
-            DestinationProblem(f"settings.{field}", words)
+            DestinationProblem(f"settings.{field}", message)
             if is_named
             else DestinationProblem("settings", problem)
         )

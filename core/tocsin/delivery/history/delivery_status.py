@@ -67,8 +67,8 @@ def _reason(row: RowMapping) -> str | None:
     why, last = row["destination_reason"], row["reason"]
     if why == StopReason.MANUAL and last:
         last = f"last tried: {last}"  # not the reason of the manual stop
-    told = (why and _REASONS[StopReason(why)], row["destination_detail"], last)
-    once = dict.fromkeys(filter(None, told))  # the last failure may be the reason of the stop
+    reasons = (why and _REASONS[StopReason(why)], row["destination_detail"], last)
+    once = dict.fromkeys(filter(None, reasons))  # the last failure may be the reason of the stop
     return ": ".join((f"its destination is {row['destination_state']}", *once))
 
 

@@ -124,10 +124,10 @@ class StoredAttemptLog:
 
 def load_last_response(connection: Connection, delivery_id: str) -> bytes:
     """Return the last response since the delivery was last delivered; empty without one."""
-    told = or_(attempts.c.outcome == DELIVERED, func.length(attempts.c.response) > 0)
+    has_answer = or_(attempts.c.outcome == DELIVERED, func.length(attempts.c.response) > 0)
     query = (
         select(attempts.c.outcome, attempts.c.response)
-        .where(attempts.c.delivery_id == delivery_id, told)
+        .where(attempts.c.delivery_id == delivery_id, has_answer)
         .order_by(attempts.c.number.desc())
         .limit(1)
     )

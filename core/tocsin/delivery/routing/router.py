@@ -149,10 +149,10 @@ def route_events(
     waiting = load_unrouted(connection, most, whole=any(to.when is not None for to in ways))
     if not waiting:
         return 0, frozenset()
-    judged, wanted = _match_events(waiting, ways)
+    routed, wanted = _match_events(waiting, ways)
     queue.offer(connection, wanted, now)
-    mark_routed(connection, judged)
-    return len(judged), frozenset(destination for _, destination in wanted)
+    mark_routed(connection, routed)
+    return len(routed), frozenset(destination for _, destination in wanted)
 
 
 def _match_events(
@@ -162,15 +162,15 @@ def _match_events(
 
     Conditions may be slow, and all other writers wait meanwhile.
     """
-    judged: list[Event] = []
+    routed: list[Event] = []
     wanted: list[tuple[Event, str]] = []
     begin = monotonic()
     for event in waiting:
         wanted += [(event, to.destination) for to in ways if to.takes(event)]
-        judged.append(event)
+        routed.append(event)
         if monotonic() - begin > _MAX_ROUTING_SECONDS:
             break
-    return judged, wanted
+    return routed, wanted
 
 
 class Router:

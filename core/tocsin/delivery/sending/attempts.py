@@ -266,5 +266,5 @@ def log_transition(change: DestinationTransition) -> None:
     if after.state is DestinationState.ACTIVE:
         _log.info("destination resumed", destination=after.name)
     else:
-        words = f"destination {after.state}"
-        _log.error(words, destination=after.name, reason=after.reason, detail=after.detail)
+        message = f"destination {after.state}"
+        _log.error(message, destination=after.name, reason=after.reason, detail=after.detail)

@@ -36,7 +36,7 @@ class ProviderEventSearch:
 
     def sources(self) -> tuple[ProviderSource, ...]:
         """Return all providers, sorted by name."""
-        there = [
+        available = [
             ProviderSource(
                 name=name,
                 answers_events=Capability.EVENTS in provider.capabilities(),
@@ -50,7 +50,7 @@ class ProviderEventSearch:
             for name, reason in self._absent.items()
             if name not in self._providers
         ]
-        return tuple(sorted(there + away, key=lambda source: source.name))
+        return tuple(sorted(available + away, key=lambda source: source.name))
 
     async def ask(self, question: FindEvents) -> SourceReply:
         """Return the events that a provider finds, the earliest first."""
@@ -60,8 +60,8 @@ class ProviderEventSearch:
         if Capability.EVENTS not in provider.capabilities():
             return SourceReply(QueryOutcome.REFUSED, reason="its plugin cannot search for events")
         if question.entity.kind not in provider.event_kinds:
-            words = f"it cannot search for events by {question.entity.kind}"
-            return SourceReply(QueryOutcome.REFUSED, reason=words)
+            reason = f"it cannot search for events by {question.entity.kind}"
+            return SourceReply(QueryOutcome.REFUSED, reason=reason)
         found: list[SiemEvent] = []
         try:
             async with asyncio.timeout(self._timeout) as limit:

@@ -48,8 +48,8 @@ def _encode_reply(kind: str, reply: SourceReply) -> tuple[SourceReply, str | Non
     try:
         text, reason = encode_answer(kind, reply.content), reply.reason
         if len(text) > MAX_ANSWER_BYTES:
-            content, words = shorten_content(reply.content)
-            text, reason = encode_answer(kind, content), "; ".join(filter(None, (reason, words)))
+            content, note = shorten_content(reply.content)
+            text, reason = encode_answer(kind, content), "; ".join(filter(None, (reason, note)))
         # Decoded again, so that the run sees what a replay will see
         return SourceReply(reply.outcome, decode_answer(kind, text), reason), text
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -72,14 +72,14 @@ def shorten_content(content: Any) -> tuple[Any, str]:
     match content:
         case FoundEvents():
             kept = _take_fitting(content.events)
-            words = _describe_cut(kept, content.events, "events")
-            return replace(content, events=kept, complete=False), words
+            note = _describe_cut(kept, content.events, "events")
+            return replace(content, events=kept, complete=False), note
         case Neighborhood():
             edges = _take_fitting(content.edges)
             ends = {node for edge in edges for node in (edge.source, edge.target)}
             nodes = tuple(n for n in content.nodes if n in ends or n == content.nodes[0])
-            words = _describe_cut(edges, content.edges, "edges")
-            return Neighborhood(nodes=nodes, edges=edges, complete=False), words
+            note = _describe_cut(edges, content.edges, "edges")
+            return Neighborhood(nodes=nodes, edges=edges, complete=False), note
         case _:
             kept = _take_fitting(content)
             return kept, _describe_cut(kept, content, "records")

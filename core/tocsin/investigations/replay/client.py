@@ -66,8 +66,8 @@ class RecordedQueryClient:
         text = clean_text(text, MAX_CONCLUSION)
         step = self._next_step(f"concludes {text!r:.200}")
         if not is_same_conclusion(step, text, evidence):
-            words = f"{step.reference} is another conclusion than {text!r:.200}"
-            raise self._stop(ReplayDiverged(words))
+            message = f"{step.reference} is another conclusion than {text!r:.200}"
+            raise self._stop(ReplayDiverged(message))
         return step.reference
 
     def check_end(self) -> None:
@@ -81,8 +81,8 @@ class RecordedQueryClient:
         number, self._next = self._next, self._next + 1
         if step := self._steps.get(number):
             return step
-        words = f"step:{number} is not in the ledger: the investigator {what}"
-        raise self._stop(LedgerExhausted(words))
+        message = f"step:{number} is not in the ledger: the investigator {what}"
+        raise self._stop(LedgerExhausted(message))
 
     def _stop(self, error: TocsinError) -> TocsinError:
         self.error = error

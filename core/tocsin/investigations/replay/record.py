@@ -62,8 +62,8 @@ def load_session_record(connection: Connection, session_id: str) -> SessionRecor
     if row["status"] in ACTIVE_STATUSES:
         raise ConflictError(f"This session is {row['status']}; wait until it has ended.")
     m = session_messages.c
-    said = select(session_messages).where(m.session_id == session_id).order_by(m.number)
-    messages = connection.execute(said).mappings().all()
+    selected = select(session_messages).where(m.session_id == session_id).order_by(m.number)
+    messages = connection.execute(selected).mappings().all()
     return SessionRecord(
         session_id=session_id,
         persona=Persona(row["persona"]),

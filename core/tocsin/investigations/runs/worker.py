@@ -181,8 +181,8 @@ class InvestigationWorker:
         self._attempts[lease] = attempt
         _log.info("investigation started", session=lease.session_id, run=assignment.run)
         if is_hopeless:
-            words = f"{MAX_ATTEMPTS} nodes claimed it, and each of them was lost"
-            ending = RunResult(failure=RunFailure(FailureCause.LOST, words))
+            reason = f"{MAX_ATTEMPTS} nodes claimed it, and each of them was lost"
+            ending = RunResult(failure=RunFailure(FailureCause.LOST, reason))
         else:
             ending = await attempt.execute(self._investigator)
         await self._end(attempt, ending)

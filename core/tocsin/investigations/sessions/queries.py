@@ -193,10 +193,10 @@ def _describe_step(row: RowMapping) -> str:
         return f"Concluded: {row['conclusion']}"
     source = row["asked_of"].replace(":", " ", 1)
     wanted = _QUESTION_PHRASES.get(row["kind"], row["kind"].replace("-", " "))
-    words = f"Asked {source} {wanted}{_describe_subject(row['question'])}"
+    text = f"Asked {source} {wanted}{_describe_subject(row['question'])}"
     if row["outcome"] == QueryOutcome.ANSWERED:
-        return words + (f" (partial: {row['reason']})" if row["reason"] else "")
-    return f"{words}: {row['outcome']}, {row['reason']}"
+        return text + (f" (partial: {row['reason']})" if row["reason"] else "")
+    return f"{text}: {row['outcome']}, {row['reason']}"
 
 
 def _describe_subject(question: str | None) -> str:

@@ -117,8 +117,8 @@ def add_message(connection: Connection, session_id: str, text: str, by: str, now
     if row["status"] in ACTIVE_STATUSES:
         raise SessionBusyError(SessionStatus(row["status"]))
     if row["run"] > MAX_FOLLOW_UPS:
-        words = f"has reached the maximum of {MAX_FOLLOW_UPS} follow-ups; start another session"
-        raise ConflictError(f"This session {words}.")
+        reason = f"has reached the maximum of {MAX_FOLLOW_UPS} follow-ups; start another session"
+        raise ConflictError(f"This session {reason}.")
     next_run = update(sessions).where(sessions.c.id == session_id)
     values = _queue_columns(now) | {"run": sessions.c.run + 1}
     run = connection.scalars(next_run.values(values).returning(sessions.c.run)).one()
@@ -219,9 +219,9 @@ def index_session(connection: Connection, session_id: str) -> None:
     """Index the current state of a session; its last report stays while it runs again."""
     row = connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().one()
     m = session_messages.c
-    said = select(m.text).where(m.session_id == session_id).order_by(m.number)
+    messages = select(m.text).where(m.session_id == session_id).order_by(m.number)
     report = decode_report(row["report"], session_id)
-    texts = [*connection.scalars(said), *([session_document_text(report)] if report else [])]
+    texts = [*connection.scalars(messages), *([session_document_text(report)] if report else [])]
     index_document(connection, _search_document(row, texts, report))
 
 

@@ -173,8 +173,8 @@ def finish_write_back(
     reason: str | None = None,
 ) -> bool:
     """Store the final state of a comment, and return whether the caller still held it."""
-    words, failed = clean_text(reason, MAX_REASON), state is WriteBackState.FAILED
-    values = {"state": state, "finished_at": now, "reason": words}
+    shown, failed = clean_text(reason, MAX_REASON), state is WriteBackState.FAILED
+    values = {"state": state, "finished_at": now, "reason": shown}
     return _update_held(connection, taken, **values, attempts=taken.attempts + failed)
 
 

@@ -142,11 +142,11 @@ class DeliveryRules(ScenarioSuite):
                 event = later(harness)
                 for _ in range(2):
                     await harness.bring(event)
-                    there = object_shapes(harness)
-                    is_new = there[:1] == [closed] and [shape[1:] for shape in there[1:]] == [
+                    shapes = object_shapes(harness)
+                    is_new = shapes[:1] == [closed] and [shape[1:] for shape in shapes[1:]] == [
                         (0, True)
                     ]
-                    expect(is_new, f"after {event.event_type}: {there!r:.300}")
+                    expect(is_new, f"after {event.event_type}: {shapes!r:.300}")
 
     @rule
     async def test_a_late_attempt_creates_no_duplicate(self) -> None:

@@ -96,8 +96,8 @@ class EnricherHarness:
         match raised, self._mistakes:
             case [_, Exception() as error, _], [mistake, *_]:
                 seen = str(error) if isinstance(error, RuleViolation) else describe_error(error)
-                words = f"a handler of the server raised {describe_error(mistake)}"
-                raise RuleViolation(f"{seen}; {words}") from mistake
+                detail = f"a handler of the server raised {describe_error(mistake)}"
+                raise RuleViolation(f"{seen}; {detail}") from mistake
 
     @property
     def tools(self) -> Tools:

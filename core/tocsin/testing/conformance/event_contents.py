@@ -69,13 +69,13 @@ class EventContentRules(ChannelSuite):
 
     def _expect_found(self, found: RemoteObject, *others: str) -> None:
         if self.keeps_observables:
-            there, wanted = (
+            found_values, wanted = (
                 sorted(found.observables),
                 sorted({*others, ADDRESSES[0], FOUND_ADDRESS}),
             )
             expect(
-                there == wanted,
-                f"observables {there}, expected {wanted}; {KNOWN_ADDRESS} is not malicious",
+                found_values == wanted,
+                f"observables {found_values}, expected {wanted}; {KNOWN_ADDRESS} is not malicious",
             )
         else:
             expect(
@@ -106,8 +106,8 @@ class EventContentRules(ChannelSuite):
             entities = (address(ADDRESSES[0]), _TOO_LONG, address(ADDRESSES[1]))
             await harness.bring(harness.alert(entities=entities))
             [found] = harness.objects
-            there = [observable[:50] for observable in sorted(found.observables)]
-            expect(there == sorted(ADDRESSES), f"observables {there}")
+            found_values = [observable[:50] for observable in sorted(found.observables)]
+            expect(found_values == sorted(ADDRESSES), f"observables {found_values}")
 
     @rule
     async def test_a_long_note_is_shortened(self) -> None:
@@ -164,11 +164,11 @@ class EventContentRules(ChannelSuite):
             [found] = harness.objects
             counts = [count_event_notes(event, found) for event in events]
             expect(counts == [1, 1], f"{counts} notes")
-            there = sorted(found.observables)
+            found_values = sorted(found.observables)
             wanted = sorted(
-                {*ADDRESSES, FOUND_ADDRESS, _ALSO_FOUND} if self.keeps_observables else there
+                {*ADDRESSES, FOUND_ADDRESS, _ALSO_FOUND} if self.keeps_observables else found_values
             )
-            expect(there == wanted, f"observables {there}, expected {wanted}")
+            expect(found_values == wanted, f"observables {found_values}, expected {wanted}")
 
     def _need_observables(self) -> None:
         if not self.keeps_observables:

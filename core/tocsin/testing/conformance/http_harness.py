@@ -72,8 +72,8 @@ class HttpHarness(Harness):
         match raised, self.simulator.mistakes:
             case [_, Exception() as error, _], [mistake, *_]:
                 seen = str(error) if isinstance(error, RuleViolation) else describe_error(error)
-                words = f"a handler of the simulator raised {describe_error(mistake)}"
-                raise RuleViolation(f"{seen}; {words}") from mistake
+                detail = f"a handler of the simulator raised {describe_error(mistake)}"
+                raise RuleViolation(f"{seen}; {detail}") from mistake
 
     def settings(self) -> Mapping[str, Any]:
         """Return the provider's settings, with a short first fetch for speed."""

@@ -23,8 +23,8 @@ class RuleViolation(AssertionError):  # noqa: N818 - an observation
 class RuleBroken(AssertionError):  # noqa: N818 - a verdict
     """A broken rule, with its reason and the observation."""
 
-    def __init__(self, words: str, seen: str) -> None:
-        sentence, _, reason = words.partition("\n\n")
+    def __init__(self, rule: str, seen: str) -> None:
+        sentence, _, reason = rule.partition("\n\n")
         lines = (("Rule", sentence), ("Why", reason), ("Seen", seen))
         super().__init__("\n".join(f"{name}: {_join_lines(text)}" for name, text in lines))
 
@@ -86,16 +86,16 @@ def rule(test: Callable[[S], Awaitable[None]]) -> Callable[[S], None]:
 
     The test needs neither a pytest plugin nor a running event loop.
     """
-    words = inspect.getdoc(test) or ""
+    rule = inspect.getdoc(test) or ""
 
     def run(suite: S) -> None:
         __tracebackhide__ = True
         try:
             asyncio.run(_within_time(test(suite)))
         except RuleViolation as seen:
-            raise RuleBroken(words, str(seen)) from seen.__cause__
+            raise RuleBroken(rule, str(seen)) from seen.__cause__
         except Exception as error:
-            raise RuleBroken(words, describe_error(error)) from error
+            raise RuleBroken(rule, describe_error(error)) from error
 
     run.__name__, run.__qualname__ = test.__name__, test.__qualname__
     run.__doc__, run.__module__ = test.__doc__, test.__module__

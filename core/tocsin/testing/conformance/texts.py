@@ -72,9 +72,11 @@ class TextRules(Conformance):
             after = harness.put()
             await harness.persist()
             harness.incident(after)
-            told = self.external_id(broken) in harness.store.incidents or harness.store.rejected
+            is_recorded = (
+                self.external_id(broken) in harness.store.incidents or harness.store.rejected
+            )
             expect(
-                told or harness.store.lost,
+                is_recorded or harness.store.lost,
                 "the record is neither an incident nor rejected nor lost",
             )
 

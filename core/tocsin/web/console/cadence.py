@@ -22,8 +22,8 @@ def describe_cadence(schedule: Mapping[str, Any]) -> str | None:
     """Return the timing of a schedule in words, None for a complex cron expression."""
     if schedule["interval"] is not None:
         return f"every {format_duration(schedule['interval'])}"
-    words = describe_cron(schedule["cron"])
-    return words and f"{words} ({schedule['timezone']})"
+    timing = describe_cron(schedule["cron"])
+    return timing and f"{timing} ({schedule['timezone']})"
 
 
 def format_duration(duration: str | None) -> str:

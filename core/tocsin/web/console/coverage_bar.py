@@ -82,13 +82,13 @@ class _BarScale:
     def pieces(self, kind: str, parts: Iterable[Mapping[str, Any]]) -> Iterator[CoverageSegment]:
         for part in parts:
             label = "gap" if kind == "hole" else kind
-            words = f"{label}: {part['from']} to {part['to']}. {part.get('reason', '')}"
-            yield self.piece(kind, _moment(part["from"]), _moment(part["to"]), words.strip())
+            title = f"{label}: {part['from']} to {part['to']}. {part.get('reason', '')}"
+            yield self.piece(kind, _moment(part["from"]), _moment(part["to"]), title.strip())
 
-    def piece(self, kind: str, begin: datetime, end: datetime, words: str) -> CoverageSegment:
+    def piece(self, kind: str, begin: datetime, end: datetime, title: str) -> CoverageSegment:
         first, last = self._place(begin), self._place(end)
         return CoverageSegment(
-            kind, first, max(last - first, 0 if kind == "read" else _LEAST), words
+            kind, first, max(last - first, 0 if kind == "read" else _LEAST), title
         )
 
     def _place(self, moment: datetime) -> float:

@@ -126,19 +126,19 @@ def update_destination(connection: Connection, call: RequestContext) -> Response
     New settings end an automatic stop.
     """
     body: DestinationChange = call.body
-    judged: ValidatedChange | None = call.prepared
+    change: ValidatedChange | None = call.prepared
     destination = _find_changeable(connection, call, lock=True)
-    if judged is not None and judged.revision != destination.revision:
+    if change is not None and change.revision != destination.revision:
         raise DESTINATION_CHANGED.error()
-    if judged is None and body.enabled is None:
+    if change is None and body.enabled is None:
         return Response(_represent(destination, call))
-    written = None if judged is None else judged.written
+    written = None if change is None else change.written
     now = call.services.clock.now()
     changed = delivery.update_destination(connection, destination, written, body.enabled, now)
     if changed is destination:
         return Response(_represent(destination, call))
     action = {True: "destination.enable", False: "destination.disable", None: None}[body.enabled]
-    if judged is None:
+    if change is None:
         return _respond(call, changed, {}, action)
     enabled = {} if body.enabled is None else {"enabled": body.enabled}
     return _respond(call, changed, {"settings": sorted(body.settings or ()), **enabled})

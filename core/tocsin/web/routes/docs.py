@@ -219,8 +219,8 @@ def _describe_type(schema: Schema) -> Markup:
             return Markup(", ").join(Markup("<code>{}</code>").format(value) for value in values)
         case {"type": "array", "items": items}:
             return Markup("array of {}").format(_describe_type(items))
-    words = schema.get("type", "anything"), schema.get("format")
-    return escape(", ".join(filter(None, words)))
+    parts = schema.get("type", "anything"), schema.get("format")
+    return escape(", ".join(filter(None, parts)))
 
 
 def _describe_limits(schema: Schema) -> str:

@@ -112,5 +112,5 @@ def _failures(before: Sequence[_LogonAttempt]) -> str:
     """Return the failures in words; those in an incident are not counted."""
     events = sum(attempt.incident is None for attempt in before)
     numbers = sorted({attempt.incident for attempt in before if attempt.incident is not None})
-    words = [f"incident {number}" for number in numbers]
-    return join_names([*([count_noun(events, "failed logon")] if events else []), *words])
+    names = [f"incident {number}" for number in numbers]
+    return join_names([*([count_noun(events, "failed logon")] if events else []), *names])

@@ -66,8 +66,8 @@ _TAKEN = {FollowUp.EXPLAIN_SCORE, FollowUp.SHOW_TIMELINE, FollowUp.START_OVER}
 
 
 def _not_understood(scope: InvestigationScope, message: ParsedMessage) -> InvestigationScope:
-    words = f"the message was not understood: “{shorten(message.text, 80)}”"
-    return replace(scope, misunderstood=f"{words}; try {_TRY}")
+    reason = f"the message was not understood: “{shorten(message.text, 80)}”"
+    return replace(scope, misunderstood=f"{reason}; try {_TRY}")
 
 
 _TRY = (

@@ -42,13 +42,13 @@ def _incidents(case: CaseFile) -> Iterator[_Ranked]:
         )
         accounts = case.find_own_events(record)
         quotes = dict.fromkeys(shorten(seen.event.summary, 200) for seen in accounts)
-        words = "".join(f"; “{words}”" for words in [*quotes][:_ACCOUNTS] if words)
+        quoted = "".join(f"; “{quote}”" for quote in [*quotes][:_ACCOUNTS] if quote)
         yield (
             0,
             TimelineEntry(
                 at=record.occurred_at,
                 statement=state(
-                    f"{text}{words}",
+                    f"{text}{quoted}",
                     f"incident:{record.number}",
                     *(account.step for account in accounts),
                 ),

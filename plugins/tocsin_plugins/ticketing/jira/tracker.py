@@ -204,8 +204,8 @@ def explain_refusal(refused: Refused) -> Refused:
     reasons = "; ".join(_refusal_reasons(refused.response))[:_SHOWN]
     if not reasons:
         return refused
-    words = f"{str(refused).partition(': ')[0]}: {reasons}"
-    return Refused(words, status=refused.status, response=refused.response)
+    message = f"{str(refused).partition(': ')[0]}: {reasons}"
+    return Refused(message, status=refused.status, response=refused.response)
 
 
 def issue_key(issue: dict[str, Any]) -> str:

@@ -62,9 +62,9 @@ def _inline(node: DocumentNode) -> str:
 
 
 def _phrase(node: DocumentNode) -> str:
-    words = node_text(node)
+    text = node_text(node)
     links = [mark["attrs"]["href"] for mark in node.get("marks", ()) if mark["type"] == "link"]
-    return f"{words}: {links[0]}" if links and links[0] != words else words
+    return f"{text}: {links[0]}" if links and links[0] != text else text
 
 
 def _content(node: DocumentNode) -> list[DocumentNode]:

@@ -105,15 +105,15 @@ def _marked(node: DocumentNode) -> str:
     inner = text.strip()
     if not inner:
         return str(text)
-    words = escape_wiki(inner)
+    markup = escape_wiki(inner)
     if "code" in kinds:
-        words = f"{{{{{words}}}}}"
+        markup = f"{{{{{markup}}}}}"
     for kind, mark in _MARKERS.items():
-        words = f"{mark}{words}{mark}" if kind in kinds else words
+        markup = f"{mark}{markup}{mark}" if kind in kinds else markup
     if "link" in kinds:
-        words = f"[{words}|{_address(kinds['link']['attrs']['href'])}]"
+        markup = f"[{markup}|{_address(kinds['link']['attrs']['href'])}]"
     begin, _, end = text.partition(inner)
-    return f"{begin}{words}{end}"
+    return f"{begin}{markup}{end}"
 
 
 def _address(href: str) -> str:

@@ -25,8 +25,8 @@ def explain_refusal(refused: Refused) -> Refused:
     kind = type(refused)
     if refused.status == HTTPStatus.FORBIDDEN and any(rule in reason.lower() for rule in _RULES):
         kind = Misconfigured
-    words = f"{str(refused).partition(': ')[0]}: {reason}"
-    return kind(words, status=refused.status, response=refused.response)
+    message = f"{str(refused).partition(': ')[0]}: {reason}"
+    return kind(message, status=refused.status, response=refused.response)
 
 
 def expect_awake(broken: Broken) -> Broken:

@@ -49,8 +49,8 @@ def _describe_attempt(attempt: Mapping[str, Any]) -> str:
 def _list_investigations(investigations: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry]:
     for session in investigations:
         who = "A schedule" if session["schedule_id"] else session["created_by"]
-        words = f"{who} asked: {session['query']}"
-        yield _build_entry(session["created_at"], "investigations", words)
+        text = f"{who} asked: {session['query']}"
+        yield _build_entry(session["created_at"], "investigations", text)
         yield from _list_write_backs(session["write_backs"])
         yield from _list_deliveries(session["events"])
 
@@ -59,13 +59,13 @@ def _list_write_backs(write_backs: Iterable[Mapping[str, Any]]) -> Iterator[Time
     for each in write_backs:
         if each["finished_at"] is not None:
             because = f": {each['reason']}" if each["reason"] else ""
-            words = f"SIEM comment: {each['state']}{because}."
-            yield _build_entry(each["finished_at"], "write-back", words)
+            text = f"SIEM comment: {each['state']}{because}."
+            yield _build_entry(each["finished_at"], "write-back", text)
 
 
 def _build_entry(
-    at: str, source: str, words: str, severity: Severity | None = None
+    at: str, source: str, text: str, severity: Severity | None = None
 ) -> TimelineEntry:
-    known_from = Statement(words, (source,))
+    known_from = Statement(text, (source,))
     moment = datetime.fromisoformat(at)
     return TimelineEntry(at=moment, statement=known_from, severity=severity, source=source)
