@@ -240,7 +240,7 @@ async def test_everything_wrong_with_schedules_is_said_at_once_where_it_stands(p
     )
     assert sorted(found) == sorted(
         [
-            "plugins.toml: schedules.nightly.query: missing; it says: What to find out, in words: "
+            "plugins.toml: schedules.nightly.query: missing; it says: The question in plain words: "
             "entities, time ranges, terms, incident numbers.",
             "plugins.toml: schedules.nightly.cron: found '61 2 * * *'; the minute field '61' is "
             "invalid: give 0 to 59, a list, a range or a step",
