@@ -143,13 +143,13 @@ class Bot:
         reply = await self._api.write("chat.postMessage", arguments, unless=unless)
         if reply.error:
             return await self._post(delivery, body, None)
-        return {**reply.part("message"), "ts": reply.said.get("ts")}
+        return {**reply.part("message"), "ts": reply.document.get("ts")}
 
     async def _address(self) -> str | None:
         """Return the workspace URL for people; None if Slack does not return it."""
         if self._workspace is None:
             try:
-                answer = (await self._api.read("auth.test", {})).said
+                answer = (await self._api.read("auth.test", {})).document
             except PluginFailure:  # the next request reports the problem
                 return None
             self._workspace = str(answer.get("url") or "")

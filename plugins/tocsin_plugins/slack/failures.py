@@ -93,13 +93,13 @@ _PERMANENT = frozenset(
 
 def build_failure(
     error: str,
-    said: Mapping[str, Any],
+    document: Mapping[str, Any],
     *,
     status: int,
     response: bytes,
     after: timedelta | None = None,
 ) -> PluginFailure:
-    """Return the exception for an error of Slack; `said` is its full response."""
+    """Return the exception for an error of Slack; `document` is its full response."""
     message = f"Slack answered {error[:_SHOWN]}"
     if error in _ARCHIVED:
         remedy = "the channel is archived; unarchive it, or give another"
@@ -107,18 +107,20 @@ def build_failure(
     if error in _CREDENTIALS:
         remedy = _CREDENTIALS[error]
         return CredentialsRefused(f"{message}: {remedy}", status=status, response=response)
-    if needed := find_remedy(error, said):
+    if needed := find_remedy(error, document):
         return Misconfigured(f"{message}: {needed}", status=status, response=response)
     if error in _PERMANENT:
-        return Refused(f"{message}{_details(said)}", status=status, response=response)
+        return Refused(f"{message}{_details(document)}", status=status, response=response)
     throttled = error in _THROTTLED
     return TryLater(message, after=after, throttled=throttled, status=status, response=response)
 
 
-def find_remedy(error: str, said: Mapping[str, Any]) -> str | None:
+def find_remedy(error: str, document: Mapping[str, Any]) -> str | None:
     """Return what the operator can do about an error; None if it is not a configuration problem."""
     if error == "missing_scope":
-        return describe_missing_scope(str(said.get("needed") or "that it does not name")[:_SHOWN])
+        return describe_missing_scope(
+            str(document.get("needed") or "that it does not name")[:_SHOWN]
+        )
     return _CONFIGURATION.get(error)
 
 
@@ -130,11 +132,11 @@ def describe_missing_scope(scope: str) -> str:
     )
 
 
-def _details(said: Mapping[str, Any]) -> str:
+def _details(document: Mapping[str, Any]) -> str:
     """Return Slack's messages about rejected blocks, with their locations."""
-    metadata = said.get("response_metadata")
+    metadata = document.get("response_metadata")
     messages = metadata.get("messages") if isinstance(metadata, Mapping) else None
-    details = said.get("errors") or messages
+    details = document.get("errors") or messages
     if not isinstance(details, list) or not details:
         return ""
     return f": {'; '.join(map(str, details))}"[:_SHOWN]

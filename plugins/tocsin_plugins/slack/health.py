@@ -35,13 +35,13 @@ async def check_bot(api: WebApi, channel: str) -> Health:
 
 
 def _describe_identity(reply: SlackReply) -> str:
-    user, team = (str(reply.said.get(name))[:_SHOWN] for name in ("user", "team"))
+    user, team = (str(reply.document.get(name))[:_SHOWN] for name in ("user", "team"))
     return f"{user} in {team}"
 
 
 def _describe_channel(info: SlackReply, channel: str) -> str:
     if info.error == _NOT_ALLOWED:
-        needed = str(info.said.get("needed"))[:_SHOWN]
+        needed = str(info.document.get("needed"))[:_SHOWN]
         return f"{channel} (the scope {needed} would show its name and state)"
     name = info.part("channel").get("name")
     return f"#{str(name)[:_SHOWN]}" if name else channel
@@ -50,7 +50,7 @@ def _describe_channel(info: SlackReply, channel: str) -> str:
 def _describe_history(history: SlackReply) -> str:
     if history.error is None:
         return "earlier messages are found, so no event is posted twice"
-    needed = f"the scope {str(history.said.get('needed'))[:_SHOWN]}"
+    needed = f"the scope {str(history.document.get('needed'))[:_SHOWN]}"
     lacks = needed if history.error == _NOT_ALLOWED else "being a member of the channel"
     return f"without {lacks} it cannot find its messages, and a crash may post an event twice"
 

@@ -29,9 +29,9 @@ class SlackMessage:
     """Time of the first message of its thread; None outside a thread."""
 
     @staticmethod
-    def of(said: Mapping[str, Any]) -> SlackMessage | None:
+    def of(document: Mapping[str, Any]) -> SlackMessage | None:
         """Return the message in Slack's representation; None if it is not a message."""
-        ts, thread_ts = said.get("ts"), said.get("thread_ts")
+        ts, thread_ts = document.get("ts"), document.get("thread_ts")
         if not isinstance(ts, str) or not _TS.fullmatch(ts):
             return None
         return SlackMessage(ts, thread_ts if isinstance(thread_ts, str) else None)
@@ -97,9 +97,9 @@ def build_metadata(event: Event) -> dict[str, Any]:
     return {"event_type": _MARK, "event_payload": {"event_id": event.id}}
 
 
-def is_message_of_event(said: Any, event: Event) -> bool:
+def is_message_of_event(document: Any, event: Event) -> bool:
     """Return whether a message in Slack's representation belongs to this event."""
-    metadata = said.get("metadata") if isinstance(said, Mapping) else None
+    metadata = document.get("metadata") if isinstance(document, Mapping) else None
     return isinstance(metadata, Mapping) and all(
         metadata.get(name) == value for name, value in build_metadata(event).items()
     )
@@ -132,7 +132,7 @@ async def _search_messages(
             reply = await api.read(method, query)
         except Refused:  # without this permission alone, delivery continues
             return None
-        messages = reply.said.get("messages") or ()
+        messages = reply.document.get("messages") or ()
         found: Mapping[str, Any] | None = next(
             (message for message in messages if is_message_of_event(message, event)), None
         )

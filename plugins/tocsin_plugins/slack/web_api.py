@@ -20,7 +20,7 @@ _JSON = {"Content-Type": "application/json; charset=utf-8"}
 class SlackReply:
     """Response of a method: a success, or an error that the caller handles."""
 
-    said: Mapping[str, Any]
+    document: Mapping[str, Any]
     status: int
     scopes: frozenset[str] | None
     """Scopes of the token; None if Slack does not state them."""
@@ -28,17 +28,17 @@ class SlackReply:
     @property
     def error(self) -> str | None:
         """Name of the error; None for a success."""
-        return None if self.said.get("ok") is True else str(self.said.get("error"))
+        return None if self.document.get("ok") is True else str(self.document.get("error"))
 
     def part(self, name: str) -> Mapping[str, Any]:
         """Return a member that is an object; an empty one if it is absent."""
-        found = self.said.get(name)
+        found = self.document.get(name)
         return found if isinstance(found, Mapping) else {}
 
     @property
     def raw(self) -> bytes:
         """The full response as JSON."""
-        return orjson.dumps(self.said)
+        return orjson.dumps(self.document)
 
 
 class WebApi:

@@ -44,7 +44,7 @@ class ApiError(Exception):
 
     def __init__(self, error: str, **members: Any) -> None:
         super().__init__(error)
-        self.said = {"ok": False, "error": error, **members}
+        self.document = {"ok": False, "error": error, **members}
 
 
 @dataclass
@@ -165,7 +165,7 @@ class Slack:
                     return await spoil(fault, request, answer, now, timedelta(seconds=30))
                 if done:
                     await answer()
-                return _json(fault.said, headers=_RETRY)
+                return _json(fault.document, headers=_RETRY)
         return await answer()
 
     def _answer(
@@ -187,7 +187,7 @@ class Slack:
             self._authenticate(request)
             return _json({"ok": True, **handlers[method](arguments)}, headers=headers)
         except ApiError as error:
-            return _json(error.said, headers=headers)
+            return _json(error.document, headers=headers)
 
     def _is_too_much(self, method: str) -> bool:
         now, most = self.clock.now(), self.most_per_minute.get(method)
