@@ -60,16 +60,16 @@ async def test_what_was_never_used_was_never_used(database, usage):
 
 async def test_each_credential_gets_its_own_last_use(database, clock, usage):
     start = clock.now()
-    usage.note("key", KEY)
-    usage.note("client", CLIENT)
+    usage.record("key", KEY)
+    usage.record("client", CLIENT)
     clock.advance(seconds=10)
-    usage.note("key", KEY)
+    usage.record("key", KEY)
     await usage.flush()
     assert await last_used(database) == [start + timedelta(seconds=10), None, start]
 
 
 async def test_what_was_written_is_not_written_again(database, clock, usage):
-    usage.note("key", KEY)
+    usage.record("key", KEY)
     await usage.flush()
     forget = text("UPDATE api_keys SET last_used_at = NULL")
     await database.write(lambda c: c.execute(forget) and None)
@@ -79,9 +79,9 @@ async def test_what_was_written_is_not_written_again(database, clock, usage):
 
 async def test_a_node_that_writes_late_does_not_turn_time_back(database, clock, usage):
     late = Usage(database, clock)
-    late.note("key", KEY)
+    late.record("key", KEY)
     clock.advance(seconds=10)
-    usage.note("key", KEY)
+    usage.record("key", KEY)
     await usage.flush()
     await late.flush()
     assert (await last_used(database))[0] == clock.now()
@@ -90,28 +90,28 @@ async def test_a_node_that_writes_late_does_not_turn_time_back(database, clock, 
 async def test_nothing_else_of_the_record_changes(database, clock, usage):
     before = await database.read(load_api_key, KEY)
     clock.advance(minutes=1)
-    usage.note("key", KEY)
+    usage.record("key", KEY)
     await usage.flush()
     after = await database.read(load_api_key, KEY)
     assert after == replace(before, last_used_at=clock.now())
 
 
 async def test_a_credential_that_is_gone_is_passed_over(database, clock, usage):
-    usage.note("key", "x" * 16)
-    usage.note("key", OTHER)
+    usage.record("key", "x" * 16)
+    usage.record("key", OTHER)
     await usage.flush()
     assert await last_used(database) == [None, clock.now(), None]
 
 
 async def test_what_could_not_be_written_is_kept_under_whatever_came_since(database, clock, usage):
     start = clock.now()
-    usage.note("key", KEY)
-    usage.note("client", CLIENT)
+    usage.record("key", KEY)
+    usage.record("client", CLIENT)
     await _rename(database, "api_clients", "away")
     writing = asyncio.create_task(usage.flush())
     await until(lambda: not usage._uses)
     clock.advance(seconds=10)
-    usage.note("key", KEY)
+    usage.record("key", KEY)
     with pytest.raises(SQLAlchemyError):
         await writing
     await _rename(database, "away", "api_clients")
@@ -142,7 +142,7 @@ async def test_it_is_written_once_a_minute(database, clock, usage):
     waiting = Waiting()
     usage = Usage(database, waiting)
     running = asyncio.create_task(usage.run())
-    usage.note("key", KEY)
+    usage.record("key", KEY)
     await until(lambda: waiting.slept == 1)
     assert await last_used(database) == [None, None, None]
     minutes.release()
