@@ -53,14 +53,15 @@ def verify(
     *,
     head: Annotated[
         str | None,
-        typer.Option(metavar="POSITION:SEAL", help="End of the chain that an earlier run printed."),
+        typer.Option(metavar="POSITION:SEAL", help="Head printed by an earlier run."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Verify the seals of the audit log.
+    """Check the audit log for changed or missing entries.
 
-    Reads the database directly and needs the encryption key. Store the head that it prints in
-    another place: only with it can a later run detect that the end of the chain was removed.
+    Reads the database directly and needs the encryption key. Save the printed head on
+    another system. To detect entries removed from the end of the log, pass it to a later run with
+    `--head`.
 
     Exit status: 0 if the log is intact, 1 if it is not.
     """

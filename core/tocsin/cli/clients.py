@@ -105,7 +105,8 @@ def disable(
     path = admin_path("api-clients", client_id)
     record = run_on_api(url, token, lambda api: api.call("DELETE", path))
     remark = (
-        "its tokens stay valid until they expire; `tocsin clients revoke-tokens` revokes them now"
+        "tokens of this client stay valid until they expire; "
+        "to revoke them now, run `tocsin clients revoke-tokens`"
     )
     print(remark, file=sys.stderr)
     print_columns([record], _COLUMNS, as_json=as_json)

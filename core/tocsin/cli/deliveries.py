@@ -115,7 +115,8 @@ def replay(
 ) -> None:
     """Resend one delivery, or all that match the options.
 
-    Prints the number of deliveries. Ctrl-C detaches; the service continues.
+    Prints the number of deliveries. Press Ctrl+C to stop waiting. The service continues in the
+    background.
     """
     wanted = _filter(destination, event, since, until)
     if delivery_id is not None:

@@ -68,7 +68,9 @@ _STEPS = (
 _ACTIVE = {SessionStatus.QUEUED.value, SessionStatus.RUNNING.value}
 _POLL_INTERVAL = timedelta(seconds=0.5)
 _HINT_AFTER = timedelta(seconds=15)
-_NOT_STARTED = "still queued; make sure that `tocsin serve` is running with the role investigate"
+_NOT_STARTED = (
+    "still queued; make sure that a `tocsin serve` process with the `investigate` role is running"
+)
 
 
 class ReportFormat(StrEnum):
@@ -105,7 +107,8 @@ def start(
 ) -> None:
     """Start an investigation and print its report.
 
-    The service runs it. Ctrl-C detaches; the investigation continues.
+    The service runs the investigation. Press Ctrl+C to stop waiting. The service continues in the
+    background.
 
     Exit status: 0 if it completed, 1 if it failed or was cancelled.
     """

@@ -85,7 +85,7 @@ def explain(
 ) -> None:
     """Show what a plugin offers, its settings and its errors.
 
-    Imports that plugin.
+    Running this command imports the plugin.
 
     Exit status: 0 if the plugin can be used, 1 if it cannot.
     """

@@ -33,7 +33,7 @@ def prove(
     ] = "24h",
     as_json: AsJson = False,
 ) -> None:
-    """Prove what was read and delivered in a period.
+    """Account for everything read and delivered in a period.
 
     Lists coverage, failures and undelivered events with their reasons.
 

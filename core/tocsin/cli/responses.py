@@ -20,7 +20,8 @@ class ResponseMembers(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         raise OperatorError(
-            f"the response has no member {name!r}; check that --url is the address of Tocsin"
+            f"unexpected response (no field {name!r}); "
+            "check that --url or TOCSIN_URL points to Tocsin"
         )
 
 
@@ -49,7 +50,7 @@ def print_secret(answer: ResponseMembers, *members: str, remark: str, as_json: b
         print(orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode())
     else:
         print("\t".join(answer[name] for name in members))
-        print(f"{remark}; shown only once", file=sys.stderr)
+        print(f"{remark}. Copy the secret now; it can't be shown again.", file=sys.stderr)
 
 
 class _FieldProblem(BaseModel):

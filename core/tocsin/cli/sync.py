@@ -62,8 +62,8 @@ def backfill(
 ) -> None:
     """Backfill a time range from a provider.
 
-    The service reads what changed in the range. Ctrl-C detaches; the job continues, also after a
-    restart of the service.
+    The service reads what changed in the range. Press Ctrl+C to stop waiting. The job continues in
+    the background, also after a restart of the service.
 
     Exit status: 0 if the backfill succeeded or continues, 1 if it failed.
     """

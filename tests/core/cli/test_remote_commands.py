@@ -126,7 +126,7 @@ async def test_a_created_key_alone_is_on_standard_output_and_can_be_used_at_once
     assert KEY.fullmatch(out)
     key = (await admin.read("/api/admin/api-keys"))["api_keys"][0]
     assert f"key {key['key_id']}, expires at 2026-12-21T12:00:00.000Z" in remarks
-    assert "shown only once" in remarks
+    assert "Copy the secret now" in remarks
     assert out.strip() not in remarks
     assert (key["name"], key["description"]) == ("playbooks", "of the night shift")
     assert key["scopes"] == ["incidents:read", "search:read"]
@@ -603,9 +603,11 @@ async def test_a_page_of_something_in_between_is_not_taken_for_tocsin(answering,
 
 async def test_json_of_another_service_is_not_taken_for_tocsin(answering, refused):
     url = await answering(text='{"ok": true}', content_type="application/json")
-    assert "the response has no member 'api_keys'" in await refused("keys", "list", "--url", url)
+    assert "unexpected response (no field 'api_keys')" in await refused(
+        "keys", "list", "--url", url
+    )
     create = ("clients", "create", "soar", *SCOPE, "--url", url)
-    assert "the response has no member 'client_id'" in await refused(*create)
+    assert "unexpected response (no field 'client_id')" in await refused(*create)
 
 
 async def test_a_redirect_is_told_and_not_followed(admin, answering, refused, url):

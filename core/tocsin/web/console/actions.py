@@ -99,6 +99,22 @@ def _parse(model: type[BaseModel], members: Mapping[str, Any]) -> BaseModel:
     try:
         return model.model_validate_json(orjson.dumps(members))
     except orjson.JSONEncodeError:
-        raise ProblemError(422, "A value in this form is nested too deeply.") from None
+        name = _find_unwritable(members)
+        raise ProblemError(
+            422, f"The value of {name} is nested too deeply. Enter a flatter value."
+        ) from None
     except ValidationError as error:
         raise invalid_request("form", list_field_errors(error, model)) from None
+
+
+def _find_unwritable(members: Mapping[str, Any]) -> str:
+    """Return the name of the field that JSON cannot hold, of a setting if it is one."""
+    fields: dict[str, Any] = {**members, **members.get("settings", {})}
+    for name, value in fields.items():
+        if name == "settings":
+            continue
+        try:
+            orjson.dumps(value)
+        except orjson.JSONEncodeError:
+            return name
+    return "a field"

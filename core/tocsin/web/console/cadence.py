@@ -81,7 +81,8 @@ def _describe_days(day: str, weekday: str) -> str | None:
         case "*", _:
             return _describe_weekdays(weekday)
         case _, "*" if all(map(_NUMBER.fullmatch, day.split(","))):
-            return f"on day {_join([str(int(part)) for part in day.split(',')])} of each month"
+            days = [str(int(part)) for part in day.split(",")]
+            return f"on day{'s' if len(days) > 1 else ''} {_join(days)} of each month"
     return None
 
 

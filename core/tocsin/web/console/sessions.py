@@ -31,7 +31,8 @@ ONCE = "once"
 _LONGEST_SECRET = 100
 _SAME_SITE = {"", "same-origin", "none"}
 _FOREIGN_FORM = (
-    "This form was not submitted from this console. Go back, reload the page and try again."
+    "Tocsin couldn't verify that this form came from the console. "
+    "Go back, reload the page and try again."
 )
 
 

@@ -155,7 +155,7 @@ async def test_one_is_sent_again(write, person):
     id_ = await write(add_delivery)
     page = f"/deliveries/{id_}"
     text = await person.submit(page, f"{page}/replay")
-    assert "Delivery queued. It is sent now." in text
+    assert "Delivery queued for immediate sending." in text
     assert "pending" in text
 
 

@@ -335,7 +335,7 @@ async def test_one_is_deleted_after_a_question(api, soar):
     ("managed_by", "words"),
     [
         (ManagedBy.FILE, "edit the file, then apply it"),
-        (ManagedBy.PLUGIN, "while the plugin is enabled"),
+        (ManagedBy.PLUGIN, "to remove it, disable the plugin in plugins.toml"),
     ],
 )
 async def test_what_others_manage_offers_only_what_can_be_done(api, person, managed_by, words):

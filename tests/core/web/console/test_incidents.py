@@ -113,7 +113,7 @@ async def test_an_incident_shows_what_is_known_of_it(person, store):
         "Odd sign-in",
         "What was seen.",
         "external-1",
-        "this one is an assumption",
+        "The SIEM severity is missing or unknown, so Tocsin assumed",
         "case-9",
     ):
         assert words in text

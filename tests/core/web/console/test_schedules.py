@@ -156,7 +156,7 @@ async def test_a_wrong_change_keeps_what_was_written(person, office):
 async def test_a_schedule_is_run_disabled_enabled_and_deleted(person, office):
     page = f"/schedules/{(await office.make()).id}"
     text = await person.submit(page, f"{page}/run")
-    assert "Run started" in text
+    assert "Run requested. It starts now" in text
     assert "running" in text
     assert "ana" in text
     refused = await person.submit(page, f"{page}/run", 409)
@@ -236,7 +236,7 @@ async def test_what_the_file_names_no_more_can_only_be_deleted(person, from_file
     page = f"/schedules/{await from_file('watch')}"
     await from_file()
     html = await person.html(page)
-    assert "it was removed from plugins.toml" in html
+    assert "the schedule was removed from plugins.toml" in html
     assert f'action="{page}/enable"' not in html
     assert "watch deleted" in await person.submit(page, f"{page}/delete")
 

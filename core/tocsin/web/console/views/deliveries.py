@@ -122,7 +122,7 @@ ACTIONS = (
         path="/deliveries/{delivery_id}/replay",
         handler=replay_delivery,
         page="/deliveries/{delivery_id}",
-        message="Delivery queued. It is sent now.",
+        message="Delivery queued for immediate sending.",
     ),
     ConsoleAction(
         path="/replays",

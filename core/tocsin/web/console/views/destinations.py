@@ -175,13 +175,13 @@ ACTIONS = (
         handler=update_destination,
         page=_PAGE,
         body=lambda _: {"enabled": True},
-        message="Destination enabled; queued deliveries are being sent.",
+        message="Destination enabled. Queued deliveries are being sent.",
     ),
     ConsoleAction(
         path=f"{_PAGE}/resume",
         handler=resume_destination,
         page=_PAGE,
-        message="Destination resumed; queued deliveries are being sent.",
+        message="Destination resumed. Queued deliveries are being sent.",
     ),
     ConsoleAction(
         path=f"{_PAGE}/delete",

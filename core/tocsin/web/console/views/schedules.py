@@ -156,7 +156,7 @@ ACTIONS = (
         path=f"{_ONE}/run",
         handler=api.run_schedule,
         page=_ONE,
-        message="Run started. If another run is active, it starts afterwards.",
+        message="Run requested. It starts now, or after the active run ends.",
     ),
     ConsoleAction(
         path=f"{_ONE}/enable",
