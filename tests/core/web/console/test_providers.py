@@ -111,7 +111,7 @@ async def test_what_is_missing_is_drawn_told_and_can_be_read(person):
     text = await person.text("/providers")
     assert "changed gaps" in text
     assert "Gaps" in text
-    assert re.search(r"\b1 gaps", await person.text("/"))  # and counted once
+    assert re.search(r"\b1 coverage problem\b", await person.text("/"))  # and counted once
     missing = "lost changed 2026-11-21 10:00:00 UTC 2026-11-21 11:00:00 UTC"
     assert f"{missing} {HOSTILE} Backfill" in text
     html = await person.html("/providers")
