@@ -84,7 +84,7 @@ class PluginKind(ResponseModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "section": "destinations",
         "name": "Webhook",
-        "summary": "Posts each event with signatures, and takes any 2xx answer for a receipt.",
+        "summary": "Posts each event with signatures; any 2xx response is a receipt.",
         "streams": [],
     }
 
@@ -135,7 +135,7 @@ class ChannelItem(ResponseModel):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "plugin": "webhook",
-        "summary": "Posts each event with signatures, and takes any 2xx answer for a receipt.",
+        "summary": "Posts each event with signatures; any 2xx response is a receipt.",
     }
 
     plugin: str
