@@ -8,15 +8,15 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tocsin_plugins.webhook.signing import SharedSecret, Signer, SigningKey, signature_headers
+from tocsin_plugins.webhook.signing import Ed25519Signer, SharedSecret, Signer, signature_headers
 
 PAGE = (Path(__file__).parents[1] / "docs/soar/webhooks.md").read_text(encoding="utf-8")
 SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()
 OLDER_SECRET = "whsec_" + base64.b64encode(b"o" * 32).decode()
 KEY = "whsk_" + base64.b64encode(b"k" * 32).decode()
 OLDER_KEY = "whsk_" + base64.b64encode(b"o" * 32).decode()
-CURRENT = (SharedSecret.decode(SECRET), SigningKey.decode(KEY))
-OLDER = (SharedSecret.decode(OLDER_SECRET), SigningKey.decode(OLDER_KEY))
+CURRENT = (SharedSecret.decode(SECRET), Ed25519Signer.decode(KEY))
+OLDER = (SharedSecret.decode(OLDER_SECRET), Ed25519Signer.decode(OLDER_KEY))
 NO_SECRET = SharedSecret(b"")
 """What anybody can sign with."""
 BODY = '{"event_type":"incident-alert","data":{"title":"é"}}'.encode()

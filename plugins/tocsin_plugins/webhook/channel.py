@@ -91,9 +91,9 @@ class Webhook(Channel):
         kept = redact_secrets(response, self._unspoken)
         return read_receipt(kept, self.tools.clock.now(), rules)
 
-    @cached_property
+    @property
     def _url(self) -> str:
-        """URL to post to, which may be a secret."""
+        """URL to post to; never kept, since it may be a secret."""
         return self.settings.address
 
     def _message(self, event: Event, body: bytes) -> tuple[dict[str, str], bytes]:
