@@ -46,7 +46,7 @@ check: $(VENV)/.dev ## Lint, types, layers and the API's description
 	@$(BIN)/python tests/openapi_rules.py .openapi.json
 	@if command -v spectral >/dev/null; then spectral lint --quiet --fail-severity warn .openapi.json; fi
 
-fix: $(VENV)/.dev ## Format and mend what can be mended automatically
+fix: $(VENV)/.dev ## Format, and fix what can be fixed automatically
 	@$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 
 bench: $(VENV)/.dev ## Measure against bare baselines in the same run
@@ -56,7 +56,7 @@ docs: $(VENV)/.docs ## Build the documentation as a site with offline search, in
 	@$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --builder html docs docs/_build/html
 	@echo docs/_build/html/index.html
 
-requirements: ## Pin the dependencies anew, with hashes
+requirements: ## Update the pinned dependencies, with hashes
 	@uv pip compile pyproject.toml --extra postgres --group build --group dev --universal --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate --upgrade --quiet -o requirements/dev.txt
 	@uv pip compile pyproject.toml --extra postgres --group build --universal --generate-hashes \
