@@ -12,6 +12,7 @@ import structlog
 from pydantic import TypeAdapter
 
 from tocsin.model import (
+    FindEntities,
     FindEvents,
     FindIncidents,
     FindNeighbors,
@@ -32,6 +33,7 @@ _KINDS: dict[type[Question[Any]], str] = {
     GetIncidents: "incidents-numbered",
     FindIncidents: "incidents-about",
     ListIncidents: "incidents-within",
+    FindEntities: "entities-like",
     GetSightings: "sightings-of",
     FindNeighbors: "neighbours-of",
     FindEvents: "events-of",

@@ -110,6 +110,15 @@ class FoundEvents:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FoundEntities:
+    """Entities of stored incidents, the latest seen first."""
+
+    entities: tuple[Entity, ...]
+    complete: bool
+    """False if there are more than the limit, or more candidates than were compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
     """A search result in the history."""
 
@@ -167,6 +176,21 @@ class ListIncidents(Question[tuple[IncidentRecord, ...]]):
     min_severity: Severity = Severity.INFORMATIONAL
     limit: int = 50
     _source: ClassVar[str] = "incidents"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindEntities(Question[FoundEntities]):
+    """Finds the entities of stored incidents that match a pattern, as `EntityPattern` reads it.
+
+    With a window, only those that were seen in it.
+    """
+
+    pattern: str
+    kinds: tuple[EntityKind, ...] = (EntityKind.HOST, EntityKind.DOMAIN)
+    """The kinds of names with wildcards; networks and ranges match addresses."""
+    window: Window | None = None
+    limit: int = 200
+    _source: ClassVar[str] = "entities"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,6 +255,7 @@ QUESTIONS: tuple[type[Question[Any]], ...] = (
     GetIncidents,
     FindIncidents,
     ListIncidents,
+    FindEntities,
     GetSightings,
     FindNeighbors,
     FindEvents,

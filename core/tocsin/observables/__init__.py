@@ -2,11 +2,13 @@
 
 from tocsin.observables.defanged import defang, refang
 from tocsin.observables.environment import Environment, EnvironmentSettings
+from tocsin.observables.patterns import EntityPattern
 from tocsin.observables.records import find_in_record
 from tocsin.observables.results import Observables
 from tocsin.observables.text import find_observables
 
 __all__ = [
+    "EntityPattern",
     "Environment",
     "EnvironmentSettings",
     "Observables",

@@ -14,9 +14,11 @@ from tocsin.model import (
     Enrichment,
     Entity,
     EntityKind,
+    FindEntities,
     FindEvents,
     FindIncidents,
     FindNeighbors,
+    FoundEntities,
     FoundEvents,
     GetEnrichments,
     GetIncidents,
@@ -35,7 +37,7 @@ from tocsin.model import (
     Sources,
     Window,
 )
-from tocsin.observables import Environment
+from tocsin.observables import EntityPattern, Environment
 
 T = TypeVar("T")
 _RECENT = 10
@@ -128,6 +130,15 @@ def _select_latest(
     return tuple(sorted(found, key=lambda it: (it.occurred_at, it.number), reverse=True))
 
 
+def _find_entities(script: QueryScript, question: FindEntities) -> FoundEntities:
+    pattern = EntityPattern.parse(question.pattern, question.kinds)
+    records = _select_latest(script.incidents, question.window, None)
+    involved = dict.fromkeys(entity for record in records for entity in record.entities)
+    found = [entity for entity in involved if pattern.matches(entity)]
+    kept = tuple(found[: question.limit])
+    return FoundEntities(entities=kept, complete=len(kept) == len(found))
+
+
 def _get_sightings(script: QueryScript, question: GetSightings) -> tuple[Sighting, ...]:
     return tuple(_build_sighting(script, entity) for entity in question.entities)
 
@@ -207,6 +218,7 @@ _ANSWERS: dict[type[Question[Any]], Callable[[QueryScript, Any], Any]] = {
     GetIncidents: _get_incidents,
     FindIncidents: _find_incidents,
     ListIncidents: _list_incidents,
+    FindEntities: _find_entities,
     GetSightings: _get_sightings,
     FindNeighbors: _find_neighbors,
     FindEvents: _find_events,

@@ -158,7 +158,7 @@ class CaseFile:
         scope = self.scope
         if scope.incidents:
             return [record for record in self.records if record.number in scope.incidents]
-        if scope.entities:
+        if scope.is_specific:
             named = set(scope.entities)
             return [record for record in self.records if named & set(record.entities)]
         return self.records
@@ -171,7 +171,7 @@ class CaseFile:
         """
         found = set(self.scope.entities)
         for record in self.in_focus:
-            involved = set(record.entities) - self.scope.ignored_entities
+            involved = {entity for entity in record.entities if not self.scope.ignores(entity)}
             foreign = {
                 entity
                 for entity in involved

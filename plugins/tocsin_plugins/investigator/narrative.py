@@ -149,7 +149,7 @@ def _who(case: CaseFile, record: IncidentRecord) -> str:
 
 
 def _involved(case: CaseFile, record: IncidentRecord) -> list[Entity]:
-    kept = set(record.entities) - case.scope.ignored_entities
+    kept = {entity for entity in record.entities if not case.scope.ignores(entity)}
     return sorted(kept, key=entity_sort_key)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from tocsin import Entity, EntityKind, Statement
+from tocsin import Entity, EntityKind, EntityPattern, Statement
 
 _LONGEST = 120
 _MOST_REFERENCES = 25
@@ -52,6 +52,14 @@ def shorten(text: str, longest: int = _LONGEST) -> str:
 def name_entity(entity: Entity) -> str:
     """Return an entity for a sentence, such as `the user root`."""
     return f"{_CALLED.get(entity.kind, f'the {entity.kind.value}')} {shorten(entity.value)}"
+
+
+def name_pattern(pattern: EntityPattern) -> str:
+    """Return a pattern for a sentence, such as `the addresses 198.51.100.0/24`."""
+    if pattern.bounds:
+        return f"the addresses {pattern.text}"
+    called = "users" if EntityKind.USER in pattern.kinds else "hosts and domains"
+    return f"the {called} {shorten(pattern.text)}"
 
 
 def join_names(values: Sequence[str], most: int = 5) -> str:

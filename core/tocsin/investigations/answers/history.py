@@ -16,10 +16,12 @@ from tocsin.knowledge.history import (
     list_incidents_within,
     load_incidents,
 )
-from tocsin.knowledge.search import search_documents
+from tocsin.knowledge.search import find_matching_entities, search_documents
 from tocsin.model import (
+    FindEntities,
     FindIncidents,
     FindNeighbors,
+    FoundEntities,
     GetIncidents,
     GetSightings,
     IncidentRecord,
@@ -33,7 +35,7 @@ from tocsin.model import (
     SearchHistory,
     Sighting,
 )
-from tocsin.observables import Environment
+from tocsin.observables import EntityPattern, Environment
 from tocsin.store import Database
 
 LARGEST_LIMIT = 1_000
@@ -55,6 +57,7 @@ class HistoryAnswers:
             GetIncidents: self._numbered,
             FindIncidents: self._about,
             ListIncidents: self._within,
+            FindEntities: self._like,
             GetSightings: self._sightings,
             FindNeighbors: self._neighbors,
             SearchHistory: self._matching,
@@ -64,7 +67,7 @@ class HistoryAnswers:
         """Return the stored records that answer a question."""
         try:
             content = await self._database.read(self._kinds[type(question)], question)
-        except InvalidInputError as error:  # invalid search query
+        except InvalidInputError as error:  # invalid search query or pattern
             return SourceReply(QueryOutcome.REFUSED, reason=str(error))
         return SourceReply(QueryOutcome.ANSWERED, content)
 
@@ -92,6 +95,15 @@ class HistoryAnswers:
             limit=_limit(q.limit),
         )
         return tuple(found)
+
+    def _like(self, connection: Connection, q: FindEntities) -> FoundEntities:
+        try:
+            pattern = EntityPattern.parse(q.pattern, q.kinds)
+        except ValueError as error:
+            raise InvalidInputError(f"{q.pattern!r:.200} is no pattern: {error}") from None
+        limit = _limit(q.limit)
+        found, complete = find_matching_entities(connection, pattern, q.window, limit)
+        return FoundEntities(entities=tuple(found), complete=complete)
 
     def _sightings(self, connection: Connection, q: GetSightings) -> tuple[Sighting, ...]:
         return tuple(find_sightings(connection, q.entities, self._environment))

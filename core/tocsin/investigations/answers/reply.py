@@ -13,7 +13,7 @@ import structlog
 from pydantic_core import to_json
 
 from tocsin.investigations.codec import decode_answer, encode_answer
-from tocsin.model import FoundEvents, Neighborhood, QueryOutcome, Question
+from tocsin.model import FoundEntities, FoundEvents, Neighborhood, QueryOutcome, Question
 
 MAX_ANSWER_BYTES = 512 * 1024
 """Maximum size of one answer, in bytes of JSON."""
@@ -61,7 +61,12 @@ def _encode_reply(kind: str, reply: SourceReply) -> tuple[SourceReply, str | Non
 def list_content_records(content: Any) -> Sequence[Any]:
     """Return the records of an answer; nothing for an answer that is a single record."""
     match content:
-        case FoundEvents(events=records) | Neighborhood(edges=records) | tuple(records):
+        case (
+            FoundEvents(events=records)
+            | FoundEntities(entities=records)
+            | Neighborhood(edges=records)
+            | tuple(records)
+        ):
             return records
         case _:
             return ()
@@ -74,6 +79,10 @@ def shorten_content(content: Any) -> tuple[Any, str]:
             kept = _take_fitting(content.events)
             note = _describe_cut(kept, content.events, "events")
             return replace(content, events=kept, complete=False), note
+        case FoundEntities():
+            kept = _take_fitting(content.entities)
+            note = _describe_cut(kept, content.entities, "entities")
+            return FoundEntities(entities=kept, complete=False), note
         case Neighborhood():
             edges = _take_fitting(content.edges)
             ends = {node for edge in edges for node in (edge.source, edge.target)}

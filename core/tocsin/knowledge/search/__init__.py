@@ -12,6 +12,7 @@ from tocsin.knowledge.search.entities import (
     FoundEntity,
     search_entities,
 )
+from tocsin.knowledge.search.entity_patterns import find_matching_entities
 from tocsin.knowledge.search.fields import FIELDS
 from tocsin.knowledge.search.indexer import (
     INCIDENTS,
@@ -41,6 +42,7 @@ __all__ = [
     "SearchPosition",
     "SnippetPart",
     "count_unindexed",
+    "find_matching_entities",
     "index_document",
     "index_documents",
     "remove_document",

@@ -28,7 +28,8 @@ RANKED_NAMES = 200
 """Number of names that are ranked together, in alphabetical order."""
 MAX_LOOKUP = 2_048
 """Maximum number of characters of the text to look up."""
-_NAME = 100  # characters, as long as the column
+NAME_LENGTH = 100
+"""Number of characters that a name keeps, as long as the column."""
 _LAST = "\U0010ffff"  # sorts behind every other character, in bytes
 _n = entity_names.c
 _key = tuple_(_n.name, _n.part, _n.kind, _n.value)
@@ -67,11 +68,16 @@ class EntityPage:
     """Start of the next page, None on the last page."""
 
 
+def after_every(beginning: str) -> str:
+    """Return a text that sorts behind every name with this beginning."""
+    return beginning + _LAST
+
+
 def list_lookup_names(entity: Entity) -> list[tuple[str, int]]:
     """Return the lookup names of an entity: its value with 0, its parts with 1."""
     folded = tokens.fold_text(entity.value).strip()
-    value = folded[:_NAME]
-    names = {name[:_NAME]: 1 for name in tokens.part_tokens(folded)} | {value: 0}
+    value = folded[:NAME_LENGTH]
+    names = {name[:NAME_LENGTH]: 1 for name in tokens.part_tokens(folded)} | {value: 0}
     return list(names.items())
 
 
@@ -89,7 +95,7 @@ def search_entities(
     alphabetical order. Raises InvalidInputError for an empty or too long text.
     """
     beginning = _beginning(text)
-    conditions = [_n.name >= beginning, _n.name < beginning + _LAST]
+    conditions = [_n.name >= beginning, _n.name < after_every(beginning)]
     if kinds is not None:
         conditions.append(_n.kind.in_([kind.value for kind in kinds]))
     found = _names(connection, conditions, after)
@@ -110,7 +116,7 @@ def _beginning(text: str) -> str:
         raise InvalidInputError("q: enter a value to look up, such as 192.0.2.1 or evil.example.")
     if len(text) > MAX_LOOKUP:
         raise InvalidInputError(f"q: enter at most {MAX_LOOKUP} characters.")
-    return folded[:_NAME]
+    return folded[:NAME_LENGTH]
 
 
 def _names(

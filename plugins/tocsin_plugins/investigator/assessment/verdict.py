@@ -43,9 +43,11 @@ def judge_confidence(
     """Return the confidence: high, less one level for each weakness.
 
     Weaknesses are a silent source, a disagreement, and a single source of information.
-    Low if several sources or a required one were silent, and for an inconclusive verdict.
+    Low if several sources or a required one were silent, if part of the query was not understood,
+    and for an inconclusive verdict.
     """
-    if verdict is Verdict.INCONCLUSIVE or len(silent) > 1 or silent & needed:
+    is_weak = verdict is Verdict.INCONCLUSIVE or bool(case.scope.doubts)
+    if is_weak or len(silent) > 1 or silent & needed:
         return Confidence.LOW
     disagree = any(
         finding.finding.kind == "disagreement" and not finding.is_near for finding in findings

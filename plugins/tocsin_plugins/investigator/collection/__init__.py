@@ -12,6 +12,7 @@ from tocsin_plugins.investigator.collection.gaps import (
     note_gaps,
     suggest_spellings,
 )
+from tocsin_plugins.investigator.collection.patterns import resolve_patterns
 from tocsin_plugins.investigator.collection.pivots import examine_named, follow_pivots
 from tocsin_plugins.investigator.collection.query_client import BoundedQueryClient
 from tocsin_plugins.investigator.collection.starting_point import (
@@ -50,8 +51,9 @@ async def gather(
     """
     named = await load_named_incidents(client, scope)
     window = choose_window(named.scope, named.records, inquiry.asked_at, settings)
-    case = CaseFile(named.scope, window, settings.everywhere, settings.between_steps)
-    case.gaps += named.gaps
+    scope, gaps = await resolve_patterns(client, named.scope, window)
+    case = CaseFile(scope, window, settings.everywhere, settings.between_steps)
+    case.gaps += [*named.gaps, *gaps]
     for record in named.records:
         case.add_incident(record)
     provider = inquiry.provider or scope.provider

@@ -17,8 +17,8 @@ _SIGHTED_PER_EXAMINED = 4
 async def examine_named(examiner: EntityExaminer) -> None:
     """Examine the named entities and those of the incidents."""
     case = examiner.case
-    involved = {entity for record in case.incidents.values() for entity in record.entities}
-    involved -= case.scope.ignored_entities
+    every = {entity for record in case.incidents.values() for entity in record.entities}
+    involved = {entity for entity in every if not case.scope.ignores(entity)}
     named = list(case.scope.entities)
     await _examine(examiner, [*named, *sorted(involved - set(named), key=entity_sort_key)], depth=0)
 
@@ -53,7 +53,7 @@ def _candidates(case: CaseFile) -> list[Entity]:
     return [
         entity
         for entity in case.found_entities()
-        if entity not in case.depths and entity not in case.scope.ignored_entities
+        if entity not in case.depths and not case.scope.ignores(entity)
     ]
 
 

@@ -64,8 +64,10 @@ def find_internal_only(case: CaseFile) -> Iterator[FindingDraft]:
     Every incident must name an address, and every address must be internal: an incident without an
     address has an unknown origin.
     """
-    ignored = case.scope.ignored_entities
-    involved = [set(record.entities) - ignored for record in case.records]
+    involved = [
+        {entity for entity in record.entities if not case.scope.ignores(entity)}
+        for record in case.records
+    ]
     every = sorted(set[Entity]().union(*involved), key=entity_sort_key)
     if not involved or not all(any(entity.kind in _PLACES for entity in some) for some in involved):
         return

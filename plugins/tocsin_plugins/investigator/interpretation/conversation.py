@@ -6,15 +6,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from tocsin import Entity
+from tocsin import Entity, EntityPattern
 from tocsin_plugins.investigator.interpretation.message import (
     MessageClause,
     ParsedMessage,
     read_message,
 )
 from tocsin_plugins.investigator.interpretation.scope import InvestigationScope
-from tocsin_plugins.investigator.interpretation.vocabulary import MAX_RANGE, FollowUp, QueryIntent
-from tocsin_plugins.investigator.phrases import format_time, join_names, name_entity, shorten
+from tocsin_plugins.investigator.interpretation.vocabulary import (
+    MAX_WORDS,
+    FollowUp,
+    QueryIntent,
+    find_words,
+)
+from tocsin_plugins.investigator.phrases import (
+    format_time,
+    join_names,
+    name_entity,
+    name_pattern,
+    shorten,
+)
 
 
 def interpret_messages(
@@ -52,8 +63,12 @@ def _joined(
         scope = _with_clause(scope, clause, is_first=is_first)
     scope = _with_range(scope, message)
     scope = _with_filters(scope, message)
-    scope = _with_words(scope, message)
-    return scope if is_first or _acts(scope, message) else _not_understood(scope, message)
+    scope, unread = _with_words(scope, message)
+    if not is_first and not _acts(scope, message):
+        return _not_understood(scope, message)
+    words = join_names([f"“{shorten(word, 80)}”" for word in unread], 10)
+    left = (f"these words of the query were not understood: {words}",) if unread else ()
+    return replace(scope, doubts=tuple(dict.fromkeys((*scope.doubts, *message.doubts, *left))))
 
 
 def _acts(scope: InvestigationScope, message: ParsedMessage) -> bool:
@@ -89,9 +104,6 @@ def _with_filters(scope: InvestigationScope, message: ParsedMessage) -> Investig
         scope = _noted(scope, f"only the provider {shorten(message.provider)} is searched")
         scope = _taken(scope, f"only the provider {shorten(message.provider)}")
         scope = replace(scope, provider=message.provider)
-    if message.cut:
-        text = f"only the first {MAX_RANGE:,} numbers of {message.cut} were read"
-        scope = replace(scope, doubts=(*scope.doubts, text))
     return replace(scope, browses=scope.browses or message.browses)
 
 
@@ -104,7 +116,7 @@ def _with_clause(
         scope = _taken(scope, "go one step deeper")
         scope = _noted(scope, "the investigation goes one step deeper")
         scope = replace(scope, deeper=scope.deeper + 1, narrowed=False)
-    if FollowUp.ONLY in clause.wishes and (clause.incidents or clause.entities):
+    if FollowUp.ONLY in clause.wishes and (clause.incidents or clause.entities or clause.patterns):
         return _only(scope, clause)
     return _with_named(_taken_also(scope, clause), clause)
 
@@ -113,8 +125,9 @@ def _only(scope: InvestigationScope, clause: MessageClause) -> InvestigationScop
     """Return the scope with only what a clause names."""
     names = join_names(_names(clause))
     scope = _noted(_taken(scope, f"only {names}"), f"only {names} is investigated")
-    scope = replace(scope, incidents=(), entities=(), techniques=(), words=(), browses=False)
-    return _with_named(replace(scope, deeper=0, narrowed=True), clause)
+    scope = replace(scope, incidents=(), entities=(), techniques=(), patterns=(), words=())
+    scope = replace(scope, browses=False, deeper=0, narrowed=True, doubts=())
+    return _with_named(scope, clause)
 
 
 def _taken_also(scope: InvestigationScope, clause: MessageClause) -> InvestigationScope:
@@ -131,6 +144,8 @@ def _with_named(scope: InvestigationScope, clause: MessageClause) -> Investigati
         incidents=tuple(sorted({*scope.incidents, *clause.incidents})),
         entities=_ordered({*scope.entities, *clause.entities}),
         techniques=tuple(sorted({*scope.techniques, *clause.techniques})),
+        patterns=tuple(dict.fromkeys((*scope.patterns, *clause.patterns))),
+        ignored_patterns=_omit(scope.ignored_patterns, clause.patterns),
         ignored_incidents=scope.ignored_incidents - set(clause.incidents),
         ignored_entities=scope.ignored_entities - set(clause.entities),
         within=(scope.within | clause.within) - (set(clause.incidents) - clause.within),
@@ -148,9 +163,13 @@ def _without(scope: InvestigationScope, clause: MessageClause) -> InvestigationS
             incident for incident in scope.incidents if incident not in clause.incidents
         ),
         entities=tuple(entity for entity in scope.entities if entity not in clause.entities),
+        patterns=_omit(scope.patterns, clause.patterns),
         ignored_incidents=scope.ignored_incidents | set(clause.incidents),
         ignored_entities=scope.ignored_entities | set(clause.entities),
+        ignored_patterns=tuple(dict.fromkeys((*scope.ignored_patterns, *clause.patterns))),
     )
+    kept = (entity for entity in left.entities if not _matches(clause.patterns, entity))
+    left = replace(left, entities=tuple(kept))
     if scope.is_specific and not left.is_specific:
         return replace(left, nothing_left=True, words=(), browses=False)
     return left
@@ -170,16 +189,32 @@ def _with_range(scope: InvestigationScope, message: ParsedMessage) -> Investigat
     return replace(scope, window=window)
 
 
-def _with_words(scope: InvestigationScope, message: ParsedMessage) -> InvestigationScope:
-    """Return the scope with search words, which count if nothing is named."""
+def _with_words(
+    scope: InvestigationScope, message: ParsedMessage
+) -> tuple[InvestigationScope, list[str]]:
+    """Return the scope with search words, and the words that were not understood.
+
+    Words are searched for if nothing is named. Without a letter they are no search words.
+    """
     acts = message.wishes - {FollowUp.ONLY, FollowUp.IGNORE, FollowUp.LOOK_AGAIN}
     is_bound = message.names_something or scope.is_specific or scope.nothing_left
     if is_bound or acts or not message.words:
-        return scope
-    words = tuple(dict.fromkeys((*scope.words, *message.words)))
-    names = join_names(list(words), 10)
+        return scope, list(message.leftovers)
+    kept = tuple(dict.fromkeys((*scope.words, *message.words)))[:MAX_WORDS]
+    names = join_names(list(kept), 10)
     scope = _taken(scope, f"search for the words {names}")
-    return replace(_noted(scope, f"the search words are {names}"), words=words)
+    scope = replace(_noted(scope, f"the search words are {names}"), words=kept)
+    return scope, [word for word in message.leftovers if not set(find_words(word)) & set(kept)]
+
+
+def _matches(patterns: tuple[EntityPattern, ...], entity: Entity) -> bool:
+    return any(pattern.matches(entity) for pattern in patterns)
+
+
+def _omit(
+    patterns: tuple[EntityPattern, ...], others: tuple[EntityPattern, ...]
+) -> tuple[EntityPattern, ...]:
+    return tuple(pattern for pattern in patterns if pattern not in others)
 
 
 def _taken(scope: InvestigationScope, text: str) -> InvestigationScope:
@@ -203,7 +238,8 @@ def _names(clause: MessageClause) -> list[str]:
     incidents = [f"incident {number}" for number in clause.incidents if number not in clause.within]
     incidents += _ranges(clause)
     techniques = [f"the technique {technique}" for technique in clause.techniques]
-    return incidents + [name_entity(entity) for entity in clause.entities] + techniques
+    patterns = [name_pattern(pattern) for pattern in clause.patterns]
+    return incidents + [name_entity(entity) for entity in clause.entities] + patterns + techniques
 
 
 def _ordered(entities: set[Entity]) -> tuple[Entity, ...]:

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from tocsin import Entity, EntityKind, Severity, find_observables
+from tocsin import Entity, EntityKind, EntityPattern, Severity, find_observables
+from tocsin_plugins.investigator.interpretation.leftovers import find_leftovers
+from tocsin_plugins.investigator.interpretation.patterns import find_patterns
 from tocsin_plugins.investigator.interpretation.time_ranges import TimeRange, find_range
 from tocsin_plugins.investigator.interpretation.vocabulary import (
     MAX_RANGE,
@@ -23,6 +25,7 @@ from tocsin_plugins.investigator.interpretation.vocabulary import (
     find_wishes,
     find_words,
 )
+from tocsin_plugins.investigator.phrases import shorten
 
 _LONGEST = 20_000
 _CLAUSES = re.compile(r";|\bbut\b|\bthen\b|(?<=[\w)])[.!?]\s", re.IGNORECASE)
@@ -38,7 +41,17 @@ class MessageClause:
     """The incidents that only a range names."""
     entities: tuple[Entity, ...]
     techniques: tuple[str, ...]
+    patterns: tuple[EntityPattern, ...]
     wishes: frozenset[FollowUp]
+    leftovers: tuple[str, ...]
+    """The words that were not understood, unless they are searched for."""
+    doubts: tuple[str, ...]
+    """What cannot be investigated as it is written."""
+
+    @property
+    def names_something(self) -> bool:
+        """Whether an incident, an entity, a technique or a pattern is named."""
+        return bool(self.incidents or self.entities or self.techniques or self.patterns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +67,8 @@ class ParsedMessage:
     provider: str | None
     score: float | None
     """The score that it mentions."""
-    cut: str | None
-    """A range of incidents that is too long to be read in full."""
+    doubts: tuple[str, ...]
+    """What was not understood, other than words."""
     text: str
 
     @property
@@ -73,21 +86,33 @@ class ParsedMessage:
 
     @property
     def names_something(self) -> bool:
-        """Whether an incident, an entity or a technique is named."""
-        return any(
-            clause.incidents or clause.entities or clause.techniques for clause in self.clauses
-        )
+        """Whether an incident, an entity, a technique or a pattern is named."""
+        return any(clause.names_something for clause in self.clauses)
+
+    @property
+    def leftovers(self) -> tuple[str, ...]:
+        """The words that were not understood, unless they are searched for."""
+        every = (word for clause in self.clauses for word in clause.leftovers)
+        return tuple(dict.fromkeys(every))
 
 
 def read_message(text: str, now: datetime, providers: Sequence[str] = ()) -> ParsedMessage:
     """Return a parsed message; only the beginning of a very long one."""
+    doubts = [f"only the first {_LONGEST:,} characters were read"] if text[_LONGEST:] else []
     text = " ".join(text[:_LONGEST].split())
     span = find_range(text, now)
     rest = text.replace(span.text, " ") if span else text
     provider, rest = find_provider(rest, providers)
-    numbers = find_numbers(rest)
+    if span and (other := find_range(rest, now)):
+        doubts.append(f"“{other.text}” was not read: “{span.text}” is the time of the query")
+        rest = rest.replace(other.text, " ")
+    patterns = find_patterns(rest)
+    numbers = find_numbers(patterns.rest)
+    if numbers.cut:
+        doubts.append(f"only the first {MAX_RANGE:,} numbers of {numbers.cut} were read")
+    clauses = tuple(_clause(part) for part in _CLAUSES.split(rest) if part.strip())
     return ParsedMessage(
-        clauses=tuple(_clause(part) for part in _CLAUSES.split(rest) if part.strip()),
+        clauses=clauses,
         range=span,
         severity=find_severity(rest),
         intents=find_intents(rest),
@@ -95,7 +120,7 @@ def read_message(text: str, now: datetime, providers: Sequence[str] = ()) -> Par
         words=find_words(numbers.rest),
         provider=provider,
         score=find_score(rest),
-        cut=numbers.cut,
+        doubts=(*doubts, *(doubt for clause in clauses for doubt in clause.doubts)),
         text=text,
     )
 
@@ -112,15 +137,26 @@ def find_provider(text: str, providers: Sequence[str]) -> tuple[str | None, str]
 
 
 def _clause(text: str) -> MessageClause:
-    numbers = find_numbers(text)
+    patterns = find_patterns(text)
+    numbers = find_numbers(patterns.rest)
     found = find_observables(numbers.rest)
-    entities = {*found.entities, *_named(numbers.rest)}
+    entities = {*found.entities, *patterns.entities, *_named(numbers.rest)}
+    entities = entities or set(_find_asked_user(text))
+    doubts = [
+        f"“{shorten(invalid, 80)}” is no network, range or name" for invalid in patterns.invalid
+    ]
+    if (left := len(entities) - _MOST) > 0:
+        doubts.append(f"{left:,} of {len(entities):,} named entities were not read")
+    techniques = tuple(sorted(set(found.techniques)))[:_MOST]
     return MessageClause(
         incidents=numbers.named[:MAX_RANGE],
         within=numbers.within,
-        entities=tuple(sorted(entities or set(_find_asked_user(text)), key=_order))[:_MOST],
-        techniques=tuple(sorted(set(found.techniques)))[:_MOST],
+        entities=tuple(sorted(entities, key=_order))[:_MOST],
+        techniques=techniques,
+        patterns=patterns.patterns,
         wishes=find_wishes(text),
+        leftovers=tuple(find_leftovers(numbers.rest, entities, techniques)),
+        doubts=tuple(doubts),
     )
 
 

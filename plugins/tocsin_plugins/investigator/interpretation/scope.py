@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from tocsin import Entity, Severity, Window
+from tocsin import Entity, EntityPattern, Severity, Window
 from tocsin_plugins.investigator.interpretation.vocabulary import FollowUp, QueryIntent
 
 
@@ -16,8 +16,11 @@ class InvestigationScope:
     incidents: tuple[int, ...] = ()
     entities: tuple[Entity, ...] = ()
     techniques: tuple[str, ...] = ()
+    patterns: tuple[EntityPattern, ...] = ()
+    """Networks, ranges and names with wildcards."""
     ignored_incidents: frozenset[int] = frozenset()
     ignored_entities: frozenset[Entity] = frozenset()
+    ignored_patterns: tuple[EntityPattern, ...] = ()
     window: Window | None = None
     """None if the messages give none."""
     severity: Severity | None = None
@@ -52,8 +55,8 @@ class InvestigationScope:
 
     @property
     def is_specific(self) -> bool:
-        """Whether incidents or entities are named."""
-        return bool(self.incidents or self.entities)
+        """Whether incidents, entities or patterns are named."""
+        return bool(self.incidents or self.entities or self.patterns)
 
     @property
     def is_empty(self) -> bool:
@@ -61,6 +64,13 @@ class InvestigationScope:
         narrows = self.window or self.severity or self.browses or self.provider
         finds = self.is_specific or self.techniques or self.words
         return self.nothing_left or not (finds or narrows)
+
+    def ignores(self, entity: Entity) -> bool:
+        """Return whether an entity is excluded."""
+        if entity in self.entities:
+            return False
+        is_matched = any(pattern.matches(entity) for pattern in self.ignored_patterns)
+        return is_matched or entity in self.ignored_entities
 
     def without_incidents(self, numbers: Collection[int]) -> InvestigationScope:
         """Return the scope without some of its incidents."""

@@ -57,7 +57,7 @@ class TimeRange:
 def find_range(text: str, now: datetime) -> TimeRange | None:
     """Return the first time range of the most exact pattern in a text; None if there is none."""
     for pattern, read in _PATTERNS:
-        if match := pattern.search(text):
+        if (match := pattern.search(text)) and match[0].strip().lower() != "now":
             window = None
             with suppress(ValueError, OverflowError):  # such as 31 February
                 window = _sensible(*read(match, now), now)

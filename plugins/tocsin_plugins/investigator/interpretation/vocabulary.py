@@ -142,8 +142,60 @@ _STOPWORDS = frozenset(
         """,
     )
 )
+_COMMON = _STOPWORDS | frozenset(
+    re.findall(
+        r"\w+",
+        """
+        accounts across action actions activities activity actor actors add additionally address
+        addresses affect affects afresh analyse analysis analyze another answer anyone anything
+        appear appeared appears asap asked associated attack attacked attacker attackers attacks
+        attempt attempts aware away back bad based become begin beginning behavior behaviour
+        believe better box brief briefly bring care carefully cause caused certain chronological
+        chronologically chronology clear close closely closer compromise compromised computer
+        computers concern concerned concerning confidence confirm connected connection connections
+        contact contacted contacts correlate correlated curious current currently danger dangerous
+        data deep describe detail detailed details detect detected detection detections determine
+        device devices disregard does domain domains drop earlier early either email emails
+        endpoint endpoints ensure entities entity especially etc evaluate even event events
+        evidence examine examined except exclude excluding exist explanation extra fact far file
+        files final finally find finding findings fine follow followed following forget fresh full
+        fully further gap gaps gather general given gives going good guess guys hack hacked hacker
+        happen happens harmful hash hashes having hello history hit hits hostname hostnames hosts
+        hunting idea identify immediately important indicate indicator indicators indication
+        info inform information innocent inspect instead intelligence interested interesting
+        investigated investigating investigation investigations involve involved involvement
+        involving ioc iocs ip ips ipv4 ipv6 issue issues item items keep kind kindly know known
+        laptop later learn leave left legit legitimate level limit limited list listed listing
+        lists ll logs machines made mailbox mailboxes main make makes malware matter maybe mean
+        means met might mind minimum moment must myself name named names nature necessary need
+        needed needs network networks never news next nobody none normal note nothing notice
+        number numbers object observable observables observed obviously occur occurred odd offense
+        offenses ok okay one ones open opinion order original origin overall owner pc people
+        perhaps person pivot place point possible possibly potential potentially present
+        previously prior probably problem process processes pull question questions quick quickly
+        range ranges rate rated rather reach reached read real really reason reasons recently
+        recommend recommendation recommendations recommended refresh regarding relate related
+        relates relation relations relationship rerun reputation reset resource resources respond
+        respect response responsible rest restart restrict restricted result results review
+        reviewed risk risks run running sample saw say says scope second seeing seem seems seen
+        sees seriously session sessions seriousness shortly shows sign signs similar single
+        situation skip somebody someone something soon sorry sort source sources specific
+        specifically start started starting state step steps still story strange subnet subnets
+        subject sum summarize sure suspect suspected suspicion suspicious system systems take
+        taken talk talked talking talks target targeted targets technique techniques telling
+        term terms things think third though thought thoroughly threat threats timeline together
+        top topic touched touches trace traces track traffic trigger triggered triggers true try
+        trying type understand unknown unusual update updates url urls use used uses using usual
+        verdict verify versus vet via victim victims view visit visited visits vs vulnerability
+        vulnerabilities want wanted wants way ways weird wish within wonder wondering word work
+        workstation workstations worried worry worse worst would wrong
+        """,
+    )
+)
+"""Words that change nothing about what is investigated."""
 _GENERAL = frozenset({"attacker", "attackers", "behind", "concerned", "responsible", "source"})
-_MOST_WORDS = 8
+MAX_WORDS = 8
+"""Maximum number of words that are searched for."""
 
 
 def find_intents(text: str) -> tuple[QueryIntent, ...]:
@@ -162,6 +214,18 @@ def find_severity(text: str) -> Severity | None:
         if match := pattern.search(text):
             return Severity.parse(match["word"])
     return None
+
+
+def is_common(word: str) -> bool:
+    """Return whether a word, in lower case, changes nothing about what is investigated."""
+    return (len(word) == 1 and word.isalpha()) or word in _COMMON
+
+
+def strip_severity_and_score(text: str) -> str:
+    """Return a text without the severity and the score that it mentions."""
+    for pattern in _SEVERITIES:
+        text = pattern.sub(" ", text)
+    return _SCORE.sub(lambda match: match[0].replace(match["number"], " "), text)
 
 
 def browses(text: str) -> bool:
@@ -227,4 +291,4 @@ def find_words(text: str) -> tuple[str, ...]:
     found = dict.fromkeys(
         word.lower() for word in _WORD.findall(text) if not word.isdecimal() and len(word) > 1
     )
-    return tuple(word for word in found if word not in _STOPWORDS)[:_MOST_WORDS]
+    return tuple(word for word in found if word not in _STOPWORDS)

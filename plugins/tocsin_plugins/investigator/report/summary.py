@@ -21,6 +21,7 @@ from tocsin_plugins.investigator.phrases import (
     format_time,
     join_names,
     name_entity,
+    name_pattern,
     shorten,
     state,
 )
@@ -63,8 +64,14 @@ def build_title(conclusion: Conclusion) -> str:
         names = [f"incident {record.number}" for record in records]
         alone = f": {shorten(records[0].title)}" if len(records) == 1 else ""
         return f"Investigation of {join_names(names, 3)}{alone}"
-    if case.scope.entities:
-        values = [shorten(entity.value, 60) for entity in case.scope.entities]
+    if case.scope.is_specific:
+        matched = case.scope.patterns
+        values = [shorten(pattern.text, 60) for pattern in matched]
+        values += [
+            shorten(entity.value, 60)
+            for entity in case.scope.entities
+            if not any(pattern.matches(entity) for pattern in matched)
+        ]
         return f"Investigation of {join_names(values, 3)}"
     return f"Investigation: {shorten(conclusion.inquiry.messages[0], 80)}"
 
@@ -117,7 +124,11 @@ def _to_be_done(conclusion: Conclusion) -> Iterator[Statement]:
     for action in every[:_MOST]:
         text = f"recommended action: {action.text} {action.reason.text}"
         yield state(text, *action.reason.evidence)
-    if not every:
+    if conclusion.case.scope.doubts:
+        yield state(
+            "no action is recommended: part of the query was not understood", conclusion.scored
+        )
+    elif not every:
         yield state("no finding calls for an action", conclusion.scored)
 
 
@@ -154,7 +165,8 @@ def _nothing_found(conclusion: Conclusion) -> Iterator[Statement]:
         return
     words = join_names([f"“{shorten(word)}”" for word in case.scope.words], 10)
     called = "word" if len(case.scope.words) == 1 else "words"
-    fits = f"the {called} {words}" if words else "the query"
+    names = join_names([name_pattern(pattern) for pattern in case.scope.patterns])
+    fits = f"the {called} {words}" if words else names or "the query"
     yield state(f"nothing in the stored data matches {fits}", *conclusion.understood)
 
 

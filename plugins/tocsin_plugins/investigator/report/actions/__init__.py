@@ -46,8 +46,11 @@ _ADVICE: tuple[Callable[[Conclusion], Iterator[Action]], ...] = (
 def build_actions(conclusion: Conclusion) -> tuple[Action, ...]:
     """Return the recommended actions, the urgent ones first, each once.
 
-    Open incidents without an action get one to clarify them.
+    Open incidents without an action get one to clarify them. None are recommended if part of the
+    query was not understood, because they may be about what was not asked.
     """
+    if conclusion.case.scope.doubts:
+        return ()
     chosen: dict[str, Action] = {}
     for advise in _ADVICE:
         for action in advise(conclusion):
