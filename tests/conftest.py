@@ -17,6 +17,7 @@ import structlog
 from sqlalchemy import URL, make_url
 
 from tocsin import gc
+from tocsin.delivery import record_application
 from tocsin.store import Database, open_database, upgrade
 from tocsin.testing import ManualClock
 
@@ -109,11 +110,12 @@ structlog.configure(
 
 
 def migrate(url: URL) -> None:
-    """Give the database the newest schema."""
+    """Give the database the newest schema, as after `tocsin apply`, so that events are routed."""
 
     async def upgrade_it() -> None:
         database = open_database(url)
         await upgrade(database)
+        await database.write(record_application)
         await database.close()
 
     asyncio.run(upgrade_it())

@@ -120,3 +120,28 @@ async def test_postgresql_restarted_under_load_loses_nothing(
     assert receiver.oracle.repeats() == 0
     await account_for(nodes[0], receiver.oracle)
     assert [await node.stop() for node in nodes] == [0, 0]
+
+
+@pytest.mark.full
+@on_postgresql
+async def test_events_before_the_first_apply_wait_and_are_reported(
+    make_service, receiver, sensor, database
+):
+    await database.write(
+        execute("DELETE FROM sequences WHERE name = 'configuration_applied_from' RETURNING 1")
+    )
+    node = make_service(receiver.destination(retry_schedule=["100ms"] * 3))
+    await node.start(is_applied=True)
+    sensor.write(20)
+    count = execute("SELECT count(*) FROM events")
+    async with asyncio.timeout(20):
+        while await database.read(count) < 20:  # noqa: ASYNC110 - asks a database
+            await asyncio.sleep(0.05)
+    status, out, _ = await node.command("prove")
+    assert (status, out.count("UNACCOUNTED"), receiver.oracle.arrivals) == (1, 20, [])
+    assert "no configuration was ever applied" in node.log.read_text()
+    assert (await node.command("apply"))[0] == 0
+    await until(lambda: len(receiver.oracle.accepted("soc")) == 20)
+    await account_for(node, receiver.oracle)
+    assert (await node.command("prove"))[0] == 0
+    assert await node.stop() == 0

@@ -22,16 +22,32 @@ from sqlalchemy import (
 
 from tocsin.accounting.intervals import MAX_LISTED, Period
 from tocsin.clock import isoformat
-from tocsin.delivery import ON_HOLD, PENDING, DestinationState, is_stored_as
+from tocsin.delivery import (
+    ON_HOLD,
+    PENDING,
+    DestinationState,
+    is_stored_as,
+    load_applied_from,
+    was_missed,
+)
 from tocsin.incidents import AlertDecision
 from tocsin.model import EventType
 from tocsin.store import load_events_kept_from
-from tocsin.store.tables import deliveries, destinations, events, incidents
+from tocsin.store.tables import EPOCH, deliveries, destinations, events, incidents
 
 TOLERANCE = timedelta(minutes=5)
 """The delay after which due work counts as overdue."""
 
-ANOMALY_KINDS = ("hole", "lost", "silent", "no-event", "not-routed", "overdue", "no-destination")
+ANOMALY_KINDS = (
+    "hole",
+    "lost",
+    "silent",
+    "no-event",
+    "not-applied",
+    "not-routed",
+    "overdue",
+    "no-destination",
+)
 """The kinds of anomalies."""
 
 
@@ -47,9 +63,7 @@ def find_anomalies(
     for row in connection.execute(select_without_event(known)):
         detail = "an alert was due, but no event was created"
         yield represent_anomaly("no-event", f"incident:{row.number}", row.created_at, detail)
-    for row in connection.execute(select_unrouted(period, now)):
-        detail = "the event has not been routed"
-        yield represent_anomaly("not-routed", row.id, row.timestamp, detail)
+    yield from find_unrouted_events(connection, period, now)
     for row in connection.execute(select_overdue(period, now)):
         detail = (
             f"the destination {row.destination} is active, and the due delivery was not attempted"
@@ -61,6 +75,25 @@ def find_anomalies(
     for row in connection.execute(select_without_destination(period)):
         detail = f"the destination {row.destination} does not exist"
         yield represent_anomaly("no-destination", row.id, row.created_at, detail)
+
+
+def find_unrouted_events(
+    connection: Connection, period: Period, now: datetime
+) -> Iterator[dict[str, Any]]:
+    """Yield the events that no destination could get: unrouted, or routed before any was there."""
+    applied_from = load_applied_from(connection)
+    if applied_from != EPOCH:
+        detail = "the event was routed to nobody, because no configuration had been applied"
+        for row in connection.execute(select_missed(period, applied_from)):
+            yield represent_anomaly("not-applied", row.id, row.timestamp, detail)
+    if applied_from is None:
+        detail = "the event waits, because no configuration was ever applied"
+        for row in connection.execute(select_unrouted(period.until)):
+            yield represent_anomaly("not-applied", row.id, row.timestamp, detail)
+        return
+    for row in connection.execute(select_unrouted(min(period.until, now - TOLERANCE))):
+        detail = "the event has not been routed"
+        yield represent_anomaly("not-routed", row.id, row.timestamp, detail)
 
 
 def represent_anomaly(kind: str, what: str, since: datetime | str, detail: str) -> dict[str, Any]:
@@ -94,9 +127,18 @@ def select_created_in(period: Period) -> tuple[ColumnElement[bool], ...]:
     )
 
 
-def select_unrouted(period: Period, now: datetime) -> Select[Any]:
-    """Return the query of events that are not routed."""
-    latest = min(period.until, now - TOLERANCE)
+def select_missed(period: Period, applied_from: datetime | None) -> Select[Any]:
+    """Return the query of events that were routed to nobody before anything was applied."""
+    return (
+        select(events.c.id, events.c.timestamp)
+        .where(events.c.timestamp <= period.until, was_missed(applied_from))
+        .order_by(events.c.timestamp)
+        .limit(MAX_LISTED)
+    )
+
+
+def select_unrouted(latest: datetime) -> Select[Any]:
+    """Return the query of events up to this time that are not routed."""
     return (
         select(events.c.id, events.c.timestamp)
         .where(events.c.routed.is_(False), events.c.timestamp <= latest)

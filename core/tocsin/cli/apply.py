@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from dataclasses import asdict
 from typing import Annotated
 
@@ -12,8 +13,11 @@ from sqlalchemy import Connection
 from tocsin.cli.database import record, run_on_database, whoami
 from tocsin.cli.output import AsJson, print_records
 from tocsin.clock import SystemClock
+from tocsin.delivery import count_missed_events, release_missed_events
+from tocsin.errors import OperatorError
 from tocsin.registry import Configuration, PlannedChange, load_configuration
 from tocsin.settings import load_settings
+from tocsin.store import Database
 
 _ACTIONS = {"create": "create", "change": "change", "restore": "enable", "disable": "disable"}
 
@@ -22,14 +26,23 @@ def apply(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the changes without applying them.")
     ] = False,
+    send_missed: Annotated[
+        bool,
+        typer.Option(
+            "--send-missed",
+            help="Also route the events that nobody got because nothing had been applied.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Apply plugins.toml to the database and list the changes.
 
     Creates and changes destinations and schedules. Those that were removed from the file are
     disabled, and their queued deliveries are kept. With SQLite, `tocsin serve` applies the file
-    when it starts.
+    when it starts. With PostgreSQL, events wait until a file was applied once.
     """
+    if dry_run and send_missed:
+        raise OperatorError("--dry-run changes nothing; leave out --send-missed")
     settings = load_settings()
     configuration = asyncio.run(
         load_configuration(settings.plugins_file, templates_dir=settings.templates_dir)
@@ -37,9 +50,24 @@ def apply(
     # Imported here, because the node imports every package
     from tocsin.node import plan_file
 
-    work = plan_file if dry_run else _apply
-    steps = run_on_database(settings, lambda database: database.write(work, configuration))
+    async def work(database: Database) -> tuple[list[PlannedChange], str | None]:
+        steps = await database.write(plan_file if dry_run else _apply, configuration)
+        if send_missed:
+            return steps, f"events routed again: {await database.write(_send_missed)}"
+        missed = await database.read(count_missed_events)
+        advice = f"events that nobody got: {missed}; send them with `tocsin apply --send-missed`"
+        return steps, advice if missed else None
+
+    steps, note = run_on_database(settings, work)
     print_records([asdict(step) for step in steps], as_json=as_json)
+    if note is not None:
+        print(note, file=sys.stderr)
+
+
+def _send_missed(connection: Connection) -> int:
+    released = release_missed_events(connection)
+    record(connection, SystemClock().now(), "events.send-missed", details={"events": released})
+    return released
 
 
 def _apply(connection: Connection, configuration: Configuration) -> list[PlannedChange]:

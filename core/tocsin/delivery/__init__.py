@@ -68,6 +68,13 @@ from tocsin.delivery.queue.states import (
     requeue_on_hold,
 )
 from tocsin.delivery.rendering import Renderer
+from tocsin.delivery.routing.hold import (
+    count_missed_events,
+    load_applied_from,
+    record_application,
+    release_missed_events,
+    was_missed,
+)
 from tocsin.delivery.routing.router import Router
 from tocsin.delivery.sending.worker_pool import WorkerPool
 
@@ -110,6 +117,7 @@ __all__ = [
     "apply_destinations",
     "build_sample",
     "cancel_replay",
+    "count_missed_events",
     "count_waiting",
     "create_destination",
     "create_replay",
@@ -122,6 +130,7 @@ __all__ = [
     "list_deliveries",
     "list_destinations",
     "list_replays",
+    "load_applied_from",
     "load_delivery",
     "load_destination",
     "load_destinations",
@@ -129,10 +138,13 @@ __all__ = [
     "load_replay",
     "measure_replay",
     "plan_destinations",
+    "record_application",
+    "release_missed_events",
     "replay_batch",
     "replay_delivery",
     "requeue_on_hold",
     "resume_destination",
     "summarize_attempt",
     "update_destination",
+    "was_missed",
 ]

@@ -13,6 +13,7 @@ from tocsin.delivery import (
     list_configured_destinations,
     load_destinations,
     plan_destinations,
+    record_application,
     requeue_on_hold,
 )
 from tocsin.registry import Configuration, PlannedChange
@@ -33,11 +34,16 @@ def plan_file(connection: Connection, configuration: Configuration) -> list[Plan
 def apply_file(
     connection: Connection, configuration: Configuration, by: str, now: datetime
 ) -> list[PlannedChange]:
-    """Apply the file and return the changes; raises OperatorError."""
+    """Apply the file and return the changes; raises OperatorError.
+
+    From the first time on, events are routed.
+    """
     destinations = apply_destinations(
         connection, list_configured_destinations(configuration), by, now
     )
-    return destinations + apply_schedules(connection, configuration.schedules, by, now)
+    schedules = apply_schedules(connection, configuration.schedules, by, now)
+    record_application(connection)
+    return destinations + schedules
 
 
 async def settle_configuration(

@@ -77,6 +77,34 @@ sequences = Table(
     Column("value", BigInteger, nullable=False),
 )
 
+# One row per epoch, an unbroken history of the database; a new one begins where the database is
+# older than what is known of it. `after` is the id of the epoch that was known then, and
+# `known_number` its highest incident number; `found_number` is the one that the database held.
+epochs = Table(
+    "epochs",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("id", String(40), nullable=False, unique=True),
+    Column("started_at", Timestamp, nullable=False),
+    Column("first_number", BigInteger, nullable=False),
+    Column("first_change", BigInteger, nullable=False),
+    Column("reason", Text),
+    Column("after", String(40)),
+    Column("found_number", BigInteger),
+    Column("known_number", BigInteger),
+)
+
+# The nodes of a shared database, each with its clock's distance from the database's clock, by which
+# `seen_at` is stored.
+nodes = Table(
+    "nodes",
+    metadata,
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("name", String(200), nullable=False),
+    Column("clock_offset_ms", BigInteger, nullable=False),
+    Column("seen_at", Timestamp, nullable=False),
+)
+
 incidents = Table(
     "incidents",
     metadata,

@@ -6,8 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from tocsin.delivery import record_application
 from tocsin.delivery.destinations.repository import DestinationState, StopReason
 from tocsin.store.statements import record_events_kept_from
+from tocsin.store.tables import sequences
 
 MINUTE = timedelta(minutes=1)
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -252,3 +254,24 @@ async def test_a_paused_destination_that_nobody_tries_is_missed(happened, clock)
     assert await happened.unaccounted() == []
     clock.advance(minutes=2)
     assert await happened.unaccounted() == [("overdue", "destination:soc")]
+
+
+def forget_application(connection):
+    name = sequences.c.name == "configuration_applied_from"
+    connection.execute(sequences.delete().where(name))
+
+
+async def test_events_that_nobody_got_because_nothing_was_applied_are_unaccounted_for(
+    happened, database, clock
+):
+    await database.write(forget_application)
+    missed = await happened.emit()
+    waiting = await happened.emit(routed=False)
+    both = [("not-applied", missed), ("not-applied", waiting)]
+    assert await happened.unaccounted() == both
+    await database.write(record_application)
+    clock.advance(minutes=1)
+    await happened.emit()
+    assert await happened.unaccounted() == both[:1]
+    clock.advance(days=40)
+    assert await happened.unaccounted() == [*both[:1], ("not-routed", waiting)]

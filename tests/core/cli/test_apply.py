@@ -15,16 +15,25 @@ from sqlalchemy import select
 from typer.testing import CliRunner
 
 from tocsin.cli import app
-from tocsin.delivery import DestinationSpec, DestinationState, StopReason, load_destination
+from tocsin.clock import SystemClock
+from tocsin.delivery import (
+    DestinationSpec,
+    DestinationState,
+    StopReason,
+    count_missed_events,
+    load_destination,
+)
 from tocsin.delivery.destinations.lifecycle import create_destination
 from tocsin.errors import OperatorError
+from tocsin.events import emit_events, mark_routed
+from tocsin.model import Event, EventType
 from tocsin.node import open_node
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.registry import ManagedBy
 from tocsin.schedules import DisabledReason, Schedule, create_schedule, disable_schedule
 from tocsin.schedules.records import load_schedules
 from tocsin.settings import Settings
-from tocsin.store.tables import audit, destinations, schedules
+from tocsin.store.tables import audit, destinations, events, schedules, sequences
 
 SECRET = "whsec_" + "QUJD" * 10
 
@@ -295,3 +304,30 @@ async def test_templates_of_ones_own_are_known_to_the_file(run, write, tmp_path)
     (own / "pager").mkdir(parents=True)
     assert "no template 'pager'" in (await run())[1]
     assert await run(TOCSIN_TEMPLATES_DIR=str(own)) == (0, "destinations\tsoc\tcreate\n")
+
+
+async def test_what_nobody_got_before_the_first_application_is_named_and_sent(run, write, database):
+    write(soc="")
+    early = Event(
+        id="evt_1",
+        event_type=EventType.INCIDENT_ALERT,
+        timestamp=SystemClock().now(),
+        data={},
+        subject="incident:1",
+    )
+
+    def route_too_early(connection) -> None:
+        name = sequences.c.name == "configuration_applied_from"
+        connection.execute(sequences.delete().where(name))
+        emit_events(connection, [early])
+        mark_routed(connection, [early])
+
+    await database.write(route_too_early)
+    assert await run() == (0, "destinations\tsoc\tcreate\n")
+    assert await database.read(count_missed_events) == 1
+    status, words = await run("--dry-run", "--send-missed")
+    assert (status, "--send-missed" in words) == (2, True)
+    assert await run("--send-missed") == (0, "")
+    assert await database.read(count_missed_events) == 0
+    waiting = select(events.c.id).where(events.c.routed.is_(False))
+    assert await database.read(lambda c: c.scalars(waiting).all()) == ["evt_1"]

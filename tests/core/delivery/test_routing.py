@@ -5,14 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import select
+import structlog
+from sqlalchemy import func, select
 
 from tocsin.delivery.destinations.repository import DestinationState, StopReason
+from tocsin.delivery.metrics.meters import DeliveryMetrics
 from tocsin.delivery.queue.sql import DeliveryQueue
-from tocsin.delivery.routing.router import Route, Routes, route_events
-from tocsin.events import emit_events
+from tocsin.delivery.routing.hold import (
+    count_missed_events,
+    record_application,
+    release_missed_events,
+)
+from tocsin.delivery.routing.router import Route, Router, Routes, route_events
+from tocsin.events import Notifiers, emit_events, mark_routed
+from tocsin.metrics import Metrics
 from tocsin.model import EventType
-from tocsin.store.tables import deliveries
+from tocsin.store.tables import deliveries, sequences
 
 from .conftest import add, alert, destination
 
@@ -76,3 +84,45 @@ async def test_a_change_concerns_the_very_next_event(database, clock):
     await add(database, replace(made, settings={"providers": ["cloud"]}, revision=2))
     await database.write(emit_events, [alert(2)])
     assert await database.write(route_events, queue, routes, 9, clock.now()) == (1, frozenset())
+
+
+def forget_application(connection):
+    """Leave the database as one to which nothing was ever applied."""
+    name = sequences.c.name == "configuration_applied_from"
+    connection.execute(sequences.delete().where(name))
+
+
+@pytest.fixture
+def router(database, clock) -> Router:
+    metrics = DeliveryMetrics(Metrics(clock), database, clock)
+    return Router(DeliveryQueue(database), database, clock, Notifiers(), metrics.routed)
+
+
+async def test_events_wait_until_a_configuration_was_applied(database, router):
+    await database.write(forget_application)
+    await database.write(emit_events, [alert(1), alert(2)])
+    with structlog.testing.capture_logs() as logs:
+        assert [await router.route_waiting() for _ in range(2)] == [0, 0]
+        await add(database, destination())
+        await database.write(record_application)
+        assert await router.route_waiting() == 2
+    assert await database.read(lambda c: c.scalar(select(func.count(deliveries.c.id)))) == 2
+    assert [line["log_level"] for line in logs] == ["warning", "info"]
+    assert await database.read(count_missed_events) == 0
+
+
+async def test_events_that_were_routed_before_anything_was_applied_can_still_be_sent(
+    database, router
+):
+    early, waiting = alert(1), alert(2)
+    await database.write(forget_application)
+    await database.write(emit_events, [early])
+    await database.write(mark_routed, [early])  # as earlier versions did
+    assert await database.read(count_missed_events) == 1
+    await database.write(record_application)
+    assert await database.read(count_missed_events) == 1
+    await add(database, destination())
+    assert await database.write(release_missed_events) == 1
+    await database.write(emit_events, [waiting])
+    assert await router.route_waiting() == 2
+    assert await database.read(count_missed_events) == 0

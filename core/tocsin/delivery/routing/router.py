@@ -23,6 +23,7 @@ from tocsin.delivery.destinations.repository import (
 )
 from tocsin.delivery.queue.sql import DeliveryQueue
 from tocsin.delivery.queue.states import queue_topic
+from tocsin.delivery.routing.hold import load_applied_from
 from tocsin.events import EVENTS, Notifiers, load_unrouted, mark_routed
 from tocsin.hookspecs import Channel
 from tocsin.loops import run_forever
@@ -190,6 +191,7 @@ class Router:
         self._notifiers = notifiers
         self._routed = routed
         self._routes = Routes()
+        self._is_applied: bool | None = None
 
     async def run(self) -> None:
         """Route until cancelled."""
@@ -200,7 +202,9 @@ class Router:
             await self._notifiers[EVENTS].wait(_POLL)
 
     async def route_waiting(self) -> int:
-        """Route the waiting events, and return their number."""
+        """Route the waiting events, and return their number: 0 until something was applied."""
+        if not self._is_applied and not await self._look_for_application():
+            return 0
         routed, destinations = await self._database.write(
             route_events, self._queue, self._routes, _BATCH, self._clock.now()
         )
@@ -208,3 +212,14 @@ class Router:
         for name in destinations:
             self._notifiers[queue_topic(name)].notify()
         return routed
+
+    async def _look_for_application(self) -> bool:
+        """Return whether a configuration was applied; logs what it begins and ends to wait for."""
+        is_applied = await self._database.lookup(load_applied_from) is not None
+        if is_applied and self._is_applied is False:
+            _log.info("configuration applied; routing the events that waited")
+        elif not is_applied and self._is_applied is None:
+            advice = "run `tocsin apply`; until then, events wait and are not lost"
+            _log.warning("routing on hold: no configuration was ever applied", advice=advice)
+        self._is_applied = is_applied
+        return is_applied

@@ -1,0 +1,72 @@
+"""Hold on routing until a configuration was applied.
+
+On a database that nodes share, only `tocsin apply` stores the destinations of `plugins.toml`. An
+event that is routed earlier concerns nobody, and nothing sends it later.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import ColumnElement, Connection, and_, exists, func, select, update
+
+from tocsin.events import EVENTS
+from tocsin.store import announce, build_insert
+from tocsin.store.tables import EPOCH, deliveries, events, sequences
+
+_APPLIED_FROM = "configuration_applied_from"
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def load_applied_from(connection: Connection) -> datetime | None:
+    """Return the time from which on a configuration was applied; None if none ever was.
+
+    Events of an earlier time may have been routed while there were no destinations. It is the epoch
+    if there are no such events.
+    """
+    query = select(sequences.c.value).where(sequences.c.name == _APPLIED_FROM)
+    value = connection.execute(query).scalar()
+    return None if value is None else EPOCH + value * _MICROSECOND
+
+
+def record_application(connection: Connection) -> None:
+    """Record that a configuration was applied, so that events are routed; nothing if one was."""
+    if load_applied_from(connection) is None:
+        routed = select(events.c.timestamp).where(events.c.routed.is_(True))
+        latest = connection.scalar(routed.order_by(events.c.timestamp.desc()).limit(1))
+        moment = EPOCH if latest is None else latest + _MICROSECOND
+        _store(connection, moment)
+        announce(connection, EVENTS)
+
+
+def was_missed(applied_from: datetime | None) -> ColumnElement[bool]:
+    """Return the condition of events that were routed to nobody before anything was applied."""
+    delivery = exists().where(deliveries.c.event_id == events.c.id)
+    routed = and_(events.c.routed.is_(True), ~delivery)
+    return routed if applied_from is None else and_(events.c.timestamp < applied_from, routed)
+
+
+def count_missed_events(connection: Connection) -> int:
+    """Return the number of missed events."""
+    applied_from = load_applied_from(connection)
+    if applied_from == EPOCH:
+        return 0
+    counted = select(func.count()).select_from(events).where(was_missed(applied_from))
+    return connection.scalars(counted).one()
+
+
+def release_missed_events(connection: Connection) -> int:
+    """Have missed events routed by what is applied now, and return their number."""
+    missed = update(events).where(was_missed(load_applied_from(connection)))
+    count: int = connection.execute(missed.values(routed=False)).rowcount
+    _store(connection, EPOCH)
+    announce(connection, EVENTS)
+    return count
+
+
+def _store(connection: Connection, moment: datetime) -> None:
+    value = (moment - EPOCH) // _MICROSECOND
+    statement = build_insert(connection, sequences).values(name=_APPLIED_FROM, value=value)
+    connection.execute(
+        statement.on_conflict_do_update(index_elements=["name"], set_={"value": value})
+    )
