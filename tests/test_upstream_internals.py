@@ -11,6 +11,7 @@ import pytest
 from aiohttp import TCPConnector
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
+from asyncpg import Connection as PostgresConnection
 from jinja2.compiler import CodeGenerator, operators
 from sqlalchemy import insert
 from sqlalchemy.dialects import sqlite
@@ -25,6 +26,9 @@ INTERNALS = {
         (ResponseHandler, "feed_data"),
         (ResponseHandler, "should_close"),
         (ResponseHandler, "set_exception"),
+    ],
+    "asyncpg": [  # tocsin.store.session_limits
+        (PostgresConnection, "_transport"),
     ],
     "jinja2": [  # tocsin.sandbox.code_generator
         (CodeGenerator, "blockvisit"),
@@ -60,7 +64,7 @@ def test_their_packages_have_an_upper_bound_that_holds(package):
     project = tomllib.loads(PYPROJECT.read_text())["project"]
     [bound] = [
         found[1]
-        for requirement in project["dependencies"]
+        for requirement in project["dependencies"] + project["optional-dependencies"]["postgres"]
         if re.match(rf"{package}\b", requirement)
         and (found := re.search(r"<([\d.]+)", requirement))
     ]

@@ -31,6 +31,12 @@ from tocsin.cli import (
     webhooks,
 )
 from tocsin.errors import OperatorError
+from tocsin.store import UnusableDatabaseError, describe_fault, find_fault
+
+MISTAKE_STATUS = 2
+"""Exit status for an error that the operator can correct."""
+DATABASE_STATUS = 3
+"""Exit status where the database is at fault: unreachable, read-only, full, damaged."""
 
 app = typer.Typer(
     name="tocsin",
@@ -80,9 +86,20 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line; exit with status 2 and no traceback on an operator's error."""
+    """Run the command line.
+
+    Exits without a traceback on an operator's error (2) and on a fault of the database (3).
+    """
     try:
         app()
+    except UnusableDatabaseError as error:
+        print(error, file=sys.stderr)
+        sys.exit(DATABASE_STATUS)
     except OperatorError as error:
         print(error, file=sys.stderr)
-        sys.exit(2)
+        sys.exit(MISTAKE_STATUS)
+    except Exception as error:
+        if find_fault(error) is None:
+            raise
+        print(describe_fault(error), file=sys.stderr)
+        sys.exit(DATABASE_STATUS)

@@ -28,7 +28,14 @@ from tocsin.registry import (
     start_plugins,
 )
 from tocsin.settings import Settings, load_settings
-from tocsin.store import check_schema, is_sqlite, open_database, parse_url, sqlite_file
+from tocsin.store import (
+    check_schema,
+    find_missing_limits,
+    is_sqlite,
+    open_database,
+    parse_url,
+    sqlite_file,
+)
 
 _TIMEOUT_SECONDS = 30
 _INVALID_CONFIGURATION = 2
@@ -112,6 +119,9 @@ async def _check_database(
         await check_schema(database)
         vault = await open_proven_vault(settings, database)
         print("database: schema current, encryption key valid")
+        missing = await database.read(find_missing_limits)
+        for limit in missing:
+            print(f"database: session limit not in effect: {limit}", file=sys.stderr)
         channels = ChannelFactory(configuration, maker, vault.decrypt, settings.allow_networks)
         known = await database.read(load_destinations)
         await database.read(plan_file, configuration)  # raises if a name is taken
@@ -120,7 +130,8 @@ async def _check_database(
             for destination in known
             if destination.managed_by is ManagedBy.API and destination.is_served
         ]
-        return all([await _check_destination(destination, channels) for destination in made])
+        passed = [await _check_destination(destination, channels) for destination in made]
+        return all(passed) and not missing
     except OperatorError as error:
         print(f"database: {error}", file=sys.stderr)
         return False

@@ -24,7 +24,7 @@ from tocsin.schedules.records import (
     parse_schedule_row,
 )
 from tocsin.schedules.timers import ScheduleTimers
-from tocsin.store import Database, is_unreachable
+from tocsin.store import Database, find_fault
 from tocsin.store.tables import schedules
 
 POLL_INTERVAL = timedelta(seconds=1)
@@ -90,7 +90,7 @@ class Scheduler:
             try:
                 await self._settle(session_id)
             except Exception as error:  # one failure must not block the others
-                if is_unreachable(error):
+                if find_fault(error) is not None:
                     raise
                 _log.exception("run not completed", session=session_id)
 

@@ -3,16 +3,23 @@
 from tocsin.store.bootstrap import (
     check_schema,
     is_sqlite,
-    is_unreachable,
     open_database,
     parse_url,
     sqlite_file,
     upgrade,
 )
 from tocsin.store.database import Database, Operation, P
+from tocsin.store.faults import (
+    DatabaseFailure,
+    DatabaseFault,
+    UnusableDatabaseError,
+    describe_fault,
+    find_fault,
+)
 from tocsin.store.files import hold_lock, make_private_folder
 from tocsin.store.leases import LEASE_DURATION, Lease, LeasedTable, LeaseLost
 from tocsin.store.notifications import announce, find_absent_nodes, lock_exclusively
+from tocsin.store.session_limits import find_missing_limits
 from tocsin.store.statements import (
     AUDIT_POSITION,
     INCIDENT_CHANGE,
@@ -39,6 +46,8 @@ __all__ = [
     "MAX_COUNTED",
     "BulkStatement",
     "Database",
+    "DatabaseFailure",
+    "DatabaseFault",
     "Lease",
     "LeaseLost",
     "LeasedTable",
@@ -46,6 +55,7 @@ __all__ = [
     "P",
     "Row",
     "Total",
+    "UnusableDatabaseError",
     "allot_numbers",
     "announce",
     "build_bounded_count",
@@ -54,10 +64,12 @@ __all__ = [
     "clean_identifier",
     "clean_text",
     "count_matching",
+    "describe_fault",
     "find_absent_nodes",
+    "find_fault",
+    "find_missing_limits",
     "hold_lock",
     "is_sqlite",
-    "is_unreachable",
     "load_events_kept_from",
     "load_last_allotted",
     "lock_exclusively",

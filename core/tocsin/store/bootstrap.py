@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from functools import cache
 from pathlib import Path
 
@@ -11,26 +10,16 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from tocsin.errors import OperatorError
 from tocsin.store.database import Database
+from tocsin.store.faults import describe_fault
 from tocsin.store.files import make_private_folder
 from tocsin.store.postgres import PostgresDatabase
+from tocsin.store.session_limits import allow_schema_change
 from tocsin.store.sqlite import SqliteDatabase
 
-# PostgreSQL error classes that are temporary: connection, resources, shutdown or startup
-_TRANSIENT_STATES = ("08", "53", "57P")
-_TRANSIENT_CODES = frozenset(
-    {
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_CANTOPEN,
-    }
-)
 URL_FORMS = "sqlite:///path or postgresql://user:password@host/name"
 
 
@@ -107,6 +96,7 @@ def _format_location(url: URL) -> str:
 
 def _upgrade(connection: Connection) -> None:
     _load_current_revision(connection)
+    allow_schema_change(connection)
     config = _configure_alembic()
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
@@ -120,29 +110,8 @@ async def upgrade(database: Database) -> str:
     try:
         await database.write(_upgrade)
     except (SQLAlchemyError, OSError) as error:
-        raise describe_unreachable(error) from error
+        raise describe_fault(error) from error
     return get_newest_revision()
-
-
-def is_unreachable(error: BaseException) -> bool:
-    """Return whether the error means that the database is unavailable, not a wrong statement."""
-    if isinstance(error, DBAPIError):
-        state = str(getattr(error.orig, "sqlstate", ""))
-        code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # without the extended code
-        return (
-            error.connection_invalidated
-            or state.startswith(_TRANSIENT_STATES)
-            or code in _TRANSIENT_CODES
-        )
-    return isinstance(error, ConnectionError | PoolTimeout)
-
-
-def describe_unreachable(error: Exception) -> OperatorError:
-    """Return the operator error for an unavailable database."""
-    reason = getattr(error, "orig", None) or error
-    return OperatorError(
-        f"the database cannot be used: {reason}; see TOCSIN_DATABASE_URL and TOCSIN_DATA_DIR"
-    )
 
 
 async def check_schema(database: Database) -> None:
@@ -150,7 +119,7 @@ async def check_schema(database: Database) -> None:
     try:
         found = await database.read(_load_current_revision)
     except (SQLAlchemyError, OSError) as error:
-        raise describe_unreachable(error) from error
+        raise describe_fault(error) from error
     if found != get_newest_revision():
         raise OperatorError(
             f"the database schema is at revision {found or 'none'}, this version of Tocsin "

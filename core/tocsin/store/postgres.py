@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from typing import Any, TypeVar
 
 from sqlalchemy import URL
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
-from tocsin.errors import OperatorError
+from tocsin.errors import OperatorError, TocsinError
 from tocsin.store.database import Database, Operation, P
+from tocsin.store.faults import describe_connection_failure
 from tocsin.store.notifications import ALL_TOPICS, CHANNEL, Listener
+from tocsin.store.session_limits import SCHEMA_CHANGE_SECONDS, SESSION_LIMITS, limit_sessions
 from tocsin.store.text import dump_json, load_json
 
 T = TypeVar("T")
 POOL = 10
-# The server notices within half a minute when a node disappears
-_KEEPALIVE = {
-    "server_settings": {
-        "tcp_keepalives_idle": "10",
-        "tcp_keepalives_interval": "5",
-        "tcp_keepalives_count": "4",
-    }
-}
-_STATEMENT_TIMEOUT = 300  # seconds per statement: longer than any migration
+_CONNECT_SECONDS = 10
+_POOL_SECONDS = 15  # until a connection of the pool is free
 _RETRIED_STATES = (
     "40001",
     "40P01",
 )  # serialization_failure, deadlock_detected (appendix A of its manual)
 _MAX_TRIES = 3
 _HEARTBEAT = 10  # seconds until a lost connection is noticed
+# A node that misses three heartbeats is frozen: its presence ends, and others take over its work
+_PRESENCE_LIMITS = {"idle_session_timeout": "30000"}
 # Parameter names of libpq and of asyncpg
 _PARAMETERS = {
     "sslmode": "ssl",
@@ -53,11 +50,16 @@ def _driver_url(url: URL) -> URL:
     return url.set(drivername="postgresql+asyncpg", query=query)
 
 
-def _make_engine(url: URL, **pool: Any) -> AsyncEngine:
+def _make_engine(url: URL, limits: Mapping[str, str], **pool: Any) -> AsyncEngine:
+    address = _driver_url(url)
+    waits: dict[str, float] = {"command_timeout": SCHEMA_CHANGE_SECONDS}
+    if "timeout" not in address.query:
+        waits["timeout"] = _CONNECT_SECONDS
     try:
-        return create_async_engine(
-            _driver_url(url),
+        engine = create_async_engine(
+            address,
             **pool,
+            connect_args=waits,
             hide_parameters=True,  # they may be secrets, and errors are logged
             json_serializer=dump_json,
             json_deserializer=load_json,
@@ -66,6 +68,8 @@ def _make_engine(url: URL, **pool: Any) -> AsyncEngine:
         raise OperatorError(
             "PostgreSQL needs its driver: install the extra with `pip install 'tocsin[postgres]'`"
         ) from error
+    limit_sessions(engine, limits)
+    return engine
 
 
 async def _wait_for_event(event: asyncio.Event, seconds: float) -> bool:
@@ -80,12 +84,10 @@ class PostgresDatabase(Database):
 
     def __init__(self, url: URL) -> None:
         self._engine = _make_engine(
-            url,
-            pool_size=POOL,
-            max_overflow=0,
-            connect_args={"command_timeout": _STATEMENT_TIMEOUT},
+            url, SESSION_LIMITS, pool_size=POOL, max_overflow=0, pool_timeout=_POOL_SECONDS
         )
-        self._attending = _make_engine(url, poolclass=NullPool, connect_args=_KEEPALIVE)
+        presence = {**SESSION_LIMITS, **_PRESENCE_LIMITS}
+        self._attending = _make_engine(url, presence, poolclass=NullPool)
         self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._under_way = 0
         self._is_idle = asyncio.Event()
@@ -112,9 +114,7 @@ class PostgresDatabase(Database):
         return await self._read(operation, *args, **kwargs)
 
     async def _read(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        with self._busy():
-            async with self._reading.connect() as connection:
-                return await connection.run_sync(operation, *args, **kwargs)
+        return await self._run(self._reading.connect(), operation, *args, **kwargs)
 
     async def write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the operation, and return its result once committed.
@@ -130,9 +130,31 @@ class PostgresDatabase(Database):
         return await self._write(operation, *args, **kwargs)
 
     async def _write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(self._engine.begin(), operation, *args, **kwargs)
+
+    async def _run(
+        self,
+        connecting: AbstractAsyncContextManager[AsyncConnection],
+        operation: Operation[P, T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Run the operation; raises DatabaseFailure where the driver gets no connection or answer.
+
+        Whatever else the operation raises is its own.
+        """
+        is_connected = False
         with self._busy():
-            async with self._engine.begin() as connection:
-                return await connection.run_sync(operation, *args, **kwargs)
+            try:
+                async with connecting as connection:
+                    is_connected = True
+                    return await connection.run_sync(operation, *args, **kwargs)
+            except (SQLAlchemyError, TocsinError):
+                raise
+            except Exception as error:
+                if is_connected and not isinstance(error, TimeoutError):
+                    raise
+                raise describe_connection_failure(error) from error
 
     async def attend(self, node: int, heard: Listener) -> None:
         """Hold the advisory lock of this node, and listen, until cancelled.

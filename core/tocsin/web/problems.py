@@ -19,7 +19,7 @@ from tocsin.errors import (
     NotFoundError,
     RequestError,
 )
-from tocsin.store import is_unreachable
+from tocsin.store import find_fault
 
 CONTENT_TYPE = "application/problem+json"
 BODY_LIMIT = 64 * 1024
@@ -200,7 +200,10 @@ INTERNAL_ERROR = ProblemType(
     "Internal error; the service's log has the details under this X-Request-Id.",
 )
 DATABASE_UNAVAILABLE = ProblemType(
-    "database-unavailable", 503, "The database cannot be reached; try again."
+    "database-unavailable",
+    503,
+    "The database cannot be used ({fault}); try again.",
+    example={"fault": "unreachable"},
 )
 BODY_TOO_LARGE = ProblemType("body-too-large", 413, f"The body exceeds {BODY_LIMIT} bytes.")
 INCOMPLETE_BODY = ProblemType(
@@ -226,10 +229,10 @@ def describe_error(request: web.BaseRequest, error: Exception) -> ProblemError:
             return _describe_http_exception(error)
         case web.RequestPayloadError():
             return INCOMPLETE_BODY.error()
-        case _ if is_unreachable(error):
+        case _ if (fault := find_fault(error)) is not None:
             reason = str(getattr(error, "orig", None) or error)
-            _log.warning("database unreachable", path=request.path, reason=reason)
-            return DATABASE_UNAVAILABLE.error({"Retry-After": "5"})
+            _log.warning(fault.summary, path=request.path, reason=reason, advice=fault.advice)
+            return DATABASE_UNAVAILABLE.error({"Retry-After": "5"}, fault=fault.value)
         case _:
             _log.error("request failed", method=request.method, path=request.path, exc_info=error)
             return INTERNAL_ERROR.error()

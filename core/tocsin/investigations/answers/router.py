@@ -24,7 +24,7 @@ from tocsin.model import (
     Question,
     Sources,
 )
-from tocsin.store import is_unreachable
+from tocsin.store import find_fault
 
 _log = structlog.get_logger()
 
@@ -87,7 +87,7 @@ class QuestionRouter:
         try:
             asked = await self._enrichers.ask(name, entities, marking)
         except PLUGIN_FAILURES as error:
-            if was_cancelled() or is_unreachable(error) or isinstance(error, OSError):
+            if was_cancelled() or find_fault(error) is not None or isinstance(error, OSError):
                 raise
             _log.error("enricher failed", enricher=name, exc_info=error)
             return SourceReply(

@@ -24,13 +24,12 @@ from tocsin.investigations.runs.query_client import SessionQueryClient
 from tocsin.investigations.runs.recorder import LedgerRecorder
 from tocsin.loops import PLUGIN_FAILURES, was_cancelled
 from tocsin.model import Report
-from tocsin.store import Database, is_unreachable
+from tocsin.store import Database, find_fault
 
 INTERNAL_FAILURE = RunFailure(
     FailureCause.INTERNAL, "internal error in the investigator; see the service log"
 )
 """Shown for an error in the investigator's own code."""
-_DEADLOCK = "40P01"  # PostgreSQL's deadlock_detected
 _log = structlog.get_logger()
 
 
@@ -162,6 +161,4 @@ def _check_report(report: Report, citable: AbstractSet[str]) -> Report:
 
 def is_transient(error: BaseException) -> bool:
     """Return whether an error is transient, so that the run can continue later."""
-    if isinstance(error, RunLeaseLost | OSError) or is_unreachable(error):
-        return True
-    return getattr(getattr(error, "orig", None), "sqlstate", None) == _DEADLOCK
+    return isinstance(error, RunLeaseLost | OSError) or find_fault(error) is not None

@@ -1,0 +1,77 @@
+"""Time limits of PostgreSQL sessions, so that a frozen or vanished node holds no lock for long.
+
+They are set by `SET` after connecting: poolers refuse or drop parameters of the startup message.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import BindParameter, Connection, bindparam, event, text
+from sqlalchemy.engine.interfaces import AdaptedConnection
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+# Names and units of section 20.3.2 and 20.11.1 of PostgreSQL's manual: milliseconds, and seconds
+# for the keepalives. A lock is awaited for longer than a transaction may be idle, so that whoever
+# waits for a frozen node still gets the lock.
+SESSION_LIMITS: Mapping[str, str] = {
+    "idle_in_transaction_session_timeout": "10000",
+    "lock_timeout": "15000",
+    "statement_timeout": "60000",
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "4",
+    "tcp_user_timeout": "30000",
+}
+"""Parameters of every session, in the units of `pg_settings`."""
+SCHEMA_CHANGE_SECONDS = 300
+"""How long one statement of a migration may take, and this side waits for any answer."""
+
+# The same limits for this side of the connection (tcp(7)); Linux only, others have fewer of them
+_SOCKET_OPTIONS = {
+    "TCP_KEEPIDLE": 10,
+    "TCP_KEEPINTVL": 5,
+    "TCP_KEEPCNT": 4,
+    "TCP_USER_TIMEOUT": 30_000,
+}
+
+
+def limit_sessions(engine: AsyncEngine, limits: Mapping[str, str]) -> None:
+    """Set the limits on every session that the engine opens, on both sides."""
+    statements = "; ".join(f"SET {name} = {value}" for name, value in limits.items())
+
+    @event.listens_for(engine.sync_engine, "connect")
+    def prepare(connection: AdaptedConnection, _record: object) -> None:
+        _limit_socket(connection.driver_connection)
+        connection.run_async(lambda driver: driver.execute(statements))
+
+
+def _limit_socket(driver: Any) -> None:
+    """Let the kernel give up on a server that does not acknowledge what was sent."""
+    connected = driver._transport.get_extra_info("socket")  # noqa: SLF001 - asyncpg has no other way
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _SOCKET_OPTIONS.items():
+        if (option := getattr(socket, name, None)) is not None:
+            connected.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def allow_schema_change(connection: Connection) -> None:
+    """Give the statements of this transaction the time that a migration may take."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"SET LOCAL statement_timeout = '{SCHEMA_CHANGE_SECONDS}s'"))
+
+
+def find_missing_limits(connection: Connection) -> list[str]:
+    """Return a sentence for each limit that this session does not have; none on SQLite."""
+    if connection.dialect.name != "postgresql":
+        return []
+    query = text("SELECT name, setting FROM pg_settings WHERE name IN :names")
+    names: BindParameter[list[str]] = bindparam("names", list(SESSION_LIMITS), expanding=True)
+    found = dict(map(tuple, connection.execute(query.bindparams(names))))
+    return [
+        f"{name}: found {found.get(name, 'nothing')}, expected {value}"
+        for name, value in SESSION_LIMITS.items()
+        if found.get(name) != value
+    ]
