@@ -20,7 +20,7 @@ UPDATE = "chronicle.legacies.legacyUpdateAlert"
 PERMISSIONS = (
     LIST,
     f"{CURATED}, if curated_rules are set",
-    f"{RULE}, so that tocsin check can detect unknown curated rules",
+    f"{RULE}, so that `tocsin check` can detect unknown curated rules",
     GET,
     SEARCH,
     f"{UPDATE}, if write_back is on",
