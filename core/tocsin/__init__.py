@@ -1,6 +1,6 @@
 """Tocsin: what a plugin author imports."""
 
-from tocsin.channels import CaseChannel, Observable, Ticket, TicketSettings, Tracker
+from tocsin.channels import CaseChannel, ObjectChannel, Observable, Ticket, TicketSettings, Tracker
 from tocsin.clock import Clock
 from tocsin.conditions import Condition, ConditionText, Expression, ExpressionText
 from tocsin.errors import (
@@ -204,6 +204,7 @@ __all__ = [
     "NoKnowledge",
     "Node",
     "NodeKind",
+    "ObjectChannel",
     "Observable",
     "Observables",
     "OperatorError",

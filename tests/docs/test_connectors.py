@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tocsin import CaseChannel
+from tocsin import CaseChannel, ObjectChannel
 from tocsin.fields import SettingsOrigin
 from tocsin_connectors.microsoft.resources import READ_PERMISSIONS
 from tocsin_connectors.soar.sentinel_incidents.client import REQUIRED_ACTIONS
@@ -55,7 +55,7 @@ def test_every_channel_has_a_page_and_a_row():
 
 
 def test_the_settings_that_all_share_are_told_once():
-    declared = set(SHARED) & set(CaseChannel.Settings.__annotations__)
+    declared = {*ObjectChannel.Settings.__annotations__, *CaseChannel.Settings.__annotations__}
     assert set(rows(FIRST)) == declared
 
 

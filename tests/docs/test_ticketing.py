@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 from inspect import get_annotations
 from pathlib import Path
 
-from tocsin import CaseChannel, TicketSettings
+from tocsin import ObjectChannel, TicketSettings
 from tocsin.testing import make_settings
 from tocsin_plugins.ticketing import Ticketing
 
@@ -35,7 +35,7 @@ def test_every_tracker_is_listed_with_a_page_and_its_class():
 
 
 def test_every_setting_of_its_own_is_told():
-    own = {*get_annotations(CaseChannel.Settings), *get_annotations(TicketSettings)}
+    own = {*get_annotations(ObjectChannel.Settings), *get_annotations(TicketSettings)}
     assert first_column("Settings") == own
 
 
@@ -43,3 +43,8 @@ def test_the_destination_is_valid():
     [sample] = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     [given] = tomllib.loads(sample)["destinations"].values()
     assert make_settings(Ticketing, **given | {"secret": "a token"}).template == "github"
+
+
+def test_a_limit_that_no_ticket_keeps_is_not_offered():
+    with pytest.raises(ValidationError, match="most_entities"):
+        make_settings(Ticketing, tracker="github", most_entities=3)

@@ -50,7 +50,7 @@ class ObjectUpdate:
     closed: bool = False
 
 
-class CaseChannel(Channel):
+class ObjectChannel(Channel):
     """Creates one object per event subject, and adds later events to it.
 
     Everything is looked up before it is created, so the next attempt completes an interrupted one
@@ -66,9 +66,6 @@ class CaseChannel(Channel):
         )
         concurrency: int = Field(
             default=4, ge=1, le=256, description="Maximum number of concurrent deliveries."
-        )
-        most_entities: int = Field(
-            default=100, ge=0, le=500, description="Maximum number of entities sent per event."
         )
         close_when: ConditionText | None = Field(
             default=None,
@@ -123,6 +120,13 @@ class CaseChannel(Channel):
     @abstractmethod
     async def is_open(self, identifier: str) -> bool | None:
         """Return whether an object is open; None if the id is unknown."""
+
+    def select_observables(
+        self,
+        delivery: Delivery,  # noqa: ARG002 - for platforms with observables
+    ) -> Sequence[Observable]:
+        """Return the entities of an event that become observables; none by default."""
+        return ()
 
     async def add_observables(
         self,
@@ -206,7 +210,7 @@ class CaseChannel(Channel):
 
     async def _make(self, delivery: Delivery) -> ObjectUpdate:
         key = build_object_key(delivery.event)
-        observables = list_observables(delivery, self.settings.most_entities)
+        observables = self.select_observables(delivery)
         done = ObjectUpdate(await self.find(key) or "")
         if not done.id:
             self._expect_searchable(delivery)
@@ -221,7 +225,7 @@ class CaseChannel(Channel):
     async def _add_to(self, identifier: str, delivery: Delivery) -> ObjectUpdate:
         """Add an event to an object; the note comes first, since observables may be refused."""
         done, event = ObjectUpdate(identifier), delivery.event
-        observables = list_observables(delivery, self.settings.most_entities)
+        observables = self.select_observables(delivery)
         async with self._alone_at(identifier):
             done.noted = await self._note(identifier, delivery)
             done.observables = await self.add_observables(identifier, observables)
@@ -273,6 +277,23 @@ class CaseChannel(Channel):
                 return False
             await self.close(identifier, reason)
         return True
+
+
+class CaseChannel(ObjectChannel):
+    """Keeps objects that list the entities of their events as observables."""
+
+    class Settings(ObjectChannel.Settings):
+        """Settings of every destination that keeps objects with observables."""
+
+        most_entities: int = Field(
+            default=100, ge=0, le=500, description="Maximum number of entities sent per event."
+        )
+
+    settings: Settings
+
+    def select_observables(self, delivery: Delivery) -> Sequence[Observable]:
+        """Return the first entities of an event, `most_entities` at most."""
+        return list_observables(delivery, self.settings.most_entities)
 
 
 def _is_alert(event: Event) -> bool:

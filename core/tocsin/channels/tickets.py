@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from tocsin.channels.cases import CaseChannel
+from tocsin.channels.cases import ObjectChannel
 from tocsin.conditions import ExpressionText
 from tocsin.hookspecs import Tools
 from tocsin.model import EventType, Health, Idempotency, Json, Severity
@@ -19,7 +19,7 @@ from tocsin.providers import ApiResponse
 Request = Callable[..., Awaitable[ApiResponse]]
 
 
-class TicketSettings(CaseChannel.Settings):
+class TicketSettings(ObjectChannel.Settings):
     """Settings of every destination that is a tracker."""
 
     tracker: str = Field(description="Kind of tracker, such as `jira-cloud`.")

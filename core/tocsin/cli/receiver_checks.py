@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from tocsin.channels import CaseChannel
+from tocsin.channels import ObjectChannel
 from tocsin.clock import SystemClock
 from tocsin.contracts import CONTRACT, SCHEMA, SettingMismatch, find_all_violations, find_mismatches
 from tocsin.delivery import Renderer, build_sample
@@ -131,7 +131,7 @@ class _ReceiverChecker:
             ValidationError
         ):  # the setting is required, so the channel has no template of its own
             return None
-        is_own = issubclass(kind, CaseChannel) or settings.template == settings.plugin
+        is_own = issubclass(kind, ObjectChannel) or settings.template == settings.plugin
         return settings.template if is_own else None
 
     def find_violations(self, destination: ConfiguredPlugin[Channel]) -> Sequence[str]:

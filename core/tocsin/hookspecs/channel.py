@@ -69,12 +69,14 @@ class Channel(ABC):
         )
         pause_after: Duration = Field(
             default=timedelta(minutes=5),
-            description="Pause the destination after this time without success, and",
+            description="Minimum time without success before the destination is paused, and its "
+            "waiting deliveries are put on hold.",
         )
         pause_after_failures: int = Field(
             default=10,
             ge=1,
-            description="this many failed attempts in a row. Waiting deliveries are put on hold.",
+            description="Minimum number of failed attempts in a row before the destination is "
+            "paused. Both minimums must be reached.",
         )
         probe_interval: Duration = Field(
             default=timedelta(minutes=1),

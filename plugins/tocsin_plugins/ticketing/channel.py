@@ -12,12 +12,12 @@ import orjson
 from pydantic import ValidationError, model_validator
 
 from tocsin import (
-    CaseChannel,
     Delivery,
     Event,
     Expression,
     Health,
     Json,
+    ObjectChannel,
     Observable,
     Ticket,
     TicketSettings,
@@ -28,7 +28,7 @@ from tocsin import (
 GROUP = "tocsin.trackers"
 
 
-class Ticketing(CaseChannel):
+class Ticketing(ObjectChannel):
     """Creates tickets, comments on them and closes them."""
 
     class Settings(TicketSettings):
