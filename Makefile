@@ -20,10 +20,10 @@ run: $(VENV)/.runtime ## Start Tocsin with a sample feed and a receiver, and sho
 serve: $(VENV)/.runtime ## Start Tocsin with ./plugins.toml
 	@$(BIN)/tocsin serve
 
-test: $(VENV)/.dev ## Run what CI runs: the checks, and beside them every test without the marker `full`
+test: $(VENV)/.dev ## Run what CI runs: the checks, and beside them the tests without the marker `full`
 	$(call beside_checks,-m "not full")
 
-test-full: $(VENV)/.dev ## Run the checks, and beside them every test
+test-full: $(VENV)/.dev ## Run the checks, and beside them the tests with the marker `full` too
 	$(call beside_checks)
 
 # The checks run beside the tests and print their result as soon as they end; either may fail

@@ -169,6 +169,7 @@ class _Console:
             **_DEFAULTS,
             "user": user,
             "section": page.section,
+            "loaded_at": self._services.clock.now(),
             "once": once,
             "live": live if page.is_live else None,
         }
@@ -201,6 +202,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "given": {},
     "once": "",
     "live": None,
+    "loaded_at": None,
     "paths": frozenset(_BY_PATH),
 }
 """Default context of all pages."""

@@ -36,6 +36,15 @@ async def test_the_list_says_where_each_is_and_why(write, viewer):
     assert "incident:2 soc pending next attempt 2026-11-21 12:05:00 UTC 503: busy 2" in text
 
 
+async def test_the_state_on_hold_is_shown_in_words(write, person):
+    await write(add_destination)
+    await write(add_delivery, "on_hold")
+    for path in ("/deliveries?state=on_hold", "/deliveries", "/destinations/soc"):
+        html = await person.html(path)
+        assert ">on hold<" in html, path
+        assert ">on_hold<" not in html, path
+
+
 async def test_an_address_that_is_no_page_is_no_link(write, viewer):
     await write(add_delivery, "delivered", remote_id="T-1", remote_url="javascript:alert(1)")
     html = await viewer.html("/deliveries")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tocsin.testing import ManualClock
 from tocsin.web.console import live_updates
 from tocsin.web.console.live_updates import MAX_STREAMS, LiveStreams
+from tocsin.web.console.routes import PAGES
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -28,6 +30,23 @@ async def test_a_page_that_there_is_not_takes_no_stream_away(person, monkeypatch
     monkeypatch.setattr(live_updates, "MAX_STREAMS", 1)
     for _ in range(3):
         assert (await person.get("/live/deliveries/none")).status == 404
+
+
+@pytest.mark.parametrize(
+    "path", [page.path for page in PAGES if "{" not in page.path and not page.is_live]
+)
+@on_sqlite
+async def test_a_page_that_does_not_update_itself_says_so(api, person, path):
+    asked = f"{path}?plugin=webhook" if path == "/admin/new-destination" else path
+    shown = api.services.clock.now().strftime("%Y-%m-%d %H:%M:%S UTC")
+    assert f"As of {shown} . This page does not update itself." in await person.text(asked)
+
+
+@on_sqlite
+async def test_a_page_that_updates_itself_says_that_it_needs_scripts_for_that(person):
+    html = await person.html("/providers")
+    [words] = re.findall("<noscript>(.*?)</noscript>", html, re.DOTALL)
+    assert "Without scripts, this page does not update itself." in words
 
 
 @pytest.mark.parametrize("path", ["/live/", "/live/providers"])
