@@ -8,6 +8,9 @@ from importlib.metadata import entry_points
 from inspect import get_annotations
 from pathlib import Path
 
+import pytest
+from pydantic import ValidationError
+
 from tocsin import ObjectChannel, TicketSettings
 from tocsin.testing import make_settings
 from tocsin_plugins.ticketing import Ticketing
