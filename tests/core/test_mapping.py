@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -10,6 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Entity, EntityKind, Incident, IncidentStatus, MappingTemplate, Refused, Severity
+from tocsin.json_codec import parse_json
+from tocsin.json_stream import JsonBody, JsonLimits
+from tocsin.mapping.template import LIMITS, MAX_REJECTED
+from tocsin.testing.conformance.push_harness import combine_batches
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 PLAIN = '{"incidents": {{ body }}}'
@@ -17,7 +22,11 @@ LEAST = {"external_id": "1"}
 
 
 def read(text: str, body: object):
-    return MappingTemplate(text, source="push").read(json.dumps(body).encode(), NOW)
+    return read_bytes(text, json.dumps(body).encode())
+
+
+def read_bytes(text: str, content: bytes, records: str | None = None):
+    return combine_batches(MappingTemplate(text, source="push", records=records).read(content, NOW))
 
 
 def incident(**members: object) -> Incident:
@@ -140,7 +149,7 @@ def test_a_body_of_another_shape_is_refused_and_never_taken_for_an_empty_one(tex
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 5_000, b'{"a": NaN}', b"[1]x"])
 def test_what_is_not_json_is_refused(content):
     with pytest.raises(Refused, match="the body is not JSON"):
-        MappingTemplate(PLAIN, source="push").read(content, NOW)
+        read_bytes(PLAIN, content)
 
 
 def test_what_the_body_does_not_have_is_null_however_deep_it_would_be():
@@ -193,6 +202,60 @@ def test_a_hostile_mapping_only_refuses(text):
         read(text, {})
 
 
+# Large bodies
+
+
+LARGE = '{"incidents": {{ body.cases }}, "missing": [{{ "cut: " ~ body.cut }}]}'
+
+
+def cases(count: int, **members: object) -> bytes:
+    return json.dumps(
+        {"cases": [{"external_id": str(n)} | members for n in range(count)], "cut": 3}
+    ).encode()
+
+
+def test_a_large_body_is_mapped_in_batches_with_the_rest_of_it():
+    count = 2 * LIMITS.batch_records + 1
+    template = MappingTemplate(LARGE, source="push", records="cases")
+    *batches, last = template.read(cases(count), NOW)
+    assert [len(batch.incidents) for batch in batches] == [LIMITS.batch_records] * 2 + [1]
+    names = [one.external_id for batch in batches for one in batch.incidents]
+    assert names == [str(number) for number in range(count)]
+    assert [record.reason for record in last.rejected] == ["cut: 3"]
+
+
+def test_a_body_that_is_not_json_at_its_end_yields_nothing():
+    content = cases(2 * LIMITS.batch_records)[:-1]
+    with pytest.raises(Refused, match="the body is not JSON"):
+        next(MappingTemplate(LARGE, source="push", records="cases").read(content, NOW))
+
+
+def test_rejected_records_are_kept_up_to_a_bound_and_then_counted():
+    count = LIMITS.batch_records + MAX_REJECTED
+    content = json.dumps({"cases": [{}] * count + [LEAST]}).encode()
+    received = read_bytes('{"incidents": {{ body.cases }}}', content, records="cases")
+    assert (len(received.incidents), len(received.rejected)) == (1, MAX_REJECTED)
+    assert received.further_rejected == count - MAX_REJECTED
+    assert received.records == count + 1
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"[" + b"{}," * LIMITS.records + b"{}]", "more than 100,000 records"),
+        (b"[1,[" + b"{}," * LIMITS.values + b"{}]]", "more than 200,000 values in record 2"),
+    ],
+)
+def test_a_body_with_too_much_in_it_is_refused_before_it_is_built(content, reason):
+    tracemalloc.start()
+    try:
+        with pytest.raises(Refused, match=f"the body is too large: it has {reason}"):
+            read_bytes(PLAIN, content, records="")
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -205,10 +268,33 @@ members = st.sampled_from(sorted(Incident.__dataclass_fields__)) | st.text()
 def test_whatever_is_sent_is_an_incident_or_kept_aside_or_refused(body):
     content = json.dumps(body).encode()
     try:
-        received = MappingTemplate(PLAIN, source="push").read(content, NOW)
+        received = read_bytes(PLAIN, content)
     except Refused:
         return
     assert len(received.incidents) + len(received.rejected) == received.records == len(body)
+
+
+@given(
+    st.lists(json_values, max_size=4), st.sampled_from([None, "", "cases"]), st.binary(max_size=3)
+)
+def test_a_body_reads_the_same_in_batches_as_at_once(records, member, noise):
+    whole = {"cases": records, "k": {"cases": [1]}} if member else records
+    for content in (json.dumps(whole).encode(), json.dumps(whole).encode() + noise):
+        try:
+            expected = parse_json(content)
+        except ValueError:
+            expected = None
+        tight = JsonLimits(records=4, values=100, batch_records=2, batch_values=3)
+        try:
+            batches = list(JsonBody(content, member, tight).batches())
+        except ValueError:
+            assert expected is None
+            continue
+        if member:
+            found = batches[0] | {"cases": [one for batch in batches for one in batch["cases"]]}
+        else:
+            found = batches[0] if member is None else [one for batch in batches for one in batch]
+        assert found == expected
 
 
 offsets = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))

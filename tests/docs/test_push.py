@@ -13,6 +13,7 @@ import structlog
 from tocsin import EntityKind, MappingTemplate, Severity, Tools
 from tocsin.fields import SettingsOrigin
 from tocsin.mapping.mapped_incident import MappedIncident
+from tocsin.testing.conformance.push_harness import combine_batches
 from tocsin_connectors.siem.push import Push
 
 PAGE = (Path(__file__).parents[2] / "docs/operators/providers/push.md").read_text(encoding="utf-8")
@@ -49,7 +50,7 @@ async def read(clock, body: str, **settings: str):
     parsed = Push.Settings.model_validate(written, context=SettingsOrigin().context())
     provider = Push(parsed, Tools(name="it", http=None, clock=clock, log=structlog.get_logger()))
     await provider.start()
-    [found] = provider.unpack(body.encode()).incidents
+    [found] = combine_batches(provider.unpack(body.encode())).incidents
     return found
 
 
@@ -88,8 +89,7 @@ async def test_an_incident_of_ones_own_has_every_member_that_is_told(clock):
 def test_the_mapping_of_the_page_reads_what_it_means(clock):
     case = {"no": 7, "headline": "Odd", "prio": 1, "done": True, "source": {"address": "192.0.2.1"}}
     mapping = MappingTemplate(sample("Custom mappings", "jinja"), source="push")
-    received = mapping.read(
-        json.dumps({"cases": [case, {"no": 8}], "more": 3}).encode(), clock.now()
-    )
+    body = json.dumps({"cases": [case, {"no": 8}], "more": 3}).encode()
+    received = combine_batches(mapping.read(body, clock.now()))
     assert [one.external_id for one in received.incidents] == ["7", "8"]
     assert [one.reason for one in received.rejected] == ["the sender left out 3 cases"]

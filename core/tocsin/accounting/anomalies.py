@@ -42,6 +42,7 @@ ANOMALY_KINDS = (
     "hole",
     "lost",
     "silent",
+    "refused-push",
     "no-event",
     "not-applied",
     "not-routed",

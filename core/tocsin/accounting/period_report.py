@@ -13,7 +13,7 @@ from tocsin.accounting.coverage_report import CoverageReport, report_coverage
 from tocsin.accounting.delivery_outcomes import summarize_deliveries
 from tocsin.accounting.intervals import MAX_LISTED, Period
 from tocsin.clock import isoformat
-from tocsin.incidents import AlertDecision
+from tocsin.incidents import PUSH_STREAM, AlertDecision
 from tocsin.store.tables import incidents
 
 
@@ -52,6 +52,11 @@ def _list_unread(reading: CoverageReport) -> Iterator[dict[str, Any]]:
     for lost in reading.lost[:MAX_LISTED]:
         detail = f"{_describe_extent(lost)}: {lost['reason']}"
         yield represent_anomaly("lost", _describe_source(lost), lost["found_at"], detail)
+    for failure in reading.failures:
+        if failure["stream"] == PUSH_STREAM:  # no sender is asked again
+            what = f"{failure['provider']}/{PUSH_STREAM}"
+            detail = f"pushes were refused ({failure['outcome']}): {failure['reason']}"
+            yield represent_anomaly("refused-push", what, failure["from"], detail)
     for silent in reading.silent:
         detail = "not read since, and no failure was recorded"
         what = f"{silent['provider']}/{silent['stream']}"

@@ -189,13 +189,21 @@ class Provider(ABC):
         """
         raise NotImplementedError
 
-    async def receive(self, request: PushRequest) -> Received:
-        """Return the contents of a pushed request; the sender is answered once they are stored.
+    def receive(self, request: PushRequest) -> AsyncGenerator[Received, None]:
+        """Yield the contents of a pushed request; the sender is answered once they are stored.
 
-        Raises `CredentialsRefused` if the request is not authenticated, and `Refused` if it cannot
-        be parsed. Derive from `PushProvider`, which checks credentials.
+        Each batch is stored in a transaction of its own before the next one is asked for. Raises
+        `CredentialsRefused` if the request is not authenticated, and `Refused` if it cannot be
+        parsed. Derive from `PushProvider`, which checks credentials.
         """
         raise NotImplementedError
+
+    def is_authentic(self, headers: Mapping[str, str]) -> bool | None:  # noqa: ARG002
+        """Judge a pushed request by its headers alone, before its body is read.
+
+        Returns whether its credentials are valid, and None where that depends on the body.
+        """
+        return None
 
     def events(self, entity: Entity, window: Window, limit: int) -> AsyncGenerator[SiemEvent, None]:
         """Yield events of an entity within a window, at most `limit`.

@@ -20,9 +20,10 @@ from tocsin.incidents.coverage import (
     list_quarantine,
     load_read_until,
 )
-from tocsin.incidents.inbox import PushInbox
+from tocsin.incidents.inbox import PUSH_STREAM, PushInbox
 from tocsin.incidents.metrics import SyncMeters
 from tocsin.incidents.queries import IncidentPage, get_incident, list_incidents
+from tocsin.incidents.refused_pushes import PushRefusal
 from tocsin.incidents.storage import AlertDecision, combine_versions
 from tocsin.incidents.sync import (
     PROVIDER_STATES,
@@ -36,6 +37,7 @@ from tocsin.incidents.writer import SyncContext
 __all__ = [
     "BACKFILLS",
     "PROVIDER_STATES",
+    "PUSH_STREAM",
     "ROW_SPAN",
     "AlertDecision",
     "BackfillOrigin",
@@ -46,6 +48,7 @@ __all__ = [
     "ProviderFacts",
     "ProviderSync",
     "PushInbox",
+    "PushRefusal",
     "ReadCounts",
     "StreamKey",
     "SyncContext",

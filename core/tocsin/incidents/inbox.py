@@ -1,9 +1,11 @@
-"""Taking what is pushed: judged by its provider, and stored before its sender is answered."""
+"""Inbox for pushed incidents: stored before their sender is answered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from datetime import datetime
+from typing import NoReturn
 
 import structlog
 from sqlalchemy import Connection
@@ -12,14 +14,17 @@ from tocsin.errors import CredentialsRefused, Refused
 from tocsin.hookspecs import Capability, Provider, PushRequest
 from tocsin.incidents.coverage import ReadCounts, StreamKey
 from tocsin.incidents.metrics import SyncMeter
+from tocsin.incidents.refused_pushes import PushRefusal, RefusedPushes
 from tocsin.incidents.storage import StoreResult, store_received
 from tocsin.incidents.writer import IncidentWriter, SyncContext
 from tocsin.model import Received, Rejected
 from tocsin.store import lock_exclusively
 
 _log = structlog.get_logger()
-STREAM = "push"
+PUSH_STREAM = "push"
 """The stream in the ledger for everything that is pushed to a provider."""
+MAX_BODY_MIB = 16
+"""The largest body for a provider without a setting of its own."""
 
 
 class PushInbox:
@@ -36,26 +41,43 @@ class PushInbox:
             for provider in providers
             if Capability.PUSH in provider.capabilities()
         }
+        for writer in self._writers.values():
+            for refusal in PushRefusal:  # start at 0, or the first would not show as an increase
+                writer.meter.count_refused_push(refusal.value, 0)
+        self._refused = RefusedPushes(context.database, context.clock, PUSH_STREAM)
 
     def has(self, name: str) -> bool:
         """Return whether a provider of this name exists and supports push."""
         return name in self._writers
 
+    def get_body_limit(self, name: str) -> int:
+        """Return the size of the largest body for a provider, in bytes."""
+        settings = self._writers[name].provider.settings
+        return int(getattr(settings, "max_body_mib", MAX_BODY_MIB)) * 2**20
+
+    def is_authentic(self, name: str, headers: Mapping[str, str]) -> bool | None:
+        """Return whether headers prove who sends them, None where that depends on the body."""
+        return self._writers[name].provider.is_authentic(headers)
+
     async def take(self, name: str, request: PushRequest) -> ReadCounts:
-        """Store the incidents of a request, and return the counts.
+        """Store the incidents of a request, batch by batch, and return the counts.
 
         Raises what the provider's `receive` raises. A request refused for any reason but its
-        credentials is quarantined as it was received.
+        credentials is quarantined as it was received; batches before the refusal stay stored.
         """
         writer = self._writers[name]
+        counts = ReadCounts()
         try:
-            received = await writer.provider.receive(request)
+            async with aclosing(writer.provider.receive(request)) as batches:
+                async for received in batches:
+                    counts += (await self._store(writer, received)).counts
+                    if received.rejected:
+                        _log_rejected(name, received.rejected, received.further_rejected)
         except CredentialsRefused:
-            _log.warning("push refused: invalid credentials", provider=name)
             raise
         except Refused as error:
             whole = Rejected(
-                source=STREAM,
+                source=PUSH_STREAM,
                 location="whole request",
                 reason=str(error),
                 content=request.body,
@@ -63,13 +85,23 @@ class PushInbox:
             await self._store(writer, Received(rejected=(whole,)))
             _log_rejected(name, (whole,))
             raise
-        stored = await self._store(writer, received)
-        if received.rejected:
-            _log_rejected(name, received.rejected)
-        return stored.counts
+        return counts
+
+    def refuse(self, name: str, refusal: PushRefusal) -> None:
+        """Count a request that was refused, for the log, the metrics and the coverage ledger."""
+        self._writers[name].meter.count_refused_push(refusal.value)
+        self._refused.add(name, refusal)
+
+    async def run(self) -> NoReturn:
+        """Record refused requests in the coverage ledger until cancelled."""
+        await self._refused.run()
+
+    async def flush(self) -> None:
+        """Record the refused requests that are not recorded yet."""
+        await self._refused.flush()
 
     async def _store(self, writer: IncidentWriter, received: Received) -> StoreResult:
-        key = StreamKey(writer.name, STREAM)
+        key = StreamKey(writer.name, PUSH_STREAM)
 
         def store(connection: Connection, now: datetime) -> StoreResult:
             # Two senders may push one incident at once; all other streams have a single reader
@@ -79,7 +111,11 @@ class PushInbox:
         return await writer.write(store)
 
 
-def _log_rejected(name: str, rejected: Sequence[Rejected]) -> None:
+def _log_rejected(name: str, rejected: Sequence[Rejected], further: int = 0) -> None:
     first = rejected[0]
-    facts = {"count": len(rejected), "location": first.location, "reason": first.reason}
+    facts = {
+        "count": len(rejected) + further,
+        "location": first.location,
+        "reason": first.reason,
+    }
     _log.warning("records quarantined", provider=name, **facts)

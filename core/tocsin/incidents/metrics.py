@@ -42,6 +42,12 @@ class SyncMeters:
             "outcome",
         )
 
+        self.refused_pushes = metrics.counter(
+            "tocsin_pushes_refused_total",
+            "Pushes refused by this node, by reason",
+            "provider",
+            "reason",
+        )
         self.succeeded = metrics.gauge(
             "tocsin_provider_succeeded_timestamp_seconds",
             "Time of the last complete read of all streams of a provider by this node",
@@ -74,6 +80,11 @@ class SyncMeter:
         """Count reads of a stream with this outcome."""
         if self._meters is not None:
             self._meters.reads.labels(self._provider, outcome).inc(times)
+
+    def count_refused_push(self, reason: str, times: int = 1) -> None:
+        """Count pushes refused for this reason."""
+        if self._meters is not None:
+            self._meters.refused_pushes.labels(self._provider, reason).inc(times)
 
     def note_success(self, at: datetime) -> None:
         """Record a complete read of all streams."""

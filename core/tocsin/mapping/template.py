@@ -9,6 +9,7 @@ through: a body of another shape is refused and never taken for an empty one.
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -18,7 +19,7 @@ from jinja2 import ChainableUndefined, Template, TemplateSyntaxError, Undefined,
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tocsin.errors import Refused
-from tocsin.json_codec import parse_json
+from tocsin.json_stream import JsonBody, JsonLimitError, JsonLimits
 from tocsin.mapping.mapped_incident import MappedIncident
 from tocsin.model import Incident, Json, Received, Rejected
 from tocsin.sandbox import Allowance, WritingEnvironment, write_json
@@ -28,6 +29,11 @@ VARIABLE = "body"
 MAX_LENGTH = 32 * 1024  # compiling more would block the event loop
 MAX_UNITS = 20_000_000
 MAX_SECONDS = 2.0
+"""The bounds of one rendering."""
+LIMITS = JsonLimits(records=100_000, values=200_000, batch_records=250, batch_values=20_000)
+"""The bounds of a body. A batch is stored in a transaction of its own, within 0.1 s or so."""
+MAX_REJECTED = 100
+"""How many rejected records of a body are kept; the others are counted."""
 _MOST_MISTAKES = 5
 _JINJA_NAMES = ("caller", "kwargs", "loop", "varargs")
 
@@ -35,38 +41,45 @@ _JINJA_NAMES = ("caller", "kwargs", "loop", "varargs")
 class MappingTemplate:
     """Maps JSON to incidents; raises ValueError where the text is not a valid mapping.
 
-    `source` is the source of records that cannot be mapped.
+    `source` is the source of records that cannot be mapped. `records` names the member of a body
+    that is the list of its records, so that a large body is mapped in batches of them: the
+    template is rendered once for each. It is empty where the body itself is the list, and None
+    where a body is to be mapped as a whole.
     """
 
-    def __init__(self, text: str, source: str) -> None:
+    def __init__(self, text: str, source: str, records: str | None = None) -> None:
         self._source = source
+        self._records = records
         self._template = _compile_template(text)
 
-    def read(self, content: bytes, now: datetime) -> Received:
-        """Map the content to incidents and rejected records.
+    def read(self, content: bytes, now: datetime) -> Iterator[Received]:
+        """Map the content, and yield incidents in batches, then the rejected records.
 
-        An incident without a time occurred `now`. The call is slow, so run it in a thread. Raises
-        `Refused` where the content is not JSON, the mapping fails, or all incidents are invalid.
+        An incident without a time occurred `now`. Each step is slow, so run it in a thread. Raises
+        `Refused` where the content is not JSON, the mapping fails, or all incidents are invalid:
+        before the first batch, unless the mapping fails for a later one.
         """
-        rendered = self._render(_parse_body(content))
-        incidents, rejected = [], []
-        for number, value in enumerate(rendered.incidents, 1):
-            place = f"incident {number} of {len(rendered.incidents)}"
-            try:
-                incidents.append(_parse_incident(value, now))
-            except ValueError as error:
-                rejected.append(self._rejected(place, str(error), orjson.dumps(value)))
-        if rejected and not incidents:
-            raise Refused(f"{rejected[0].location}: {rejected[0].reason}")
-        missing = [self._rejected("not sent", words, content) for words in rendered.missing]
-        return Received(
-            incidents=tuple(incidents),
-            rejected=(*rejected, *missing),
-            records=len(rendered.incidents),
-        )
-
-    def _rejected(self, location: str, reason: str, content: bytes) -> Rejected:
-        return Rejected(source=self._source, location=location, reason=reason, content=content)
+        body = _parse_body(content, self._records)
+        rejects = _Rejects(self._source, content)
+        total = 0
+        for batch in body.batches():
+            rendered = self._render(batch)
+            incidents = []
+            count = len(rendered.incidents)
+            for number, value in enumerate(rendered.incidents, total + 1):
+                try:
+                    incidents.append(_parse_incident(value, now))
+                except ValueError as error:
+                    all_known = total == 0 and body.records <= count
+                    place = f"incident {number} of {count}" if all_known else f"incident {number}"
+                    rejects.add(place, str(error), orjson.dumps(value))
+            rejects.add_missing(rendered.missing)
+            total += count
+            if incidents:
+                yield Received(incidents=tuple(incidents), records=count)
+            else:
+                rejects.records += count
+        yield rejects.finish(total)
 
     def _render(self, body: Json) -> _RenderedMapping:
         try:
@@ -83,6 +96,46 @@ class MappingTemplate:
             raise Refused(
                 f"the mapping renders invalid output: {_describe_errors(error, _RenderedMapping)}"
             ) from None
+
+
+class _Rejects:
+    """The rejected records of a body: the first of them, and the number of the others."""
+
+    def __init__(self, source: str, content: bytes) -> None:
+        self._source = source
+        self._content = content
+        self._kept: list[Rejected] = []
+        self._missing: dict[str, None] = {}
+        self._count = 0
+        self.records = 0
+        """The number of records that no batch has reported."""
+
+    def add(self, location: str, reason: str, content: bytes) -> None:
+        """Add an invalid incident."""
+        self._count += 1
+        if self._count <= MAX_REJECTED:
+            self._kept.append(self._reject(location, reason, content))
+
+    def add_missing(self, reasons: Iterable[str]) -> None:
+        """Add what the sender left out; each batch of a body may say the same."""
+        for reason in reasons:
+            if len(self._missing) < MAX_REJECTED:
+                self._missing[reason] = None
+
+    def finish(self, total: int) -> Received:
+        """Return the rejected records; raises `Refused` where they are all of the `total`."""
+        if self._count and self._count == total:
+            first = self._kept[0]
+            raise Refused(f"{first.location}: {first.reason}")
+        missing = [self._reject("not sent", reason, self._content) for reason in self._missing]
+        return Received(
+            rejected=(*self._kept, *missing),
+            further_rejected=self._count - len(self._kept),
+            records=self.records,
+        )
+
+    def _reject(self, location: str, reason: str, content: bytes) -> Rejected:
+        return Rejected(source=self._source, location=location, reason=reason, content=content)
 
 
 class _RenderedMapping(BaseModel):
@@ -150,9 +203,11 @@ def _locate_error(error: BaseException) -> str:
     return ""
 
 
-def _parse_body(content: bytes) -> Json:
+def _parse_body(content: bytes, records: str | None) -> JsonBody:
     try:
-        return parse_json(content)
+        return JsonBody(content, records, LIMITS)
+    except JsonLimitError as error:
+        raise Refused(f"the body is too large: {error}") from None
     except ValueError as error:
         raise Refused(f"the body is not JSON: {error}") from None
 

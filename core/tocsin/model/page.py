@@ -55,6 +55,8 @@ class Received:
 
     incidents: tuple[Incident, ...] = ()
     rejected: tuple[Rejected, ...] = ()
+    further_rejected: int = 0
+    """The number of further rejected records, of which nothing is kept."""
     covered: tuple[Covered, ...] = ()
     records: int = 0
     """The number of records that were read, of any kind."""

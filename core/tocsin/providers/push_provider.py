@@ -7,7 +7,7 @@ import base64
 import hashlib
 import hmac
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Self
 
@@ -46,6 +46,10 @@ class PushProvider(Provider):
             "base64.",
         )
 
+        max_body_mib: int = Field(
+            default=16, ge=1, le=64, description="The largest body of a request, in MiB."
+        )
+
         @field_validator("token")
         @classmethod
         def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
@@ -81,39 +85,52 @@ class PushProvider(Provider):
         for page in nothing:
             yield page
 
-    async def receive(self, request: PushRequest) -> Received:
-        """Authenticate a request, and return its incidents.
+    async def receive(self, request: PushRequest) -> AsyncGenerator[Received, None]:
+        """Authenticate a request, and yield its incidents.
 
         Raises `CredentialsRefused` where neither token nor signature is valid, before the body is
         parsed, and whatever `unpack` raises.
         """
-        if not (self._shows_token(request) or self._is_signed(request)):
+        if not (self._shows_token(request.headers) or self._is_signed(request)):
             raise CredentialsRefused(_REFUSED)
-        return await asyncio.to_thread(self.unpack, request.body)
+        batches = iter(await asyncio.to_thread(self.unpack, request.body))
+        while (received := await asyncio.to_thread(next, batches, None)) is not None:
+            yield received
+
+    def is_authentic(self, headers: Mapping[str, str]) -> bool | None:
+        """Judge a request by its token; one that may be signed depends on its body."""
+        if self._shows_token(headers):
+            return True
+        return None if self._may_be_signed(headers) else False
 
     @abstractmethod
-    def unpack(self, body: bytes) -> Received:
+    def unpack(self, body: bytes) -> Iterable[Received]:
         """Parse the body of a request; raises `Refused` where it is invalid.
 
-        It runs in a thread, since large bodies take long.
+        Returns its contents in batches, each stored in a transaction of its own: a generator keeps
+        only one of them in memory. It runs in a thread, since large bodies take long.
         """
 
-    def _shows_token(self, request: PushRequest) -> bool:
+    def _shows_token(self, headers: Mapping[str, str]) -> bool:
         if self.settings.token is None:
             return False
         expected = self.settings.token.get_secret_value().encode()
-        return hmac.compare_digest(
-            _extract_token(request.headers.get("Authorization", "")), expected
+        return hmac.compare_digest(_extract_token(headers.get("Authorization", "")), expected)
+
+    def _may_be_signed(self, headers: Mapping[str, str]) -> bool:
+        """Whether the headers are those of a recent signature."""
+        if self.settings.secret is None or not headers.get("webhook-signature"):
+            return False
+        return bool(headers.get("webhook-id")) and self._is_recent(
+            headers.get("webhook-timestamp", "")
         )
 
     def _is_signed(self, request: PushRequest) -> bool:
         """Whether the request has a recent signature of https://www.standardwebhooks.com 1.0.0."""
-        if self.settings.secret is None:
+        if self.settings.secret is None or not self._may_be_signed(request.headers):
             return False
         names = ("webhook-id", "webhook-timestamp", "webhook-signature")
-        identifier, timestamp, signatures = (request.headers.get(name, "") for name in names)
-        if not identifier or not self._is_recent(timestamp):
-            return False
+        identifier, timestamp, signatures = (request.headers[name] for name in names)
         key = decode_secret(self.settings.secret.get_secret_value())
         signed = _encode_header(f"{identifier}.{timestamp}.") + request.body
         expected = base64.b64encode(hmac.digest(key, signed, hashlib.sha256))

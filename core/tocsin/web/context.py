@@ -34,6 +34,7 @@ from tocsin.registry import AbsentPlugin, PluginInventory
 from tocsin.store import Database
 from tocsin.web.parsing import BodyModel, QueryModel
 from tocsin.web.problems import OAuthProblem, ProblemType
+from tocsin.web.push_bodies import PushBodies
 from tocsin.web.rate_limits import ApiRateLimits, ClientAddresses, PushAuthentication
 
 REQUEST_ID = "X-Request-Id"
@@ -93,6 +94,7 @@ class ApiServices:
     enrichments: Semaphore = field(default_factory=partial(Semaphore, MAX_CONCURRENT_ENRICHMENTS))
     """Limits how many incidents are enriched at once here."""
     push_authentication: PushAuthentication
+    push_bodies: PushBodies = field(default_factory=PushBodies)
     metrics: Metrics
     metrics_token: str | None
     """Token for the metrics; without one, only callers on this machine can read them."""

@@ -24,8 +24,6 @@ from tocsin.store import find_fault
 CONTENT_TYPE = "application/problem+json"
 BODY_LIMIT = 64 * 1024
 """The longest body of a request, in bytes."""
-PUSH_BODY_LIMIT = 1024 * 1024
-"""The longest body of a push, in bytes."""
 BODY_TIMEOUT = 30
 """How many seconds a body may take to arrive."""
 

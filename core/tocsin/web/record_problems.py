@@ -8,7 +8,6 @@ from tocsin.model import SessionStatus
 from tocsin.schedules import ScheduleDeletedError, ScheduleNotStartedError
 from tocsin.web.problems import (
     PATH_NOT_FOUND,
-    PUSH_BODY_LIMIT,
     ProblemKind,
     ProblemType,
     domain_problem,
@@ -59,12 +58,20 @@ TOO_MANY_PUSHES = ProblemType(
     example={"seconds": 1},
     path=f"/api/push/{PROVIDER}",
 )
+PUSHES_UNDER_WAY = ProblemType(
+    "pushes-under-way",
+    503,
+    "Other pushes that are under way need the memory; try again in {seconds} s.",
+    example={"seconds": 5},
+    path=f"/api/push/{PROVIDER}",
+)
 
 # Requests
 PUSH_TOO_LARGE = ProblemType(
     "push-too-large",
     413,
-    f"The body exceeds {PUSH_BODY_LIMIT} bytes.",
+    "The body exceeds {most}, the provider's max_body_mib.",
+    example={"most": "16 MiB"},
     path=f"/api/push/{PROVIDER}",
 )
 PUSH_NOT_PARSED = ProblemType(

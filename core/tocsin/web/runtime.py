@@ -75,6 +75,7 @@ class ApiRuntime:
             self.usage.run(),
             self.sealer.run(),
             services.refusals.run(services.database),
+            services.inbox.run(),
             run_forever(self._renew_keys, services.clock, "signing key renewal"),
         ]
         return loops if self.sharing is None else [*loops, self.sharing.run()]
@@ -82,7 +83,12 @@ class ApiRuntime:
     async def finish(self) -> None:
         """Write what is still in memory; a failure of one part does not stop the others."""
         refusals = self.services.refusals
-        for write in (self.usage.flush, partial(refusals.flush, self.services.database)):
+        refused_pushes = self.services.inbox.flush
+        for write in (
+            self.usage.flush,
+            partial(refusals.flush, self.services.database),
+            refused_pushes,
+        ):
             await _flush_safely(write)
         await _flush_safely(self.sealer.seal)
 

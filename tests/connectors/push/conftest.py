@@ -12,6 +12,7 @@ import pytest
 import structlog
 
 from tocsin import PushRequest, Received, Tools
+from tocsin.testing.conformance.push_harness import combine_batches
 from tocsin_connectors.siem.push import Push
 
 TOKEN = "a-token-of-the-sender"
@@ -56,6 +57,7 @@ def push(make) -> Callable[..., Any]:
     async def pushed(format: str, body: Any) -> Received:  # noqa: A002 - the setting's name
         provider = await make(format=format)
         headers = {"Authorization": f"Bearer {TOKEN}"}
-        return await provider.receive(PushRequest(headers=headers, body=json.dumps(body).encode()))
+        request = PushRequest(headers=headers, body=json.dumps(body).encode())
+        return combine_batches([batch async for batch in provider.receive(request)])
 
     return pushed

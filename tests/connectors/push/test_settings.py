@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from pydantic import ValidationError
 
 from tocsin import Capability, CredentialsRefused, PushRequest
 from tocsin.fields import SettingsOrigin
+from tocsin.mapping.template import LIMITS
+from tocsin.testing.conformance.push_harness import combine_batches
 from tocsin_connectors.siem.push import Push
 
 SIGN_IN = {"Authorization": "Bearer a-token-of-the-sender"}
@@ -17,8 +21,18 @@ async def test_custom_mapping_reads_any_format(make, tmp_path):
     mapping.write_text('{"incidents": [{"external_id": {{ body.case.no }} }]}')
     provider = await make(mapping_file=str(mapping))
     request = PushRequest(headers=SIGN_IN, body=b'{"case": {"no": 17}}')
-    [found] = (await provider.receive(request)).incidents
+    [found] = combine_batches([batch async for batch in provider.receive(request)]).incidents
     assert found.external_id == "17"
+
+
+async def test_a_custom_mapping_reads_its_records_in_batches(make, tmp_path):
+    mapping = tmp_path / "own.json.j2"
+    mapping.write_text('{"incidents": [{"external_id": {{ body.cases|length ~ body.of }} }]}')
+    provider = await make(mapping_file=str(mapping), records="cases")
+    body = json.dumps({"of": "acme", "cases": [{}] * (LIMITS.batch_records + 1)}).encode()
+    batches = [batch async for batch in provider.receive(PushRequest(headers=SIGN_IN, body=body))]
+    names = [one.external_id for batch in batches for one in batch.incidents]
+    assert names == [f"{LIMITS.batch_records}acme", "1acme"]
 
 
 @pytest.mark.parametrize(
@@ -27,6 +41,7 @@ async def test_custom_mapping_reads_any_format(make, tmp_path):
         ({}, "set either `format` or `mapping_file`"),
         ({"format": "graylog", "mapping_file": "own.json.j2"}, "set either"),
         ({"format": "splunk"}, "'alertmanager'"),
+        ({"format": "incident", "records": "cases"}, "remove `records`"),
         ({"mapping_file": "none.json.j2"}, r"make .*/none.json.j2 readable \(No such file"),
         ({"mapping_file": "bad.json.j2"}, "line 2: "),
         ({"mapping_file": "latin.json.j2"}, "in UTF-8"),
@@ -47,7 +62,7 @@ async def test_push_provider_is_not_polled(make):
     assert provider.capabilities() == {Capability.PUSH}
     assert provider.streams() == ()
     with pytest.raises(CredentialsRefused):
-        await provider.receive(PushRequest(headers={}, body=b"{}"))
+        await anext(provider.receive(PushRequest(headers={}, body=b"{}")))
 
 
 async def test_check_returns_the_push_url(make):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
+from collections.abc import Iterator
 from datetime import timedelta
 from threading import get_ident
 
@@ -34,12 +35,12 @@ class Counting(PushProvider):
     async def check(self) -> Health:
         return Health(detail="")
 
-    def unpack(self, body: bytes) -> Received:
+    def unpack(self, body: bytes) -> Iterator[Received]:
         self.unpacked += 1
         self.thread = get_ident()
         if not body:
             raise Refused("empty")
-        return Received(records=1)
+        yield Received(records=1)
 
 
 def made(clock, **settings: str) -> Counting:
@@ -57,11 +58,15 @@ def provider(clock) -> Counting:
 async def admitted(provider: Counting, headers: dict[str, str], body: bytes = BODY) -> bool:
     """Return whether a request is let in; one that is not is not looked into either."""
     before = provider.unpacked
+    judged = provider.is_authentic(headers)
     try:
-        await provider.receive(PushRequest(headers=headers, body=body))
+        async for _ in provider.receive(PushRequest(headers=headers, body=body)):
+            pass
     except CredentialsRefused:
         assert provider.unpacked == before
+        assert judged is not True
         return False
+    assert judged is not False
     return True
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import b64encode
+from collections.abc import AsyncIterator
 from io import BytesIO
 
 import pytest
@@ -14,7 +15,6 @@ from standardwebhooks import Webhook
 from api_server import PUSH_SECRET, PUSH_TOKEN, PUSHED, open_api, problem
 from tocsin.incidents import list_quarantine
 from tocsin.store.tables import events, incidents
-from tocsin.web.problems import PUSH_BODY_LIMIT
 from tocsin.web.rate_limits import PUSH_QUOTA
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -24,12 +24,14 @@ TOKEN = {"Authorization": f"Bearer {PUSH_TOKEN}"}
 WRONG = {"Authorization": "Bearer a-token-of-somebody-else"}
 CASE = {"external_id": "case-17", "title": "Odd sign-in", "severity": "High"}
 JSON = {"Content-Type": "application/json"}
+BODY_LIMIT = 16 * 2**20
 
 
 async def push(api, body=CASE, *, headers=TOKEN, path=PATH):
     """Return the response to a body, which is sent as it is if it is bytes."""
-    data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return await api.client.post(path, data=BytesIO(data), headers=JSON | headers)
+    if not isinstance(body, AsyncIterator):
+        body = BytesIO(body if isinstance(body, bytes) else json.dumps(body).encode())
+    return await api.client.post(path, data=body, headers=JSON | headers)
 
 
 async def taken(response) -> dict:
@@ -126,12 +128,18 @@ async def test_an_unknown_provider_is_answered_like_a_wrong_path(api):
 
 @on_sqlite
 async def test_a_body_is_bounded_and_json(api):
-    longest = json.dumps(CASE | {"description": ""}).encode()
-    body = longest[:-2] + b"x" * (PUSH_BODY_LIMIT - len(longest)) + longest[-2:]
+    body = json.dumps(CASE).encode().ljust(BODY_LIMIT)
     assert (await push(api, body)).status == 200
-    refusal = await problem(await push(api, body + b" "), 413)
-    assert str(PUSH_BODY_LIMIT) in refusal["detail"]
+    for sent in (body + b" ", chunks(body + b" ")):
+        refusal = await problem(await push(api, sent), 413)
+        assert "16 MiB" in refusal["detail"]
     await problem(await push(api, headers=TOKEN | {"Content-Type": "text/plain"}), 415)
+
+
+async def chunks(body: bytes):
+    """Yield a body in parts, whose length is not declared."""
+    for start in range(0, len(body), 2**20):
+        yield body[start : start + 2**20]
 
 
 # Limits

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -23,10 +23,14 @@ _SHIPPED: Mapping[str, Path] = {
 }
 
 
-def _load(path: Path) -> MappingTemplate:
+_RECORDS: Mapping[str, str] = {"alertmanager": "alerts", "incident": ""}
+"""The member of a body that is the list of its records, by format; empty for the body itself."""
+
+
+def _load(path: Path, records: str | None = None) -> MappingTemplate:
     """Load a mapping file. Raises ValueError with the reason if it is invalid."""
     try:
-        return MappingTemplate(path.read_text(encoding="utf-8"), source="push")
+        return MappingTemplate(path.read_text(encoding="utf-8"), source="push", records=records)
     except OSError as error:
         raise ValueError(f"make {path} readable ({error.strerror})") from None
     except UnicodeDecodeError:
@@ -48,11 +52,18 @@ class Push(PushProvider):
         mapping_file: Annotated[LocalPath, AfterValidator(_check_mapping)] | None = Field(
             default=None, description="Path of a custom mapping (.json.j2), for other formats."
         )
+        records: str | None = Field(
+            default=None,
+            description="Member of the body that is the list of records, empty where the body "
+            "itself is the list; the custom mapping is then applied to batches of them.",
+        )
 
         @model_validator(mode="after")
         def _has_one(self) -> Self:
             if (self.format is None) == (self.mapping_file is None):
                 raise ValueError("set either `format` or `mapping_file`")
+            if self.records is not None and self.mapping_file is None:
+                raise ValueError("remove `records`; it belongs to a `mapping_file`")
             return self
 
     def __init__(self, settings: Any, tools: Tools) -> None:
@@ -62,8 +73,12 @@ class Push(PushProvider):
 
     async def start(self) -> None:
         """Compile the mapping."""
-        own = self.settings.mapping_file
-        self._mapping = _load(Path(own) if own else _SHIPPED[self.settings.format])
+        own, name = self.settings.mapping_file, self.settings.format
+        self._mapping = (
+            _load(Path(own), self.settings.records)
+            if own
+            else _load(_SHIPPED[name], _RECORDS.get(name))
+        )
 
     async def check(self) -> Health:
         """Return the address for senders. Only the ledger shows whether anything is sent."""
@@ -71,7 +86,7 @@ class Push(PushProvider):
         address = f"{self.tools.public_url}/api/push/{self.tools.name}"
         return Health(detail=f"accepts {shape} requests at {address}")
 
-    def unpack(self, body: bytes) -> Received:
-        """Return the incidents in a request body."""
+    def unpack(self, body: bytes) -> Iterable[Received]:
+        """Return the incidents in a request body, in batches."""
         assert self._mapping is not None  # noqa: S101 - it was started
         return self._mapping.read(body, self.tools.clock.now())

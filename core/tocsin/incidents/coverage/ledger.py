@@ -57,6 +57,14 @@ class ReadCounts:
     changed: int = 0
     rejected: int = 0
 
+    def __add__(self, other: ReadCounts) -> ReadCounts:
+        return ReadCounts(
+            self.records + other.records,
+            self.new + other.new,
+            self.changed + other.changed,
+            self.rejected + other.rejected,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ReadFailure:
@@ -121,16 +129,25 @@ def record_failure(
     now: datetime,
     *,
     continues: bool,
+    times: int = 1,
 ) -> int:
-    """Record a failed read; one that `continues` an earlier failure extends its row."""
+    """Record failed reads, as many as `times`.
+
+    Those that `continue` an earlier failure extend its row.
+    """
     interval = Covered(source=key.stream, start=now, end=now, lost=failure.reason)
     row = _build_row(key, interval, failure.outcome)
-    extended = _extend(connection, row, now, adjacent=False) if continues else None
-    return extended or _insert(connection, row, now)
+    extended = _extend(connection, row, now, adjacent=False, times=times) if continues else None
+    return extended or _insert(connection, row, now, times=times)
 
 
 def _extend(
-    connection: Connection, row: Mapping[str, Any], now: datetime, *, adjacent: bool = True
+    connection: Connection,
+    row: Mapping[str, Any],
+    now: datetime,
+    *,
+    adjacent: bool = True,
+    times: int = 1,
 ) -> int | None:
     """Extend a recent row and return its id, None where the interval continues none of them."""
     latest = connection.execute(_latest, row).mappings().all()
@@ -145,7 +162,7 @@ def _extend(
             start=row["start"] if adjacent and _is_moment(found) else found["start"],
             end=row["end"],
             finished_at=now,
-            pages=coverage.c.pages + 1,
+            pages=coverage.c.pages + times,
         )
     )
     return int(found["id"])
@@ -186,9 +203,11 @@ def _get_hour(moment: datetime) -> int:
     return (moment - EPOCH) // ROW_SPAN
 
 
-def _insert(connection: Connection, row: Mapping[str, Any], now: datetime) -> int:
+def _insert(
+    connection: Connection, row: Mapping[str, Any], now: datetime, *, times: int = 1
+) -> int:
     counts = dict.fromkeys(("records", "new", "changed", "rejected"), 0)
-    span = {"started_at": now, "finished_at": now, "pages": 1}
+    span = {"started_at": now, "finished_at": now, "pages": times}
     inserted = connection.execute(insert(coverage).values({**row, **counts, **span}))
     key = inserted.inserted_primary_key
     return int(key[0]) if key else 0
@@ -212,9 +231,20 @@ def _to_number(point: datetime | int) -> int:
 
 
 def quarantine_rejected(
-    connection: Connection, key: StreamKey, rejected: Sequence[Rejected], now: datetime
+    connection: Connection,
+    key: StreamKey,
+    rejected: Sequence[Rejected],
+    now: datetime,
+    *,
+    further: int = 0,
 ) -> None:
-    """Store records that cannot be read."""
+    """Store records that cannot be read, and the number of `further` ones."""
+    if further:
+        reason = f"{further:,} further records were rejected; nothing of them is kept"
+        uncounted = Rejected(
+            source=key.stream, location="further records", reason=reason, content=b""
+        )
+        rejected = (*rejected, uncounted)
     rows = [
         {
             "provider": key.provider,

@@ -98,7 +98,8 @@ def store_received(
     changes = build_changes(connection, key.provider, fold_versions(received.incidents))
     new = [change for change in changes if change.stored is None]
     changed = [change for change in changes if change.is_changed]
-    counts = ReadCounts(received.records, len(new), len(changed), len(received.rejected))
+    count = len(received.rejected) + received.further_rejected
+    counts = ReadCounts(received.records, len(new), len(changed), count)
     row = record_coverage(connection, key, received.covered, counts, now, past=past)
     _assign_numbers(connection, new, changed, {"provider": key.provider, "coverage_id": row}, now)
     events = _judge_alerts([*new, *changed], policy, now)
@@ -107,7 +108,8 @@ def store_received(
     _insert(connection, incident_entities, _build_rows(new + changed, _entity_rows))
     _insert(connection, incident_techniques, _build_rows(new + changed, _technique_rows))
     _insert(connection, incident_alerts, _build_rows(new + changed, _alert_rows))
-    quarantine_rejected(connection, key, received.rejected, now)
+    further = received.further_rejected
+    quarantine_rejected(connection, key, received.rejected, now, further=further)
     if after := policy.refresh_after:
         is_young = _is_younger_than(after[-1], now)
         young = [change.incident.external_id for change in new if not past or is_young(change)]

@@ -7,12 +7,12 @@ import hashlib
 import hmac
 import json
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from tocsin.errors import Refused
+from tocsin.errors import CredentialsRefused, Refused
 from tocsin.hookspecs import PushRequest
 from tocsin.model import Received, Rejected
 from tocsin.testing.conformance.harness import Conformance, Harness
@@ -20,6 +20,17 @@ from tocsin.testing.siem import Case
 
 TOKEN = "conformance-token-of-a-sender"  # noqa: S105 - of a sender that does not exist
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
+
+
+def combine_batches(batches: Iterable[Received]) -> Received:
+    """Return the contents of all batches of a request."""
+    kept = list(batches)
+    return Received(
+        incidents=tuple(incident for batch in kept for incident in batch.incidents),
+        rejected=tuple(record for batch in kept for record in batch.rejected),
+        further_rejected=sum(batch.further_rejected for batch in kept),
+        records=sum(batch.records for batch in kept),
+    )
 
 
 class PushConformance(Conformance):
@@ -88,7 +99,11 @@ class PushHarness(Harness):
         """
         given = {name.replace("_", "-"): value for name, value in fields.items()}
         shown = CIMultiDict(given or {"Authorization": f"Bearer {TOKEN}"})
-        return await self.provider.receive(PushRequest(headers=CIMultiDictProxy(shown), body=body))
+        headers = CIMultiDictProxy(shown)
+        if self.provider.is_authentic(headers) is False:
+            raise CredentialsRefused("is_authentic: the headers show that it is not")
+        request = PushRequest(headers=headers, body=body)
+        return combine_batches([batch async for batch in self.provider.receive(request)])
 
     def signed(self, body: bytes) -> dict[str, str]:
         """Return the headers of a body that is signed now, by Standard Webhooks 1.0.0."""

@@ -1,23 +1,40 @@
-"""Taking what others push to a provider."""
+"""Endpoint for pushes to a provider."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from aiohttp import web
 
 from tocsin.errors import CredentialsRefused, Refused
 from tocsin.hookspecs import PushRequest
-from tocsin.incidents import ReadCounts
+from tocsin.incidents import PushRefusal, ReadCounts
 from tocsin.web.authentication import RATE_LIMIT_FIELDS
 from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
-from tocsin.web.parsing import read_body, require_json
-from tocsin.web.problems import PUSH_BODY_LIMIT
+from tocsin.web.parsing import require_json
+from tocsin.web.problems import ProblemError
+from tocsin.web.rate_limits import address_key
 from tocsin.web.record_problems import (
     PUSH_NOT_PARSED,
     PUSH_PROVIDER_NOT_FOUND,
     PUSH_TOO_LARGE,
+    PUSHES_UNDER_WAY,
     TOO_MANY_PUSHES,
 )
 from tocsin.web.schemas.push import PushBody, PushResult
+
+_REFUSALS = {
+    401: PushRefusal.CREDENTIALS,
+    408: PushRefusal.TOO_SLOW,
+    411: PushRefusal.MEDIA_TYPE,
+    413: PushRefusal.TOO_LARGE,
+    415: PushRefusal.MEDIA_TYPE,
+    422: PushRefusal.NOT_PARSED,
+    429: PushRefusal.CREDENTIALS,
+    503: PushRefusal.TOO_MANY,
+}
+"""How a refused push is counted, by the status of its response."""
 
 
 async def push_incidents(call: RequestContext) -> Response:
@@ -26,15 +43,11 @@ async def push_incidents(call: RequestContext) -> Response:
     They are stored when the response is 200. A repeated push changes nothing, so it is safe to
     retry when no response arrives. A payload that cannot be parsed is quarantined with the reason.
     """
-    name, request = call.path["provider"], call.request
+    name = call.path["provider"]
     if not call.services.inbox.has(name):
         raise web.HTTPNotFound
-    await call.services.push_authentication.require_allowed(request, name)
-    require_json(request)
-    body = await _read(request)
-    request[RATE_LIMIT_FIELDS] = call.services.rate_limits.count_push(name)
-    counts = await _take(call, name, PushRequest(headers=request.headers, body=body))
-    call.services.push_authentication.remember(request, name)
+    with _count_refusals(call, name):
+        counts = await _receive(call, name)
     return Response(
         {
             "provider": name,
@@ -46,23 +59,48 @@ async def push_incidents(call: RequestContext) -> Response:
     )
 
 
-async def _read(request: web.Request) -> bytes:
+@contextmanager
+def _count_refusals(call: RequestContext, name: str) -> Iterator[None]:
     try:
-        return await read_body(request.clone(client_max_size=PUSH_BODY_LIMIT))
-    except web.HTTPRequestEntityTooLarge:
-        raise PUSH_TOO_LARGE.error() from None
+        yield
+    except ProblemError as error:
+        if refusal := _REFUSALS.get(error.status):
+            call.services.inbox.refuse(name, refusal)
+        raise
+
+
+async def _receive(call: RequestContext, name: str) -> ReadCounts:
+    """Store a push; raises ProblemError if it is refused."""
+    services, request = call.services, call.request
+    await services.push_authentication.require_allowed(request, name)
+    require_json(request)
+    request[RATE_LIMIT_FIELDS] = services.rate_limits.count_push(name)
+    is_authentic = services.inbox.is_authentic(name, request.headers)
+    if is_authentic is False:
+        raise await _reject(call, name)
+    address = None if is_authentic else address_key(services.addresses.find(request))
+    limit = services.inbox.get_body_limit(name)
+    async with services.push_bodies.receive(request, limit, address) as body:
+        counts = await _take(call, name, PushRequest(headers=request.headers, body=body))
+    services.push_authentication.remember(request, name)
+    return counts
 
 
 async def _take(call: RequestContext, name: str, request: PushRequest) -> ReadCounts:
     try:
         return await call.services.inbox.take(name, request)
     except CredentialsRefused:
-        call.services.rate_limits.give_back_push(name)
-        del call.request[RATE_LIMIT_FIELDS]
-        raise await call.services.push_authentication.reject(call.request) from None
+        raise await _reject(call, name) from None
     except Refused as error:
         call.services.push_authentication.remember(call.request, name)
         raise PUSH_NOT_PARSED.error(reason=error) from None
+
+
+async def _reject(call: RequestContext, name: str) -> ProblemError:
+    """Return the error for a sender that the provider does not know."""
+    call.services.rate_limits.give_back_push(name)
+    del call.request[RATE_LIMIT_FIELDS]
+    return await call.services.push_authentication.reject(call.request)
 
 
 ENDPOINTS = (
@@ -74,6 +112,12 @@ ENDPOINTS = (
         handler=push_incidents,
         body=PushBody,
         response=PushResult,
-        problems=(PUSH_PROVIDER_NOT_FOUND, PUSH_TOO_LARGE, PUSH_NOT_PARSED, TOO_MANY_PUSHES),
+        problems=(
+            PUSH_PROVIDER_NOT_FOUND,
+            PUSH_TOO_LARGE,
+            PUSH_NOT_PARSED,
+            TOO_MANY_PUSHES,
+            PUSHES_UNDER_WAY,
+        ),
     ),
 )
