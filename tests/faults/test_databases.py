@@ -9,10 +9,14 @@ from datetime import timedelta
 import pytest
 import structlog
 from aiohttp import web
+from sqlalchemy import select, update
 from sqlalchemy.exc import OperationalError
 
 from end_to_end.service import until
 from tocsin.clock import SystemClock
+from tocsin.events import emit_events, new_id, retry_routing
+from tocsin.model import Event, EventType
+from tocsin.store.tables import events
 
 from .conftest import account, account_for
 from .station import open_station
@@ -71,8 +75,7 @@ async def test_a_database_that_is_locked_for_too_long_loses_and_repeats_nothing(
         other = sqlite3.connect(str(migrated_url.database), isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         hold.set()
-        for what in ("routing", "settling"):
-            await until_failed(logs, what)
+        await until_failed(logs, "settling")
         with pytest.raises(OperationalError, match="locked"):
             await station.emit()
         other.execute("ROLLBACK")
@@ -145,3 +148,33 @@ async def test_events_before_the_first_apply_wait_and_are_reported(
     await account_for(node, receiver.oracle)
     assert (await node.command("prove"))[0] == 0
     assert await node.stop() == 0
+
+
+async def test_an_event_that_cannot_be_read_is_on_hold_and_stops_no_other(
+    station, database, receiver
+):
+    def emit_unknown(connection) -> None:
+        emit_events(connection, [broken])
+        connection.execute(of_broken.values(event_type="of-a-later-version"))
+
+    broken = Event(
+        id=new_id("evt"),
+        event_type=EventType.SCHEDULE_DISABLED,
+        timestamp=station.clock.now(),
+        data={},
+        subject="schedule:1",
+    )
+    of_broken = update(events).where(events.c.id == broken.id)
+    await database.write(emit_unknown)
+    await station.emit(3)
+    await until(lambda: len(receiver.oracle.accepted("soc")) == 3)
+    held = select(events.c.routing_error).where(events.c.routed.is_(False))
+    reasons = await database.read(lambda connection: connection.scalars(held).all())
+    [reason] = reasons
+    assert "the stored event cannot be read: 'of-a-later-version'" in reason
+
+    await database.write(lambda c: c.execute(of_broken.values(event_type=broken.event_type)))
+    assert await database.write(retry_routing) == 1
+    station.wake()
+    await until(lambda: len(receiver.oracle.accepted("soc")) == 4)
+    await account(database, receiver.oracle)

@@ -89,11 +89,12 @@ def find_unrouted_events(
             yield represent_anomaly("not-applied", row.id, row.timestamp, detail)
     if applied_from is None:
         detail = "the event waits, because no configuration was ever applied"
-        for row in connection.execute(select_unrouted(period.until)):
+        for row in connection.execute(select_unrouted(period, period.until)):
             yield represent_anomaly("not-applied", row.id, row.timestamp, detail)
         return
-    for row in connection.execute(select_unrouted(min(period.until, now - TOLERANCE))):
-        detail = "the event has not been routed"
+    for row in connection.execute(select_unrouted(period, now - TOLERANCE)):
+        reason = row.routing_error
+        detail = f"the event is on hold: {reason}" if reason else "the event has not been routed"
         yield represent_anomaly("not-routed", row.id, row.timestamp, detail)
 
 
@@ -138,11 +139,12 @@ def select_missed(period: Period, applied_from: datetime | None) -> Select[Any]:
     )
 
 
-def select_unrouted(latest: datetime) -> Select[Any]:
-    """Return the query of events up to this time that are not routed."""
+def select_unrouted(period: Period, latest: datetime) -> Select[Any]:
+    """Return the query of events up to this time that are not routed, at once of those on hold."""
+    is_overdue = or_(events.c.timestamp <= latest, events.c.routing_error.is_not(None))
     return (
-        select(events.c.id, events.c.timestamp)
-        .where(events.c.routed.is_(False), events.c.timestamp <= latest)
+        select(events.c.id, events.c.timestamp, events.c.routing_error)
+        .where(events.c.routed.is_(False), events.c.timestamp <= period.until, is_overdue)
         .order_by(events.c.id)
         .limit(MAX_LISTED)
     )

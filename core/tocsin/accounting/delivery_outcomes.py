@@ -96,18 +96,30 @@ def _count_events(connection: Connection, period: Period) -> dict[str, int]:
         .where(deliveries.c.event_id == events.c.id)
         .scalar_subquery()
     )
-    each = select(events.c.routed, worst.label("worst")).where(*_within_period(period)).subquery()
-    query = select(each.c.routed, each.c.worst, func.count()).group_by(each.c.routed, each.c.worst)
+    is_on_hold = events.c.routing_error.is_not(None)
+    each = (
+        select(events.c.routed, is_on_hold.label("on_hold"), worst.label("worst"))
+        .where(*_within_period(period))
+        .subquery()
+    )
+    columns = each.c.routed, each.c.on_hold, each.c.worst
     counts = dict.fromkeys(EVENT_OUTCOMES, 0)
-    for routed, rank_of_worst, count in connection.execute(query):
-        counts[classify_event(routed=routed, worst=rank_of_worst)] += count
+    for routed, on_hold, rank_of_worst, count in connection.execute(
+        select(*columns, func.count()).group_by(*columns)
+    ):
+        counts[classify_event(routed=routed, on_hold=on_hold, worst=rank_of_worst)] += count
     return counts
 
 
-def classify_event(*, routed: bool, worst: int | None) -> str:
-    """Return the outcome of an event from the rank of its worst delivery, None without any."""
+def classify_event(*, routed: bool, on_hold: bool, worst: int | None) -> str:
+    """Return the outcome of an event.
+
+    From the rank of its worst delivery, None without any; `on_hold` if the event itself is.
+    """
     if worst is not None:
         return _STATE_OUTCOMES[worst]
+    if on_hold:
+        return _STATE_OUTCOMES[rank_state(ON_HOLD)]
     return _NO_DESTINATION if routed else _NOT_ROUTED
 
 

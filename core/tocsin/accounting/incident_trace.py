@@ -26,7 +26,7 @@ from tocsin.store.tables import (
     write_backs,
 )
 
-_EVENT = ("id", "event_type", "timestamp", "routed", "subject")
+_EVENT = ("id", "event_type", "timestamp", "routed", "routing_error", "subject")
 
 
 def load_events_about(connection: Connection, *subjects: str) -> dict[str, list[dict[str, Any]]]:
@@ -42,11 +42,13 @@ def load_events_about(connection: Connection, *subjects: str) -> dict[str, list[
 
 def _represent_event(row: RowMapping, its_deliveries: Sequence[dict[str, Any]]) -> dict[str, Any]:
     worst = max((rank_state(delivery["state"]) for delivery in its_deliveries), default=None)
+    reason = row["routing_error"]
     return {
         "id": row["id"],
         "event_type": row["event_type"],
         "timestamp": isoformat(row["timestamp"]),
-        "outcome": classify_event(routed=row["routed"], worst=worst),
+        "outcome": classify_event(routed=row["routed"], on_hold=reason is not None, worst=worst),
+        "reason": reason,
         "deliveries": its_deliveries,
     }
 

@@ -83,8 +83,8 @@ def _investigation(session: dict[str, Any], depth: int) -> Iterator[TraceLine]:
 
 
 def _event(event: dict[str, Any], depth: int) -> Iterator[TraceLine]:
-    kind = event["event_type"]
-    yield depth, _record("event", event["id"], event["outcome"], event["timestamp"], kind)
+    detail = "; ".join(filter(None, (event["event_type"], event["reason"])))
+    yield depth, _record("event", event["id"], event["outcome"], event["timestamp"], detail)
     for delivery in event["deliveries"]:
         yield from _delivery(delivery, depth + 1)
 

@@ -2,7 +2,17 @@
 
 from tocsin.events.identifiers import new_id
 from tocsin.events.notifier import Notifier, Notifiers
-from tocsin.events.outbox import EVENTS, emit_events, load_unrouted, mark_routed, parse_event_row
+from tocsin.events.outbox import (
+    EVENTS,
+    UnroutedEvents,
+    emit_events,
+    find_still_unrouted,
+    hold_events,
+    load_unrouted,
+    mark_routed,
+    parse_event_row,
+    retry_routing,
+)
 from tocsin.events.payloads import ENVELOPES
 
 __all__ = [
@@ -10,9 +20,13 @@ __all__ = [
     "EVENTS",
     "Notifier",
     "Notifiers",
+    "UnroutedEvents",
     "emit_events",
+    "find_still_unrouted",
+    "hold_events",
     "load_unrouted",
     "mark_routed",
     "new_id",
     "parse_event_row",
+    "retry_routing",
 ]

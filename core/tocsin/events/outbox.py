@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, bindparam, insert, select, update
 
 from tocsin.model import Event, EventType
-from tocsin.store import announce
+from tocsin.store import announce, clean_text
 from tocsin.store.tables import events
 
 EVENTS = "events"
 """The topic of events that are not routed yet."""
+_MAX_REASON = 1_000  # characters
+
+_IS_UNROUTED = events.c.routed.is_(False) & events.c.routing_error.is_(None)
 
 
 def _select_unrouted(*, whole: bool) -> Select[Any]:
@@ -25,11 +29,7 @@ def _select_unrouted(*, whole: bool) -> Select[Any]:
         events.c.subject,
     )
     return (
-        select(*columns, *rest)
-        .where(events.c.routed.is_(False))
-        .order_by(events.c.id)
-        .limit(bindparam("most"))
-        .with_for_update(skip_locked=True)
+        select(*columns, *rest).where(_IS_UNROUTED).order_by(events.c.id).limit(bindparam("most"))
     )
 
 
@@ -57,15 +57,61 @@ def _build_row(event: Event) -> dict[str, Any]:
     }
 
 
-def load_unrouted(connection: Connection, limit: int, *, whole: bool = True) -> list[Event]:
-    """Return the oldest events that are not routed yet, locked until this transaction ends.
+@dataclass(frozen=True, slots=True)
+class UnroutedEvents:
+    """The oldest events that are not routed yet."""
+
+    events: list[Event]
+    unreadable: dict[str, str] = field(default_factory=dict)
+    """Reasons by id of events among them whose rows cannot be read."""
+
+
+def load_unrouted(connection: Connection, limit: int, *, whole: bool = True) -> UnroutedEvents:
+    """Return the oldest events that are not routed yet.
 
     Unless `whole`, the events lack `related` and `context`, which is most of their size.
     """
     statement = _UNROUTED_WHOLE if whole else UNROUTED
-    return [
-        parse_event_row(row) for row in connection.execute(statement, {"most": limit}).mappings()
-    ]
+    try:
+        rows = connection.execute(statement, {"most": limit}).mappings()
+        return UnroutedEvents([parse_event_row(row) for row in rows])
+    except (ValueError, TypeError):  # of one row; such as an event type of a later version
+        return _load_readable(connection, limit)
+
+
+def _load_readable(connection: Connection, limit: int) -> UnroutedEvents:
+    oldest = select(events.c.id).where(_IS_UNROUTED).order_by(events.c.id).limit(limit)
+    found = UnroutedEvents([])
+    for id_ in connection.scalars(oldest).all():
+        try:
+            row = connection.execute(select(events).where(events.c.id == id_)).mappings().one()
+            found.events.append(parse_event_row(row))
+        except (ValueError, TypeError) as error:
+            found.unreadable[id_] = f"the stored event cannot be read: {error}"
+    return found
+
+
+def find_still_unrouted(connection: Connection, ids: Iterable[str]) -> frozenset[str]:
+    """Return those of these events that nobody has routed meanwhile."""
+    return frozenset(
+        connection.scalars(select(events.c.id).where(events.c.id.in_(list(ids)), _IS_UNROUTED))
+    )
+
+
+def hold_events(connection: Connection, reasons: Mapping[str, str]) -> None:
+    """Put events on hold that cannot be routed, by id with the reason."""
+    for id_, reason in reasons.items():
+        error = clean_text(reason, _MAX_REASON)
+        connection.execute(update(events).where(events.c.id == id_).values(routing_error=error))
+
+
+def retry_routing(connection: Connection) -> int:
+    """Make the events on hold unrouted again, and return their number."""
+    held = update(events).where(events.c.routed.is_(False), events.c.routing_error.is_not(None))
+    moved = connection.execute(held.values(routing_error=None)).rowcount
+    if moved:
+        announce(connection, EVENTS)
+    return int(moved)
 
 
 def mark_routed(connection: Connection, routed: Sequence[Event]) -> None:

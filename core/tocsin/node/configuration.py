@@ -16,6 +16,7 @@ from tocsin.delivery import (
     record_application,
     requeue_on_hold,
 )
+from tocsin.events import retry_routing
 from tocsin.registry import Configuration, PlannedChange
 from tocsin.schedules import apply_schedules, plan_schedules
 from tocsin.store import Database
@@ -51,9 +52,11 @@ async def settle_configuration(
 ) -> list[str]:
     """Apply the file on a single node; return its drift from the database on a shared one.
 
-    Deliveries on hold are requeued, because templates and plugins may have been fixed.
+    Deliveries on hold are requeued, because templates and plugins may have been fixed. Events on
+    hold are routed again.
     """
     now = clock.now()
+    await database.write(retry_routing)
     await database.write(requeue_on_hold, now)
     if alone:
         await database.write(apply_file, configuration, "file", now)

@@ -313,6 +313,7 @@ events = Table(
     Column("related", Document, nullable=False),
     Column("context", Document, nullable=False),
     Column("routed", Boolean, nullable=False),
+    Column("routing_error", Text),  # why an event that is not routed is on hold
     Index("ix_events_subject", "subject"),
     Index("ix_events_timestamp", "timestamp"),
 )

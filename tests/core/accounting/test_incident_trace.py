@@ -10,6 +10,7 @@ from graph_rows import Graph
 from graph_rows import incident as incident_node
 from session_rows import add_session
 from tocsin.delivery.destinations.repository import DestinationState
+from tocsin.events import hold_events
 from tocsin.investigations.write_backs import plan_write_backs
 from tocsin.model import Incident, Node, NodeKind, RelationType, Severity
 
@@ -50,8 +51,17 @@ async def test_the_stretch_that_brought_it_and_its_event_are_told(happened):
         "event_type": "incident-alert",
         "timestamp": "2026-11-21T12:00:00.000Z",
         "outcome": "not-routed",
+        "reason": None,
         "deliveries": [],
     }
+
+
+async def test_an_event_on_hold_is_traced_with_its_reason(happened):
+    await happened.sync()
+    event = await happened.emit(routed=False)
+    await happened.database.write(hold_events, {event: "no type of this name"})
+    [traced] = (await happened.trace(1))["events"]
+    assert (traced["outcome"], traced["reason"]) == ("on-hold", "no type of this name")
 
 
 async def test_of_what_is_pushed_no_later_push_is_told(happened, clock):

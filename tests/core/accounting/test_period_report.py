@@ -8,6 +8,7 @@ import pytest
 
 from tocsin.delivery import record_application
 from tocsin.delivery.destinations.repository import DestinationState, StopReason
+from tocsin.events import hold_events
 from tocsin.store.statements import record_events_kept_from
 from tocsin.store.tables import sequences
 
@@ -172,6 +173,13 @@ async def test_an_event_that_nobody_looked_at_is_unaccounted_for_after_five_minu
     clock.advance(days=3)
     assert await happened.unaccounted() == [("not-routed", event)]
     assert await happened.unaccounted(back=9 * 24 * 60 * MINUTE, ended=4 * 24 * 60 * MINUTE) == []
+
+
+async def test_an_event_on_hold_is_unaccounted_for_at_once(happened):
+    event = await happened.emit(routed=False)
+    await happened.database.write(hold_events, {event: "no type of this name"})
+    assert await happened.unaccounted() == [("not-routed", event)]
+    assert (await happened.prove())["events"]["on-hold"] == 1
 
 
 async def test_a_due_delivery_that_is_not_tried_is_unaccounted_for_after_five_minutes(

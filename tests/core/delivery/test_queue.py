@@ -364,7 +364,7 @@ async def test_an_event_becomes_its_deliveries_exactly_once(waiting, database, c
     await database.write(emit_events, [alert(n) for n in range(30)])
     now = clock.now()
     await asyncio.gather(
-        *(database.write(route_events, waiting.queue, Routes(), 7, now) for _ in range(10))
+        *(route_events(database, waiting.queue, Routes(), 7, now) for _ in range(10))
     )
     assert len(await waiting.rows(deliveries)) == 60
-    assert await database.write(load_unrouted, 10) == []
+    assert (await database.read(load_unrouted, 10)).events == []

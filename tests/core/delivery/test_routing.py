@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from dataclasses import replace
 
 import pytest
@@ -68,7 +70,7 @@ def test_severity_and_provider_concern_incident_alerts_alone(settings):
 async def test_events_wait_for_destinations_that_may_come_back(database, clock, members, routed):
     await add(database, destination(**members))
     await database.write(emit_events, [alert()])
-    await database.write(route_events, DeliveryQueue(database), Routes(), 10, clock.now())
+    await route_events(database, DeliveryQueue(database), Routes(), 10, clock.now())
     offered = await database.read(lambda c: c.scalars(select(deliveries.c.destination)).all())
     assert offered == (["soc"] if routed else [])
 
@@ -77,13 +79,10 @@ async def test_a_change_concerns_the_very_next_event(database, clock):
     routes, queue = Routes(), DeliveryQueue(database)
     made = await add(database, destination())
     await database.write(emit_events, [alert(1)])
-    assert await database.write(route_events, queue, routes, 9, clock.now()) == (
-        1,
-        frozenset({"soc"}),
-    )
+    assert await route_events(database, queue, routes, 9, clock.now()) == (1, frozenset({"soc"}))
     await add(database, replace(made, settings={"providers": ["cloud"]}, revision=2))
     await database.write(emit_events, [alert(2)])
-    assert await database.write(route_events, queue, routes, 9, clock.now()) == (1, frozenset())
+    assert await route_events(database, queue, routes, 9, clock.now()) == (1, frozenset())
 
 
 def forget_application(connection):
@@ -126,3 +125,63 @@ async def test_events_that_were_routed_before_anything_was_applied_can_still_be_
     await database.write(emit_events, [waiting])
     assert await router.route_waiting() == 2
     assert await database.read(count_missed_events) == 0
+
+
+@pytest.fixture
+def route(database, clock):
+    routes, queue = Routes(), DeliveryQueue(database)
+    return lambda: route_events(database, queue, routes, 9, clock.now())
+
+
+async def offered(database) -> list[tuple[str, str, str | None]]:
+    columns = deliveries.c.destination, deliveries.c.state, deliveries.c.reason
+    query = select(*columns).order_by(deliveries.c.destination, deliveries.c.event_id)
+    return await database.read(lambda connection: [tuple(row) for row in connection.execute(query)])
+
+
+async def test_writers_do_not_wait_for_a_slow_condition(database, clock, route, monkeypatch):
+    is_matching, may_go_on = threading.Event(), threading.Event()
+
+    def wait(*_) -> bool:
+        is_matching.set()
+        return may_go_on.wait(10)
+
+    monkeypatch.setattr(Route, "takes", wait)
+    await add(database, destination(settings={"when": "true"}))
+    await database.write(emit_events, [alert(1)])
+    routing = asyncio.create_task(route())
+    await asyncio.to_thread(is_matching.wait, 10)
+    await asyncio.wait_for(database.write(emit_events, [alert(2)]), 5)
+    may_go_on.set()
+    assert (await routing)[0] == 1
+
+
+async def test_a_destination_that_changes_while_events_are_matched_counts_as_changed(
+    database, route, monkeypatch
+):
+    made = await add(database, destination())
+    await database.write(emit_events, [alert(1)])
+    loop, takes, changed = asyncio.get_running_loop(), Route.takes, []
+
+    def change_once(self, event) -> bool:
+        if not changed:
+            later = replace(made, settings={"providers": ["cloud"]}, revision=2)
+            changed.append(asyncio.run_coroutine_threadsafe(add(database, later), loop).result(10))
+        return takes(self, event)
+
+    monkeypatch.setattr(Route, "takes", change_once)
+    assert await route() == (1, frozenset())
+    assert await offered(database) == []
+
+
+async def test_a_condition_that_exceeds_its_limit_holds_its_own_delivery_alone(database, route):
+    costly = "context.long|list|sort|unique|list|length > 1"
+    await add(database, destination("costly", settings={"when": costly}))
+    await add(database, destination("plain"))
+    long = replace(alert(1), context={"long": "ab" * 100_000})
+    await database.write(emit_events, [long, alert(2)])
+    assert await route() == (2, frozenset({"plain"}))
+    [costly, *plain] = await offered(database)
+    assert costly[:2] == ("costly", "on_hold")
+    assert "more than one evaluation may" in costly[2]
+    assert plain == [("plain", "pending", None)] * 2

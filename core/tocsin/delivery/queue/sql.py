@@ -20,6 +20,7 @@ from tocsin.delivery.queue.states import (
     LEASES,
     LOG_ATTEMPT,
     OFFER,
+    ON_HOLD,
     PENDING,
     RELATED,
     SETTLE,
@@ -52,13 +53,19 @@ class DeliveryQueue:
         self._suspects: frozenset[int] = frozenset()
 
     def offer(
-        self, connection: Connection, wanted: Iterable[tuple[Event, str]], now: datetime
+        self,
+        connection: Connection,
+        wanted: Iterable[tuple[Event, str]],
+        now: datetime,
+        on_hold: Iterable[tuple[Event, str, str]] = (),
     ) -> int:
         """Queue events for destinations, due at once, and return the number of deliveries.
 
-        Runs in the transaction that routes the events: both are done, or neither.
+        Those `on_hold` come with the reason. Runs in the transaction that routes the events: both
+        are done, or neither.
         """
         rows = [_new_row(event, destination, now) for event, destination in wanted]
+        rows += [_new_row(event, to, now, reason) for event, to, reason in on_hold]
         OFFER.run(connection, rows)
         for destination in {row[2] for row in rows}:
             announce(connection, queue_topic(destination))
@@ -114,8 +121,10 @@ class DeliveryQueue:
         return await self._database.write(_take_over, taken, now) if taken else 0
 
 
-def _new_row(event: Event, destination: str, now: datetime) -> Row:
-    return (new_id("dlv"), event.id, destination, event.subject, PENDING, 0, 0, now, now)
+def _new_row(event: Event, destination: str, now: datetime, reason: str | None = None) -> Row:
+    state, finished = (PENDING, None) if reason is None else (ON_HOLD, now)
+    facts = (event.id, destination, event.subject, state, 0, 0, now, now, reason, finished)
+    return (new_id("dlv"), *facts)
 
 
 @dataclass(frozen=True, slots=True)

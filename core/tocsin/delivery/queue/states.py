@@ -295,6 +295,8 @@ OFFER = BulkStatement(
         "schedule_start",
         "due_at",
         "created_at",
+        "reason",
+        "finished_at",
     ),
 )
 SETTLE = BulkStatement(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from time import monotonic
@@ -24,12 +26,21 @@ from tocsin.delivery.destinations.repository import (
 from tocsin.delivery.queue.sql import DeliveryQueue
 from tocsin.delivery.queue.states import queue_topic
 from tocsin.delivery.routing.hold import load_applied_from
-from tocsin.events import EVENTS, Notifiers, load_unrouted, mark_routed
+from tocsin.events import (
+    EVENTS,
+    Notifiers,
+    UnroutedEvents,
+    find_still_unrouted,
+    hold_events,
+    load_unrouted,
+    mark_routed,
+)
 from tocsin.hookspecs import Channel
 from tocsin.loops import run_forever
 from tocsin.metrics import Counter
 from tocsin.model import Event, EventType, Severity
 from tocsin.registry import ManagedBy
+from tocsin.sandbox import AllowanceExhausted
 from tocsin.store import Database, lock_exclusively
 from tocsin.store.tables import destinations
 
@@ -94,7 +105,7 @@ class Route:
         return None if self.when is None else Condition(self.when)
 
     def takes(self, event: Event) -> bool:
-        """Return whether the event goes to the destination."""
+        """Return whether the event goes to the destination; raises `AllowanceExhausted`."""
         if event.event_type not in self.events:
             return False
         if event.event_type is EventType.INCIDENT_ALERT and not self._takes_alert(event.data):
@@ -110,6 +121,8 @@ class Route:
         """Return whether the condition holds; the event passes if it cannot be evaluated."""
         try:
             return condition.holds(event.variables())
+        except AllowanceExhausted:
+            raise
         except Exception as error:  # noqa: BLE001 - operators' expressions may raise anything
             facts = {"destination": self.destination, "event_id": event.id, "reason": str(error)}
             _log.warning("condition cannot be evaluated; delivering the event", **facts)
@@ -122,56 +135,132 @@ class Routes:
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, Route]] = {}
 
-    def current(self, connection: Connection) -> list[Route]:
-        """Return the route to each destination that receives new events."""
-        return list(self._current(connection))
+    def current(self, connection: Connection, revisions: Sequence[tuple[str, int]]) -> list[Route]:
+        """Return the route to each of these destinations."""
+        return list(self._current(connection, revisions))
 
-    def _current(self, connection: Connection) -> Iterator[Route]:
-        for name, revision in connection.execute(_ROUTED).all():
+    def _current(
+        self, connection: Connection, revisions: Sequence[tuple[str, int]]
+    ) -> Iterator[Route]:
+        for name, revision in revisions:
             known = self._known.get(name)
             if known is None or known[0] != revision:
                 destination = load_destination(connection, name)
-                assert destination is not None  # noqa: S101 - it was there a moment ago
+                assert destination is not None  # noqa: S101 - rows of destinations are kept
                 known = self._known[name] = revision, Route.of(destination)
             yield known[1]
 
 
-def route_events(
-    connection: Connection, queue: DeliveryQueue, routes: Routes, most: int, now: datetime
+def _load_revisions(connection: Connection) -> Sequence[tuple[str, int]]:
+    """Return the destinations that receive new events, with their revisions."""
+    return [(name, revision) for name, revision in connection.execute(_ROUTED)]
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingBatch:
+    """The oldest unrouted events, and the routes when they were read."""
+
+    unrouted: UnroutedEvents
+    routes: Sequence[Route]
+    revisions: Sequence[tuple[str, int]]
+
+
+@dataclass(slots=True)
+class RoutingPlan:
+    """Deliveries of the events of a batch, from the oldest up to where time ended."""
+
+    routed: list[Event] = field(default_factory=list)
+    wanted: list[tuple[Event, str]] = field(default_factory=list)
+    on_hold: list[tuple[Event, str, str]] = field(default_factory=list)
+    """Deliveries that could not be decided, with the reason."""
+
+
+async def route_events(
+    database: Database, queue: DeliveryQueue, routes: Routes, most: int, now: datetime
 ) -> tuple[int, frozenset[str]]:
     """Turn the oldest unrouted events into deliveries.
 
+    Conditions are evaluated in a thread of their own and outside of any transaction, because they
+    may be slow. If destinations change meanwhile, routing starts again.
+
     Returns the number of events, and their destinations.
     """
-    lock_exclusively(
-        connection, "routing"
-    )  # or a later event could be offered before an earlier one
-    ways = routes.current(connection)
-    waiting = load_unrouted(connection, most, whole=any(to.when is not None for to in ways))
-    if not waiting:
-        return 0, frozenset()
-    routed, wanted = _match_events(waiting, ways)
-    queue.offer(connection, wanted, now)
-    mark_routed(connection, routed)
-    return len(routed), frozenset(destination for _, destination in wanted)
+    while True:
+        batch = await database.read(_read_batch, routes, most)
+        if not batch.unrouted.events and not batch.unrouted.unreadable:
+            return 0, frozenset()
+        stopped = threading.Event()
+        try:
+            plan = await asyncio.to_thread(_match_events, batch, stopped)
+        finally:
+            stopped.set()
+        result = await database.write(_store_plan, queue, batch, plan, now)
+        if result is not None:
+            return result
 
 
-def _match_events(
-    waiting: Sequence[Event], ways: Sequence[Route]
-) -> tuple[list[Event], list[tuple[Event, str]]]:
-    """Return as many events as time allows, and their destinations.
+def _read_batch(connection: Connection, routes: Routes, most: int) -> RoutingBatch:
+    revisions = _load_revisions(connection)
+    current = routes.current(connection, revisions)
+    whole = any(route.when is not None for route in current)
+    return RoutingBatch(load_unrouted(connection, most, whole=whole), current, revisions)
 
-    Conditions may be slow, and all other writers wait meanwhile.
-    """
-    routed: list[Event] = []
-    wanted: list[tuple[Event, str]] = []
+
+def _match_events(batch: RoutingBatch, stopped: threading.Event) -> RoutingPlan:
+    """Return the deliveries of as many events as time allows."""
+    plan = RoutingPlan()
     begin = monotonic()
-    for event in waiting:
-        wanted += [(event, to.destination) for to in ways if to.takes(event)]
-        routed.append(event)
+    for event in batch.unrouted.events:
+        for route in batch.routes:
+            if stopped.is_set():
+                return plan
+            _match_event(plan, event, route)
+        plan.routed.append(event)
         if monotonic() - begin > _MAX_ROUTING_SECONDS:
             break
-    return routed, wanted
+    return plan
+
+
+def _match_event(plan: RoutingPlan, event: Event, route: Route) -> None:
+    try:
+        if route.takes(event):
+            plan.wanted.append((event, route.destination))
+    except Exception as error:  # noqa: BLE001 - one event or route stops no other
+        reason = f"it could not be decided whether this event is for {route.destination}: {error}"
+        plan.on_hold.append((event, route.destination, reason))
+        facts = {"destination": route.destination, "event_id": event.id, "reason": str(error)}
+        _log.warning("routing failed; the delivery is on hold", **facts)
+
+
+def _store_plan(
+    connection: Connection,
+    queue: DeliveryQueue,
+    batch: RoutingBatch,
+    plan: RoutingPlan,
+    now: datetime,
+) -> tuple[int, frozenset[str]] | None:
+    """Store the deliveries and return the result; None to start again.
+
+    So if destinations have changed, or another node has routed all of these events meanwhile.
+    """
+    # or a later event could be offered before an earlier one
+    lock_exclusively(connection, "routing")
+    if _load_revisions(connection) != batch.revisions:
+        return None
+    ids = {event.id for event in plan.routed} | set(batch.unrouted.unreadable)
+    waiting = find_still_unrouted(connection, ids)
+    if not waiting:
+        return None
+    routed = [event for event in plan.routed if event.id in waiting]
+    wanted = [(event, to) for event, to in plan.wanted if event.id in waiting]
+    on_hold = [(event, to, why) for event, to, why in plan.on_hold if event.id in waiting]
+    queue.offer(connection, wanted, now, on_hold)
+    mark_routed(connection, routed)
+    unreadable = {id_: why for id_, why in batch.unrouted.unreadable.items() if id_ in waiting}
+    for id_, why in unreadable.items():
+        _log.error("routing failed; the event is on hold", event_id=id_, reason=why)
+    hold_events(connection, unreadable)
+    return len(routed) + len(unreadable), frozenset(to for _, to in wanted)
 
 
 class Router:
@@ -205,8 +294,8 @@ class Router:
         """Route the waiting events, and return their number: 0 until something was applied."""
         if not self._is_applied and not await self._look_for_application():
             return 0
-        routed, destinations = await self._database.write(
-            route_events, self._queue, self._routes, _BATCH, self._clock.now()
+        routed, destinations = await route_events(
+            self._database, self._queue, self._routes, _BATCH, self._clock.now()
         )
         self._routed.inc(routed)
         for name in destinations:

@@ -121,6 +121,7 @@ class TracedEvent(ResponseModel):
         description="Outcome of the worst delivery; `concerned-nobody` if there is none.",
         json_schema_extra={"enum": [*accounting.EVENT_OUTCOMES]},
     )
+    reason: str | None = Field(description="Reason why the event itself is on hold, if it is.")
     deliveries: list[TracedDelivery]
 
 
