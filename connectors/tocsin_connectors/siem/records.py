@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from ipaddress import ip_address
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tocsin import Broken, Entity, EntityKind, Relation, RelationType, values_at
 
@@ -193,6 +193,37 @@ def relate(
         for target in others:
             if source != target:
                 yield Relation(source=source, type=kind, target=target, at=at)
+
+
+class EntityRoles(NamedTuple):
+    """The entities that a record names as source and as target of its activity."""
+
+    sources: tuple[Entity, ...] = ()
+    targets: tuple[Entity, ...] = ()
+
+    @classmethod
+    def merge(cls, roles: Iterable[EntityRoles]) -> EntityRoles:
+        """Return the roles of several records together."""
+        every = list(roles)
+        return cls(union(one.sources for one in every), union(one.targets for one in every))
+
+
+def find_field_roles(
+    record: Any,
+    sources: Mapping[EntityKind, Sequence[str]],
+    targets: Mapping[EntityKind, Sequence[str]],
+) -> EntityRoles:
+    """Return the entities in fields of the source and of the target, given as paths by kind."""
+    return EntityRoles(*(union(_parse_paths(record, fields)) for fields in (sources, targets)))
+
+
+def _parse_paths(
+    record: Any, fields: Mapping[EntityKind, Sequence[str]]
+) -> Iterator[Iterator[Entity]]:
+    for kind, paths in fields.items():
+        for path in paths:
+            for value in texts_at(record, path):
+                yield parse_entities(kind, value)
 
 
 def filter_techniques(values: Iterable[str]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -67,6 +67,8 @@ class MappedEntity(_MappedModel):
 
     kind: Annotated[EntityKind, BeforeValidator(_parse_kind)]
     value: Text
+    role: Annotated[Literal["source", "target"] | None, Optional] = None
+    """Whether the activity came from it, or was directed at it."""
 
 
 class MappedAlert(_MappedModel):
@@ -119,9 +121,16 @@ class MappedIncident(_MappedModel):
             occurred_at=occurred_at,
             changed_at=self.changed_at,
             techniques=tuple(filter(None, self.techniques)),
-            entities=tuple(Entity(one.kind, one.value) for one in self.entities if one.value),
+            entities=self._list_entities(),
+            sources=self._list_entities("source"),
+            targets=self._list_entities("target"),
             alerts=tuple(_to_alert(one, severity, occurred_at) for one in self.alerts),
         )
+
+    def _list_entities(self, role: str | None = None) -> tuple[Entity, ...]:
+        """Return the entities with a role, or all of them."""
+        given = (one for one in self.entities if one.value and role in (None, one.role))
+        return tuple(Entity(one.kind, one.value) for one in given)
 
 
 def _to_alert(alert: MappedAlert, severity: Severity | None, occurred_at: datetime) -> Alert:

@@ -115,4 +115,10 @@ class Incident:
     techniques: tuple[str, ...] = ()
     """ATT&CK technique ids, such as T1059.001."""
     entities: tuple[Entity, ...] = ()
+    sources: tuple[Entity, ...] = ()
+    """The entities where the activity came from: the client of a connection, the sender of a mail,
+    the machine where a process ran. Only as the SIEM tells them, never by guessing.
+    """
+    targets: tuple[Entity, ...] = ()
+    """The entities that the activity was directed at, such as the server or the recipients."""
     alerts: tuple[Alert, ...] = ()

@@ -133,6 +133,10 @@ class IncidentRecord:
     merged_into: str | None = None
     techniques: tuple[str, ...] = ()
     entities: tuple[Entity, ...] = ()
+    sources: tuple[Entity, ...] = ()
+    """Those of its entities where the activity came from, as far as the SIEM tells."""
+    targets: tuple[Entity, ...] = ()
+    """Those of its entities that the activity was directed at, as far as the SIEM tells."""
     alerts: tuple[Alert, ...] = ()
     """Its latest alerts, the earliest first."""
     marking: Marking = field(default_factory=Marking)

@@ -155,6 +155,7 @@ incident_entities = Table(
     Column("kind", String(20), primary_key=True),
     Column("value", String(2048), primary_key=True),
     Column("change", BigInteger),  # the incident's, when it was first stored; null for the oldest
+    Column("role", String(10)),  # source, target or both; null where it is unknown
     Index("ix_incident_entities_value_kind_incident_number", "value", "kind", "incident_number"),
 )
 

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, func, select
 from tocsin import Alert, Covered, Entity, EntityKind, Incident, IncidentStatus, Page, Rejected
 from tocsin.incidents.coverage.positions import StalePosition, StreamKey, load_position
 from tocsin.incidents.storage.store import AlertPolicy, StoreResult, store_page
+from tocsin.knowledge.history import load_incidents
 from tocsin.model import Severity
 from tocsin.store.tables import (
     coverage,
@@ -121,6 +122,21 @@ async def test_late_entities_are_added_to_those_known(feed):
     assert stored.counts.changed == 1
     rows = await feed.rows(incident_entities, incident_entities.c.value)
     assert [row["value"] for row in rows] == ["192.0.2.1", "192.0.2.2"]
+
+
+async def test_roles_of_entities_are_stored_and_grow(feed, database):
+    one, other, third = map(entity, ("192.0.2.1", "192.0.2.2", "192.0.2.3"))
+    await feed.store(incident(entities=(one, third), sources=(one,)))
+    stored = await feed.store(incident(sources=(other,), targets=(one,)))
+    assert stored.counts.changed == 1
+    again = await feed.store(incident(entities=(one, other, third), sources=(one,), targets=(one,)))
+    assert again.counts.changed == 0
+    [record] = await database.read(load_incidents, [1], {})
+    assert (record.entities, record.sources, record.targets) == (
+        (one, other, third),
+        (one, other),
+        (one,),
+    )
 
 
 async def test_an_alert_counts_once_however_often_it_is_handed_over(feed):

@@ -35,6 +35,7 @@ def question(number: int, kind: str, asked_of: str, asked: str, **given) -> Ledg
             "Asked provider edge for events of 192.0.2.1",
         ),
         (("incidents-numbered", "incidents", '{"numbers": [1, 2]}'), "for incident 1, 2"),
+        (("entities-like", "entities", '{"pattern": "web-*"}'), "for entities that match web-*"),
         (("matching", "search", '{"text": "brute force"}'), "for matches of 'brute force'"),
         (
             (

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
 from tocsin_connectors.siem.crowdsec.go_time import GO_ZERO, parse_time
 from tocsin_connectors.siem.records import (
+    EntityRoles,
     child,
     children,
     describe_value,
@@ -148,6 +149,7 @@ def build_incident(alert: dict[str, Any]) -> Incident:
     external_id = build_external_id(alert)
     scenario = text(alert, "scenario") or "CrowdSec alert"
     severity, occurred_at = _assess_severity(alert, scenario), parse_start(alert)
+    roles = find_roles(alert)
     return Incident(
         external_id=external_id,
         external_number=external_id.partition("@")[0],
@@ -160,6 +162,8 @@ def build_incident(alert: dict[str, Any]) -> Incident:
         changed_at=parse_creation_time(alert),
         techniques=union([find_techniques(alert)]),
         entities=union([find_entities(alert)]),
+        sources=roles.sources,
+        targets=roles.targets,
         alerts=(
             Alert(
                 external_id=external_id, title=scenario, severity=severity, occurred_at=occurred_at
@@ -218,6 +222,18 @@ def find_entities(alert: dict[str, Any]) -> Iterator[Entity]:
         yield from find_meta_entities(list_meta(event))
     for match in _CVE.finditer(text(alert, "scenario") or ""):
         yield Entity(EntityKind.CVE, f"CVE-{match[1]}-{match[2]}")
+
+
+_SOURCE_KEYS = frozenset({"source_ip", "source_user"})
+
+
+def find_roles(alert: dict[str, Any]) -> EntityRoles:
+    """Return the source of an alert, and the targets of its events."""
+    lines = [pair for event in children(alert, "events") for pair in list_meta(event)]
+    senders = find_meta_entities(pair for pair in lines if pair[0] in _SOURCE_KEYS)
+    sources = union([find_source(child(alert, "source")), senders])
+    targets = union([find_meta_entities(pair for pair in lines if pair[0] not in _SOURCE_KEYS)])
+    return EntityRoles(sources, tuple(other for other in targets if other not in sources))
 
 
 def list_meta(event: dict[str, Any]) -> list[tuple[str, str]]:

@@ -16,9 +16,11 @@ from urllib.parse import quote
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
 from tocsin_connectors.siem.crowdstrike.pagination import UPDATED
 from tocsin_connectors.siem.records import (
+    EntityRoles,
     children,
     describe_value,
     filter_techniques,
+    find_field_roles,
     number,
     parse_entities,
     parse_utc,
@@ -111,6 +113,38 @@ def find_entities(record: dict[str, Any]) -> Iterator[Entity]:
             yield from _parse_values(kind_of_it, texts(indicator, "ioc_value"))
 
 
+_SOURCE_FIELDS = {
+    EntityKind.HOST: ("source_endpoint_host_name",),
+    EntityKind.IP: (
+        *("source_ips", "source_ip_address", "source_endpoint_address_ip4"),
+        "source_endpoint_address_ip6",
+    ),
+    EntityKind.USER: ("source_account_upn", "source_account_sam_account_name"),
+}
+_TARGET_FIELDS = {
+    EntityKind.HOST: ("target_endpoint_host_name",),
+    EntityKind.IP: (
+        *("destination_ips", "target_endpoint_address_ip4", "network_accesses.remote_address"),
+    ),
+    EntityKind.USER: ("target_account_upn", "target_account_name"),
+    EntityKind.DOMAIN: ("dns_requests.domain_name",),
+}
+_DEVICE_FIELDS = {EntityKind.HOST: ("device.hostname",), EntityKind.IP: ("device.local_ip",)}
+
+
+def find_roles(record: dict[str, Any]) -> EntityRoles:
+    """Return the source and the target of an alert.
+
+    Without another source, it is the device where the process ran. The device's external address
+    has no role: it is that of the organization's gateway.
+    """
+    roles = find_field_roles(record, _SOURCE_FIELDS, _TARGET_FIELDS)
+    if any(entity.kind in (EntityKind.IP, EntityKind.HOST) for entity in roles.sources):
+        return roles
+    device = find_field_roles(record, _DEVICE_FIELDS, {}).sources
+    return EntityRoles(union([roles.sources, device]), roles.targets)
+
+
 def _parse_values(kind: EntityKind, found: list[str]) -> Iterator[Entity]:
     for value in found:
         if value.strip("0"):  # a missing hash is all zeros
@@ -137,6 +171,7 @@ def build_incident(given: Mapping[str, Any], console: str) -> Incident:
     word, rank = text(record, "severity_name"), number(record, "severity")
     severity, status = parse_severity(word, rank), text(record, "status")
     occurred_at = _parse_start(record) or changed_at
+    roles = find_roles(record)
     return Incident(
         external_id=name,
         title=title,
@@ -151,6 +186,8 @@ def build_incident(given: Mapping[str, Any], console: str) -> Incident:
         source_url=_build_url(record, name, console),
         techniques=union([_find_techniques(record)]),
         entities=union([find_entities(record)]),
+        sources=roles.sources,
+        targets=roles.targets,
         alerts=(
             Alert(
                 external_id=name,

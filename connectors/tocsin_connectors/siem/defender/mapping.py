@@ -20,6 +20,7 @@ from tocsin_connectors.siem.microsoft.mapping import (
     parse_user,
 )
 from tocsin_connectors.siem.records import (
+    EntityRoles,
     child,
     children,
     describe_value,
@@ -61,6 +62,39 @@ _AUTHENTICODE = "sha256ac"
 def find_entities(evidence: Any) -> Iterator[Entity]:
     """Yield the entities in a list of evidence. Invalid values are skipped."""
     yield from _find_nested(evidence, _MAX_DEPTH)
+
+
+_SOURCE_ROLES = frozenset({"source", "attacker", "compromised"})
+_TARGET_ROLES = frozenset({"destination", "attacked", "scanned", "commandandcontrol"})
+# https://learn.microsoft.com/graph/api/resources/security-alertevidence, `evidenceRole`
+_OWN_ADDRESSES = frozenset({"ipInterfaces", "lastExternalIpAddress", "lastIpAddress"})
+
+
+def find_roles(evidence: Any) -> EntityRoles:
+    """Return the source and the target in a list of evidence, and senders and recipients of mails.
+
+    A compromised machine is a source. Its addresses have no role: the external one is that of the
+    organization's gateway.
+    """
+    sides: dict[bool, list[Entity]] = {True: [], False: []}
+    for item in children({"": evidence}, ""):
+        named = list(_find_named({k: v for k, v in item.items() if k not in _OWN_ADDRESSES}))
+        words = {word.casefold() for word in texts(item, "roles")}
+        sides[True] += named if words & _SOURCE_ROLES else []
+        sides[False] += named if words & _TARGET_ROLES and not words & _SOURCE_ROLES else []
+        sides[True] += _find_mail_addresses(item, ("p1Sender", "p2Sender"), "senderIp")
+        sides[False] += _find_mail_addresses(item, (), "recipientEmailAddress")
+    return EntityRoles(union([sides[True]]), union([sides[False]]))
+
+
+def _find_mail_addresses(
+    item: dict[str, Any], senders: Iterable[str], member: str
+) -> Iterator[Entity]:
+    for value in texts(item, member):
+        yield from parse_entity(_ENTITY_MEMBERS[member], value)
+    for sender in senders:
+        for value in texts(child(item, sender), "emailAddress"):
+            yield from parse_entity(EntityKind.EMAIL, value)
 
 
 def _find_nested(content: Any, deepest: int) -> Iterator[Entity]:
@@ -133,6 +167,7 @@ def build_incident(given: Mapping[str, Any]) -> Incident:
     alerts = children(record, "alerts")
     raw_severity, raw_status = text(record, "severity"), text(record, "status")
     severity = parse_severity(raw_severity)
+    roles = EntityRoles.merge(find_roles(alert.get("evidence")) for alert in alerts)
     return Incident(
         external_id=name,
         external_number=name,
@@ -149,6 +184,8 @@ def build_incident(given: Mapping[str, Any]) -> Incident:
         source_url=text(record, "incidentWebUrl"),
         techniques=union(map(_find_techniques, alerts)),
         entities=union(find_entities(alert.get("evidence")) for alert in alerts),
+        sources=roles.sources,
+        targets=roles.targets,
         alerts=union([_build_alerts(alerts)]),
     )
 

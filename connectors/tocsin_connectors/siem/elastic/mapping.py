@@ -16,7 +16,9 @@ from urllib.parse import quote, urlencode
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity, Window
 from tocsin_connectors.siem.elastic.settings import ElasticSettings
 from tocsin_connectors.siem.indices.client import build_time_query
+from tocsin_connectors.siem.indices.documents import find_document_roles
 from tocsin_connectors.siem.records import (
+    EntityRoles,
     child,
     children,
     describe_value,
@@ -135,6 +137,7 @@ def build_alert_incident(hit: Mapping[str, Any], settings: ElasticSettings) -> I
     word = first_text(source, "kibana.alert.severity")
     status = first_text(source, "kibana.alert.workflow_status")
     lines = (first_text(source, f"kibana.alert.{name}") for name in ("reason", "rule.description"))
+    roles = find_document_roles(source)
     changes = [_parse_time(source, TIMESTAMP), *map(parse_utc, texts_at(source, STATUS_UPDATED))]
     return Incident(
         external_id=alert.external_id,
@@ -151,6 +154,8 @@ def build_alert_incident(hit: Mapping[str, Any], settings: ElasticSettings) -> I
         or _build_alert_url(alert.external_id, source, settings),
         techniques=union([find_techniques(source)]),
         entities=union([find_entities(source)]),
+        sources=roles.sources,
+        targets=roles.targets,
         alerts=(alert,),
     )
 
@@ -241,16 +246,21 @@ def has_alerts(case: Mapping[str, Any]) -> bool:
 def attach_alerts(incident: Incident, hits: Iterable[Mapping[str, Any]]) -> Incident:
     """Add alerts to an incident, with their entities and techniques."""
     alerts, entities, techniques = [], [incident.entities], [incident.techniques]
+    roles = [EntityRoles(incident.sources, incident.targets)]
     for hit in hits:
         with suppress(ValueError):  # skip invalid alerts
             alerts.append(build_alert(hit))
             source = child(dict(hit), "_source")
             entities.append(tuple(find_entities(source)))
             techniques.append(tuple(find_techniques(source)))
+            roles.append(find_document_roles(source))
+    merged = EntityRoles.merge(roles)
     return replace(
         incident,
         alerts=tuple(alerts),
         entities=union(entities),
+        sources=merged.sources,
+        targets=merged.targets,
         techniques=union(techniques),
     )
 

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from tocsin import Entity, EntityKind
-from tocsin_connectors.siem.records import child, children, number, parse_host, text, texts
+from tocsin_connectors.siem.records import (
+    EntityRoles,
+    child,
+    children,
+    number,
+    parse_host,
+    text,
+    texts,
+    union,
+)
 
 _MAX_DEPTH = 12  # lists count, too
 
@@ -90,6 +99,31 @@ def find_all_entities(record: dict[str, Any]) -> Iterator[Entity]:
     for key, value in record.items():
         if key not in _SKIPPED_MEMBERS:
             yield from _find_nested(key, value, _MAX_DEPTH)
+
+
+def find_roles(record: dict[str, Any]) -> EntityRoles:
+    """Return the source and the target of the evidence of a finding, or of an event.
+
+    Without a source, the device is where the activity happened; without a target, it is the target.
+    """
+    holders = [record, *children(record, "evidences")]
+    sources, targets = (
+        union(_find_nested(key, holder.get(key), 1) for holder in holders)
+        for key in ("src_endpoint", "dst_endpoint")
+    )
+    mails = [child(holder, "email") for holder in holders]
+    senders, recipients = (
+        union(
+            _parse_entity(EntityKind.EMAIL, value) for mail in mails for value in texts(mail, key)
+        )
+        for key in ("from", "to")
+    )
+    device = union(_find_nested("device", holder.get("device"), 1) for holder in holders)
+    if not sources and not senders:
+        sources = device
+    elif not targets and not recipients:
+        targets = device
+    return EntityRoles(union([sources, senders]), union([targets, recipients]))
 
 
 def find_techniques(record: dict[str, Any], details: list[dict[str, Any]]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tocsin import Alert, Incident, IncidentStatus, Severity
-from tocsin_connectors.siem.ocsf.entities import find_entities, find_techniques
+from tocsin_connectors.siem.ocsf.entities import find_entities, find_roles, find_techniques
 from tocsin_connectors.siem.records import child, children, number, parse_utc, text, union
 
 _DETECTION_FINDING, _INCIDENT_FINDING = 2004, 2005
@@ -60,6 +60,7 @@ def build_incident(record: dict[str, Any]) -> Incident:
     severity, occurred_at = _parse_severity(record), _parse_occurrence(record, details)
     external_id = _get_external_id(record, details)
     first = details[0] if details else {}
+    roles = find_roles(record)
     return Incident(
         external_id=external_id,
         title=text(first, "title") or text(record, "message") or f"OCSF finding {external_id}",
@@ -74,6 +75,8 @@ def build_incident(record: dict[str, Any]) -> Incident:
         source_url=_get_source_url(record, first),
         techniques=union([find_techniques(record, details)]),
         entities=union([find_entities(record)]),
+        sources=roles.sources,
+        targets=roles.targets,
         alerts=tuple(_build_alerts(record, severity or Severity.MEDIUM, occurred_at)),
     )
 

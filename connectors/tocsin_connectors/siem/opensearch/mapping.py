@@ -10,9 +10,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from tocsin import Alert, Entity, Incident, IncidentStatus, Severity, Window, find_in_record
-from tocsin_connectors.siem.indices.documents import decode_object, find_ecs_entities
+from tocsin_connectors.siem.indices.documents import (
+    decode_object,
+    find_document_roles,
+    find_ecs_entities,
+)
 from tocsin_connectors.siem.opensearch.pagination import to_milliseconds
 from tocsin_connectors.siem.records import (
+    EntityRoles,
     children,
     describe_value,
     number,
@@ -157,6 +162,7 @@ class OpenSearchFinding:
     severity: Severity | None
     techniques: tuple[str, ...]
     entities: tuple[Entity, ...]
+    roles: EntityRoles
 
 
 def parse_finding(record: dict[str, Any]) -> OpenSearchFinding:
@@ -174,6 +180,7 @@ def parse_finding(record: dict[str, Any]) -> OpenSearchFinding:
         severity=severity,
         techniques=union([named, *(item.techniques for item in found)]),
         entities=union([*(incident.entities for incident in found), *more]),
+        roles=EntityRoles.merge(map(find_document_roles, documents)),
     )
 
 
@@ -214,8 +221,11 @@ def attach_findings(incident: Incident, records: Iterable[dict[str, Any]]) -> In
             raw_severity=highest.value.casefold(),
             severity_assumed=False,
         )
+    roles = EntityRoles.merge(finding.roles for finding in findings)
     return replace(
         incident,
+        sources=roles.sources,
+        targets=roles.targets,
         techniques=union(finding.techniques for finding in findings),
         entities=union(finding.entities for finding in findings),
         alerts=tuple(finding.alert for finding in findings if finding.alert),

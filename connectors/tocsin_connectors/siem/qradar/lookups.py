@@ -203,13 +203,19 @@ class OffenseLookups:
 
     def addresses(self, record: dict[str, Any]) -> list[str]:
         """Return the known source and destination addresses of an offense."""
-        wanted = _collect_ids(record)
-        return [
-            name
-            for kind in (_SOURCES, _DESTINATIONS)
-            for item in wanted[kind]
-            if (name := self._directories[kind].name(item))
-        ]
+        return [*self.sources(record), *self.destinations(record)]
+
+    def sources(self, record: dict[str, Any]) -> list[str]:
+        """Return the known source addresses of an offense."""
+        return self._names(record, _SOURCES)
+
+    def destinations(self, record: dict[str, Any]) -> list[str]:
+        """Return the known destination addresses of an offense."""
+        return self._names(record, _DESTINATIONS)
+
+    def _names(self, record: dict[str, Any], kind: str) -> list[str]:
+        names = map(self._directories[kind].name, _collect_ids(record)[kind])
+        return [name for name in names if name]
 
     def rule(self, record: dict[str, Any]) -> str | None:
         """Return the name of a rule that contributed to an offense."""

@@ -18,6 +18,7 @@ from tocsin_connectors.siem.qradar.mappings import (
     text_or_number,
 )
 from tocsin_connectors.siem.records import (
+    EntityRoles,
     children,
     describe_value,
     number,
@@ -43,6 +44,7 @@ def build_incident(record: dict[str, Any], lookups: OffenseLookups, console: str
     changed_at = _parse_change_time(record)
     severity, raw_severity = _parse_severity(record)
     occurred_at = parse_time(record, STARTED) or changed_at
+    roles = _find_roles(record, lookups)
     return Incident(
         external_id=str(identifier),
         external_number=str(identifier),
@@ -59,6 +61,8 @@ def build_incident(record: dict[str, Any], lookups: OffenseLookups, console: str
         entities=union(
             [_find_source(record, lookups), _find_addresses(record, lookups), _find_senders(record)]
         ),
+        sources=roles.sources,
+        targets=roles.targets,
         alerts=tuple(
             Alert(
                 external_id=f"{identifier}:{number(rule, 'id')}",
@@ -117,6 +121,21 @@ def _describe(record: dict[str, Any], lookups: OffenseLookups) -> Iterator[str]:
     yield from (f"{what}: {value}" for what, value in lines.items() if value)
     if has_more_addresses(record):
         yield f"More than {MAX_ADDRESSES} addresses; only the first {MAX_ADDRESSES} are listed"
+
+
+def _find_roles(record: dict[str, Any], lookups: OffenseLookups) -> EntityRoles:
+    """Return the sources and destinations; the type says whether the index is one of them."""
+    word = (lookups.offense_type(record) or "").casefold()
+    index = tuple(_find_source(record, lookups))
+    sources, targets = (
+        union(parse_entities(EntityKind.IP, found) for found in addresses)
+        for addresses in (lookups.sources(record), lookups.destinations(record))
+    )
+    if word.startswith(("source", "sender")):
+        sources = union([index, sources])
+    elif word.startswith(("destination", "recipient")):
+        targets = union([index, targets])
+    return EntityRoles(sources, targets)
 
 
 def _find_source(record: dict[str, Any], lookups: OffenseLookups) -> Iterator[Entity]:

@@ -14,9 +14,11 @@ from typing import Any
 
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
 from tocsin_connectors.siem.records import (
+    EntityRoles,
     child,
     children,
     describe_value,
+    find_field_roles,
     find_techniques_in_text,
     parse_entities,
     parse_utc,
@@ -99,6 +101,31 @@ def find_entities(event: dict[str, Any], within: str = "") -> Iterator[Entity]:
                     yield from parse_entities(kind, value)
 
 
+_ROLE_KINDS = frozenset({EntityKind.IP, EntityKind.HOST, EntityKind.USER, EntityKind.EMAIL})
+
+
+def find_roles(event: dict[str, Any]) -> EntityRoles:
+    """Return the source and the target of an event: `principal` and `src`, and `target`.
+
+    https://cloud.google.com/chronicle/docs/unified-data-model/udm-usage
+    """
+    sources, targets = (
+        [
+            entity
+            for noun in nouns
+            for entity in find_entities(event, f"{noun}.")
+            if entity.kind in _ROLE_KINDS
+        ]
+        for nouns in (("principal", "src"), ("target",))
+    )
+    mail = find_field_roles(event, _SENDERS, _RECIPIENTS)
+    return EntityRoles(union([sources, mail.sources]), union([targets, mail.targets]))
+
+
+_SENDERS = {EntityKind.EMAIL: ("network.email.from",)}
+_RECIPIENTS = {EntityKind.EMAIL: ("network.email.to",)}
+
+
 def build_incident(given: Mapping[str, Any]) -> Incident:
     """Return the incident of a detection. Raises ValueError if it has no ID or no time."""
     record = dict(given)
@@ -112,6 +139,7 @@ def build_incident(given: Mapping[str, Any]) -> Incident:
     severity = parse_severity(word)
     title = text(rule, "ruleName") or f"Detection {name}"
     occurred_at = _parse_start(record) or created_at
+    roles = EntityRoles.merge(map(find_roles, _iterate_events(record)))
     return Incident(
         external_id=name,
         title=title,
@@ -126,6 +154,8 @@ def build_incident(given: Mapping[str, Any]) -> Incident:
         source_url=_get_link(rule),
         techniques=union([_find_techniques(rule)]),
         entities=union(find_entities(event) for event in _iterate_events(record)),
+        sources=roles.sources,
+        targets=roles.targets,
         alerts=(
             Alert(
                 external_id=name,

@@ -18,7 +18,7 @@ from tocsin_connectors.siem.microsoft.mapping import (
     parse_machine,
     parse_user,
 )
-from tocsin_connectors.siem.records import text, texts
+from tocsin_connectors.siem.records import EntityRoles, text, texts, union
 
 SentinelObject = dict[str, Any]
 """One entity, flattened, with its members in lower case."""
@@ -135,6 +135,23 @@ _MAIL_FIELDS = {
     "senderip": EntityKind.IP,
     "urls": EntityKind.URL,
 }
+_SENDER_FIELDS = {
+    name: _MAIL_FIELDS[name] for name in ("sender", "p1sender", "p2sender", "senderip")
+}
+_RECIPIENT_FIELDS = {"recipient": EntityKind.MAILBOX}
+_MAILS = frozenset({"mailmessage", "submissionmail"})
+
+
+def find_roles(content: Any) -> EntityRoles:
+    """Return senders and recipients of mails: other entities do not tell their role."""
+    mails = [thing for thing in _iterate_objects(content, _MAX_DEPTH) if _get_kind(thing) in _MAILS]
+    sides = (
+        union(_build_finder(fields)(mail, {}) for mail in mails)
+        for fields in (_SENDER_FIELDS, _RECIPIENT_FIELDS)
+    )
+    return EntityRoles(*sides)
+
+
 _FINDERS: Mapping[str, EntityFinder] = {
     "account": _find_account,
     "azureresource": _build_finder({"resourceid": EntityKind.CLOUD_RESOURCE}),

@@ -11,6 +11,7 @@ from uuid import UUID
 from tocsin import Alert, Entity, Incident, IncidentStatus, Severity
 from tocsin_connectors.siem.microsoft.mapping import parse_severity, parse_time
 from tocsin_connectors.siem.records import (
+    EntityRoles,
     child,
     children,
     describe_value,
@@ -20,7 +21,7 @@ from tocsin_connectors.siem.records import (
     texts,
     union,
 )
-from tocsin_connectors.siem.sentinel.entities import find_entities
+from tocsin_connectors.siem.sentinel.entities import find_entities, find_roles
 
 OWN_LABEL = "tocsin"
 _NAME_BASED = 5
@@ -106,11 +107,21 @@ def find_techniques(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 def find_alert_entities(records: Iterable[Mapping[str, Any]]) -> Iterator[Entity]:
     """Yield the entities in alerts, beside those of their incident."""
+    for content in _iterate_entity_lists(records):
+        yield from find_entities(content)
+
+
+def find_alert_roles(records: Iterable[Mapping[str, Any]]) -> EntityRoles:
+    """Return the senders and recipients of mails in alerts."""
+    return EntityRoles.merge(map(find_roles, _iterate_entity_lists(records)))
+
+
+def _iterate_entity_lists(records: Iterable[Mapping[str, Any]]) -> Iterator[Any]:
     for record in records:
         properties = child(dict(record), "properties")
         for holder in (properties, child(properties, "additionalData")):
             for member in ("entities", "Entities"):
-                yield from find_entities(holder.get(member))
+                yield holder.get(member)
 
 
 def _iterate_techniques(holders: Iterable[dict[str, Any]]) -> Iterator[str]:

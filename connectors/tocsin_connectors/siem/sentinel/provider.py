@@ -22,14 +22,15 @@ from tocsin import (
 )
 from tocsin_connectors.microsoft.entra import EntraClient
 from tocsin_connectors.siem.microsoft.search import LogTableSearcher, list_entity_kinds
-from tocsin_connectors.siem.records import union
+from tocsin_connectors.siem.records import EntityRoles, union
 from tocsin_connectors.siem.sentinel import write_back
 from tocsin_connectors.siem.sentinel.client import TIME_COLUMN, SentinelClient, WorkspaceLogs
-from tocsin_connectors.siem.sentinel.entities import find_entities
+from tocsin_connectors.siem.sentinel.entities import find_entities, find_roles
 from tocsin_connectors.siem.sentinel.mapping import (
     build_alerts,
     build_incident,
     find_alert_entities,
+    find_alert_roles,
     find_techniques,
     is_own,
 )
@@ -162,9 +163,12 @@ class Sentinel(WindowedProvider):
     async def _with_details(self, incident: Incident) -> Incident:
         alerts = await self._workspace.alerts(incident.external_id)
         entities = await self._workspace.entities(incident.external_id)
+        roles = EntityRoles.merge([find_roles(entities), find_alert_roles(alerts)])
         return replace(
             incident,
             alerts=union([build_alerts(alerts)]),
             entities=union([find_entities(entities), find_alert_entities(alerts)]),
+            sources=roles.sources,
+            targets=roles.targets,
             techniques=union([incident.techniques, find_techniques(alerts)]),
         )

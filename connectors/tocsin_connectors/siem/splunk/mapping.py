@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
 from tocsin_connectors.siem.records import (
+    EntityRoles,
     children,
     describe_value,
     filter_techniques,
@@ -112,6 +113,42 @@ def find_entities(record: dict[str, Any]) -> Iterator[Entity]:
             yield from parse_entities(kind_of_risk, value)
 
 
+_SOURCE_FIELDS = {
+    EntityKind.IP: ("src_ip",),
+    EntityKind.HOST: ("src", "src_host", "src_dns", "src_nt_host"),
+    EntityKind.USER: ("src_user", "src_user_name"),
+    EntityKind.EMAIL: ("src_user", "return_addr", "orig_src", "sender"),
+}
+_TARGET_FIELDS = {
+    EntityKind.IP: ("dest_ip",),
+    EntityKind.HOST: ("dest", "dest_host", "dest_dns", "dest_nt_host"),
+    EntityKind.EMAIL: ("recipient",),
+}
+
+
+def find_roles(record: dict[str, Any]) -> EntityRoles:
+    """Return the source and the target of an event or a finding.
+
+    Without a source, `dest` is the machine where the activity happened, and so its source
+    (https://docs.splunk.com/Documentation/CIM/latest/User/Malware).
+    """
+    sources, targets = (
+        union(_parse_field(record, name, kind) for kind, names in fields.items() for name in names)
+        for fields in (_SOURCE_FIELDS, _TARGET_FIELDS)
+    )
+    if any(entity.kind in _MACHINES for entity in sources):
+        return EntityRoles(sources, targets)
+    machines = tuple(entity for entity in targets if entity.kind in _MACHINES)
+    if not texts(record, "process_name") and not texts(record, "file_hash"):
+        return EntityRoles(sources, targets)
+    return EntityRoles(
+        union([sources, machines]), tuple(entity for entity in targets if entity not in machines)
+    )
+
+
+_MACHINES = frozenset({EntityKind.IP, EntityKind.HOST})
+
+
 def find_artifacts(record: dict[str, Any]) -> Iterator[Entity]:
     """Yield the entities in the fields that the detection declares as assets and identities.
 
@@ -158,6 +195,7 @@ def build_incident(record: dict[str, Any], web_url: str | None) -> Incident:
     external_id = get_finding_id(record)
     urgency = first_text(record, "urgency") or first_text(record, "severity")
     severity = URGENCIES.get((urgency or "").casefold())
+    roles = find_roles(record)
     occurred_at, title = _parse_occurrence(record), _render_text(record, "rule_title", "rule_name")
     title = title or _render_text(record, "search_name", "source") or "Splunk finding"
     return Incident(
@@ -174,6 +212,8 @@ def build_incident(record: dict[str, Any], web_url: str | None) -> Incident:
         source_url=web_url and _build_url(web_url, external_id, occurred_at),
         techniques=union([find_techniques(record)]),
         entities=union([find_entities(record), find_artifacts(record)]),
+        sources=roles.sources,
+        targets=roles.targets,
         alerts=(
             Alert(
                 external_id=external_id,

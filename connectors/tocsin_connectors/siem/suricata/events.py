@@ -19,6 +19,7 @@ from tocsin_connectors.siem.records import (
     union,
 )
 from tocsin_connectors.siem.suricata.mapping import (
+    find_endpoints,
     find_entities,
     find_hashes,
     find_mail_addresses,
@@ -137,7 +138,7 @@ def _list_answers(dns: dict[str, Any]) -> list[dict[str, Any]]:
 def _find_relations(
     record: dict[str, Any], answers: tuple[Entity, ...], at: datetime
 ) -> Iterator[Relation]:
-    client, server = _find_endpoints(record)
+    client, server = find_endpoints(record)
     dns, http = child(record, "dns"), child(record, "http")
     asked, web = list(dict.fromkeys(_find_questions(dns)))[:1], list(find_web_entities(http))
     sites = [entity for entity in web if entity.kind is EntityKind.DOMAIN]
@@ -173,14 +174,3 @@ def _list_mails(record: dict[str, Any]) -> Iterator[tuple[list[Entity], list[Ent
             list(find_mail_addresses({sender: mail.get(sender)})),
             list(find_mail_addresses({receivers: mail.get(receivers)})),
         )
-
-
-def _find_endpoints(record: dict[str, Any]) -> tuple[list[Entity], list[Entity]]:
-    """Return client and server. The addresses of an alert are those of one packet."""
-    flow = child(record, "flow")
-    holder = flow if text(flow, "src_ip") else record
-    keys = ("src_ip", "dest_ip")
-    if holder is record and text(record, "direction") == "to_client":
-        keys = ("dest_ip", "src_ip")
-    one, other = (list(parse_host(text(holder, key) or "", EntityKind.IP)) for key in keys)
-    return one, other

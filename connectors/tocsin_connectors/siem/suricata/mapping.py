@@ -11,6 +11,7 @@ from typing import Any
 
 from tocsin import Alert, Entity, EntityKind, Incident, Severity
 from tocsin_connectors.siem.records import (
+    EntityRoles,
     child,
     children,
     describe_value,
@@ -40,6 +41,43 @@ def find_entities(record: dict[str, Any]) -> Iterator[Entity]:
     for name in texts(child(child(record, "alert"), "metadata"), "cve"):
         if match := _CVE.fullmatch(name):
             yield Entity(EntityKind.CVE, f"CVE-{match[1]}-{match[2]}")
+
+
+def find_endpoints(record: dict[str, Any]) -> tuple[list[Entity], list[Entity]]:
+    """Return client and server. The addresses of an alert are those of one packet."""
+    flow = child(record, "flow")
+    holder = flow if text(flow, "src_ip") else record
+    keys = ("src_ip", "dest_ip")
+    if holder is record and text(record, "direction") == "to_client":
+        keys = ("dest_ip", "src_ip")
+    one, other = (list(parse_host(text(holder, key) or "", EntityKind.IP)) for key in keys)
+    return one, other
+
+
+def find_roles(record: dict[str, Any]) -> EntityRoles:
+    """Return the attacker and the victim that the rule names (keyword `target`).
+
+    Without them, client and server of the connection, and sender and recipients of a mail. The name
+    in a request (`Host`, SNI) is chosen by the client, and has no role.
+    """
+    alert = child(record, "alert")
+    sides = (children(alert, key) for key in ("source", "target"))
+    named = [[found for side in named for found in _find_address(side)] for named in sides]
+    client, server = named if any(named) else find_endpoints(record)
+    senders, receivers = (
+        [
+            address
+            for key, members in (("smtp", smtp), ("email", email))
+            for member in members
+            for address in find_mail_addresses({member: child(record, key).get(member)})
+        ]
+        for smtp, email in ((("mail_from",), ("from",)), (("rcpt_to",), ("to", "cc")))
+    )
+    return EntityRoles(union([client, senders]), union([server, receivers]))
+
+
+def _find_address(side: dict[str, Any]) -> Iterator[Entity]:
+    yield from parse_host(text(side, "ip") or "", EntityKind.IP)
 
 
 def find_techniques(record: dict[str, Any]) -> Iterator[str]:
@@ -130,6 +168,7 @@ def build_incident(record: dict[str, Any], window: timedelta) -> Incident:
         severity=severity or Severity.MEDIUM,
         occurred_at=occurred_at,
     )
+    roles = find_roles(record)
     return Incident(
         external_id=_build_incident_id(record, signature, occurred_at, window),
         title=title,
@@ -140,6 +179,8 @@ def build_incident(record: dict[str, Any], window: timedelta) -> Incident:
         occurred_at=occurred_at,
         techniques=union([find_techniques(record)]),
         entities=union([find_entities(record)]),
+        sources=roles.sources,
+        targets=roles.targets,
         alerts=(detection,),
     )
 

@@ -13,11 +13,12 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from tocsin import Alert, Incident, Severity, Window
-from tocsin_connectors.siem.records import union
+from tocsin_connectors.siem.records import EntityRoles, union
 from tocsin_connectors.siem.wazuh.mapping import (
     WazuhDetection,
     WazuhRule,
     find_entities,
+    find_roles,
     find_techniques,
     get_rule_id,
     parse_detection,
@@ -110,6 +111,7 @@ def build_incident(hits: Iterable[dict[str, Any]], length: timedelta) -> Inciden
     found = [(parse_detection(hit), hit["_source"]) for hit in hits]
     if not found:
         raise ValueError("no alerts")
+    roles = EntityRoles.merge(find_roles(document) for _, document in found)
     newest = max((detection for detection, _ in found), key=lambda detection: detection.at)
     return Incident(
         external_id=AlertGroup.of(newest, length).name,
@@ -120,6 +122,8 @@ def build_incident(hits: Iterable[dict[str, Any]], length: timedelta) -> Inciden
         changed_at=newest.at,
         techniques=union(find_techniques(document) for _, document in found),
         entities=union(find_entities(document) for _, document in found),
+        sources=roles.sources,
+        targets=roles.targets,
         alerts=tuple(_build_alert(detection) for detection, _ in found),
     )
 

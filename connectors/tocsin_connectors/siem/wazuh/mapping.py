@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from tocsin import Entity, Severity, find_in_record
-from tocsin_connectors.siem.indices.documents import find_ecs_entities
+from tocsin import Entity, EntityKind, Severity, find_in_record
+from tocsin_connectors.siem.indices.documents import find_document_roles, find_ecs_entities
 from tocsin_connectors.siem.records import (
+    EntityRoles,
     describe_value,
     filter_techniques,
+    find_field_roles,
     parse_utc,
     text_at,
     texts,
@@ -135,6 +137,34 @@ def find_entities(document: Any) -> tuple[Entity, ...]:
         }
     found = find_in_record(agent).entities, find_in_record(fields, MAX_ENTITIES).entities
     return union([*found, find_ecs_entities(document)])
+
+
+_V4_SOURCES = {
+    EntityKind.IP: ("srcip", "src_ip", "win.eventdata.ipAddress", "aws.sourceIPAddress"),
+    EntityKind.USER: ("srcuser",),
+}
+_V4_TARGETS = {
+    EntityKind.IP: ("dstip", "dest_ip"),
+    EntityKind.USER: ("dstuser", "win.eventdata.targetUserName"),
+}
+
+
+def find_roles(document: Any) -> EntityRoles:
+    """Return the source and the target of a document.
+
+    The agent is the target of a remote source, and the source of what happens on it alone. Between
+    two addresses it may be a sensor, and has no role.
+    """
+    if value_at(document, "wazuh.rule") is not None:
+        return find_document_roles(document)
+    roles = find_field_roles(value_at(document, "data"), _V4_SOURCES, _V4_TARGETS)
+    ends = [any(entity.kind is EntityKind.IP for entity in side) for side in roles]
+    if all(ends):
+        return roles
+    agent = find_in_record(_select_agent(value_at(document, "agent"))).entities
+    if any(ends):
+        return EntityRoles(roles.sources, union([roles.targets, agent]))
+    return EntityRoles(union([roles.sources, agent]), roles.targets)
 
 
 def _select_agent(agent: Any) -> dict[str, Any]:

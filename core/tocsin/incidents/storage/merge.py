@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -31,6 +32,8 @@ def combine_versions(known: Incident, version: Incident) -> Incident:
         occurred_at=min(known.occurred_at, version.occurred_at),
         techniques=tuple(sorted({*known.techniques, *version.techniques})),
         entities=tuple(dict.fromkeys((*known.entities, *version.entities))),
+        sources=tuple(dict.fromkeys((*known.sources, *version.sources))),
+        targets=tuple(dict.fromkeys((*known.targets, *version.targets))),
         alerts=(*known.alerts, *version.alerts),
     )
 
@@ -75,6 +78,14 @@ def merge_columns(stored: Mapping[str, Any], version: Incident) -> dict[str, Any
     }
 
 
+class EntityRole(StrEnum):
+    """Role of an entity in an incident, as it is stored."""
+
+    SOURCE = "source"
+    TARGET = "target"
+    BOTH = "both"
+
+
 # Both databases accept about 32,000 parameters per statement
 _CHUNK = 5_000
 IDENTITY = ("number", "provider", "external_id")
@@ -88,6 +99,8 @@ class IncidentChange:
     stored: Mapping[str, Any] | None
     known_entities: list[Entity] = field(default_factory=list)
     entities: list[Entity] = field(default_factory=list)
+    roles: dict[Entity, EntityRole] = field(default_factory=dict)
+    """The roles of new entities, and of stored ones whose role has changed."""
     alerts: list[Alert] = field(default_factory=list)
     values: dict[str, Any] = field(default_factory=dict)
 
@@ -102,7 +115,13 @@ class IncidentChange:
         if self.stored is None:
             return False
         differs = any(self.stored[name] != value for name, value in self.values.items())
-        return differs or bool(self.entities) or bool(self.alerts)
+        return differs or bool(self.entities) or bool(self.alerts) or bool(self.roles)
+
+    @property
+    def changed_roles(self) -> dict[Entity, EntityRole]:
+        """The new roles of stored entities."""
+        stored = set(self.known_entities)
+        return {entity: role for entity, role in self.roles.items() if entity in stored}
 
 
 def build_changes(
@@ -125,19 +144,39 @@ def build_changes(
 def _compare(
     incident: Incident,
     row: Mapping[str, Any] | None,
-    entities: Mapping[Entity, None],
+    entities: Mapping[Entity, EntityRole | None],
     alerts: set[str],
 ) -> IncidentChange:
     new_entities = [entity for entity in incident.entities if entity not in entities]
+    new_entities = new_entities[: ENTITIES - len(entities)]
     unique = {alert.external_id: alert for alert in incident.alerts}
     return IncidentChange(
         incident,
         row,
         values=build_columns(incident) if row is None else merge_columns(row, incident),
         known_entities=list(entities),
-        entities=new_entities[: ENTITIES - len(entities)],
+        entities=new_entities,
+        roles=dict(_find_new_roles(incident, {**dict.fromkeys(new_entities), **entities})),
         alerts=[alert for name, alert in unique.items() if name not in alerts],
     )
+
+
+def _find_new_roles(
+    incident: Incident, known: Mapping[Entity, EntityRole | None]
+) -> Iterator[tuple[Entity, EntityRole]]:
+    """Yield the roles that are not stored yet; an entity that has had both keeps both.
+
+    `known` are the entities that are stored or will be, with the role that is stored.
+    """
+    sources, targets = set(incident.sources), set(incident.targets)
+    for entity in sorted((sources | targets) & known.keys(), key=lambda entity: entity.value):
+        before = known[entity]
+        is_source = entity in sources or before in (EntityRole.SOURCE, EntityRole.BOTH)
+        is_target = entity in targets or before in (EntityRole.TARGET, EntityRole.BOTH)
+        role = EntityRole.SOURCE if is_source else EntityRole.TARGET
+        role = EntityRole.BOTH if is_source and is_target else role
+        if role is not before:
+            yield entity, role
 
 
 def _stored(
@@ -154,15 +193,16 @@ def _stored(
 
 def _known_entities(
     connection: Connection, numbers: Sequence[int]
-) -> dict[int | None, dict[Entity, None]]:
-    known: dict[int | None, dict[Entity, None]] = {}
+) -> dict[int | None, dict[Entity, EntityRole | None]]:
+    known: dict[int | None, dict[Entity, EntityRole | None]] = {}
     table = incident_entities.c
     for chunk in _chunks(numbers):
-        query = select(table.incident_number, table.kind, table.value).where(
+        query = select(table.incident_number, table.kind, table.value, table.role).where(
             table.incident_number.in_(chunk)
         )
-        for number, kind, value in connection.execute(query):
-            known.setdefault(number, {})[Entity(EntityKind(kind), value)] = None
+        for number, kind, value, role in connection.execute(query):
+            entity = Entity(EntityKind(kind), value)
+            known.setdefault(number, {})[entity] = EntityRole(role) if role else None
     return known
 
 

@@ -65,7 +65,9 @@ def clean_incident(incident: Incident) -> Incident:
         merged_into=incident.merged_into and clean_identifier(incident.merged_into, IDENTIFIER),
         source_url=clean_text(incident.source_url, ADDRESS),
         techniques=tuple(clean_text(name, WORD) for name in incident.techniques[:TECHNIQUES]),
-        entities=clean_entities(incident.entities),
+        entities=clean_entities((*incident.entities, *incident.sources, *incident.targets)),
+        sources=clean_entities(incident.sources),
+        targets=clean_entities(incident.targets),
         alerts=tuple(map(_clean_alert, incident.alerts)),
     )
 
@@ -113,9 +115,10 @@ def _check_types(incident: Incident) -> None:
         _require_moment(incident.changed_at, "changed_at")
     for technique in _require_sequence(incident.techniques, "techniques"):
         _require(technique, str, "a technique")
-    for entity in _require_sequence(incident.entities, "entities"):
-        _require(entity, Entity, "an entity")
-        _require(entity.kind, EntityKind, "an entity's kind")
+    for name in ("entities", "sources", "targets"):
+        for entity in _require_sequence(getattr(incident, name), name):
+            _require(entity, Entity, f"one of the {name}")
+            _require(entity.kind, EntityKind, f"the kind of one of the {name}")
     for alert in _require_sequence(incident.alerts, "alerts"):
         _require(alert, Alert, "an alert")
         _require_members(alert, str, ("external_id", "title"))

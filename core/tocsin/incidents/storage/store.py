@@ -106,6 +106,7 @@ def store_received(
     _insert(connection, incidents, [change.values for change in new])
     _update(connection, [change.values for change in changed])
     _insert(connection, incident_entities, _build_rows(new + changed, _entity_rows))
+    _update_roles(connection, changed)
     _insert(connection, incident_techniques, _build_rows(new + changed, _technique_rows))
     _insert(connection, incident_alerts, _build_rows(new + changed, _alert_rows))
     further = received.further_rejected
@@ -223,6 +224,27 @@ def _update(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         connection.execute(statement, parameters)
 
 
+def _update_roles(connection: Connection, changes: Iterable[IncidentChange]) -> None:
+    rows = [
+        {
+            "at_number": change.values["number"],
+            "at_kind": entity.kind.value,
+            "at_value": entity.value,
+            "to_role": role.value,
+        }
+        for change in changes
+        for entity, role in change.changed_roles.items()
+    ]
+    if rows:
+        table = incident_entities.c
+        statement = update(incident_entities).where(
+            table.incident_number == bindparam("at_number"),
+            table.kind == bindparam("at_kind"),
+            table.value == bindparam("at_value"),
+        )
+        connection.execute(statement.values(role=bindparam("to_role")), rows)
+
+
 def _build_rows(
     changes: Iterable[IncidentChange], make: Callable[[IncidentChange], Iterator[dict[str, Any]]]
 ) -> list[dict[str, Any]]:
@@ -232,7 +254,9 @@ def _build_rows(
 def _entity_rows(change: IncidentChange) -> Iterator[dict[str, Any]]:
     since = {"incident_number": change.values["number"], "change": change.values["change"]}
     for entity in change.entities:
-        yield {**since, "kind": entity.kind.value, "value": entity.value}
+        role = change.roles.get(entity)
+        named = {"kind": entity.kind.value, "value": entity.value}
+        yield {**since, **named, "role": role and role.value}
 
 
 def _technique_rows(change: IncidentChange) -> Iterator[dict[str, Any]]:

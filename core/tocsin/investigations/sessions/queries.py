@@ -47,6 +47,7 @@ _QUESTION_PHRASES = {
     "incidents-numbered": "for incident",
     "incidents-about": "for incidents with",
     "incidents-within": "for incidents in the time window",
+    "entities-like": "for entities that match",
     "sightings-of": "for sightings of",
     "neighbours-of": "for neighbors of",
     "events-of": "for events of",
@@ -204,6 +205,8 @@ def _describe_subject(question: str | None) -> str:
     asked: Mapping[str, Any] = orjson.loads(question or "{}")
     entities = [asked["entity"]] if "entity" in asked else asked.get("entities", [])
     named = [entity["value"] for entity in entities] or list(map(str, asked.get("numbers", [])))
+    if pattern := asked.get("pattern"):
+        named = [pattern]
     if text := asked.get("text"):
         named = [repr(text)]
     more = f" and {len(named) - _MAX_NAMED} more" if len(named) > _MAX_NAMED else ""

@@ -123,7 +123,10 @@ def list_incidents_within(
 
 
 def _record(
-    row: RowMapping, involved: Iterable[Entity], alerts: Iterable[Alert], markings: Markings
+    row: RowMapping,
+    involved: Sequence[tuple[Entity, str | None]],
+    alerts: Iterable[Alert],
+    markings: Markings,
 ) -> IncidentRecord:
     return IncidentRecord(
         **{
@@ -132,16 +135,21 @@ def _record(
             "status": IncidentStatus(row["status"]),
             "techniques": tuple(row["techniques"]),
         },
-        entities=tuple(involved),
+        entities=tuple(entity for entity, _ in involved),
+        sources=tuple(entity for entity, role in involved if role in ("source", "both")),
+        targets=tuple(entity for entity, role in involved if role in ("target", "both")),
         alerts=tuple(alerts),
         marking=find_marking(row["provider"], markings),
     )
 
 
-def _load_entities(connection: Connection, numbers: Sequence[int]) -> dict[int, list[Entity]]:
-    found: dict[int, list[Entity]] = {}
-    for number, kind, value in connection.execute(_ENTITIES, {"numbers": numbers}):
-        found.setdefault(number, []).append(Entity(EntityKind(kind), value))
+def _load_entities(
+    connection: Connection, numbers: Sequence[int]
+) -> dict[int, list[tuple[Entity, str | None]]]:
+    """Return the entities of each incident, with their roles."""
+    found: dict[int, list[tuple[Entity, str | None]]] = {}
+    for number, kind, value, role in connection.execute(_ENTITIES, {"numbers": numbers}):
+        found.setdefault(number, []).append((Entity(EntityKind(kind), value), role))
     return found
 
 
@@ -161,7 +169,7 @@ def _load_alerts(connection: Connection, numbers: Sequence[int]) -> dict[int, li
 _numbers: Any = bindparam("numbers", expanding=True)
 _NUMBERED = select(*(_i[name] for name in _COLUMNS)).where(_i.number.in_(_numbers))
 _ENTITIES = (
-    select(_e.incident_number, _e.kind, _e.value)
+    select(_e.incident_number, _e.kind, _e.value, _e.role)
     .where(_e.incident_number.in_(_numbers))
     .order_by(_e.incident_number, _e.kind, _e.value)
 )
