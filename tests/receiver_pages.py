@@ -38,7 +38,7 @@ _TRIED = {
     "real": "Tested with the receiver itself.",
     "recording": "Tested with recorded responses of the receiver.",
     "simulator": "Tested with a simulator.",
-    "contract": "Tested with the contract only, as written from the receiver's documentation: "
+    "contract": "Tested only against the contract, which follows the receiver's documentation: "
     "with hostile, missing and oversized values, but not with the receiver itself.",
 }
 
@@ -72,8 +72,8 @@ def page(receiver: str) -> str:
 
 def _lines(receiver: str, contract: Contract) -> Iterator[str]:
     yield from (f"# {contract.name}", "")
-    documentation = f"[{contract.name}'s documentation]({contract.documentation})"
-    yield f'Use `template = "{receiver}"`. See {documentation} for its API.'
+    documentation = f"[documentation of {contract.name}]({contract.documentation})"
+    yield f'Use `template = "{receiver}"`. See the {documentation}.'
     yield from ("", "## Setup at the receiver", "")
     yield from (f"- {note}" for note in contract.notes)
     yield from ("", "## Configuration", "", "```toml", *_destination(receiver, contract), "```")

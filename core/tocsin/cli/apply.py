@@ -30,7 +30,7 @@ def apply(
         bool,
         typer.Option(
             "--send-missed",
-            help="Also route the events that nobody got because nothing had been applied.",
+            help="Also route events that no destination received because nothing had been applied.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -39,7 +39,7 @@ def apply(
 
     Creates and changes destinations and schedules. Those that were removed from the file are
     disabled, and their queued deliveries are kept. With SQLite, `tocsin serve` applies the file
-    when it starts. With PostgreSQL, events wait until a file was applied once.
+    when it starts. With PostgreSQL, events wait until a file has been applied.
     """
     if dry_run and send_missed:
         raise OperatorError("--dry-run changes nothing; leave out --send-missed")
@@ -55,7 +55,8 @@ def apply(
         if send_missed:
             return steps, f"events routed again: {await database.write(_send_missed)}"
         missed = await database.read(count_missed_events)
-        advice = f"events that nobody got: {missed}; send them with `tocsin apply --send-missed`"
+        found = f"events that no destination received: {missed}"
+        advice = f"{found}; send them with `tocsin apply --send-missed`"
         return steps, advice if missed else None
 
     steps, note = run_on_database(settings, work)

@@ -118,7 +118,7 @@ def disable(
 ) -> None:
     """Disable a key permanently.
 
-    Takes effect immediately, also for an old value in its grace period.
+    Takes effect immediately, even for an old value in its grace period.
     """
     record = run_on_api(url, token, lambda api: api.call("DELETE", admin_path("api-keys", key_id)))
     print_columns([record], _COLUMNS, as_json=as_json)

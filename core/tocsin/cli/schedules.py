@@ -169,7 +169,7 @@ def disable(
 ) -> None:
     """Disable a schedule.
 
-    An active run continues to its end.
+    An active run is not interrupted.
     """
     path = admin_path("schedules", schedule_id, "disable")
     record = run_on_api(url, token, lambda api: api.call("POST", path))

@@ -63,7 +63,7 @@ def backfill(
     """Backfill a time range from a provider.
 
     The service reads what changed in the range. Press Ctrl+C to stop waiting. The job continues in
-    the background, also after a restart of the service.
+    the background, even after a restart of the service.
 
     Exit status: 0 if the backfill succeeded or continues, 1 if it failed.
     """

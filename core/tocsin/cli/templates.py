@@ -24,7 +24,7 @@ app = typer.Typer(no_args_is_help=True, help="List and render payload templates.
 
 @app.command("list")
 def list_all(as_json: AsJson = False) -> None:
-    """List receivers with templates and their contracts."""
+    """List the receivers that have templates, with their contracts."""
     configuration, _ = _load()
     renderer = _make_renderer(configuration)
     records = [_describe(renderer, receiver) for receiver in configuration.receivers]

@@ -25,7 +25,7 @@ class RemoteObject:
     id: str
     """The id that receipts return."""
     observables: Sequence[str] = ()
-    """The values of its observables; duplicates are listed twice."""
+    """The values of its observables; a value that was added twice is listed twice."""
     notes: Sequence[str] = ()
     is_open: bool = True
 

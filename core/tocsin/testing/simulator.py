@@ -89,7 +89,7 @@ class Simulator(VendorApi):
     def page(self, window: Window, *, limit: int, token: str | None = None) -> ListedPage:
         """Return the page of a token, or the first page of the changes in a window.
 
-        A token points behind the last incident of the previous page, so that concurrent changes
+        A token points after the last incident of the previous page, so that concurrent changes
         shift nothing. Raises `ErrorResponse` for an expired token and for a poisoned incident.
         """
         cases = self.siem.changed(window)[:: -1 if self.newest_first else 1]

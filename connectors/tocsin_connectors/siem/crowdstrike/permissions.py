@@ -37,7 +37,7 @@ async def find_permission_problems(
 
 
 async def _change_nothing(falcon: FalconClient) -> None:
-    """Request no change of no alert. An API client with the scope gets 400."""
+    """Send an empty change for no alert. An API client with the scope gets 400."""
     try:
         await falcon.change([], {})
     except Refused as error:

@@ -114,7 +114,7 @@ def list_destinations(connection: Connection, call: RequestContext) -> Response:
 
 
 def get_destination(connection: Connection, call: RequestContext) -> Response:
-    """Return a destination, also a deleted one, with the number of its open deliveries."""
+    """Return a destination, including a deleted one, with the number of its open deliveries."""
     destination = _find(connection, call)
     counts = delivery.count_waiting(connection, destination.name)
     return Response(_represent(destination, call) | counts)

@@ -99,7 +99,7 @@ def list_upcoming_runs(connection: Connection, call: RequestContext) -> Response
 
 
 def get_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Return a schedule, also a deleted one."""
+    """Return a schedule, including a deleted one."""
     return Response(_represent(call, _find(connection, call)))
 
 

@@ -168,7 +168,7 @@ ACTIONS = (
         path=f"{_ONE}/disable",
         handler=api.disable_schedule,
         page=_ONE,
-        message="Schedule disabled. An active run continues to its end.",
+        message="Schedule disabled. An active run is not interrupted.",
     ),
     ConsoleAction(
         path=f"{_ONE}/delete",
