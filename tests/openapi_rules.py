@@ -54,12 +54,12 @@ Place = tuple[str, ...]
 
 def check(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield every place that breaks a rule, with what would be right."""
-    yield from (f"specification: {fault}" for fault in _specification_faults(document))
     yield from _check_info(document)
     yield from _check_operations(document)
     yield from _check_schemas(document)
     yield from _check_examples(document)
     yield from _check_components(document)
+    yield from (f"specification: {fault}" for fault in _specification_faults(document))
 
 
 def _specification_faults(document: Mapping[str, Any]) -> Iterator[str]:

@@ -110,7 +110,7 @@ async def test_what_breaks_a_rule_is_found(document, path, value, fault):
     node[path[-1]] = value
     if value is None:
         del node[path[-1]]
-    assert [found for found in check(document) if fault in found]
+    assert any(fault in found for found in check(document))
 
 
 async def test_only_what_is_sent_in_is_closed_to_more_members(document):
