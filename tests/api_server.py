@@ -118,6 +118,7 @@ class NodeStatus:
     roles: dict[str, bool]
     absent: Sequence[AbsentPlugin] = ()
     drift: Sequence[str] = ()
+    suspension: str | None = None
 
 
 @dataclass

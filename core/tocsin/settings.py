@@ -55,7 +55,8 @@ class Settings(BaseSettings):
     )
 
     data_dir: Path = Field(
-        default=Path("data"), description="Folder of the embedded database and generated keys."
+        default=Path("data"),
+        description="Folder of the embedded database, generated keys and the head of the database.",
     )
     database_url: str = Field(
         default="",

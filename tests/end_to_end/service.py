@@ -201,6 +201,11 @@ class Service:
         except aiohttp.ClientConnectionError:
             return False
 
+    async def wait(self) -> int:
+        """Return the status with which it ends by itself."""
+        assert self._process is not None
+        return await self._process.wait()
+
     async def kill(self) -> None:
         await self._end(signal.SIGKILL)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from datetime import timedelta
 
 import pytest
 import structlog
@@ -13,23 +12,15 @@ from sqlalchemy import select, update
 from sqlalchemy.exc import OperationalError
 
 from end_to_end.service import until
-from tocsin.clock import SystemClock
 from tocsin.events import emit_events, new_id, retry_routing
 from tocsin.model import Event, EventType
 from tocsin.store.tables import events
 
-from .conftest import account, account_for
+from .conftest import HastyClock, account, account_for
 from .station import open_station
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-
-
-class HastyClock(SystemClock):
-    """Does not let a loop that failed wait its five seconds."""
-
-    async def sleep(self, duration: timedelta) -> None:
-        await asyncio.sleep(duration.total_seconds() / 100)
 
 
 @pytest.fixture

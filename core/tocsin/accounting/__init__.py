@@ -5,6 +5,7 @@ It records nothing: it reads what the others recorded, and says what that does n
 
 from tocsin.accounting.anomalies import ANOMALY_KINDS
 from tocsin.accounting.delivery_outcomes import EVENT_OUTCOMES
+from tocsin.accounting.head_report import load_rollbacks, report_head
 from tocsin.accounting.incident_trace import MAX_INVESTIGATIONS, trace_incident
 from tocsin.accounting.intervals import LONGEST_PERIOD, MAX_LISTED, Period
 from tocsin.accounting.period_report import report_period
@@ -16,6 +17,8 @@ __all__ = [
     "MAX_INVESTIGATIONS",
     "MAX_LISTED",
     "Period",
+    "load_rollbacks",
+    "report_head",
     "report_period",
     "trace_incident",
 ]

@@ -32,7 +32,15 @@ from tocsin.delivery import (
 )
 from tocsin.incidents import AlertDecision
 from tocsin.model import EventType
-from tocsin.store import load_events_kept_from
+from tocsin.store import (
+    CLOCK_TOLERANCE,
+    Epoch,
+    describe_offset,
+    load_clocks,
+    load_database_time,
+    load_epochs,
+    load_events_kept_from,
+)
 from tocsin.store.tables import EPOCH, deliveries, destinations, events, incidents
 
 TOLERANCE = timedelta(minutes=5)
@@ -48,6 +56,8 @@ ANOMALY_KINDS = (
     "not-routed",
     "overdue",
     "no-destination",
+    "rolled-back",
+    "clock",
 )
 """The kinds of anomalies."""
 
@@ -76,6 +86,28 @@ def find_anomalies(
     for row in connection.execute(select_without_destination(period)):
         detail = f"the destination {row.destination} does not exist"
         yield represent_anomaly("no-destination", row.id, row.created_at, detail)
+    for epoch in load_epochs(connection):
+        if epoch.reason is not None and epoch.started_at in period:
+            what = f"epoch:{epoch.number}"
+            yield represent_anomaly("rolled-back", what, epoch.started_at, describe_loss(epoch))
+    yield from find_wrong_clocks(connection, now)
+
+
+def describe_loss(epoch: Epoch) -> str:
+    """Return what is gone since an epoch began, and why it began."""
+    found, known = epoch.found_number or 0, epoch.known_number or 0
+    if known <= found:
+        return str(epoch.reason)
+    return f"incidents {found + 1} to {known} were stored and are gone: {epoch.reason}"
+
+
+def find_wrong_clocks(connection: Connection, now: datetime) -> Iterator[dict[str, Any]]:
+    """Yield the nodes whose clocks differ from the database's now."""
+    time = load_database_time(connection) or now
+    for node in load_clocks(connection, time):
+        if abs(node.offset) >= CLOCK_TOLERANCE:
+            detail = f"the node's clock is {describe_offset(node.offset)} of the database's"
+            yield represent_anomaly("clock", f"node:{node.name}", time, detail)
 
 
 def find_unrouted_events(

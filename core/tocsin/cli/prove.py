@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Annotated, Any
 
 import orjson
 import typer
 from pydantic import TypeAdapter, ValidationError
+from sqlalchemy import Connection
 
 from tocsin import accounting
 from tocsin.cli.database import run_on_database
@@ -18,6 +20,7 @@ from tocsin.clock import SystemClock
 from tocsin.errors import OperatorError
 from tocsin.fields import Duration
 from tocsin.settings import load_settings
+from tocsin.store import HeadFile, identify_location, parse_url
 
 _COUNTERS = {"stretches": "stretch", "records": "record", "new": "new", "rejected": "rejected"}
 """Counters of a source, and the singular of each."""
@@ -31,23 +34,35 @@ def prove(
             f"(maximum {accounting.LONGEST_PERIOD.days}d)."
         ),
     ] = "24h",
+    head: Annotated[
+        bool,
+        typer.Option("--head", help="Only compare the database with its head in the data folder."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Account for everything read and delivered in a period.
 
-    Lists coverage, failures and undelivered events with their reasons.
+    Lists coverage, failures and undelivered events with their reasons. Compares the database with
+    the head that the last node on this machine has stored of it.
 
     Exit status: 0 if everything is accounted for, 1 if it is not.
     """
-    now = SystemClock().now()
+    settings, now = load_settings(), SystemClock().now()
     period = accounting.Period(now - _parse_since(since), now)
-    proof = run_on_database(
-        load_settings(), lambda database: database.read(accounting.report_period, period, now)
-    )
+    file = HeadFile(settings.data_dir, identify_location(parse_url(settings.database)))
+
+    def account(connection: Connection) -> dict[str, Any]:
+        proof = accounting.report_period(connection, period, now)
+        return proof | {
+            "unaccounted": proof["unaccounted"] + accounting.load_rollbacks(connection, file)
+        }
+
+    work = partial(accounting.report_head, file=file) if head else account
+    proof = run_on_database(settings, lambda database: database.read(work))
     if as_json:
         print(orjson.dumps(proof, option=orjson.OPT_INDENT_2).decode())
     else:
-        print_records(list(_records(proof)), as_json=False)
+        print_records(list(_head_records(proof) if head else _records(proof)), as_json=False)
     count = len(proof["unaccounted"])
     if count:
         print(f"unaccounted for: {count}", file=sys.stderr)
@@ -80,9 +95,31 @@ def _records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
         states = (f"{count} {state}" for state, count in counts.items() if state != "destination")
         yield _record("destination", counts["destination"], None, ", ".join(states))
     yield from _undelivered_records(proof)
+    yield from _unaccounted_records(proof)
+
+
+def _unaccounted_records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for item in proof["unaccounted"]:
         detail = f"{item['kind']}: {item['detail']}"
         yield _record("UNACCOUNTED", item["what"], item["since"], detail)
+
+
+def _head_records(report: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for epoch in report["epochs"]:
+        detail = f"from incident {epoch['first_number']}"
+        named = f"{detail}: {epoch['reason']}" if epoch["reason"] else detail
+        yield _record("epoch", epoch["number"], epoch["started_at"], named)
+    yield _record("head", "database", None, _describe_head(report["database"]))
+    for stored in report["stored"]:
+        yield _record("head", stored["location"], stored["stored_at"], _describe_head(stored))
+    yield from _unaccounted_records(report)
+
+
+def _describe_head(head: dict[str, Any]) -> str:
+    return (
+        f"epoch {head['epoch']}, incident {head['incident_number']}, "
+        f"change {head['incident_change']}"
+    )
 
 
 def _coverage_records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -114,5 +151,5 @@ def _undelivered_records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield _record("not delivered", f"and {more} more", None, None)
 
 
-def _record(part: str, what: str, at: str | None, detail: object) -> dict[str, Any]:
+def _record(part: str, what: object, at: str | None, detail: object) -> dict[str, Any]:
     return {"part": part, "what": what, "at": at, "detail": detail}

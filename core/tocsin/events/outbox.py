@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, bindparam, insert, select, update
 
 from tocsin.model import Event, EventType
-from tocsin.store import announce, clean_text
+from tocsin.store import announce, clean_text, load_epoch_number
 from tocsin.store.tables import events
 
 EVENTS = "events"
@@ -38,13 +38,17 @@ _UNROUTED_WHOLE = _select_unrouted(whole=True)
 
 
 def emit_events(connection: Connection, new_events: Sequence[Event]) -> None:
-    """Store events in this transaction; they are routed once it is committed."""
+    """Store events in this transaction; they are routed once it is committed.
+
+    The context of each gets the `epoch` of the database.
+    """
     if new_events:
-        connection.execute(insert(events), [_build_row(event) for event in new_events])
+        epoch = load_epoch_number(connection)
+        connection.execute(insert(events), [_build_row(event, epoch) for event in new_events])
         announce(connection, EVENTS)
 
 
-def _build_row(event: Event) -> dict[str, Any]:
+def _build_row(event: Event, epoch: int) -> dict[str, Any]:
     return {
         "id": event.id,
         "event_type": event.event_type.value,
@@ -52,7 +56,7 @@ def _build_row(event: Event) -> dict[str, Any]:
         "data": dict(event.data),
         "subject": event.subject,
         "related": list(event.related),
-        "context": dict(event.context),
+        "context": {**event.context, "epoch": epoch},
         "routed": False,
     }
 

@@ -27,12 +27,14 @@ from tocsin.events import Notifiers
 from tocsin.incidents import ProviderSync, PushInbox, SyncContext, SyncMeters, describe_providers
 from tocsin.knowledge import StoredKnowledge
 from tocsin.metrics import Metrics
+from tocsin.node.clocks import ClockWatch
 from tocsin.node.components import (
     build_investigations,
     build_scheduler,
     explain_missing_investigator,
 )
 from tocsin.node.configuration import settle_configuration
+from tocsin.node.head import HeadKeeper
 from tocsin.node.process import NodeState, ServiceNode, Workers
 from tocsin.observables import Environment
 from tocsin.registry import (
@@ -46,8 +48,10 @@ from tocsin.registry import (
 from tocsin.settings import NodeRole, Settings
 from tocsin.store import (
     Database,
+    HeadFile,
     check_schema,
     hold_lock,
+    identify_location,
     is_sqlite,
     open_database,
     parse_url,
@@ -71,6 +75,8 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
     async with AsyncExitStack() as stack:
         stack.enter_context(hold_lock(sqlite_file(url)) if is_sqlite(url) else nullcontext())
         database = await open_ready_database(url, stack)
+        head = HeadKeeper(HeadFile(settings.data_dir, identify_location(url)), database, clock)
+        await head.start()
         vault = await open_proven_vault(settings, database)
         environment = Environment(configuration.environment)
         known = StoredKnowledge(database, environment, configuration.markings)
@@ -95,7 +101,8 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
             renderer=renderer,
         )
         roles = dict.fromkeys((role.value for role in settings.roles), False)
-        state = NodeState(plugins, workers.pool, roles, drift)
+        clocks = ClockWatch(database, clock, workers.number, metrics)
+        state = NodeState(plugins, workers.pool, roles, drift, clocks)
         api = await stack.enter_async_context(
             open_api_runtime(
                 settings,
@@ -118,7 +125,7 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
         app = make_app(api.services, has_api=NodeRole.API in settings.roles)
         taken = await workers.queue.take_over(clock.now(), certain=is_sqlite(url))
         workers.metrics.taken_over.inc(taken)
-        yield ServiceNode(settings, configuration, database, clock, state, workers, api, app)
+        yield ServiceNode(settings, configuration, database, clock, state, workers, api, app, head)
 
 
 async def open_ready_database(url: URL, stack: AsyncExitStack) -> Database:

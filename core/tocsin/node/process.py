@@ -26,8 +26,10 @@ from tocsin.errors import ConfigurationError, OperatorError
 from tocsin.events import Notifiers
 from tocsin.incidents import ProviderSync, PushInbox
 from tocsin.loops import run_forever
+from tocsin.node.clocks import ClockWatch
 from tocsin.node.components import InvestigationRuntime
 from tocsin.node.configuration import find_configuration_drift
+from tocsin.node.head import HeadKeeper
 from tocsin.registry import AbsentPlugin, Configuration, LivePlugins, strict_problem
 from tocsin.schedules import Scheduler
 from tocsin.settings import NodeRole, Settings
@@ -65,6 +67,12 @@ class NodeState:
     """Whether each role has started."""
     drift: list[str]
     """Differences between its `plugins.toml` and what was applied."""
+    clocks: ClockWatch
+
+    @property
+    def suspension(self) -> str | None:
+        """Why the node does not work; None while it does."""
+        return self.clocks.suspension
 
     @property
     def absent(self) -> list[AbsentPlugin]:
@@ -90,10 +98,15 @@ class ServiceNode:
     workers: Workers
     api: ApiRuntime
     app: web.Application
+    head: HeadKeeper
     _has_joined: asyncio.Event = field(default_factory=asyncio.Event)
+    _failure: str | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run until `stop` is set; then finish active deliveries and release the others."""
+        """Run until `stop` is set; then finish active deliveries and release the others.
+
+        Raises OperatorError where the database turns out to be another one than before.
+        """
         runner = ApiRunner(self.app)
         await runner.setup()
         membership = asyncio.create_task(
@@ -101,12 +114,12 @@ class ServiceNode:
         )
         try:
             await self._has_joined.wait()
-            if NodeRole.DELIVER in self.settings.roles:
+            await self.state.clocks.compare()
+            if NodeRole.DELIVER in self.settings.roles and self.state.suspension is None:
                 await self._start_delivering()
             await self._listen(runner)
             async with asyncio.TaskGroup() as group:
-                loops = [group.create_task(loop) for loop in self._loops()]
-                self.state.roles.update(dict.fromkeys(self.state.roles, True))
+                loops = [group.create_task(loop) for loop in self._loops(stop)]
                 self._log_start()
                 await stop.wait()
                 _log.info("stopping")
@@ -118,6 +131,11 @@ class ServiceNode:
             await asyncio.gather(membership, return_exceptions=True)
             await runner.cleanup()
             await self.api.finish()
+        if self._failure is not None:
+            raise OperatorError(
+                f"{self._failure}. Nothing more was stored. Start the service again: it begins a "
+                "new epoch, in which no number is issued twice"
+            )
         _log.info("stopped")
 
     async def _join_cluster(self) -> None:
@@ -151,10 +169,35 @@ class ServiceNode:
                 "TOCSIN_PORT to an address of this machine and a free port"
             ) from error
 
-    def _loops(self) -> list[Coroutine[Any, Any, None]]:
+    def _loops(self, stop: asyncio.Event) -> list[Coroutine[Any, Any, None]]:
+        def end(reason: str) -> None:
+            self._failure = reason
+            stop.set()
+
+        watches = [self.head.run(end), self.state.clocks.run()]
+        return [
+            self._work(),
+            *watches,
+            *self.api.loops(),
+            *self.workers.investigations.upkeep(),
+        ]
+
+    async def _work(self) -> None:
+        """Run the loops of the roles until cancelled, except while the node is suspended."""
+        while True:
+            await self.state.clocks.may_work.wait()
+            async with asyncio.TaskGroup() as group:
+                loops = [group.create_task(loop) for loop in self._working_loops()]
+                self.state.roles.update(dict.fromkeys(self.state.roles, True))
+                await self.state.clocks.must_rest.wait()
+                self.state.roles.update(dict.fromkeys(self.state.roles, False))
+                for loop in loops:
+                    loop.cancel()
+            await self.workers.pool.finish()
+
+    def _working_loops(self) -> list[Coroutine[Any, Any, None]]:
         upkeep = run_forever(self._maintain, self.clock, "node maintenance")
-        role_loops = (loop for role in self.settings.roles for loop in self._role_loops(role))
-        return [upkeep, *self.api.loops(), *self.workers.investigations.upkeep(), *role_loops]
+        return [upkeep, *(loop for role in self.settings.roles for loop in self._role_loops(role))]
 
     def _role_loops(self, role: NodeRole) -> list[Coroutine[Any, Any, None]]:
         match role:

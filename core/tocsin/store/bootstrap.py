@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+import structlog
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
@@ -20,6 +21,9 @@ from tocsin.store.postgres import PostgresDatabase
 from tocsin.store.session_limits import allow_schema_change
 from tocsin.store.sqlite import SqliteDatabase
 
+DEFAULT_PORT = 5432
+"""The port of PostgreSQL servers."""
+_log = structlog.get_logger()
 URL_FORMS = "sqlite:///path or postgresql://user:password@host/name"
 
 
@@ -94,8 +98,21 @@ def _format_location(url: URL) -> str:
     return str(sqlite_file(url).resolve()) if is_sqlite(url) else url.render_as_string()
 
 
+def identify_location(url: URL) -> str:
+    """Return where a database is, alike however its URL is written, without credentials."""
+    if is_sqlite(url):
+        return str(sqlite_file(url).resolve())
+    return f"postgresql://{url.host or ''}:{url.port or DEFAULT_PORT}/{url.database or ''}"
+
+
 def _upgrade(connection: Connection) -> None:
-    _load_current_revision(connection)
+    if _load_current_revision(connection) is None:
+        _log.warning(
+            "database created; it holds nothing yet",
+            database=_format_location(connection.engine.url),
+            advice="if there was one before, stop and look for it at TOCSIN_DATABASE_URL and "
+            "TOCSIN_DATA_DIR",
+        )
     allow_schema_change(connection)
     config = _configure_alembic()
     config.attributes["connection"] = connection

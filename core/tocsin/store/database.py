@@ -19,6 +19,9 @@ Operation = Callable[Concatenate[Connection, P], T]
 class Database(ABC):
     """An open database; data-access functions run on every kind of database."""
 
+    floors: dict[str, int]
+    """The highest numbers that are known to be issued, by sequence; none is issued again."""
+
     @abstractmethod
     async def read(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `operation(connection, ...)`, and return its result.
@@ -49,6 +52,13 @@ class Database(ABC):
         """
         heard(ALL_TOPICS)
         await asyncio.get_running_loop().create_future()
+
+    def check_identity(self) -> None:
+        """Raise DatabaseReplaced where the open files are no longer those at their path.
+
+        Nothing where the database is a server's.
+        """
+        return
 
     @abstractmethod
     async def close(self) -> None:

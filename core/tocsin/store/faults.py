@@ -102,6 +102,13 @@ class DatabaseFailure(TocsinError, OSError):  # noqa: N818 - a state, not a mist
         self.fault = fault
 
 
+class DatabaseReplaced(DatabaseFailure):
+    """The database is no longer the one that was opened: it went back in time, or is another."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, DatabaseFault.REPLACED)
+
+
 class UnusableDatabaseError(OperatorError):
     """The database cannot be used; the text says why, and what to do about it."""
 

@@ -17,6 +17,7 @@ from tocsin.store.database import Database, Operation, P
 from tocsin.store.faults import describe_connection_failure
 from tocsin.store.notifications import ALL_TOPICS, CHANNEL, Listener
 from tocsin.store.session_limits import SCHEMA_CHANGE_SECONDS, SESSION_LIMITS, limit_sessions
+from tocsin.store.statements import FLOORS
 from tocsin.store.text import dump_json, load_json
 
 T = TypeVar("T")
@@ -83,9 +84,10 @@ class PostgresDatabase(Database):
     """A PostgreSQL database, shared by any number of nodes."""
 
     def __init__(self, url: URL) -> None:
+        self.floors = {}
         self._engine = _make_engine(
             url, SESSION_LIMITS, pool_size=POOL, max_overflow=0, pool_timeout=_POOL_SECONDS
-        )
+        ).execution_options(**{FLOORS: self.floors})
         presence = {**SESSION_LIMITS, **_PRESENCE_LIMITS}
         self._attending = _make_engine(url, presence, poolclass=NullPool)
         self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")

@@ -19,6 +19,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from tocsin.store.database import Database, Operation, P
+from tocsin.store.faults import DatabaseReplaced
+from tocsin.store.statements import FLOORS
 from tocsin.store.text import dump_json, load_json
 
 T = TypeVar("T")
@@ -158,6 +160,15 @@ class _Writer(threading.Thread):
                 connection.exec_driver_sql("ROLLBACK")
 
 
+def _identify(path: Path) -> tuple[int, int] | None:
+    """Return the device and number of a file, None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _in_transaction(connection: Connection) -> bool:
     driver = connection.connection.dbapi_connection
     return driver is not None and bool(driver.in_transaction)
@@ -175,7 +186,10 @@ class SqliteDatabase(Database):
         with suppress(OSError):  # the first use reports the error
             # private to its owner; SQLite creates the files beside it with the same mode
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        self._engine = make_engine(path)
+        self.floors = {}
+        self._engine = make_engine(path).execution_options(**{FLOORS: self.floors})
+        self._wal = path.with_name(path.name + "-wal")
+        self._opened = {path: _identify(path)}
         self._local = threading.local()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="tocsin-sqlite-reader")
         self._open: list[Connection] = []
@@ -204,6 +218,19 @@ class SqliteDatabase(Database):
     async def write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the operation in the writer thread, and return its result once committed."""
         return await self._writer.submit(lambda connection: operation(connection, *args, **kwargs))
+
+    def check_identity(self) -> None:
+        """Raise DatabaseReplaced where the file or its log was removed or replaced.
+
+        SQLite keeps both open, and would go on storing where nobody finds it.
+        """
+        if (log := _identify(self._wal)) is not None:
+            self._opened.setdefault(self._wal, log)
+        for path, opened in self._opened.items():
+            if _identify(path) != opened:
+                raise DatabaseReplaced(
+                    f"the database file {path.resolve()} was removed or replaced while it was used"
+                )
 
     async def close(self) -> None:
         """Finish the queue of the writer, then close every connection."""

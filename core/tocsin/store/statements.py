@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
+from tocsin.store.faults import DatabaseReplaced
 from tocsin.store.tables import EPOCH, sequences
 
 INCIDENT_NUMBER = "incident_number"
@@ -113,8 +114,15 @@ def count_matching(
     return Total.of(connection.scalars(build_bounded_count(source, conditions)).one())
 
 
+FLOORS = "tocsin_floors"
+"""The execution option with the highest numbers that are known to be issued, by sequence."""
+
+
 def allot_numbers(connection: Connection, name: str, count: int) -> range:
-    """Allot the next `count` numbers; the sequence is locked until this transaction ends."""
+    """Allot the next `count` numbers; the sequence is locked until this transaction ends.
+
+    Raises DatabaseReplaced rather than allot a number that is known to be issued.
+    """
     statement = (
         update(sequences)
         .where(sequences.c.name == name)
@@ -122,6 +130,12 @@ def allot_numbers(connection: Connection, name: str, count: int) -> range:
         .returning(sequences.c.value)
     )
     last: int = connection.execute(statement).scalar_one()
+    floor: int = connection.get_execution_options().get(FLOORS, {}).get(name, 0)
+    if last - count < floor:
+        raise DatabaseReplaced(
+            f"the database went back in time while it was used: {name} {floor} had been issued, "
+            f"the next one would be {last - count + 1}"
+        )
     return range(last - count + 1, last + 1)
 
 

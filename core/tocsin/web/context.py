@@ -73,6 +73,10 @@ class NodeStatus(Protocol):
     def drift(self) -> Sequence[str]:
         """Differences between its `plugins.toml` and what was applied."""
 
+    @property
+    def suspension(self) -> str | None:
+        """Why it does not work; None while it does."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiServices:

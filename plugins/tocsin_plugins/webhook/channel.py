@@ -83,7 +83,12 @@ class Webhook(Channel):
         response = await self.tools.http.request(
             "POST",
             self._url,
-            headers={**_reveal_headers(self.settings.headers), **headers, **signature},
+            headers={
+                **_reveal_headers(self.settings.headers),
+                **headers,
+                **_epoch_header(delivery.event),
+                **signature,
+            },
             content=content,
             timeout=self.settings.timeout,
         )
@@ -123,6 +128,12 @@ class Webhook(Channel):
             (Ed25519Signer, self.settings.previous_signing_key),
         )
         return tuple(kind.decode(text.get_secret_value()) for kind, text in given if text)
+
+
+def _epoch_header(event: Event) -> dict[str, str]:
+    """Return the epoch in which the event was stored, if it was stored: samples are not."""
+    epoch = event.context.get("epoch")
+    return {} if epoch is None else {"tocsin-epoch": str(epoch)}
 
 
 def _reveal_headers(headers: Headers) -> dict[str, str]:

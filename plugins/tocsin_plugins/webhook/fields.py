@@ -90,7 +90,7 @@ def _body_secrets(value: dict[str, SecretStr]) -> dict[str, SecretStr]:
 def _check_header(name: str, content: str) -> None:
     if not _TOKEN.fullmatch(name):
         raise ValueError(f"{name!r} is not a header name")
-    if name.lower() in _OURS or name.lower().startswith("webhook-"):
+    if name.lower() in _OURS or name.lower().startswith(("webhook-", "tocsin-")):
         raise ValueError(f"the header {name} is set by Tocsin")
     if not (content.isascii() and content.isprintable()):
         raise ValueError(f"the header {name} may only contain printable ASCII characters")

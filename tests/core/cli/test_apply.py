@@ -258,6 +258,7 @@ def settings(migrated_url, tmp_path, monkeypatch) -> Settings:
     return Settings(
         database_url=migrated_url.render_as_string(hide_password=False),
         plugins_file=tmp_path / "plugins.toml",
+        data_dir=tmp_path / "data",
         encryption_key=Fernet.generate_key().decode(),
     )
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from pathlib import Path
 
 import asyncpg
 import pytest
+import structlog
 from sqlalchemy import Connection, func, insert, inspect, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from tocsin.errors import OperatorError
 from tocsin.store import (
     INCIDENT_NUMBER,
+    DatabaseReplaced,
     allot_numbers,
     check_schema,
     open_database,
@@ -261,3 +264,41 @@ async def test_what_another_transaction_was_in_the_way_of_is_done_again(
         await database.write(write)
     assert tries == 3
     assert await database.read(reasons) == (["once"] if ends_well else [])
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_a_file_that_is_removed_or_replaced_is_noticed(
+    database, migrated_url, suffix, replaced
+):
+    await database.write(add, "one")
+    database.check_identity()
+    take_away(Path(f"{migrated_url.database}{suffix}"), replaced=replaced)
+    with pytest.raises(DatabaseReplaced, match="removed or replaced while it was used"):
+        database.check_identity()
+
+
+def take_away(path: Path, *, replaced: bool) -> None:
+    copy = path.with_name("copy")
+    copy.write_bytes(path.read_bytes())
+    path.unlink()
+    if replaced:
+        copy.rename(path)
+
+
+async def test_a_database_that_is_created_is_announced(database_url):
+    database = open_database(database_url)
+    with structlog.testing.capture_logs() as logs:
+        await database.write(empty_it)
+        await upgrade(database)
+        await upgrade(database)
+    await database.close()
+    assert [line["event"] for line in logs] == ["database created; it holds nothing yet"]
+
+
+def empty_it(connection: Connection) -> None:
+    """Leave nothing, as where somebody has created a database and no more."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("DROP SCHEMA public CASCADE")
+        connection.exec_driver_sql("CREATE SCHEMA public")

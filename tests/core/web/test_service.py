@@ -31,7 +31,7 @@ async def test_readyz_means_database_schema_and_roles(api):
     assert response.status == 200
     answer = await response.json()
     Readiness.model_validate(answer)
-    roles = {"roles": {"api": True}, "differing": []}
+    roles = {"roles": {"api": True}, "suspended": None, "differing": []}
     assert answer == {"status": "ready", "database": True, **roles}
 
 
@@ -50,7 +50,7 @@ async def test_readyz_notices_another_schema_and_keeps_the_reason_to_itself(api)
     assert response.status == 503
     answer = await response.json()
     Readiness.model_validate(answer)
-    roles = {"roles": {"api": True}, "differing": []}
+    roles = {"roles": {"api": True}, "suspended": None, "differing": []}
     assert answer == {"status": "not ready", "database": False, **roles}
     assert "tocsin db upgrade" in logs[0]["reason"]
 

@@ -20,7 +20,7 @@ from sqlalchemy import (
 
 from tocsin.knowledge.graph.steps import INCIDENT_RELATIONS
 from tocsin.model import EntityKind, NodeKind, RelationType
-from tocsin.store import INCIDENT_NUMBER, load_last_allotted
+from tocsin.store import INCIDENT_NUMBER, count_skipped_numbers, load_last_allotted
 from tocsin.store.tables import (
     entities,
     incident_entities,
@@ -54,14 +54,12 @@ class GraphCounts:
 def count_graph(connection: Connection) -> GraphCounts:
     """Return the size of the graph, with large counts cut at `MAX_COUNT`.
 
-    Incidents are numbered without gaps, so their count is exact. Only indexed entities count, those
-    that an incident names.
+    Incidents are numbered without gaps but those before a new epoch, so their count is exact. Only
+    indexed entities count, those that an incident names.
     """
-    nodes = {
-        NodeKind.INCIDENT.value: BoundedCount(
-            load_last_allotted(connection, INCIDENT_NUMBER), exact=True
-        )
-    }
+    skipped = count_skipped_numbers(connection)
+    numbered = load_last_allotted(connection, INCIDENT_NUMBER) - skipped
+    nodes = {NodeKind.INCIDENT.value: BoundedCount(numbered, exact=True)}
     edges: dict[str, BoundedCount] = {}
     for what, name, counted in connection.execute(_counts()):
         count = BoundedCount(min(counted, MAX_COUNT), exact=counted <= MAX_COUNT)

@@ -75,8 +75,10 @@ def index_batch(connection: Connection, limit: int = BATCH) -> int:
     The transaction locks the sequence before it reads, so that only one indexes at a time.
     """
     done = allot_numbers(connection, INDEXED_CHANGES, 0).stop - 1
+    last = load_last_allotted(connection, INCIDENT_CHANGE)  # read before the rows up to it
     rows = connection.execute(_changed, {"after": done, "limit": limit}).mappings().all()
     if not rows:
+        allot_numbers(connection, INDEXED_CHANGES, last - done)  # a new epoch leaves numbers out
         return 0
     batch = _IncidentBatch.load(connection, rows)
     note_providers(connection, batch.providers())

@@ -32,11 +32,13 @@ async def get_readiness(call: RequestContext) -> Response:
     """Return whether the node is ready, with status 503 if it is not."""
     database = await _is_current(call.services.database)
     roles = dict(call.services.node.roles)
-    ready = database and all(roles.values())
+    suspension = call.services.node.suspension
+    ready = database and all(roles.values()) and suspension is None
     content = {
         "status": "ready" if ready else "not ready",
         "database": database,
         "roles": roles,
+        "suspended": suspension,
         "differing": list(call.services.node.drift),
     }
     return Response(content, status=200 if ready else 503)

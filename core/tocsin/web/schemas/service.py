@@ -34,7 +34,10 @@ class Readiness(ResponseModel):
     database: bool = Field(
         description="Whether it is reachable and has the schema of this version."
     )
-    roles: dict[str, bool] = Field(description="Roles of the node, and whether each has started.")
+    roles: dict[str, bool] = Field(description="Roles of the node, and whether each is running.")
+    suspended: str | None = Field(
+        description="Why the node does not work, such as a clock that is far off; null if it works."
+    )
     differing: list[str] = Field(
         description="Destinations and schedules in which this node's plugins.toml differs from "
         "what was applied, with the effect of `tocsin apply`. The node uses what was applied."

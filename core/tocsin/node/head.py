@@ -1,0 +1,121 @@
+"""Head of the database, kept outside of it, so that a database that went back is noticed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+
+import structlog
+from sqlalchemy import Connection
+
+from tocsin import audit
+from tocsin.clock import Clock
+from tocsin.errors import OperatorError
+from tocsin.loops import run_forever
+from tocsin.store import (
+    INCIDENT_CHANGE,
+    INCIDENT_NUMBER,
+    Database,
+    DatabaseReplaced,
+    Epoch,
+    Head,
+    HeadFile,
+    Rollback,
+    find_rollback,
+    load_epochs,
+    load_head,
+    settle_heads,
+)
+
+INTERVAL = timedelta(seconds=1)
+"""The interval at which the head is stored: the head in the file is behind by this at most."""
+_log = structlog.get_logger()
+
+
+class HeadKeeper:
+    """Stores the head of the database in the data directory, and holds the database against it."""
+
+    def __init__(self, file: HeadFile, database: Database, clock: Clock) -> None:
+        self._file = file
+        self._database = database
+        self._clock = clock
+        self._history: list[Epoch] = []
+        self._head: Head | None = None
+        self._is_stored = True
+
+    async def start(self) -> None:
+        """Begin a new epoch where the database is behind the head in the file; store its head.
+
+        Raises OperatorError where the file cannot be read.
+        """
+        history = await self._database.read(load_epochs)
+        known = [stored.head for stored in self._file.load(history)]
+        for rollback in await self._database.write(_settle, known, self._clock.now()):
+            _log.error(
+                "the database went back in time; a new epoch begins, and no number is issued twice",
+                reason=str(rollback),
+                advice="see `tocsin prove --head`, and "
+                "docs/operators/accounting.md#a-database-that-went-back",
+            )
+        await self.check()
+
+    async def run(self, end: Callable[[str], None]) -> None:
+        """Check until cancelled; call `end` with the reason once the database was replaced."""
+
+        async def step() -> None:
+            await self._clock.sleep(INTERVAL)
+            try:
+                await self.check()
+            except DatabaseReplaced as error:
+                end(str(error))
+
+        await run_forever(step, self._clock, "head of the database")
+
+    async def check(self) -> None:
+        """Store the head if it moved; raises DatabaseReplaced where the database is behind it."""
+        self._database.check_identity()
+        head = await self._database.lookup(load_head)
+        if head == self._head and self._is_stored:
+            return
+        if self._head is not None:
+            rollback = await self._database.read(find_rollback, self._head)
+            if rollback is not None:
+                raise DatabaseReplaced(str(rollback))
+        if self._head is None or head.epoch_id != self._head.epoch_id:
+            self._history = await self._database.read(load_epochs)
+        self._head = head
+        self._database.floors[INCIDENT_NUMBER] = head.incident_number
+        self._database.floors[INCIDENT_CHANGE] = head.incident_change
+        await self._store(head)
+
+    async def _store(self, head: Head) -> None:
+        """Store the head; a failure is logged, and the next check tries again."""
+        try:
+            await asyncio.to_thread(self._file.save, head, self._history, self._clock.now())
+        except (OSError, OperatorError) as error:
+            if self._is_stored:
+                advice = "without it, nobody notices a database that goes back in time"
+                path = str(self._file.path)
+                _log.warning("head not stored", file=path, reason=str(error), advice=advice)
+            self._is_stored = False
+        else:
+            self._is_stored = True
+
+
+def _settle(connection: Connection, known: Iterable[Head], now: datetime) -> list[Rollback]:
+    """Begin a new epoch for each head that the database is behind, with an audit entry."""
+    rollbacks = settle_heads(connection, known, now)
+    for rollback in rollbacks:
+        head = load_head(connection)
+        entry = audit.AuditRecord(
+            at=now,
+            actor="system",
+            action="epoch.begin",
+            target=f"epoch:{head.epoch}",
+            address="local",
+            request_id="",
+            details={"reason": str(rollback), "known": rollback.known.incident_number},
+        )
+        audit.record(connection, entry)
+    return rollbacks
