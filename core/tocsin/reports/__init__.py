@@ -10,7 +10,7 @@ from tocsin.reports.html import CONTENT_SECURITY_POLICY, to_html
 from tocsin.reports.markdown import escape_markdown, to_markdown
 from tocsin.reports.svg import EdgeCurve
 from tocsin.reports.text import session_document_text, to_short_text, to_text
-from tocsin.reports.text_format import format_number, format_signed
+from tocsin.reports.text_format import format_number, format_signed, format_time
 from tocsin.reports.timeline import draw_timeline
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "escape_markdown",
     "format_number",
     "format_signed",
+    "format_time",
     "from_json",
     "session_document_text",
     "to_html",

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from math import ceil, floor, log2
 
+from tocsin.clock import isoformat
 from tocsin.model import Severity, TimelineEntry
 from tocsin.reports.text_format import clean_line, format_count, format_time, truncate
 
@@ -51,6 +52,21 @@ class TimelineLabel:
 
 
 @dataclass(frozen=True, slots=True)
+class TimelineTick:
+    """A labelled time on the axis, in UTC."""
+
+    x: float
+    at: str
+    """The time in ISO 8601, from which a script derives the labels of another time zone."""
+    text: str
+    """The time of day."""
+    day: str
+    """The day; empty if the tick before it in its segment has the same."""
+    begins: bool
+    """Whether it is the first of a segment."""
+
+
+@dataclass(frozen=True, slots=True)
 class TimelineDrawing:
     """A complete drawing."""
 
@@ -60,8 +76,9 @@ class TimelineDrawing:
     legend: tuple[TimelineLabel, ...]
     lanes: tuple[TimelineLabel, ...]
     segments: tuple[tuple[float, float], ...]
-    ticks: tuple[TimelineLabel, ...]
-    days: tuple[TimelineLabel, ...]
+    bottom: int
+    """Upper edge of the axis."""
+    ticks: tuple[TimelineTick, ...]
     gaps: tuple[TimelineLabel, ...]
     dots: tuple[TimelineDot, ...]
     description: str
@@ -89,7 +106,6 @@ def draw_timeline(moments: Sequence[TimelineEntry]) -> TimelineDrawing | None:
     segments = _segments(sorted({_second(moment.at) for moment in moments}))
     lanes = _lanes(moments)
     bottom = _TOP + _LANE * len(lanes)
-    ticks = [(segment, each) for segment in segments for each in _ticks(segment)]
     return TimelineDrawing(
         width=WIDTH,
         height=bottom + _AXIS,
@@ -101,10 +117,8 @@ def draw_timeline(moments: Sequence[TimelineEntry]) -> TimelineDrawing | None:
             TimelineLabel(0, _y(n), truncate(clean_line(name), 21)) for n, name in enumerate(lanes)
         ),
         segments=tuple((segment.left, segment.right) for segment in segments),
-        ticks=tuple(
-            TimelineLabel(segment.x(at), bottom + 20, _time_of_day(at)) for segment, at in ticks
-        ),
-        days=tuple(_days(ticks, bottom + 36)),
+        bottom=bottom,
+        ticks=tuple(tick for segment in segments for tick in _label_ticks(segment)),
         gaps=tuple(_gaps(segments, bottom - 4)),
         dots=tuple(_dots(moments, segments, lanes)),
         description=_description(moments, segments),
@@ -160,13 +174,13 @@ def _time_of_day(moment: datetime) -> str:
     return f"{moment:%H:%M:%S}" if moment.second else f"{moment:%H:%M}"
 
 
-def _days(ticks: Sequence[tuple[_TimelineSegment, datetime]], y: float) -> Iterator[TimelineLabel]:
-    """Yield the day below each tick that starts a day or a segment."""
-    before: tuple[_TimelineSegment, object] | None = None
-    for segment, at in ticks:
-        if (segment, at.date()) != before:
-            yield TimelineLabel(segment.x(at), y, at.date().isoformat())
-        before = (segment, at.date())
+def _label_ticks(segment: _TimelineSegment) -> Iterator[TimelineTick]:
+    before = ""
+    for at in _ticks(segment):
+        day = at.date().isoformat()
+        shown = "" if day == before else day
+        yield TimelineTick(segment.x(at), isoformat(at), _time_of_day(at), shown, not before)
+        before = day
 
 
 def _gaps(segments: Sequence[_TimelineSegment], y: float) -> Iterator[TimelineLabel]:

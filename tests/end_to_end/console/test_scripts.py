@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-from playwright.async_api import Page, expect
+import re
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from typing import Any
 
-from browser import needs_chromium
+import pytest
+import pytest_asyncio
+from playwright.async_api import Page, expect
+from tests.end_to_end.service import Service
+
+from browser import needs_chromium, open_window, sign_in
 
 pytestmark = [needs_chromium, pytest.mark.asyncio(loop_scope="package")]
 _HIDE = """hidden => {
@@ -56,3 +63,53 @@ async def test_what_is_there_already_is_not_drawn_again(window: Page):
         await window.goto("/schedules")
     await window.wait_for_timeout(1_000)
     assert await window.evaluate("window.counted.drawn") == 0
+
+
+@pytest_asyncio.fixture(loop_scope="package")
+async def darwin(service: Service, token: str, browser: Any) -> AsyncIterator[Page]:
+    """A page of an admin in Darwin, nine and a half hours ahead of UTC."""
+    zone = {"timezone_id": "Australia/Darwin", "locale": "en-GB"}
+    async with open_window(browser, service.url, **zone) as page:
+        await sign_in(page, token)
+        yield page
+
+
+AHEAD = timedelta(hours=9, minutes=30)
+
+
+def local(utc: str) -> str:
+    """Return the clock in Darwin at a time as the server writes it."""
+    return f"{datetime.fromisoformat(utc[:19]) + AHEAD:%H:%M:%S}"
+
+
+async def test_every_time_is_in_the_zone_of_the_viewer_with_utc_on_hover(darwin: Page):
+    await darwin.goto("/incidents/1")
+    for time in await darwin.locator("main time").all():
+        title = await time.get_attribute("title")
+        assert title.endswith(" UTC (shown in Australia/Darwin)")
+        assert local(title) in await time.text_content()
+    await expect(darwin.locator(".clock")).to_contain_text("time zone Australia/Darwin")
+    assert not re.search(r"\d\d(Z| UTC)", await darwin.locator("main").inner_text())
+
+
+async def test_the_axis_and_the_dots_of_a_chart_are_in_the_zone_of_the_viewer(darwin: Page):
+    await darwin.goto("/incidents/1")
+    chart = darwin.locator("svg.timeline")
+    assert await chart.locator(".zone").text_content() == "Australia/Darwin"
+    tick = chart.locator(".time").first
+    utc = await tick.locator("title").text_content()
+    assert local(utc)[:5] in await tick.evaluate("tick => tick.firstChild.data")
+    title = await chart.locator(".dot title").first.text_content()
+    [utc] = re.findall(r"\(([^)]* UTC)\)", title)
+    assert local(utc) in title
+
+
+async def test_a_filter_takes_the_time_of_the_viewer_and_sends_utc(darwin: Page):
+    await darwin.goto("/deliveries?since=2026-11-21T20:00:00Z")
+    since = darwin.get_by_label("Since (Australia/Darwin)")
+    assert await since.input_value() == "2026-11-22T05:30"
+    assert await since.get_attribute("title") == "2026-11-21 20:00:00 UTC"
+    await since.fill("2026-11-22T07:00")
+    await darwin.get_by_role("button", name="Filter").click()
+    await darwin.wait_for_url("**since=2026-11-21T21%3A30%3A00Z*")
+    assert await since.input_value() == "2026-11-22T07:00"

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from tocsin.reports import format_time
+
 WIDTH = 1_000
 """Width of a bar in units, for any period."""
 _LEAST = 3  # narrower segments would be invisible
@@ -82,8 +84,9 @@ class _BarScale:
     def pieces(self, kind: str, parts: Iterable[Mapping[str, Any]]) -> Iterator[CoverageSegment]:
         for part in parts:
             label = "gap" if kind == "hole" else kind
-            title = f"{label}: {part['from']} to {part['to']}. {part.get('reason', '')}"
-            yield self.piece(kind, _moment(part["from"]), _moment(part["to"]), title.strip())
+            begin, end = _moment(part["from"]), _moment(part["to"])
+            title = f"{label}: {format_time(begin)} to {format_time(end)}. {part.get('reason', '')}"
+            yield self.piece(kind, begin, end, title.strip())
 
     def piece(self, kind: str, begin: datetime, end: datetime, title: str) -> CoverageSegment:
         first, last = self._place(begin), self._place(end)

@@ -10,7 +10,7 @@ from typing import Any, cast
 from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
-from tocsin.web.console.forms import to_field, to_utc
+from tocsin.web.console.forms import to_utc
 from tocsin.web.console.sessions import SignedInUser
 from tocsin.web.context import (
     ApiServices,
@@ -105,8 +105,3 @@ def select_query(request: PageRequest, *names: str) -> dict[str, str]:
 def select_period(request: PageRequest) -> dict[str, str]:
     """Return the given ends of the period in UTC."""
     return {name: to_utc(text) for name, text in select_query(request, *MOMENTS).items()}
-
-
-def format_period_fields(query: Mapping[str, str]) -> dict[str, str]:
-    """Return both ends of a period for form fields, empty if not given."""
-    return {name: to_field(query.get(name, "")) for name in MOMENTS}

@@ -23,6 +23,8 @@ from jinja2 import (
 from markupsafe import Markup, escape
 
 from tocsin.clock import isoformat
+from tocsin.reports import format_time
+from tocsin.web.console.forms import to_field
 from tocsin.web.console.sessions import FORM_TOKEN, ONCE
 
 _HERE = Path(__file__).parent
@@ -87,6 +89,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "moment": _moment,
+        "to_field": to_field,
         "lasting": _lasting,
         "pretty": _pretty,
         "slug": _slug,
@@ -108,9 +111,12 @@ def _moment(value: datetime | str | None) -> Markup:
     """Return a time in UTC, which a script converts to the browser's time zone."""
     if value is None:
         return Markup('<span class="faint">-</span>')
-    text = isoformat(value) if isinstance(value, datetime) else value
-    shown = text[:19].replace("T", " ")
-    return Markup('<time datetime="{}">{} UTC</time>').format(text, shown)
+    try:
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+        text, shown = isoformat(moment), format_time(moment)
+    except (ValueError, OverflowError):  # it only looks like a time
+        return escape(value)
+    return Markup('<time datetime="{}">{}</time>').format(text, shown)
 
 
 def _lasting(value: timedelta | float | None) -> str:

@@ -5,14 +5,109 @@ const parts = { month: "short", day: "2-digit", hour: "2-digit", minute: "2-digi
 const thisYear = new Intl.DateTimeFormat(undefined, parts);
 const anyYear = new Intl.DateTimeFormat(undefined, { year: "numeric", ...parts });
 
-/** Show times below `root` in the browser's time zone, with UTC on hover. */
+const timeOfDay = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const withSeconds = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const day = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "2-digit" });
+/** A time in UTC as the server writes it. */
+const stamp = /\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z\b| UTC\b)/g;
+/** Parts of a page in which the server writes sentences with times. */
+const sentences = ".report, .notice, .reason, #coverage";
+const verbatim = "time, pre, code, svg, textarea, script";
+
+const parse = (utc) => new Date(utc.replace(" UTC", "Z").replace(" ", "T"));
+const isTime = (utc) => !Number.isNaN(parse(utc).valueOf());
+const toUtc = (moment) => `${moment.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+
+/** Return a time in the browser's time zone. */
+function show(moment) {
+  const shown = moment.getFullYear() === new Date().getFullYear() ? thisYear : anyYear;
+  return shown.format(moment).replace(/ (?=[AP]M$)/, "\u00a0");
+}
+
+/** Show an element's time in the browser's time zone, with UTC on hover. */
+function localizeTime(time) {
+  const moment = new Date(time.dateTime);
+  if (time.title || Number.isNaN(moment.valueOf())) return;
+  time.title = `${time.textContent} (shown in ${zone})`;
+  time.textContent = show(moment);
+}
+
+/** Mark the times in the sentences below `root` as such. */
+function markTimes(root) {
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  const found = [];
+  while (walker.nextNode()) {
+    const parent = walker.currentNode.parentElement;
+    if (parent?.closest(sentences) && !parent.closest(verbatim)) found.push(walker.currentNode);
+  }
+  for (const text of found) {
+    const times = [...text.data.matchAll(stamp)].filter(([utc]) => isTime(utc));
+    for (const { 0: utc, index } of times.reverse()) {
+      const rest = text.splitText(index);
+      const time = document.createElement("time");
+      time.dateTime = parse(utc).toISOString();
+      time.textContent = utc;
+      rest.data = rest.data.slice(utc.length);
+      rest.before(time);
+    }
+  }
+}
+
+/** Show the axis of a timeline in the browser's time zone, with UTC on hover. */
+function localizeAxis(timeline) {
+  let before = "";
+  for (const tick of timeline.querySelectorAll(".time[data-at]")) {
+    const moment = new Date(tick.dataset.at);
+    const shown = moment.getSeconds() ? withSeconds : timeOfDay;
+    const today = day.format(moment);
+    tick.textContent = shown.format(moment);
+    tick.nextElementSibling.textContent = "begins" in tick.dataset || today !== before ? today : "";
+    before = today;
+    const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
+    title.textContent = toUtc(moment);
+    tick.append(title);
+  }
+  timeline.querySelector(".zone").textContent = zone;
+}
+
+/** Show a field's time in the browser's time zone. Its attribute `value` stays in UTC, which is sent. */
+function localizeField(field) {
+  field.closest("label").querySelector(".zone").textContent = `(${zone})`;
+  const moment = new Date(`${field.defaultValue}Z`);
+  if (!Number.isNaN(moment.valueOf())) {
+    const local = new Date(moment - moment.getTimezoneOffset() * 60_000);
+    field.value = local.toISOString().slice(0, 19);
+  }
+  field.dataset.shown = field.value;
+  field.title = readField(field);
+  field.addEventListener("input", () => { field.title = readField(field); });
+}
+
+/** Return the time of a field in UTC, as the server reads and shows it. */
+function readField(field) {
+  if (field.value === field.dataset.shown) return field.defaultValue && `${field.defaultValue.replace("T", " ")} UTC`;
+  const moment = new Date(field.value);
+  return Number.isNaN(moment.valueOf()) ? "" : toUtc(moment);
+}
+
+document.addEventListener("formdata", (event) => {
+  for (const field of event.target.querySelectorAll("input[data-utc]")) {
+    event.formData.set(field.name, readField(field).replace(" UTC", "Z").replace(" ", "T"));
+  }
+});
+
+/** Show all times below `root` in the browser's time zone, with UTC on hover. */
 function localize(root) {
-  for (const time of root.querySelectorAll("time[datetime]")) {
-    const moment = new Date(time.dateTime);
-    if (time.title || Number.isNaN(moment.valueOf())) continue;
-    time.title = `${time.textContent} (shown in ${zone})`;
-    const shown = moment.getFullYear() === new Date().getFullYear() ? thisYear : anyYear;
-    time.textContent = shown.format(moment).replace(/ (?=[AP]M$)/, "\u00a0");
+  markTimes(root);
+  root.querySelectorAll("time[datetime]").forEach(localizeTime);
+  root.querySelectorAll("svg.timeline").forEach(localizeAxis);
+  root.querySelectorAll("input[data-utc]").forEach(localizeField);
+  const both = (text) => text.replace(stamp, (utc) => isTime(utc) ? `${show(parse(utc))} (${utc})` : utc);
+  for (const label of root.querySelectorAll("svg :is(title, desc)")) {
+    if (!label.closest("text")) label.textContent = both(label.textContent);
+  }
+  for (const drawing of root.querySelectorAll("svg[aria-label]")) {
+    drawing.setAttribute("aria-label", both(drawing.getAttribute("aria-label")));
   }
 }
 
@@ -121,6 +216,8 @@ if (menu && window.matchMedia("(max-width: 60rem)").matches) menu.open = false;
 menu?.classList.add("ready");
 
 localize(document);
+const clock = document.querySelector(".clock");
+if (clock) clock.textContent = `Times are in the time zone ${zone}. Point at a time to see it in UTC.`;
 const main = document.getElementById("main");
 if (main?.dataset.live) follow(main);
 

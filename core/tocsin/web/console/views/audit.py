@@ -11,7 +11,6 @@ import orjson
 from tocsin.credentials import ConsoleRole
 from tocsin.web.console.page_request import (
     PageRequest,
-    format_period_fields,
     select_period,
     select_query,
 )
@@ -49,7 +48,6 @@ async def show_audit(request: PageRequest) -> Mapping[str, Any]:
     return {
         "found": {**found, "entries": entries},
         "query": query,
-        "fields": format_period_fields(query),
         "actions": _KNOWN,
     }
 

@@ -12,7 +12,6 @@ from tocsin.web.console.forms import Form
 from tocsin.web.console.page_request import (
     MOMENTS,
     PageRequest,
-    format_period_fields,
     select_period,
     select_query,
 )
@@ -43,7 +42,6 @@ async def show_deliveries(request: PageRequest) -> Mapping[str, Any]:
     return {
         "found": await request.ask(list_deliveries, {}, **query, **cursor),
         "query": query,
-        "fields": format_period_fields(query),
         "states": list(DeliveryState),
         "kinds": list(EventType),
         "destinations": [destination["name"] for destination in known["destinations"]],

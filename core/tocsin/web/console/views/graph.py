@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from itertools import zip_longest
 from typing import Any
@@ -16,32 +15,29 @@ from tocsin.web.console.graph_layout import (
     measure_distances,
     parse_node,
 )
-from tocsin.web.console.page_request import PageRequest
+from tocsin.web.console.page_request import PageRequest, select_period
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
 from tocsin.web.problems import describe_error
 from tocsin.web.routes.graph import get_graph_entity, get_graph_path, get_graph_statistics
 from tocsin.web.routes.incidents import list_incidents
 from tocsin.web.schemas.graph import KINDS
 
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_FILTERS = ("kind", "depth", "limit", "since", "until")
+_FILTERS = ("kind", "depth", "limit")
 _ENDS = ("from", "to", "from_kind", "to_kind")
 _MOST_SKIPPED = 10_000
 
 
 async def show_graph(request: PageRequest) -> Mapping[str, Any]:
     """Return the neighborhood of a node, or the size of the graph."""
-    entity, asked = (
-        request.query.get("entity"),
-        _read_filters(request, _FILTERS, ("types", "kinds")),
-    )
+    entity = request.query.get("entity")
+    asked = _read_filters(request, _FILTERS, ("types", "kinds")) | select_period(request)
     context = {"entity": entity, "asked": asked, **_CHOICES, "found": None, "stats": None}
     if entity is None:
         latest = await request.ask(list_incidents, limit="8")
         stats = await request.ask(get_graph_statistics)
         return {**context, "stats": stats, "latest": latest["incidents"]}
     try:
-        found = await request.ask(get_graph_entity, {"value": entity}, **_to_endpoint_query(asked))
+        found = await request.ask(get_graph_entity, {"value": entity}, **asked)
     except RequestError as error:
         return {**context, "fault": describe_error(request.http, error)}
     return {**context, "found": found, **_build_context(found, _read_skip(request))}
@@ -94,13 +90,6 @@ def _read_filters(
     given = request.http.query
     lists = {name: ",".join(filter(None, given.getall(name, []))) for name in several}
     return asked | {name: chosen for name, chosen in lists.items() if chosen}
-
-
-def _to_endpoint_query(asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the query for the endpoint, with days as their start in UTC."""
-    return {
-        name: f"{text}T00:00:00Z" if _DAY.fullmatch(text) else text for name, text in asked.items()
-    }
 
 
 def _read_skip(request: PageRequest) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from tocsin.credentials import ConsoleRole
 from tocsin.hookspecs import Capability
 from tocsin.web.console.coverage_bar import CoverageBar, build_coverage_bars
-from tocsin.web.console.forms import Form, to_field, to_utc
+from tocsin.web.console.forms import Form, to_utc
 from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
 from tocsin.web.routes.accounting import get_proof
@@ -61,11 +61,9 @@ def _reads_the_past(provider: Mapping[str, Any]) -> bool:
 async def show_new_backfill(request: PageRequest) -> Mapping[str, Any]:
     """Return the backfill form with the values in the query."""
     providers = (await request.ask(list_providers))["providers"]
-    asked = {name: request.query.get(name, "") for name in ("provider", "from", "to")}
-    moments = {name: to_field(asked[name]) for name in ("from", "to")}
     return {
         "providers": [provider["name"] for provider in providers if _reads_the_past(provider)],
-        "asked": asked | moments,
+        "asked": {name: request.query.get(name, "") for name in ("provider", "from", "to")},
     }
 
 
