@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import logging
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -186,6 +187,14 @@ async def test_attempts_share_their_id_and_have_times_of_their_own(channel, rece
     assert first["webhook-id"] == second["webhook-id"]
     assert int(second["webhook-timestamp"]) - int(first["webhook-timestamp"]) == 180
     standardwebhooks.Webhook(SECRET).verify(body, second)
+
+
+@pytest.mark.parametrize(("context", "epoch"), [({"epoch": 2}, "2"), ({}, None)])
+async def test_the_epoch_of_the_database_is_sent(channel, receiver, context, epoch):
+    stored = delivery()
+    stored = replace(stored, event=replace(stored.event, context=context))
+    await channel(secret=SECRET).deliver(stored)
+    assert receiver.got[0][0].get("tocsin-epoch") == epoch
 
 
 async def test_more_headers_are_sent(channel, receiver):

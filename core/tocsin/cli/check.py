@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from dataclasses import replace
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import structlog
 import typer
 
+from tocsin.accounting import load_rollbacks
 from tocsin.cli.receiver_checks import check_receivers
 from tocsin.clock import SystemClock, isoformat
 from tocsin.credentials import open_proven_vault
@@ -29,9 +31,15 @@ from tocsin.registry import (
 )
 from tocsin.settings import Settings, load_settings
 from tocsin.store import (
+    CLOCK_TOLERANCE,
+    Database,
+    HeadFile,
     check_schema,
+    describe_offset,
     find_missing_limits,
+    identify_location,
     is_sqlite,
+    measure_offset,
     open_database,
     parse_url,
     sqlite_file,
@@ -111,17 +119,19 @@ async def _check_database(
     from tocsin.node import plan_file
 
     url = parse_url(settings.database)
+    file = HeadFile(settings.data_dir, identify_location(url))
     if is_sqlite(url) and not sqlite_file(url).exists():
-        print(f"database: {sqlite_file(url)} will be created at the first start")
-        return True
+        return _check_absence(sqlite_file(url), file)
     database = open_database(url)
     try:
         await check_schema(database)
         vault = await open_proven_vault(settings, database)
         print("database: schema current, encryption key valid")
         missing = await database.read(find_missing_limits)
-        for limit in missing:
-            print(f"database: session limit not in effect: {limit}", file=sys.stderr)
+        problems = [f"session limit not in effect: {limit}" for limit in missing]
+        problems += await _find_differences(database, file)
+        for problem in problems:
+            print(f"database: {problem}", file=sys.stderr)
         channels = ChannelFactory(configuration, maker, vault.decrypt, settings.allow_networks)
         known = await database.read(load_destinations)
         await database.read(plan_file, configuration)  # raises if a name is taken
@@ -131,12 +141,33 @@ async def _check_database(
             if destination.managed_by is ManagedBy.API and destination.is_served
         ]
         passed = [await _check_destination(destination, channels) for destination in made]
-        return all(passed) and not missing
+        return all(passed) and not problems
     except OperatorError as error:
         print(f"database: {error}", file=sys.stderr)
         return False
     finally:
         await database.close()
+
+
+def _check_absence(path: Path, file: HeadFile) -> bool:
+    """Return whether there never was a database at the place where there is none now."""
+    for stored in file.load([]):
+        reached = f"until {stored.stored_at}, it reached incident {stored.head.incident_number}"
+        print(f"database: {path} is missing; {reached}", file=sys.stderr)
+        return False
+    print(f"database: {path} will be created at the first start")
+    return True
+
+
+async def _find_differences(database: Database, file: HeadFile) -> list[str]:
+    """Return how the database is behind its head, and this machine's clock off the database's."""
+    behind = await database.read(load_rollbacks, file)
+    offset = await database.read(measure_offset, SystemClock())
+    problems = [anomaly["detail"] for anomaly in behind]
+    if offset is not None and abs(offset) >= CLOCK_TOLERANCE:
+        clock = f"this machine's clock is {describe_offset(offset)} of the database's"
+        problems.append(f"{clock}; synchronize the clocks (NTP)")
+    return problems
 
 
 async def _check_destination(destination: Destination, channels: ChannelFactory) -> bool:

@@ -13,6 +13,7 @@ from sqlalchemy import URL, Connection
 
 from tocsin import audit
 from tocsin.errors import OperatorError
+from tocsin.logs import configure_logs
 from tocsin.model import Json
 from tocsin.settings import Settings, load_settings
 from tocsin.store import Database, check_schema, is_sqlite, open_database, parse_url, sqlite_file
@@ -84,8 +85,9 @@ def upgrade() -> None:
 
     With SQLite, `tocsin serve` upgrades the schema when it starts.
     """
-    url = parse_url(load_settings().database)
-    print(asyncio.run(_upgrade(url)))
+    settings = load_settings()
+    configure_logs(settings.log_format)  # on standard error
+    print(asyncio.run(_upgrade(parse_url(settings.database))))
 
 
 async def _upgrade(url: URL) -> str:

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from session_rows import add_session
 from tocsin.events import emit_events, mark_routed
 from tocsin.knowledge import ObservedRelation, record_relations
 from tocsin.model import Event, EventType, Node, NodeKind, RelationType
-from tocsin.store import open_database
+from tocsin.store import load_head, open_database
 from tocsin.store.tables import attempts, coverage, deliveries, destinations, events
 
 TITLE = "Sign-ins\x1b[2J from\tafar"
@@ -112,6 +113,61 @@ def test_where_anything_is_not_it_ends_with_1_and_says_what(tocsin, write):
     [[_, what, _, detail]] = [line for line in lines(out) if line[0] == "UNACCOUNTED"]
     assert what == "incident:1"
     assert detail.startswith("no-event: ")
+
+
+@pytest.fixture
+def head(tmp_path, migrated_file) -> dict:
+    """The head of the database as migrated, as a node has stored it."""
+
+    async def load() -> dict:
+        database = open_database(URL.create("sqlite", database=str(migrated_file)))
+        stored = asdict(await database.read(load_head))
+        await database.close()
+        return stored
+
+    place = {"location": "elsewhere", "stored_at": "2026-11-21T05:33:01.123Z"}
+    stored = asyncio.run(load())
+    return {**place, "database": stored["epoch_id"], **stored}
+
+
+def test_a_database_behind_its_head_is_no_all_clear(tocsin, write, head, tmp_path):
+    write(its_delivery)
+    file = tmp_path / "data" / "head.json"
+    status, out, errors = tocsin("prove", "--head")
+    assert (status, out) == (2, "")
+    assert "head.json: found no head of this database" in errors
+    file.write_text(json.dumps({"databases": [head]}))
+    assert tocsin("prove")[0] == 0
+    status, out, errors = tocsin("prove", "--head")
+    assert (status, errors) == (0, "everything is accounted for\n")
+    assert [line[:2] for line in lines(out)] == [
+        ["epoch", "1"],
+        ["head", "database"],
+        ["head", "elsewhere"],
+    ]
+    file.write_text(json.dumps({"databases": [head | {"incident_number": 150}]}))
+    for arguments in (["--head"], []):
+        status, out, errors = tocsin("prove", *arguments)
+        assert (status, errors) == (1, "unaccounted for: 1\n")
+        [[_, what, _, detail]] = [line for line in lines(out) if line[0] == "UNACCOUNTED"]
+        assert what == "head"
+        assert detail.startswith("rolled-back: the database went back in time: epoch 1 had reached")
+    report = json.loads(tocsin("prove", "--head", "--json")[1])
+    assert report["stored"][0]["incident_number"] == 150
+    assert report["database"]["incident_number"] == 0
+
+
+def test_check_names_a_database_that_is_behind_or_gone(tocsin, write, head, tmp_path):
+    (tmp_path / "plugins.toml").write_text("")
+    write(an_incident)
+    path = tmp_path / "data" / "tocsin.db"
+    named = head | {"incident_number": 150, "location": str(path)}
+    (tmp_path / "data" / "head.json").write_text(json.dumps({"databases": [named]}))
+    status, _, errors = tocsin("check")
+    assert (status, "database: the database went back in time" in errors) == (1, True)
+    path.unlink()
+    status, _, errors = tocsin("check")
+    assert (status, "is missing; until" in errors) == (1, True)
 
 
 def test_as_json_it_is_what_the_api_answers(tocsin, write):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -9,8 +10,13 @@ from alembic import command
 from sqlalchemy import URL, Connection, make_url, text
 
 from tocsin.credentials import list_api_keys, load_api_key
-from tocsin.delivery import DeliveryState, list_deliveries, requeue_on_hold
-from tocsin.store import open_database, upgrade
+from tocsin.delivery import (
+    DeliveryState,
+    list_deliveries,
+    load_applied_from,
+    requeue_on_hold,
+)
+from tocsin.store import load_epochs, open_database, upgrade
 from tocsin.store.bootstrap import _configure_alembic
 from tocsin.store.tables import EPOCH, entity_providers, incident_techniques
 
@@ -142,4 +148,37 @@ async def test_parked_deliveries_are_on_hold_after_the_upgrade(empty_url):
     page = await database.read(list_deliveries, state=DeliveryState.ON_HOLD)
     assert [delivery["id"] for delivery in page.deliveries] == ["dlv_0"]
     assert await database.write(requeue_on_hold, EPOCH) == 1
+    await database.close()
+
+
+def before_epochs(made: bool) -> Callable[[Connection], None]:
+    """Leave the version before epochs, with or without a destination that was made at second 5."""
+
+    def leave(connection: Connection) -> None:
+        config = _configure_alembic()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0010")
+        if made:
+            columns = "name, plugin, managed_by, settings, revision, state, created_by, created_at"
+            values = "'soc', 'webhook', 'file', '{}', 1, 'active', 'file', 5000000"
+            connection.execute(
+                text(
+                    f"INSERT INTO destinations ({columns}, updated_at, failures, holds) "
+                    f"VALUES ({values}, 5000000, 0, 0)"
+                )
+            )
+
+    return leave
+
+
+@pytest.mark.parametrize("made", [False, True])
+async def test_after_the_upgrade_it_is_known_when_something_was_first_applied(empty_url, made):
+    database = open_database(empty_url)
+    await database.write(before_epochs(made))
+    await upgrade(database)
+    alone = empty_url.get_backend_name() == "sqlite"
+    first = EPOCH if alone else EPOCH + timedelta(seconds=5) if made else None
+    assert await database.read(load_applied_from) == first
+    [epoch] = await database.read(load_epochs)
+    assert (epoch.number, epoch.first_number, epoch.reason) == (1, 1, None)
     await database.close()
