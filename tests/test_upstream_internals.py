@@ -13,6 +13,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from asyncpg import Connection as PostgresConnection
 from jinja2.compiler import CodeGenerator, operators
+from jinja2.parser import Parser
 from sqlalchemy import insert
 from sqlalchemy.dialects import sqlite
 
@@ -36,6 +37,8 @@ INTERNALS = {
         (CodeGenerator, "visit_For"),
         (CodeGenerator, "visit_Operand"),
         (CodeGenerator, "writeline"),
+        (Parser, "fail"),  # tocsin.conditions.expression
+        (Parser, "parse_expression"),
     ],
     "sqlalchemy": [  # tocsin.store.statements
         (insert(deliveries).compile(dialect=sqlite.dialect()), "_bind_processors"),

@@ -10,6 +10,10 @@ import pytest
 
 from tocsin import Channel, EventType
 from tocsin.conditions import Condition
+from tocsin.conditions.bindings import SELECTIONS
+from tocsin.conditions.filters import FILTERS
+from tocsin.conditions.methods import METHODS
+from tocsin.conditions.predicates import PREDICATES
 from tocsin.delivery.destinations.repository import DestinationState, StopReason
 from tocsin.delivery.destinations.samples import build_sample
 from tocsin.fields import SettingsOrigin
@@ -75,3 +79,16 @@ def test_a_condition_picks_what_the_page_says(clock):
     variables = {"event_type": "incident-alert", "data": data, "context": {"incident": incident}}
     held = [Condition(text).holds(variables | {"subject": "incident:7"}) for text in CONDITIONS]
     assert held == [True, False, True, True, False]
+
+
+def test_the_page_lists_what_expressions_may_use_and_nothing_else():
+    rows = dict(
+        re.findall(r"^\| ([^|]+) \| (.*) \|$", PAGE.split("### Expressions")[1], re.MULTILINE)
+    )
+    named = {kind: re.findall(r"`(\w+)`", cell) for kind, cell in rows.items()}
+    filters = [name for kind, names in named.items() if "ilters" in kind for name in names]
+    methods = named["Methods of texts"] + named["Methods of objects"]
+    assert sorted(filters) == sorted([*FILTERS, "map", *SELECTIONS])
+    assert sorted(methods) == sorted(METHODS)
+    tests = [name for name in named["Tests after `is`"] if name != "select"]
+    assert sorted(tests) == sorted(name for name in PREDICATES if name.isalpha())

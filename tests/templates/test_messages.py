@@ -15,7 +15,7 @@ from slack_sdk.models.blocks import Block
 
 from receiver_events import RENDERER, check, written
 from receiver_samples import ALERT, COMPLETED, DISABLED, FAILED, SAMPLES
-from tocsin import Event, EventType
+from tocsin import Event, EventType, defang
 
 every_event = pytest.mark.parametrize("kind", list(EventType))
 MARKDOWN = MarkdownIt("js-default", {"html": False, "linkify": True})
@@ -214,7 +214,7 @@ def test_google_chat_is_sent_no_tags_of_others_and_no_text_that_mentions(kind):
                 tags.feed(widget.get("textParagraph", {}).get("text", ""))
         assert tags.tags <= {"b", "br", "font"}
         assert not re.search(r"\w://", tags.text)
-        assert " ".join(text.split())[:20].replace("://", "[://]")[:20] in tags.text
+        assert defang(" ".join(text.split()))[:20] in tags.text
 
 
 def test_what_happens_to_a_schedule_is_one_thread():
@@ -316,3 +316,15 @@ def test_no_text_turns_the_direction_of_what_follows(receiver):
 def test_samples_of_the_pages_are_taken(receiver):
     for event in SAMPLES:
         check(receiver, event)
+
+
+# --- All
+
+
+@pytest.mark.parametrize(
+    "receiver", ["email", "google-chat", "jira", "opsgenie", "pagerduty", "rt", "teams"]
+)
+def test_addresses_are_defanged_in_one_style(receiver):
+    event = by_others(EventType.INCIDENT_ALERT, "see https://evil.example/a from 203.0.113.9")
+    rendered = RENDERER.render(receiver, event, part="text" if receiver == "email" else "body")
+    assert "see hxxps[://]evil[.]example/a from 203.0.113.9" in rendered.decode()

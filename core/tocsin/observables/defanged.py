@@ -20,16 +20,15 @@ _WORD = re.compile(r"[^\s\"'<>,;|`]{4,}")
 _LINK_DOT = re.compile(r"(?<=\w)\.(?=[\w])")
 _LINK_HTTP = re.compile(r"\bhttp(?=s?://)", re.IGNORECASE)
 _LINK_EDGES = "()[]{}*!?.,:"
-_CLICKABLE = frozenset(
-    {EntityKind.IP, EntityKind.DOMAIN, EntityKind.URL, EntityKind.EMAIL, EntityKind.HOST}
-)
+_CLICKABLE = frozenset({EntityKind.DOMAIN, EntityKind.URL, EntityKind.EMAIL, EntityKind.HOST})
 
 
 def defang(text: str) -> str:
     """Return `text` with every address defanged, so that programs do not turn it into a link.
 
-    `http://evil.example/a.html` becomes `hxxp[://]evil[.]example/a[.]html`; domains, IP and email
-    addresses change alike, other words do not. `refang` reverses it.
+    `http://evil.example/a.html` becomes `hxxp[://]evil[.]example/a[.]html`; domains and email
+    addresses change alike. Other words do not, nor do bare IP addresses: no program turns them into
+    links, and people search for them. `refang` reverses it.
     """
     return _WORD.sub(lambda found: _defang_word(found[0]), text)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
+from tocsin.observables import defang
+
 MAX_TEXT = 2_000  # characters of one text; the JSON report has the full text
 
 # Control characters, lone surrogates, noncharacters, and overrides of the writing direction:
@@ -36,14 +38,16 @@ def truncate(text: str, most: int) -> str:
 def defang_links(text: str) -> str:
     """Return `text` with links and mentions defanged.
 
-    The result has the form `https[://]example[.]org/x` and `mail[@]example[.]org`.
+    Addresses have the form that `defang` gives them: `hxxps[://]example[.]org/x` and
+    `mail[@]example[.]org`. So has anything else that a program could take for an address, such as
+    `run[.]exe`.
     """
-    return _DOT.sub("[.]", _AT.sub("[@]", _SLASHES.sub(r"[\g<0>]", text)))
+    return _DOT.sub("[.]", _AT.sub("[@]", _SLASHES.sub(r"[\g<0>]", defang(text))))
 
 
 def format_time(moment: datetime) -> str:
-    """Return a time to the second: `2026-11-21 05:33:01Z`."""
-    return moment.astimezone(UTC).isoformat(" ", "seconds").replace("+00:00", "Z")
+    """Return a time to the second: `2026-11-21 05:33:01 UTC`."""
+    return moment.astimezone(UTC).isoformat(" ", "seconds").replace("+00:00", " UTC")
 
 
 def format_number(value: float) -> str:

@@ -6,6 +6,7 @@ evaluation has an allowance, and pays from it for what it runs, reads and produc
 
 from tocsin.sandbox.allowance import Allowance, AllowanceExhausted, pause, spend
 from tocsin.sandbox.environment import BoundedEnvironment, WritingEnvironment, write_json
+from tocsin.sandbox.filters import shorten
 
 __all__ = [
     "Allowance",
@@ -13,6 +14,7 @@ __all__ = [
     "BoundedEnvironment",
     "WritingEnvironment",
     "pause",
+    "shorten",
     "spend",
     "write_json",
 ]

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 # reading the thread's clock takes as long as rendering an expression
 _UNITS_BETWEEN_LOOKS = 1_000
+_OF_CONTAINER = 16  # units: an empty object takes as much memory as a text of that length
 _EMPTY: dict[str, str] = {}
 _VIEWS = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
 _COLLECTIONS: tuple[type[Collection[Any]], ...] = (dict, list, tuple, set, frozenset, *_VIEWS)
@@ -44,7 +45,12 @@ class Allowance:
         _current.reset(self._token)
 
     def spend(self, units: int) -> None:
-        """Spend units; `AllowanceExhausted` if units or time are exhausted."""
+        """Spend units; `AllowanceExhausted` if units or time are exhausted.
+
+        Raises TypeError for anything but a natural number: not-a-number would never end.
+        """
+        if type(units) is not int or units < 0:
+            raise TypeError(f"the cost of a step is a natural number, not {units!r:.40}")
         self._units -= units
         if self._units < self._next_look:
             self.look()
@@ -59,6 +65,28 @@ class Allowance:
             self._deadline = now + self._seconds
         elif now > self._deadline:
             raise AllowanceExhausted(f"this takes longer than {self._seconds * 1_000:.0f} ms")
+
+    def pay_for(self, value: Any) -> None:
+        """Pay for the full size of a value if written out.
+
+        A list that contains another list twice is small in memory, and repeating that doubles its
+        written size each time; the written size counts.
+        """
+        waiting = [value]
+        while waiting:
+            each = waiting.pop()
+            self.spend(1)
+            if isinstance(each, str):
+                self.spend(len(each))
+            elif isinstance(each, int):
+                self.spend(each.bit_length() // 8)
+            elif isinstance(each, dict):
+                self.spend(_OF_CONTAINER + 2 * len(each))
+                waiting.extend(each)
+                waiting.extend(each.values())
+            elif isinstance(each, _COLLECTIONS):
+                self.spend(_OF_CONTAINER + len(each))
+                waiting.extend(each)
 
     def prolong(self, seconds: float) -> None:
         """Extend the time limit."""
@@ -95,25 +123,8 @@ def measured(value: Any) -> Any:
 
 
 def charge(value: Any) -> Any:
-    """Return `value` after paying for its full size if written out.
-
-    A list that contains another list twice is small in memory, and repeating that doubles its
-    written size each time; the written size counts.
-    """
-    allowance = _current.get()
-    waiting = [value]
-    while waiting:
-        each = waiting.pop()
-        allowance.spend(1)
-        if isinstance(each, str):
-            allowance.spend(len(each))
-        elif isinstance(each, int):
-            allowance.spend(each.bit_length() // 8)
-        elif isinstance(each, dict):
-            waiting.extend(each)
-            waiting.extend(each.values())
-        elif isinstance(each, _COLLECTIONS):
-            waiting.extend(each)
+    """Return `value` after paying for its full size if written out."""
+    _current.get().pay_for(value)
     return value
 
 

@@ -52,7 +52,7 @@ def _tojson(value: object, indent: int | None = None) -> str:
     return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
-def _shorten(value: object, limit: int, link: str = "") -> str:
+def shorten(value: object, limit: int, link: str = "") -> str:
     """Shorten a text to a number of characters, with a remark and a link to the full text.
 
     If even the remark does not fit, the text is cut without it.
@@ -116,7 +116,7 @@ _NAMES = (  # noqa: SIM905 - compact
 _JINJAS: Mapping[str, Any] = {
     **filters.FILTERS,
     "join": _join,
-    "shorten": _shorten,
+    "shorten": shorten,
     "tojson": _tojson,
 }
 

@@ -78,7 +78,7 @@ def count_noun(number: int, noun: str, plural: str | None = None) -> str:
 
 def format_time(moment: datetime) -> str:
     """Return a moment in UTC, to the second."""
-    return moment.astimezone(UTC).isoformat(" ", "seconds").replace("+00:00", "Z")
+    return moment.astimezone(UTC).isoformat(" ", "seconds").replace("+00:00", " UTC")
 
 
 def join_entities(entities: Iterable[Entity], most: int = 5) -> str:

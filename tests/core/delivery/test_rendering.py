@@ -539,3 +539,18 @@ def test_the_first_folder_wins(tmp_path):
         (tmp_path / name / "mine" / "incident-alert.json.j2").write_text(f'"{name}"')
         folders.append(tmp_path / name)
     assert Renderer(folders).render("mine", event()) == b'"first"'
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("see #17, GH-4 and gh-5", "see `#17`, `GH-4` and `gh-5`"),
+        ("owner/repo#1#2", "owner/repo`#1#2`"),
+        ("a ` #3 ` b", r"a \` `#3` \` b"),
+        ("# 4 and #x", r"\# 4 and \#x"),
+    ],
+)
+def test_references_in_markdown_are_code_without_invisible_characters(write, text, shown):
+    rendered = write(output("event.data.title|markdown")).render("mine", event({"title": text}))
+    assert json.loads(rendered) == shown
+    assert all(character.isprintable() for character in json.loads(rendered))

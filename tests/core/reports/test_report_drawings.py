@@ -70,7 +70,7 @@ def test_moments_too_close_to_be_told_apart_share_a_dot_of_the_worst():
     shared, alone = drawing.dots
     assert (shared.severity, alone.severity) == ("Critical", "")
     assert shared.radius > alone.radius
-    assert "And 1 more until 2026-11-21 05:33:01Z." in shared.label
+    assert "And 1 more until 2026-11-21 05:33:01 UTC." in shared.label
 
 
 def test_a_long_time_in_which_nothing_happened_is_cut_out():

@@ -103,7 +103,7 @@ def test_the_evidence_is_listed_with_what_it_is_and_where_it_is_cited():
 def test_values_of_entities_are_code_and_addresses_in_sentences_are_defanged():
     text = to_markdown(brute_force())
     assert "| `http://cdn.evil.example/x.sh` | url | malicious |" in text
-    assert "curl fetched http[://]cdn[.]evil[.]example/x[.]sh. [step 9]" in shown(text)
+    assert "curl fetched hxxp[://]cdn[.]evil[.]example/x[.]sh. [step 9]" in shown(text)
 
 
 @settings(max_examples=scale_examples(40))  # each is a whole report, read with a whole parser
@@ -132,7 +132,7 @@ def test_known_tricks_stay_text(text):
 
 def test_defanging_twice_changes_nothing_more():
     once = defang_links("https://a@evil.example/x www.1")
-    assert once == "https[://]a[@]evil[.]example/x www[.]1"
+    assert once == "hxxps[://]a[@]evil[.]example/x www[.]1"
     assert defang_links(once) == once
 
 

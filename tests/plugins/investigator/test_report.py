@@ -50,8 +50,8 @@ async def test_a_summary_begins_with_what_happened():
     happened, techniques, judgement, *_ = [statement.text for statement in report.summary]
     assert happened == (
         "Incident 1, “crowdsecurity/ssh-bf” (Medium, New, 1 alert from the provider edge), shows a "
-        "brute-force attack and began at 2026-11-08 10:59:00Z: the address 203.0.113.5 against the "
-        "host web-1 and the users admin and root."
+        "brute-force attack and began at 2026-11-08 10:59:00 UTC: the address 203.0.113.5 against "
+        "the host web-1 and the users admin and root."
     )
     assert techniques == "Techniques: Brute Force (T1110, credential-access)."
     assert judgement.startswith(
@@ -168,7 +168,7 @@ async def test_a_brute_force_is_followed_by_what_an_analyst_would_do():
     report, _ = await investigate(World(incidents=[BRUTE_FORCE]), "#1")
     assert advised(report) == [
         "Check whether a logon from the address 203.0.113.5 succeeded on the host web-1 since "
-        "2026-11-08 10:59:00Z.",
+        "2026-11-08 10:59:00 UTC.",
         "Block the address 203.0.113.5.",
         "Watch the users admin and root, and reset the password if a logon succeeded.",
     ]

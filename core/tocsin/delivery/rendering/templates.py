@@ -19,7 +19,8 @@ SHIPPED_PREFIX = "shipped/"
 """Prefix of template names that are looked up in plugins' folders alone."""
 MAX_TEMPLATE_SIZE = 32 * 1024  # compiling more than that would hold up everything else
 _CHARACTERS = 100_000
-_REFERENCES = re.compile(r"(?:#|\bGH-)(?=\d)", re.IGNORECASE)
+# References, or a code span, in which they are none
+_REFERENCES = re.compile(r"(?<!\\)`[^`\n]*`|(?:(?:\\?#|\bGH-)\d+)+", re.IGNORECASE)
 _OF_DEFANGING = 10  # units per character, since each word is examined
 
 
@@ -92,11 +93,18 @@ def render_report(report: object) -> str:
 
 
 def _neutralize_references(text: str) -> str:
-    """Neutralize issue references in Markdown, such as `#1` and `GH-1`.
+    """Write issue references in Markdown, such as `#1` and `GH-1`, as code.
 
-    Trackers look for them after they parse the Markdown, so escaping does not help.
+    Trackers look for them after they parse the Markdown, so escaping does not help. An invisible
+    character would, but people could no longer find the text that they see.
     """
-    return _REFERENCES.sub("\\g<0>\N{WORD JOINER}", text)
+    return _REFERENCES.sub(_write_as_code, text)
+
+
+def _write_as_code(found: re.Match[str]) -> str:
+    if found[0].startswith("`"):
+        return found[0]
+    return "`" + found[0].replace("\\#", "#") + "`"
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(

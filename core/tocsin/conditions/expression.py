@@ -1,0 +1,82 @@
+"""Expressions and conditions: parsing, limits, evaluation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Annotated, Any
+
+from jinja2 import Environment, TemplateSyntaxError, nodes
+from jinja2.parser import Parser
+from pydantic import AfterValidator
+
+from tocsin.conditions.bindings import Evaluator, Scope
+from tocsin.conditions.compiler import compile_node
+from tocsin.conditions.values import is_true, to_json
+from tocsin.sandbox import Allowance
+
+MAX_LENGTH = 1_000
+"""Characters of an expression."""
+MAX_UNITS = 200_000
+MAX_SECONDS = 0.05
+_ASSIGNS = re.compile(r"(?<![=!<>])=(?!=)")
+_HINT = "; to compare, write == instead of ="
+_syntax = Environment()  # noqa: S701 - nothing is rendered
+
+
+class Expression:
+    """An expression over an event; ValueError if the text is not an expression."""
+
+    def __init__(self, text: str) -> None:
+        self._evaluate = _compile(text)
+
+    def value(self, variables: Mapping[str, Any]) -> Any:
+        """Return the value for these variables; None if the event lacks it.
+
+        Raises `AllowanceExhausted` if it takes too much time or memory, and TypeError, ValueError
+        or ArithmeticError if it has no value, such as the sum of a number and a text.
+        """
+        scope = Scope(variables, Allowance(MAX_UNITS, MAX_SECONDS))
+        return to_json(self._evaluate(scope), scope.allowance)
+
+
+class Condition(Expression):
+    """An expression that an event matches or not."""
+
+    def holds(self, variables: Mapping[str, Any]) -> bool:
+        """Return whether it is true of these variables; raises what `value` raises."""
+        return is_true(self._evaluate(Scope(variables, Allowance(MAX_UNITS, MAX_SECONDS))))
+
+
+@lru_cache(maxsize=512)
+def _compile(text: str) -> Evaluator:
+    """Return the evaluator of an expression; ValueError if it is not one."""
+    if len(text) > MAX_LENGTH:
+        raise ValueError(f"an expression may have at most {MAX_LENGTH:,} characters")
+    try:
+        return compile_node(_parse(text))
+    except TemplateSyntaxError as error:
+        message = f"this is not a Jinja2 expression: {error.message}"
+        raise ValueError(f"{message}{_HINT if _ASSIGNS.search(text) else ''}") from None
+    except RecursionError:
+        raise ValueError("this expression is nested too deeply") from None
+
+
+def _parse(text: str) -> nodes.Expr:
+    parser = Parser(_syntax, text, state="variable")
+    expression = parser.parse_expression()
+    if not parser.stream.eos:
+        parser.fail(f"unexpected {parser.stream.current.value!r} after the expression")
+    return expression
+
+
+def _validate(text: str) -> str:
+    _compile(text)
+    return text
+
+
+ExpressionText = Annotated[str, AfterValidator(_validate)]
+"""Text of a valid expression."""
+ConditionText = ExpressionText
+"""Text of a condition, which is a valid expression."""
