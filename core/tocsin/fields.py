@@ -133,6 +133,11 @@ ServerUrl = Annotated[
 """The address of a SIEM's own server; a provider may reach its host even if it is private."""
 
 _SECRET_NAME = re.compile(r"auth|cookie|key|password|secret|token", re.IGNORECASE)
+_TARGET_WORDS = frozenset(
+    {"address", "authority", "cloud", "domain", "endpoint", "host", "hostname", "port", "region"}
+    | {"server", "tls"}
+)
+_DEFAULT_PORTS = {"http": 80, "https": 443, "smtp": 25, "smtps": 465}
 _REFERENCE = 'give { env = "NAME" } or { file = "path" }'
 LONGEST_DURATION = timedelta(days=36_500)
 _UNITS = {
@@ -235,6 +240,18 @@ Duration = Annotated[
 
 def _is_secret(annotation: object) -> bool:
     return annotation is SecretStr or any(_is_secret(part) for part in get_args(annotation))
+
+
+def _find_server(text: str) -> str | None:
+    """Return scheme, host and port of a URL; None if the text is no URL."""
+    try:
+        parts = urlsplit(text.strip())
+        port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
+    except ValueError:  # no setting has such a URL: the validators of URLs refuse it
+        return None
+    if not parts.scheme or not parts.hostname:
+        return None
+    return f"{parts.scheme}://{parts.hostname}" + (f":{port}" if port else "")
 
 
 def _is_local(part: object) -> bool:
@@ -343,6 +360,20 @@ class PluginSettings(BaseModel):
             for name, field in fields
             if any(map(_is_local, (field.annotation, *field.metadata)))
         )
+
+    def targets(self) -> dict[str, str]:
+        """Return where secrets are sent, by field: scheme, host and port of URLs, names of hosts.
+
+        A URL is recognized by its value, and a host or port by the words of the field's name.
+        """
+        found = {}
+        for name, value in self:
+            text = value.get_secret_value() if isinstance(value, SecretStr) else value
+            if isinstance(text, str) and (place := _find_server(text)):
+                found[name] = place
+            elif text is not None and _TARGET_WORDS & set(name.split("_")):
+                found[name] = str(text)
+        return found
 
     def own_hosts(self) -> frozenset[str]:
         """Return the hosts of fields annotated `ServerUrl`."""

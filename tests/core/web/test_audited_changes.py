@@ -102,7 +102,10 @@ def add_schedule(connection) -> str:
 
 async def add_paused_destination(services) -> str:
     """Store a destination that can be changed, resumed and deleted, and return its name."""
-    written = await services.registrar.judge(*GOOD_DESTINATION.values())
+
+    async def record_contact(*_) -> None: ...
+
+    written = await services.registrar.judge(*GOOD_DESTINATION.values(), record_contact)
 
     def work(connection) -> None:
         create_destination(connection, written, "ana", services.clock.now())
@@ -124,6 +127,8 @@ async def test_a_change_leaves_one_entry_that_says_who_did_what_from_where(admin
     assert response.status == endpoint.status, await response.text()
     answer = await response.json()
     [entry, *rest] = await admin.audited()
+    if endpoint.action in {"destination.create", "destination.change", "destination.test"}:
+        assert rest.pop(0)["action"] == "destination.contact"  # before anything was sent
     assert rest == before
     identifier = answer.get("key_id") or answer.get("client_id")
     assert entry["actor"] == "admin:ana"

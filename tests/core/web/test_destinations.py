@@ -246,7 +246,7 @@ async def test_networks_have_to_lie_inside_what_the_service_allows(database, clo
         body = {"name": "soar", "plugin": "webhook", "settings": SETTINGS | inside}
         record = await admin.ask("POST", DESTINATIONS, 201, json=body)
         assert record["settings"]["allow_networks"] == ["10.20.30.0/24"]
-        await amend(admin, settings={"url": "https://10.20.30.4/"})
+        await amend(admin, settings={"url": "https://10.20.30.4/", "secret": SECRET})
         mistakes = await wrong(
             admin, "PATCH", f"{DESTINATIONS}/soar", settings={"allow_networks": None}
         )
@@ -418,6 +418,33 @@ async def test_secrets_are_rotated_without_being_told(api, admin, soar):
     assert "secret" in str(await wrong_change(admin, secret=None))
 
 
+@pytest.mark.parametrize("url", ["https://192.88.98.8/", "https://192.88.98.7:8443/hooks/tocsin"])
+async def test_secrets_are_not_kept_for_another_server(api, admin, soar, url):
+    await soar(headers={"Authorization": "Bearer abc"})
+    before = await stored(api)
+    mistakes = await wrong_change(admin, url=url)
+    assert set(mistakes) == {"settings.headers", "settings.secret"}
+    assert "give it again, or null" in mistakes["settings.headers"]
+    assert set(await wrong_change(admin, url=url, headers=None)) == {"settings.secret"}
+    assert await stored(api) == before
+
+
+async def test_secrets_are_kept_for_another_path_of_the_same_server(admin, soar):
+    await soar(headers={"Authorization": "Bearer abc"})
+    changed = await amend(admin, settings={"url": f"{URL}/another?path=1"})
+    assert changed["secrets"] == ["headers", "secret"]
+
+
+async def test_a_new_server_takes_new_secrets(admin, soar):
+    await soar(headers={"Authorization": "Bearer abc"})
+    new = {"url": "https://192.88.98.8/", "secret": OTHER_SECRET, "headers": None}
+    changed = await amend(admin, settings=new)
+    assert changed["secrets"] == ["secret"]
+    contact = (await admin.audited())[1]
+    assert contact["action"] == "destination.contact"
+    assert contact["details"] == {"targets": ["https://192.88.98.8:443"]}
+
+
 async def wrong_change(admin, **settings) -> dict[str, str]:
     return await wrong(admin, "PATCH", f"{DESTINATIONS}/soar", settings=settings)
 
@@ -426,7 +453,8 @@ async def test_a_wrong_change_changes_nothing(api, admin, soar):
     await soar()
     before = await stored(api)
     assert set(await wrong_change(admin, url="https://10.0.0.1/", x=1)) == {"settings.x"}
-    assert "is not allowed" in str(await wrong_change(admin, url="https://10.0.0.1/"))
+    inside = await wrong_change(admin, url="https://10.0.0.1/", secret=SECRET)
+    assert "is not allowed" in str(inside)
     assert await wrong(admin, "PATCH", f"{DESTINATIONS}/soar") == {
         "": "give settings, enabled or both"
     }
@@ -450,7 +478,8 @@ async def test_it_is_stopped_and_goes_on(admin, soar):
     assert (await amend(admin, settings={"timeout": "9s"}))["state"] == "disabled"
     active = await amend(admin, enabled=True)
     assert (active["state"], active["reason"], active["revision"]) == ("active", None, 4)
-    actions = [entry["action"] for entry in (await admin.audited())[:3]]
+    entries = [each for each in await admin.audited() if each["action"] != "destination.contact"]
+    actions = [entry["action"] for entry in entries[:3]]
     assert actions == ["destination.enable", "destination.change", "destination.disable"]
 
 

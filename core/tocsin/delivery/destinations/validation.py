@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ from tocsin.registry import ManagedBy
 from tocsin.validation import explain_errors, suggest_nearest
 
 Encrypt = Callable[[bytes], bytes]
+RecordContact = Callable[[str, list[str]], Awaitable[None]]
+"""Records that a destination's servers are about to be contacted: its name, and the servers."""
 
 _PATIENCE = 10  # seconds; a slow receiver is not a problem of the settings
 _log = structlog.get_logger()
@@ -53,28 +55,73 @@ class DestinationValidator:
         self._encrypt = encrypt
         self._receivers = receivers
 
-    async def judge(self, name: str, plugin: str, given: Mapping[str, Any]) -> DestinationSpec:
+    async def judge(
+        self, name: str, plugin: str, given: Mapping[str, Any], record_contact: RecordContact
+    ) -> DestinationSpec:
         """Return the validated destination; InvalidDestinationError lists every problem.
 
-        Problems that the plugin reports count as well. Null values count as absent.
+        Problems that the plugin reports count as well; its servers are contacted after
+        `record_contact`. Null values count as absent.
         """
         kind = self._kind(plugin)
         table = {field: value for field, value in given.items() if value is not None}
-        self._validate(kind, plugin, table)
+        settings = self._validate(kind, plugin, table)
+        return await self._write(name, kind, settings, table, record_contact)
+
+    async def _write(
+        self,
+        name: str,
+        kind: type[Channel],
+        settings: Channel.Settings,
+        table: dict[str, Any],
+        record_contact: RecordContact,
+    ) -> DestinationSpec:
+        plugin = settings.plugin
         secrets = {field: table.pop(field) for field in kind.Settings.secret_fields() & set(table)}
         encrypted = self._encrypt(json.dumps(secrets).encode()) if secrets else None
         written = DestinationSpec(name, plugin, table, ManagedBy.API, encrypted)
+        await record_contact(name, sorted(set(settings.targets().values())))
         if problems := await self._try_out(written):
             raise InvalidDestinationError(_place_problems(kind, problems))
         return written
 
-    async def amend(self, destination: Destination, given: Mapping[str, Any]) -> DestinationSpec:
+    async def amend(
+        self, destination: Destination, given: Mapping[str, Any], record_contact: RecordContact
+    ) -> DestinationSpec:
         """Return the destination with these settings replaced, and null ones removed.
 
-        Raises what `judge` raises.
+        Secrets that are not given are kept, unless the change leads to another server: they are
+        not sent there, and have to be given again. Raises what `judge` raises.
         """
-        known = {**destination.settings, **self._channels.secrets(destination)}
-        return await self.judge(destination.name, destination.plugin, {**known, **given})
+        kind, kept = self._kind(destination.plugin), self._channels.secrets(destination)
+        known = {**destination.settings, **kept, **given}
+        table = {field: value for field, value in known.items() if value is not None}
+        settings = self._validate(kind, destination.plugin, table)
+        lost = sorted(kept.keys() - given.keys())
+        if lost and (moved := self._describe_move(destination, settings)):
+            message = f"give it again, or null: secrets are not kept when {moved}"
+            raise InvalidDestinationError(
+                DestinationProblem(f"settings.{name}", message) for name in lost
+            )
+        return await self._write(destination.name, kind, settings, table, record_contact)
+
+    def _describe_move(self, destination: Destination, settings: Channel.Settings) -> str | None:
+        """Return the change of server in words, None without one."""
+        try:
+            before = self._channels.settle(destination)[1].targets()
+        except OperatorError:
+            return "the present settings are invalid"
+        for field, target in settings.targets().items():
+            if before.get(field) != target:
+                return f"`{field}` changes from {before.get(field, 'nothing')} to {target}"
+        return None
+
+    def list_targets(self, destination: Destination) -> list[str]:
+        """Return the servers of a destination; none if its settings are invalid."""
+        try:
+            return sorted(set(self._channels.settle(destination)[1].targets().values()))
+        except OperatorError:
+            return []
 
     def offered(self) -> list[ChannelOffer]:
         """Return the channels that destinations can use on this node, sorted by plugin."""
@@ -102,8 +149,10 @@ class DestinationValidator:
             )
         return kind
 
-    def _validate(self, kind: type[Channel], plugin: str, table: Mapping[str, Any]) -> None:
-        """Raise InvalidDestinationError with every problem of the settings."""
+    def _validate(
+        self, kind: type[Channel], plugin: str, table: Mapping[str, Any]
+    ) -> Channel.Settings:
+        """Return the settings; InvalidDestinationError lists every problem."""
         if "plugin" in table:
             message = "unknown key; `plugin` is given beside the settings, at creation"
             raise InvalidDestinationError([DestinationProblem("settings.plugin", message)])
@@ -115,6 +164,7 @@ class DestinationValidator:
             raise InvalidDestinationError(_list_problems(error, kind)) from None
         if wrong := [*self._astray(settings), *self._untemplated(settings)]:
             raise InvalidDestinationError(wrong)
+        return settings
 
     def _astray(self, settings: Channel.Settings) -> Iterator[DestinationProblem]:
         allowed = self._channels.allow_networks

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from functools import partial
 
 from sqlalchemy import Connection
 
-from tocsin import delivery
+from tocsin import audit, delivery
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.delivery import (
     Destination,
@@ -24,6 +25,7 @@ from tocsin.errors import NameTakenError
 from tocsin.model import Json
 from tocsin.registry import ManagedBy
 from tocsin.web.context import AccessRole, AuditedChange, Endpoint, RequestContext, Response
+from tocsin.web.dispatch import build_audit_entry
 from tocsin.web.pagination import PageCursor, page_response
 from tocsin.web.parsing import invalid_request
 from tocsin.web.record_problems import (
@@ -59,7 +61,9 @@ async def validate_new(call: RequestContext) -> DestinationSpec:
     """Return the validated destination; raises ProblemError (422)."""
     body: NewDestination = call.body
     with _translate_setting_errors():
-        return await call.services.registrar.judge(body.name, body.plugin, body.settings)
+        return await call.services.registrar.judge(
+            body.name, body.plugin, body.settings, partial(_record_contact, call)
+        )
 
 
 async def validate_change(call: RequestContext) -> ValidatedChange | None:
@@ -69,7 +73,9 @@ async def validate_change(call: RequestContext) -> ValidatedChange | None:
     if not body.settings:
         return None
     with _translate_setting_errors():
-        written = await call.services.registrar.amend(destination, body.settings)
+        written = await call.services.registrar.amend(
+            destination, body.settings, partial(_record_contact, call)
+        )
     return ValidatedChange(written, destination.revision)
 
 
@@ -77,7 +83,23 @@ async def send_sample(call: RequestContext) -> SampleResult:
     """Send a sample event, and return the outcome."""
     destination = await call.services.database.read(_find_living, call)
     body: SampleRequest = call.body
+    targets = call.services.registrar.list_targets(destination)
+    await _record_contact(call, destination.name, targets)
     return await call.services.samples.send(destination, body.event_type)
+
+
+async def _record_contact(call: RequestContext, name: str, targets: list[str]) -> None:
+    """Write the audit entry of a request to a receiver, before it is sent."""
+    entry = build_audit_entry(
+        call.services,
+        call.request,
+        call.services.clock.now(),
+        actor=call.principal.id,
+        action="destination.contact",
+        target=_target(name),
+        details={"targets": list[Json](targets)},
+    )
+    await call.services.database.write(audit.record, entry)
 
 
 @contextmanager
