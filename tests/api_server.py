@@ -50,7 +50,7 @@ from tocsin.registry import (
 from tocsin.registry.entry_points import ON_BY_DEFAULT
 from tocsin.registry.loader import PluginOffers
 from tocsin.settings import Settings
-from tocsin.store import Database
+from tocsin.store import Database, DatabaseFault, DatabaseProbe
 from tocsin.store.tables import signing_keys
 from tocsin.web import ApiRuntime, make_app, open_api_runtime
 from tocsin.web.context import ApiServices
@@ -119,6 +119,11 @@ class NodeStatus:
     absent: Sequence[AbsentPlugin] = ()
     drift: Sequence[str] = ()
     suspension: str | None = None
+    stalled: Sequence[str] = ()
+    probe: DatabaseProbe | None = None
+
+    async def check_database(self) -> DatabaseFault | None:
+        return await self.probe.check()
 
 
 @dataclass
@@ -254,7 +259,7 @@ async def open_api(
         inbox=inbox,
         enricher=enriching,
         metrics=Metrics(clock),
-        node=NodeStatus(roles, configuration.absent),
+        node=NodeStatus(roles, configuration.absent, probe=DatabaseProbe(database)),
         is_shared=False,
         inventory=configuration.inventory,
         providers=PROVIDERS,

@@ -1,9 +1,11 @@
-"""Background loops that survive failures."""
+"""Background loops that survive failures, and the heartbeats that show whether they work."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from datetime import timedelta
 from typing import NoReturn
 
@@ -16,22 +18,94 @@ from tocsin.clock import Clock
 PLUGIN_FAILURES = (Exception, asyncio.CancelledError, SystemExit)
 """Exceptions of a plugin that affect only the plugin; check `was_cancelled` before you swallow one.
 """
+SILENCE = timedelta(seconds=30)
+"""How long a loop whose steps are short may go without completing one."""
 _PAUSE = timedelta(seconds=5)
 _log = structlog.get_logger()
 
 
+class Heartbeat:
+    """Last sign that one loop works."""
+
+    def __init__(self, name: str, silence: timedelta, monotonic: Callable[[], float]) -> None:
+        self.name = name
+        self._silence = silence.total_seconds()
+        self._monotonic = monotonic
+        self._beat_at = monotonic()
+
+    def beat(self) -> None:
+        """Record that the loop works."""
+        self._beat_at = self._monotonic()
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether the loop has been silent for longer than it may be."""
+        return self._monotonic() - self._beat_at > self._silence
+
+
+class Heartbeats:
+    """Heartbeats of the running loops of a node."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._running: set[Heartbeat] = set()
+
+    def follow(self) -> None:
+        """Follow the loops that this task, and the tasks that it creates, start from now on."""
+        _HEARTBEATS.set(self)
+
+    def add(self, name: str, silence: timedelta) -> Heartbeat:
+        """Add a running loop, and return its heartbeat."""
+        heartbeat = Heartbeat(name, silence, self._monotonic)
+        self._running.add(heartbeat)
+        return heartbeat
+
+    def remove(self, heartbeat: Heartbeat) -> None:
+        """Remove a loop that ended."""
+        self._running.discard(heartbeat)
+
+    def find_stalled(self) -> list[str]:
+        """Return the names of the loops that have been silent for too long, sorted."""
+        return sorted({each.name for each in self._running if each.is_stalled})
+
+
+_HEARTBEATS: ContextVar[Heartbeats] = ContextVar("heartbeats")
+_HEARTBEAT: ContextVar[Heartbeat] = ContextVar("heartbeat")
+
+
+def beat() -> None:
+    """Record that the loop that runs this code works, in the middle of a long step."""
+    if (heartbeat := _HEARTBEAT.get(None)) is not None:
+        heartbeat.beat()
+
+
 async def run_forever(
-    step: Callable[[], Awaitable[None]], clock: Clock, what: str, **facts: str
+    step: Callable[[], Awaitable[None]],
+    clock: Clock,
+    what: str,
+    *,
+    silence: timedelta = SILENCE,
+    **facts: str,
 ) -> NoReturn:
-    """Run steps until cancelled; a failed step is logged and retried after a pause."""
-    while True:
-        try:
-            await step()
-        except (Exception, asyncio.CancelledError) as error:
-            if was_cancelled():
-                raise
-            _log_failure(f"{what} failed; retrying", error, facts)
-            await clock.sleep(_PAUSE)
+    """Run steps until cancelled; a failed step is logged and retried after a pause.
+
+    The loop counts as stalled if it neither completes a step nor calls `beat` for `silence`.
+    """
+    heartbeats = _HEARTBEATS.get(None) or Heartbeats()
+    heartbeat = heartbeats.add(" ".join((what, *facts.values())), silence)
+    _HEARTBEAT.set(heartbeat)
+    try:
+        while True:
+            try:
+                await step()
+                heartbeat.beat()
+            except (Exception, asyncio.CancelledError) as error:
+                if was_cancelled():
+                    raise
+                _log_failure(f"{what} failed; retrying", error, facts)
+                await clock.sleep(_PAUSE)
+    finally:
+        heartbeats.remove(heartbeat)
 
 
 def _log_failure(message: str, error: BaseException, facts: dict[str, str]) -> None:

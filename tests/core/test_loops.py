@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from tocsin.logs import configure_logs
-from tocsin.loops import run_forever
+from tocsin.loops import Heartbeats, beat, run_forever
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,72 @@ def test_a_log_line_is_json_whatever_it_holds(capsys):
         structlog.configure(**before)
     line = json.loads(capsys.readouterr().err)
     assert (line["event"], line["level"], line["path"]) == ("odd", "warning", "caf\udce9")
+
+
+async def test_a_loop_that_completes_no_step_is_stalled(clock):
+    now = 0.0
+    heartbeats = Heartbeats(lambda: now)
+    heartbeats.follow()
+    goes_on, is_done = asyncio.Event(), asyncio.Event()
+
+    async def step() -> None:
+        await goes_on.wait()
+        goes_on.clear()
+        is_done.set()
+
+    loop = asyncio.create_task(run_forever(step, clock, "claiming", destination="soc"))
+    await asyncio.sleep(0)
+    now = 31.0
+    assert heartbeats.find_stalled() == ["claiming soc"]
+    goes_on.set()
+    await is_done.wait()
+    await asyncio.sleep(0)
+    assert heartbeats.find_stalled() == []
+    now = 62.5
+    assert heartbeats.find_stalled() == ["claiming soc"]
+    loop.cancel()
+    await asyncio.wait([loop])
+    assert heartbeats.find_stalled() == []
+
+
+async def test_a_loop_that_only_fails_is_stalled(clock):
+    now = 0.0
+    heartbeats = Heartbeats(lambda: now)
+    heartbeats.follow()
+    failures = [ConnectionRefusedError("away"), ConnectionRefusedError("away")]
+    has_failed = asyncio.Event()
+
+    async def step() -> None:
+        nonlocal now
+        now += 16
+        if failures:
+            raise failures.pop()
+        has_failed.set()
+        await asyncio.Event().wait()
+
+    loop = asyncio.create_task(run_forever(step, clock, "routing"))
+    await has_failed.wait()
+    assert heartbeats.find_stalled() == ["routing"]
+    loop.cancel()
+    await asyncio.wait([loop])
+
+
+async def test_a_long_step_beats_in_between(clock):
+    now = 0.0
+    heartbeats = Heartbeats(lambda: now)
+    heartbeats.follow()
+    has_beaten = asyncio.Event()
+
+    async def step() -> None:
+        nonlocal now
+        now += 25
+        beat()
+        now += 25
+        has_beaten.set()
+        await asyncio.Event().wait()
+
+    loop = asyncio.create_task(run_forever(step, clock, "indexing incidents"))
+    await has_beaten.wait()
+    assert heartbeats.find_stalled() == []
+    loop.cancel()
+    await asyncio.wait([loop])

@@ -36,6 +36,7 @@ from tocsin.store import (
     CLOCK_TOLERANCE,
     Epoch,
     describe_offset,
+    find_troubled_nodes,
     load_clocks,
     load_database_time,
     load_epochs,
@@ -58,6 +59,7 @@ ANOMALY_KINDS = (
     "no-destination",
     "rolled-back",
     "clock",
+    "node",
 )
 """The kinds of anomalies."""
 
@@ -91,6 +93,7 @@ def find_anomalies(
             what = f"epoch:{epoch.number}"
             yield represent_anomaly("rolled-back", what, epoch.started_at, describe_loss(epoch))
     yield from find_wrong_clocks(connection, now)
+    yield from find_stuck_nodes(connection, now)
 
 
 def describe_loss(epoch: Epoch) -> str:
@@ -108,6 +111,15 @@ def find_wrong_clocks(connection: Connection, now: datetime) -> Iterator[dict[st
         if abs(node.offset) >= CLOCK_TOLERANCE:
             detail = f"the node's clock is {describe_offset(node.offset)} of the database's"
             yield represent_anomaly("clock", f"node:{node.name}", time, detail)
+
+
+def find_stuck_nodes(connection: Connection, now: datetime) -> Iterator[dict[str, Any]]:
+    """Yield the nodes that run and are frozen or stuck now."""
+    for node in find_troubled_nodes(connection, now):
+        silent = "its process runs without a heartbeat: it is frozen, or cannot write"
+        stalled = f"these loops complete no step: {', '.join(node.stalled)}"
+        detail = stalled if node.stalled else silent
+        yield represent_anomaly("node", f"node:{node.name}", node.beat_at, detail)
 
 
 def find_unrouted_events(

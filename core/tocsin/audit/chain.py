@@ -13,7 +13,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, exists, select, update
 
 from tocsin.audit.rows import allow_any_text, parse_details, select_rows
 from tocsin.clock import Clock
-from tocsin.loops import run_forever
+from tocsin.loops import beat, run_forever
 from tocsin.store import AUDIT_POSITION, Database, allot_numbers
 from tocsin.store.tables import audit
 
@@ -95,6 +95,7 @@ class Sealer:
         while await self._database.read(_has_unsealed):
             sealed = await self._database.write(_seal_next, self._key)
             count += sealed.count
+            beat()
             # a truncated chain is still a valid chain; the log line is a witness of its head
             _log.info("audit sealed", position=sealed.position, seal=sealed.seal)
         return count

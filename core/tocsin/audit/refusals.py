@@ -10,7 +10,7 @@ from typing import NamedTuple, NoReturn
 
 from tocsin.audit.log import AuditRecord, record
 from tocsin.clock import Clock, isoformat
-from tocsin.loops import run_forever
+from tocsin.loops import SILENCE, run_forever
 from tocsin.store import Database
 
 ACTION = "refused"
@@ -64,7 +64,7 @@ class Refusals:
             await self.flush(database)
             await self._clock.sleep(_MINUTE)
 
-        await run_forever(step, self._clock, "audit of refusals")
+        await run_forever(step, self._clock, "audit of refusals", silence=_MINUTE + SILENCE)
 
     async def flush(self, database: Database) -> None:
         """Write all counts, including the current minute; after an error they are kept."""

@@ -20,7 +20,7 @@ from tocsin.clock import SystemClock
 from tocsin.errors import OperatorError
 from tocsin.fields import Duration
 from tocsin.settings import load_settings
-from tocsin.store import HeadFile, identify_location, parse_url
+from tocsin.store import Database, HeadFile, identify_location, parse_url, require_writable
 
 _COUNTERS = {"stretches": "stretch", "records": "record", "new": "new", "rejected": "rejected"}
 """Counters of a source, and the singular of each."""
@@ -42,10 +42,11 @@ def prove(
 ) -> None:
     """Account for everything read and delivered in a period.
 
-    Lists coverage, failures and undelivered events with their reasons. Compares the database with
-    the head that the last node on this machine has stored of it.
+    Lists coverage, failures and undelivered events with their reasons, and nodes that do not work.
+    Compares the database with the head that the last node on this machine has stored of it.
 
-    Exit status: 0 if everything is accounted for, 1 if it is not.
+    Exit status: 0 if everything is accounted for, 1 if it is not, 3 if the database takes no
+    writes.
     """
     settings, now = load_settings(), SystemClock().now()
     period = accounting.Period(now - _parse_since(since), now)
@@ -58,7 +59,12 @@ def prove(
         }
 
     work = partial(accounting.report_head, file=file) if head else account
-    proof = run_on_database(settings, lambda database: database.read(work))
+
+    async def prove_writable(database: Database) -> dict[str, Any]:
+        await require_writable(database)
+        return await database.read(work)
+
+    proof = run_on_database(settings, prove_writable)
     if as_json:
         print(orjson.dumps(proof, option=orjson.OPT_INDENT_2).decode())
     else:
@@ -68,6 +74,12 @@ def prove(
         print(f"unaccounted for: {count}", file=sys.stderr)
         raise typer.Exit(1)
     print("everything is accounted for", file=sys.stderr)
+
+
+async def _prove(database: Database, period: accounting.Period) -> dict[str, Any]:
+    """Return the report; raises what a write raises, where nothing could be stored now."""
+    await require_writable(database)
+    return await database.read(accounting.report_period, period, period.until)
 
 
 def _parse_since(text: str) -> timedelta:

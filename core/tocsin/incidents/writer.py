@@ -15,6 +15,7 @@ from tocsin.hookspecs import Capability, Provider
 from tocsin.incidents.metrics import SyncMeter
 from tocsin.incidents.storage import AlertPolicy, StoreResult
 from tocsin.knowledge import INCIDENTS
+from tocsin.loops import beat
 from tocsin.store import Database, Lease
 
 
@@ -52,6 +53,7 @@ class IncidentWriter:
         Raises `LeaseLost` where the lease is lost.
         """
         stored = await self.database.write(self._store, store)
+        beat()
         if stored.events:
             self._events.notify()
         if stored.counts.new or stored.counts.changed:

@@ -35,6 +35,7 @@ from tocsin.node.components import (
 )
 from tocsin.node.configuration import settle_configuration
 from tocsin.node.head import HeadKeeper
+from tocsin.node.health import NodeHealth
 from tocsin.node.process import NodeState, ServiceNode, Workers
 from tocsin.observables import Environment
 from tocsin.registry import (
@@ -102,7 +103,8 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
         )
         roles = dict.fromkeys((role.value for role in settings.roles), False)
         clocks = ClockWatch(database, clock, workers.number, metrics)
-        state = NodeState(plugins, workers.pool, roles, drift, clocks)
+        health = NodeHealth(database, clock, workers.number, settings.port)
+        state = NodeState(plugins, workers.pool, roles, drift, clocks, health)
         api = await stack.enter_async_context(
             open_api_runtime(
                 settings,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -30,10 +30,11 @@ from tocsin.node.clocks import ClockWatch
 from tocsin.node.components import InvestigationRuntime
 from tocsin.node.configuration import find_configuration_drift
 from tocsin.node.head import HeadKeeper
+from tocsin.node.health import NodeHealth
 from tocsin.registry import AbsentPlugin, Configuration, LivePlugins, strict_problem
 from tocsin.schedules import Scheduler
 from tocsin.settings import NodeRole, Settings
-from tocsin.store import Database
+from tocsin.store import Database, DatabaseFault
 from tocsin.web import ApiRunner, ApiRuntime
 
 _UPKEEP = timedelta(seconds=2)
@@ -68,6 +69,7 @@ class NodeState:
     drift: list[str]
     """Differences between its `plugins.toml` and what was applied."""
     clocks: ClockWatch
+    health: NodeHealth
 
     @property
     def suspension(self) -> str | None:
@@ -78,6 +80,15 @@ class NodeState:
     def absent(self) -> list[AbsentPlugin]:
         """Plugins and destinations that are configured but not loaded."""
         return [*self.plugins.absent, *self.absent_destinations]
+
+    async def check_database(self) -> DatabaseFault | None:
+        """Return the fault that keeps the database from taking writes, None if it takes them."""
+        return await self.health.check_database()
+
+    @property
+    def stalled(self) -> Sequence[str]:
+        """Names of the loops that are stuck."""
+        return self.health.stalled
 
     @property
     def absent_destinations(self) -> list[AbsentPlugin]:
@@ -107,6 +118,7 @@ class ServiceNode:
 
         Raises OperatorError where the database turns out to be another one than before.
         """
+        self.state.health.heartbeats.follow()
         runner = ApiRunner(self.app)
         await runner.setup()
         membership = asyncio.create_task(

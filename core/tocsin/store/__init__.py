@@ -43,8 +43,10 @@ from tocsin.store.faults import (
 )
 from tocsin.store.files import hold_lock, make_private_folder
 from tocsin.store.head_file import HeadFile, StoredHead
+from tocsin.store.heartbeats import TroubledNode, find_troubled_nodes, record_heartbeat
 from tocsin.store.leases import LEASE_DURATION, Lease, LeasedTable, LeaseLost
 from tocsin.store.notifications import announce, find_absent_nodes, lock_exclusively
+from tocsin.store.probe import DatabaseProbe, require_writable
 from tocsin.store.session_limits import find_missing_limits
 from tocsin.store.statements import (
     AUDIT_POSITION,
@@ -76,6 +78,7 @@ __all__ = [
     "Database",
     "DatabaseFailure",
     "DatabaseFault",
+    "DatabaseProbe",
     "DatabaseReplaced",
     "Epoch",
     "Head",
@@ -90,6 +93,7 @@ __all__ = [
     "Row",
     "StoredHead",
     "Total",
+    "TroubledNode",
     "UnusableDatabaseError",
     "allot_numbers",
     "announce",
@@ -107,6 +111,7 @@ __all__ = [
     "find_fault",
     "find_missing_limits",
     "find_rollback",
+    "find_troubled_nodes",
     "hold_lock",
     "identify_location",
     "is_sqlite",
@@ -123,7 +128,9 @@ __all__ = [
     "open_database",
     "parse_url",
     "record_events_kept_from",
+    "record_heartbeat",
     "remove_clock",
+    "require_writable",
     "settle_heads",
     "sqlite_file",
     "store_clock",

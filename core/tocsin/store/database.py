@@ -9,10 +9,12 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
+from tocsin.loops import beat
 from tocsin.store.notifications import ALL_TOPICS, Listener
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_BEAT_SECONDS = 10
 Operation = Callable[Concatenate[Connection, P], T]
 
 
@@ -51,7 +53,9 @@ class Database(ABC):
         database with a single node.
         """
         heard(ALL_TOPICS)
-        await asyncio.get_running_loop().create_future()
+        while True:
+            beat()
+            await asyncio.sleep(_BEAT_SECONDS)
 
     def check_identity(self) -> None:
         """Raise DatabaseReplaced where the open files are no longer those at their path.

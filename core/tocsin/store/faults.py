@@ -22,6 +22,7 @@ class DatabaseFault(StrEnum):
     IO_ERROR = "io-error"
     DAMAGED = "damaged"
     REPLACED = "replaced"
+    SCHEMA = "schema"
 
     @property
     def summary(self) -> str:
@@ -59,6 +60,10 @@ _FAULTS: Mapping[DatabaseFault, tuple[str, str]] = {
     DatabaseFault.REPLACED: (
         "database removed or replaced while in use",
         "put back the database that the node started with, or restart the node",
+    ),
+    DatabaseFault.SCHEMA: (
+        "database schema changed",
+        "run the version of Tocsin that it belongs to, or `tocsin db upgrade`",
     ),
 }
 
@@ -112,11 +117,15 @@ class DatabaseReplaced(DatabaseFailure):
 class UnusableDatabaseError(OperatorError):
     """The database cannot be used; the text says why, and what to do about it."""
 
+    def __init__(self, reason: str, fault: DatabaseFault) -> None:
+        super().__init__(f"{fault.summary}: {reason}; {fault.advice}")
+        self.fault = fault
+
 
 def find_fault(error: BaseException) -> DatabaseFault | None:
     """Return the database's fault that caused the error, None for any other error."""
     match error:
-        case DatabaseFailure():
+        case DatabaseFailure() | UnusableDatabaseError():
             return error.fault
         case PoolTimeout():
             return DatabaseFault.TIMED_OUT
@@ -160,4 +169,4 @@ def describe_fault(error: BaseException) -> OperatorError:
         return OperatorError(
             f"the database cannot be used: {reason}; see TOCSIN_DATABASE_URL and TOCSIN_DATA_DIR"
         )
-    return UnusableDatabaseError(f"{fault.summary}: {reason}; {fault.advice}")
+    return UnusableDatabaseError(reason, fault)

@@ -22,13 +22,29 @@ def make_private_folder(path: Path) -> None:
         ) from error
 
 
+def _lock_path(database: Path) -> Path:
+    return database.resolve().with_suffix(".lock")
+
+
+def is_locked(database: Path) -> bool:
+    """Return whether a process, this one included, holds the lock file of a SQLite database."""
+    try:
+        with _lock_path(database).open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        pass
+    return False
+
+
 @contextmanager
 def hold_lock(database: Path) -> Iterator[None]:
     """Hold the lock file of a SQLite database; OperatorError where another process holds it.
 
     The operating system releases the lock when the process ends, in any way.
     """
-    path = database.resolve().with_suffix(".lock")
+    path = _lock_path(database)
     make_private_folder(path.parent)
     with path.open("a+") as file:
         try:

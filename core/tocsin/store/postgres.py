@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import NullPool
 
 from tocsin.errors import OperatorError, TocsinError
+from tocsin.loops import beat
 from tocsin.store.database import Database, Operation, P
 from tocsin.store.faults import describe_connection_failure
 from tocsin.store.notifications import ALL_TOPICS, CHANNEL, Listener
@@ -172,6 +173,7 @@ class PostgresDatabase(Database):
             await driver.execute("SELECT pg_advisory_lock($1)", node)
             heard(ALL_TOPICS)
             while not await _wait_for_event(gone, _HEARTBEAT):
+                beat()
                 await driver.execute("SELECT 1", timeout=_HEARTBEAT)
         raise ConnectionError("the connection that marks this node as present was lost")
 

@@ -95,7 +95,7 @@ epochs = Table(
 )
 
 # The nodes of a shared database, each with its clock's distance from the database's clock, by which
-# `seen_at` is stored.
+# `seen_at` is stored. `beat_at` is by the node's own clock, with the loops that were stuck then.
 nodes = Table(
     "nodes",
     metadata,
@@ -103,6 +103,8 @@ nodes = Table(
     Column("name", String(200), nullable=False),
     Column("clock_offset_ms", BigInteger, nullable=False),
     Column("seen_at", Timestamp, nullable=False),
+    Column("beat_at", Timestamp),
+    Column("stalled", Document),
 )
 
 incidents = Table(

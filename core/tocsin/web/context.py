@@ -31,7 +31,7 @@ from tocsin.incidents import ProviderFacts, PushInbox
 from tocsin.metrics import Metrics
 from tocsin.model import Json, Marking
 from tocsin.registry import AbsentPlugin, PluginInventory
-from tocsin.store import Database
+from tocsin.store import Database, DatabaseFault
 from tocsin.web.parsing import BodyModel, QueryModel
 from tocsin.web.problems import OAuthProblem, ProblemType
 from tocsin.web.push_bodies import PushBodies
@@ -76,6 +76,13 @@ class NodeStatus(Protocol):
     @property
     def suspension(self) -> str | None:
         """Why it does not work; None while it does."""
+
+    @property
+    def stalled(self) -> Sequence[str]:
+        """Names of its loops that are stuck."""
+
+    async def check_database(self) -> DatabaseFault | None:
+        """Return the fault that keeps the database from taking writes, None if it takes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

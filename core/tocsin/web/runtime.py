@@ -29,7 +29,7 @@ from tocsin.delivery import DestinationValidator, SampleSender
 from tocsin.enrichment import IncidentEnricher
 from tocsin.incidents import ProviderFacts, PushInbox
 from tocsin.limits import BucketSynchronizer, Quota
-from tocsin.loops import run_forever
+from tocsin.loops import SILENCE, run_forever
 from tocsin.metrics import Metrics
 from tocsin.model import Marking
 from tocsin.registry import PluginInventory
@@ -76,7 +76,9 @@ class ApiRuntime:
             self.sealer.run(),
             services.refusals.run(services.database),
             services.inbox.run(),
-            run_forever(self._renew_keys, services.clock, "signing key renewal"),
+            run_forever(
+                self._renew_keys, services.clock, "signing key renewal", silence=_HOUR + SILENCE
+            ),
         ]
         return loops if self.sharing is None else [*loops, self.sharing.run()]
 

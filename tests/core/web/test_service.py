@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from pathlib import Path
@@ -31,8 +32,8 @@ async def test_readyz_means_database_schema_and_roles(api):
     assert response.status == 200
     answer = await response.json()
     Readiness.model_validate(answer)
-    roles = {"roles": {"api": True}, "suspended": None, "differing": []}
-    assert answer == {"status": "ready", "database": True, **roles}
+    rest = {"roles": {"api": True}, "stalled": [], "suspended": None, "differing": []}
+    assert answer == {"status": "ready", "database": True, "fault": None, **rest}
 
 
 async def test_readyz_waits_for_every_role(api):
@@ -50,9 +51,32 @@ async def test_readyz_notices_another_schema_and_keeps_the_reason_to_itself(api)
     assert response.status == 503
     answer = await response.json()
     Readiness.model_validate(answer)
-    roles = {"roles": {"api": True}, "suspended": None, "differing": []}
-    assert answer == {"status": "not ready", "database": False, **roles}
+    rest = {"roles": {"api": True}, "stalled": [], "suspended": None, "differing": []}
+    assert answer == {"status": "not ready", "database": False, "fault": "schema", **rest}
     assert "tocsin db upgrade" in logs[0]["reason"]
+
+
+async def test_readyz_names_the_loops_that_are_stuck(api):
+    api.services.node.stalled = ["routing"]
+    response = await api.client.get("/readyz")
+    assert response.status == 503
+    assert (await response.json())["stalled"] == ["routing"]
+
+
+async def test_readyz_writes_once_a_second_however_often_it_is_asked(api):
+    count = 0
+    write = api.services.database.write
+
+    async def counting(*arguments):
+        nonlocal count
+        count += 1
+        return await write(*arguments)
+
+    api.services.database.write = counting
+    asked = [api.client.get("/readyz") for _ in range(50)]
+    answers = await asyncio.gather(*asked)
+    assert {answer.status for answer in answers} == {200}
+    assert count == 1
 
 
 async def test_a_node_without_the_api_says_how_it_is_and_nothing_else(api):
@@ -114,8 +138,7 @@ async def test_a_public_endpoint_takes_no_unknown_parameter(api):
 
 async def test_a_bug_is_logged_with_the_request_id_and_told_to_nobody(api):
     class FailingNode:
-        @property
-        def roles(self) -> dict[str, bool]:
+        async def check_database(self) -> None:
             raise ZeroDivisionError("a secret detail")
 
     object.__setattr__(api.services, "node", FailingNode())

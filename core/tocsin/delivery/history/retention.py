@@ -15,7 +15,7 @@ from tocsin.clock import Clock, isoformat, isoformat_or_none
 from tocsin.delivery.history.archive import Archive
 from tocsin.delivery.history.repository import represent_attempt
 from tocsin.delivery.queue.states import DEAD, DELIVERED
-from tocsin.loops import run_forever
+from tocsin.loops import SILENCE, beat, run_forever
 from tocsin.store import Database, lock_exclusively, record_events_kept_from
 from tocsin.store.tables import EPOCH, attempts, deliveries, events
 
@@ -41,9 +41,10 @@ class Retention:
 
     async def run(self) -> None:
         """Remove old events now and once an hour, until cancelled."""
-        await run_forever(self._step, self._clock, "retention")
+        await run_forever(self._step, self._clock, "retention", silence=_HOUR + SILENCE)
 
     async def _step(self) -> None:
+        beat()  # a full archive is logged, and is no reason to take the node out of service
         if removed := await self.remove_old():
             _log.info("removed old events", events=removed)
         await self._clock.sleep(_HOUR)
@@ -55,6 +56,7 @@ class Retention:
         while since is not None:
             batch = await self._database.write(remove_batch, since, before, self._archive)
             removed, since = removed + batch.removed, batch.go_on_from
+            beat()
         return removed
 
 

@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tocsin.clock import Clock
 from tocsin.hookspecs import Provider
+from tocsin.loops import beat
 from tocsin.store import (
     LEASE_DURATION,
     Database,
@@ -91,6 +92,7 @@ async def _wait_for_lease(provider: Provider, database: Database, clock: Clock, 
         lease = await database.write(acquire_lease, name, settings, node, clock.now())
         if lease is not None:
             return lease
+        beat()
         await clock.sleep(TAKEOVER_INTERVAL)
 
 

@@ -25,13 +25,14 @@ from tocsin.incidents.sync.refresh import IncidentRefresher
 from tocsin.incidents.sync.status import SyncRound, record_round
 from tocsin.incidents.sync.stream import StreamReader
 from tocsin.incidents.writer import IncidentWriter, SyncContext
-from tocsin.loops import PLUGIN_FAILURES, run_forever, was_cancelled
+from tocsin.loops import PLUGIN_FAILURES, beat, run_forever, was_cancelled
 
 RETRY_INTERVAL = timedelta(hours=1)
 BACKFILL_POLL = timedelta(seconds=5)
 """The poll interval for backfills that another process, such as the CLI, has created."""
 STATUS_INTERVAL = timedelta(seconds=10)
 """The interval at which an unchanged status is stored."""
+_SILENCE = timedelta(minutes=10)  # a SIEM may take minutes for one page
 _log = structlog.get_logger()
 
 
@@ -60,7 +61,8 @@ class ProviderSync:
 
     async def run(self) -> None:
         """Read the provider while this node holds its lease, until cancelled."""
-        await run_forever(self._serve, self._clock, "provider sync", provider=self.name)
+        what = "provider sync"
+        await run_forever(self._serve, self._clock, what, silence=_SILENCE, provider=self.name)
 
     async def _serve(self) -> None:
         async with hold_lease(self._provider, self._database, self._clock, self._node) as lease:
@@ -79,6 +81,7 @@ class ProviderSync:
         while (rest := again_at - self._clock.now()) > timedelta(0):
             if rest > pause:  # the clock was set back
                 again_at, rest = self._clock.now() + pause, pause
+            beat()
             if not self._is_away:
                 await self.read_the_past(again_at)
             await self._new_backfill.wait(min(rest, self._refresher.interval, BACKFILL_POLL))

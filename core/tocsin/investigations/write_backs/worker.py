@@ -21,7 +21,7 @@ from tocsin.investigations.write_backs.repository import (
     postpone_write_back,
     select_write_back_providers,
 )
-from tocsin.loops import PLUGIN_FAILURES, run_forever, was_cancelled
+from tocsin.loops import PLUGIN_FAILURES, SILENCE, run_forever, was_cancelled
 from tocsin.metrics import Metrics
 from tocsin.model import IncidentStatus
 from tocsin.store import Database
@@ -90,7 +90,10 @@ class WriteBackWorker:
             for name in self._providers:
                 step = partial(self._step, name)
                 what = "writing comments to a provider"
-                tasks.create_task(run_forever(step, self._clock, what, provider=name))
+                loop = run_forever(
+                    step, self._clock, what, silence=self._timeout + SILENCE, provider=name
+                )
+                tasks.create_task(loop)
 
     async def _step(self, name: str) -> None:
         if not await self.write_next(name):

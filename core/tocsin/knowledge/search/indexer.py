@@ -14,7 +14,7 @@ from tocsin.clock import Clock
 from tocsin.events import Notifiers
 from tocsin.knowledge.search.documents import SearchDocument, index_documents
 from tocsin.knowledge.search.entity_counts import EntityOccurrence, count_entities, note_providers
-from tocsin.loops import run_forever
+from tocsin.loops import beat, run_forever
 from tocsin.model import Entity, EntityKind
 from tocsin.store import INCIDENT_CHANGE, Database, allot_numbers, load_last_allotted
 from tocsin.store.tables import (
@@ -57,6 +57,7 @@ class SearchIndexer:
         while await self._database.lookup(count_unindexed):
             count = await self._database.write(index_batch)
             done += count
+            beat()
             if not count:
                 break
         return done

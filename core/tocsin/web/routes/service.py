@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 from ipaddress import ip_address
 
-import structlog
 from aiohttp import hdrs, web
 
 from tocsin.errors import OperatorError
 from tocsin.metrics import MEDIA_TYPE
 from tocsin.settings import Settings
-from tocsin.store import Database, check_schema
 from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
 from tocsin.web.rate_limits import FORWARDED, UNKNOWN_ADDRESS
 from tocsin.web.record_problems import METRICS_LOCAL_ONLY, METRICS_TOKEN_REQUIRED
 from tocsin.web.schemas.service import Liveness, Readiness
-
-_DATABASE_TIMEOUT = 5
-
-_log = structlog.get_logger()
 
 
 async def get_health(_call: RequestContext) -> Response:
@@ -29,30 +22,22 @@ async def get_health(_call: RequestContext) -> Response:
 
 
 async def get_readiness(call: RequestContext) -> Response:
-    """Return whether the node is ready, with status 503 if it is not."""
-    database = await _is_current(call.services.database)
-    roles = dict(call.services.node.roles)
-    suspension = call.services.node.suspension
-    ready = database and all(roles.values()) and suspension is None
+    """Return whether the node can store and deliver now, with status 503 if it cannot."""
+    node = call.services.node
+    fault = await node.check_database()
+    roles, stalled = dict(node.roles), list(node.stalled)
+    suspension = node.suspension
+    ready = fault is None and suspension is None and not stalled and all(roles.values())
     content = {
         "status": "ready" if ready else "not ready",
-        "database": database,
+        "database": fault is None,
+        "fault": None if fault is None else fault.value,
         "roles": roles,
+        "stalled": stalled,
         "suspended": suspension,
-        "differing": list(call.services.node.drift),
+        "differing": list(node.drift),
     }
     return Response(content, status=200 if ready else 503)
-
-
-async def _is_current(database: Database) -> bool:
-    try:
-        async with asyncio.timeout(_DATABASE_TIMEOUT):
-            await check_schema(database)
-    except (OperatorError, TimeoutError) as error:
-        # The reason may name hosts, and anyone may ask
-        _log.warning("not ready", reason=str(error) or "the database does not answer")
-        return False
-    return True
 
 
 _PASSED_ON = (FORWARDED, hdrs.FORWARDED, hdrs.VIA, "X-Real-IP")
@@ -122,7 +107,7 @@ ENDPOINTS = (
         method="GET",
         path="/readyz",
         access=AccessRole.PUBLIC,
-        summary="Check the database, its schema and the node's roles",
+        summary="Check that the node can store and deliver",
         handler=get_readiness,
         response=Readiness,
         other_statuses=(503,),

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from tocsin.model import Json
+from tocsin.store import DatabaseFault
 from tocsin.web.parsing import ResponseModel
 
 
@@ -17,10 +18,11 @@ class Liveness(ResponseModel):
 
 
 class Readiness(ResponseModel):
-    """Whether this node can work, regardless of providers and destinations."""
+    """Whether this node can store and deliver, regardless of providers and destinations."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "database": True,
+        "fault": None,
         "roles": {
             "api": True,
             "sync": True,
@@ -32,9 +34,17 @@ class Readiness(ResponseModel):
 
     status: Literal["ready", "not ready"]
     database: bool = Field(
-        description="Whether it is reachable and has the schema of this version."
+        description="Whether a write was committed in time, to the database that the node started "
+        "with, in the schema of this version."
+    )
+    fault: str | None = Field(
+        description="Why the database takes no writes; null if it does.",
+        json_schema_extra={"enum": [*(fault.value for fault in DatabaseFault), None]},
     )
     roles: dict[str, bool] = Field(description="Roles of the node, and whether each is running.")
+    stalled: list[str] = Field(
+        description="Background loops that have completed no step for longer than they may."
+    )
     suspended: str | None = Field(
         description="Why the node does not work, such as a clock that is far off; null if it works."
     )

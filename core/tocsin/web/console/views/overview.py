@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tocsin.store import DatabaseFault
 from tocsin.web.console.coverage_bar import build_coverage_bars
 from tocsin.web.console.page_request import PageRequest
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
@@ -12,10 +13,12 @@ from tocsin.web.routes.accounting import get_proof
 from tocsin.web.routes.destinations import list_destinations
 from tocsin.web.routes.providers import list_providers
 from tocsin.web.routes.schedules import list_schedules, list_upcoming_runs
+from tocsin.web.routes.service import get_readiness
 
 
 async def show_overview(request: PageRequest) -> Mapping[str, Any]:
-    """Return the status of providers, destinations and schedules."""
+    """Return the status of this node, and of providers, destinations and schedules."""
+    readiness = await request.ask(get_readiness)
     proof = await request.ask(get_proof)
     providers = (await request.ask(list_providers))["providers"]
     destinations = await _destinations(request)
@@ -23,6 +26,8 @@ async def show_overview(request: PageRequest) -> Mapping[str, Any]:
     upcoming = await request.ask(list_upcoming_runs, limit="200")
     counts = {each["destination"]: each for each in proof["destinations"]}
     return {
+        "readiness": readiness,
+        "database_fault": readiness["fault"] and DatabaseFault(readiness["fault"]),
         "proof": proof,
         "providers": providers,
         "strips": build_coverage_bars(proof, providers),

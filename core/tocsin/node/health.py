@@ -1,0 +1,46 @@
+"""Health of the node: whether its database takes writes, and whether its loops work."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from datetime import timedelta
+
+from sqlalchemy import Connection
+
+from tocsin.clock import Clock
+from tocsin.loops import Heartbeats, run_forever
+from tocsin.store import Database, DatabaseFault, DatabaseProbe, record_heartbeat
+
+HEARTBEAT_INTERVAL = timedelta(seconds=5)
+
+
+class NodeHealth:
+    """Probes the database, follows the loops, and stores the heartbeat of the node."""
+
+    def __init__(self, database: Database, clock: Clock, number: int, port: int) -> None:
+        self.heartbeats = Heartbeats()
+        self._clock = clock
+        self._number = number
+        self._name = f"{platform.node()}:{port}"
+        self._probe = DatabaseProbe(database, self._record)
+
+    async def check_database(self) -> DatabaseFault | None:
+        """Return the fault that keeps the database from taking writes, None if it takes them."""
+        return await self._probe.check()
+
+    @property
+    def stalled(self) -> Sequence[str]:
+        """Names of the loops that are stuck."""
+        return self.heartbeats.find_stalled()
+
+    async def run(self) -> None:
+        """Store the heartbeat every few seconds until cancelled."""
+        await run_forever(self._step, self._clock, "node heartbeat")
+
+    async def _step(self) -> None:
+        await self.check_database()
+        await self._clock.sleep(HEARTBEAT_INTERVAL)
+
+    def _record(self, connection: Connection) -> None:
+        record_heartbeat(connection, self._number, self._name, self.stalled, self._clock.now())

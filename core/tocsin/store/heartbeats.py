@@ -1,0 +1,57 @@
+"""Heartbeats of the nodes, by which others notice one that is frozen or stuck."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from sqlalchemy import Connection, delete, select
+
+from tocsin.loops import SILENCE
+from tocsin.store.files import is_locked
+from tocsin.store.notifications import find_absent_nodes
+from tocsin.store.statements import build_insert
+from tocsin.store.tables import EPOCH, nodes
+
+
+@dataclass(frozen=True, slots=True)
+class TroubledNode:
+    """A node that runs, and does not work."""
+
+    number: int
+    name: str
+    beat_at: datetime
+    stalled: Sequence[str]
+    """Its loops that are stuck; empty where the node as a whole is silent."""
+
+
+def record_heartbeat(
+    connection: Connection, number: int, name: str, stalled: Sequence[str], now: datetime
+) -> None:
+    """Store that a node works at `now`, but for its stalled loops; forget nodes that are gone."""
+    old = select(nodes.c.number).where(nodes.c.number != number, nodes.c.beat_at < now - SILENCE)
+    gone = find_absent_nodes(connection, connection.scalars(old).all())
+    if gone:
+        connection.execute(delete(nodes).where(nodes.c.number.in_(gone)))
+    values = {"name": name, "beat_at": now, "stalled": list(stalled)}
+    first = {"number": number, "clock_offset_ms": 0, "seen_at": EPOCH, **values}
+    statement = build_insert(connection, nodes).values(first)
+    connection.execute(statement.on_conflict_do_update(index_elements=["number"], set_=values))
+
+
+def find_troubled_nodes(connection: Connection, now: datetime) -> Iterator[TroubledNode]:
+    """Yield the running nodes that are silent or have stalled loops, by their names."""
+    query = select(nodes).where(nodes.c.beat_at.is_not(None)).order_by(nodes.c.name, nodes.c.number)
+    for row in connection.execute(query).all():
+        is_silent = now - row.beat_at > SILENCE
+        if (is_silent or row.stalled) and _is_running(connection, row.number):
+            yield TroubledNode(row.number, row.name, row.beat_at, () if is_silent else row.stalled)
+
+
+def _is_running(connection: Connection, number: int) -> bool:
+    """Return whether the process of a node still holds its lock."""
+    if connection.dialect.name == "postgresql":
+        return not find_absent_nodes(connection, [number])
+    return is_locked(Path(str(connection.engine.url.database)))

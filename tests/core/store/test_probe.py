@@ -1,0 +1,115 @@
+"""The probe says whether something could be stored now, and what keeps it from being stored."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from datetime import UTC, datetime, timedelta
+
+import asyncpg
+import pytest
+from sqlalchemy import text
+
+from tocsin.store import (
+    DatabaseFault,
+    DatabaseProbe,
+    find_troubled_nodes,
+    hold_lock,
+    probe,
+    record_heartbeat,
+    sqlite_file,
+)
+from tocsin.store.postgres import PostgresDatabase
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def _hasty(monkeypatch):
+    monkeypatch.setattr(probe, "PATIENCE", 0.3)
+    monkeypatch.setattr(probe, "PROBE_INTERVAL", 0.0)
+
+
+async def test_a_database_that_takes_writes_has_no_fault(database):
+    assert await DatabaseProbe(database).check() is None
+
+
+@pytest.mark.parametrize("table", ["incidents", "events", "audit"])
+@pytest.mark.parametrize("mode", ["ACCESS EXCLUSIVE", "SHARE"])
+async def test_a_table_that_is_locked_is_a_fault(database, migrated_url, table, mode):
+    if not isinstance(database, PostgresDatabase):
+        pytest.skip("SQLite locks the whole file")
+    outside = await asyncpg.connect(migrated_url.render_as_string(hide_password=False))
+    async with outside.transaction():
+        await outside.execute(f"LOCK TABLE {table} IN {mode} MODE")
+        probing = DatabaseProbe(database)
+        assert await probing.check() is DatabaseFault.TIMED_OUT
+    await asyncio.sleep(0.05)
+    assert await probing.check() is None
+    await outside.close()
+
+
+async def test_the_number_of_the_next_incident_that_is_locked_is_a_fault(database, migrated_url):
+    """As a node that is frozen in a transaction leaves it."""
+    if isinstance(database, PostgresDatabase):
+        outside = await asyncpg.connect(migrated_url.render_as_string(hide_password=False))
+        await outside.execute("BEGIN; SELECT * FROM sequences FOR UPDATE")
+        assert await DatabaseProbe(database).check() is DatabaseFault.TIMED_OUT
+        await outside.close()
+        return
+    outside = sqlite3.connect(sqlite_file(migrated_url), isolation_level=None)
+    outside.execute("BEGIN IMMEDIATE")
+    assert await DatabaseProbe(database).check() is DatabaseFault.TIMED_OUT
+    outside.close()
+
+
+async def test_a_read_only_database_is_a_fault(database):
+    if isinstance(database, PostgresDatabase):
+        read_only = "SET default_transaction_read_only = on"
+        pool = [database.read(lambda c: c.execute(text(read_only)) and None) for _ in range(1)]
+        await asyncio.gather(*pool)
+    else:
+        await database.write(lambda c: c.exec_driver_sql("PRAGMA query_only = ON").close())
+    assert await DatabaseProbe(database).check() is DatabaseFault.READ_ONLY
+
+
+async def test_another_database_behind_the_same_address_is_a_fault(database, monkeypatch):
+    probing = DatabaseProbe(database)
+    assert await probing.check() is None
+    monkeypatch.setattr(probe, "_identify_server", lambda _connection: "another/1")
+    probing._identity = "one/1"
+    assert await probing.check() is DatabaseFault.REPLACED
+
+
+async def test_a_node_that_is_silent_or_stuck_is_found_while_it_runs(database, migrated_url):
+    """On PostgreSQL a running node holds its advisory lock, on SQLite the lock file."""
+
+    def beat(number, stalled, at):
+        return database.write(record_heartbeat, number, f"node-{number}:8080", stalled, at)
+
+    def find(now):
+        return database.read(lambda c: [*find_troubled_nodes(c, now)])
+
+    async def check() -> None:
+        await beat(1, [], NOW)
+        assert await find(NOW + timedelta(seconds=20)) == []
+        [silent] = await find(NOW + timedelta(seconds=40))
+        assert (silent.name, silent.beat_at, silent.stalled) == ("node-1:8080", NOW, ())
+        await beat(1, ["routing"], NOW)
+        [stuck] = await find(NOW)
+        assert stuck.stalled == ["routing"]
+
+    if not isinstance(database, PostgresDatabase):
+        with hold_lock(sqlite_file(migrated_url)):
+            await check()
+    else:
+        ready = asyncio.Event()
+        attending = asyncio.create_task(database.attend(1, lambda _topic: ready.set()))
+        await ready.wait()
+        await check()
+        attending.cancel()
+        await asyncio.wait([attending])
+    assert await find(NOW + timedelta(minutes=5)) == []
+    await beat(2, [], NOW + timedelta(minutes=5))
+    rows = text("SELECT number FROM nodes")
+    assert await database.read(lambda c: list(c.scalars(rows))) == [2]
