@@ -32,15 +32,23 @@ class Heartbeat:
         self._silence = silence.total_seconds()
         self._monotonic = monotonic
         self._beat_at = monotonic()
+        self._failing_since: float | None = None
 
     def beat(self) -> None:
         """Record that the loop works."""
         self._beat_at = self._monotonic()
+        self._failing_since = None
+
+    def fail(self) -> None:
+        """Record that a step failed."""
+        self._failing_since = self._failing_since or self._monotonic()
 
     @property
     def is_stalled(self) -> bool:
-        """Whether the loop has been silent for longer than it may be."""
-        return self._monotonic() - self._beat_at > self._silence
+        """Whether the loop was silent for longer than it may be, or has only failed for a while."""
+        now = self._monotonic()
+        failing = 0 if self._failing_since is None else now - self._failing_since
+        return now - self._beat_at > self._silence or failing > SILENCE.total_seconds()
 
 
 class Heartbeats:
@@ -89,7 +97,8 @@ async def run_forever(
 ) -> NoReturn:
     """Run steps until cancelled; a failed step is logged and retried after a pause.
 
-    The loop counts as stalled if it neither completes a step nor calls `beat` for `silence`.
+    The loop counts as stalled if it neither completes a step nor calls `beat` for `silence`, or if
+    its steps only fail for `SILENCE`.
     """
     heartbeats = _HEARTBEATS.get(None) or Heartbeats()
     heartbeat = heartbeats.add(" ".join((what, *facts.values())), silence)
@@ -102,6 +111,7 @@ async def run_forever(
             except (Exception, asyncio.CancelledError) as error:
                 if was_cancelled():
                     raise
+                heartbeat.fail()
                 _log_failure(f"{what} failed; retrying", error, facts)
                 await clock.sleep(_PAUSE)
     finally:

@@ -151,12 +151,17 @@ class ServiceNode:
         _log.info("stopped")
 
     async def _join_cluster(self) -> None:
-        """Stay a member of the cluster, and rejoin before other nodes consider this one gone."""
-        try:
-            await self.database.attend(self.workers.number, self._on_notification)
-        except Exception as error:  # noqa: BLE001 - the connection is renewed after any error
-            _log.warning("cluster membership lost; reconnecting", reason=str(error) or repr(error))
-            await self.clock.sleep(_REJOIN_DELAY)
+        """Stay a member of the cluster, and rejoin before other nodes consider this one gone.
+
+        It completes no step: only a member has a heartbeat.
+        """
+        while True:
+            try:
+                await self.database.attend(self.workers.number, self._on_notification)
+            except Exception as error:  # noqa: BLE001 - the connection is renewed after any error
+                reason = str(error) or repr(error)
+                _log.warning("cluster membership lost; reconnecting", reason=reason)
+                await self.clock.sleep(_REJOIN_DELAY)
 
     def _on_notification(self, topic: str) -> None:
         self._has_joined.set()

@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable
 
 import structlog
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, select, text
 
 from tocsin.errors import OperatorError
 from tocsin.store.bootstrap import check_schema
 from tocsin.store.database import Database
 from tocsin.store.faults import DatabaseFailure, DatabaseFault, find_fault
 from tocsin.store.statements import INCIDENT_NUMBER, allot_numbers
-from tocsin.store.tables import metadata
+from tocsin.store.tables import deliveries, events, incidents, metadata
 
 PROBE_INTERVAL = 1.0
 """Seconds for which a result is shared, so that callers cannot make the probe expensive."""
@@ -113,11 +113,17 @@ async def require_writable(database: Database) -> None:
 
 
 def write_as_intake(connection: Connection) -> None:
-    """Take the locks that storing an incident takes, and write; nothing visible changes."""
+    """Take the locks that storing an incident takes, and write; nothing visible changes.
+
+    It reads the ends of the tables first, where new rows go: a damaged page is found there.
+    """
     if connection.dialect.name == "postgresql":
         tables = ", ".join(f'"{name}"' for name in metadata.tables)
         connection.execute(text(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'"))
         connection.execute(text(f"LOCK TABLE {tables} IN ROW EXCLUSIVE MODE"))
+    for table in (incidents, events, deliveries):
+        [key] = table.primary_key
+        connection.execute(select(table).order_by(key.desc()).limit(1)).all()
     allot_numbers(connection, INCIDENT_NUMBER, 0)
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+
+from tocsin.store import hold_lock, record_heartbeat
 
 FAULT = 3
 
@@ -28,7 +32,7 @@ def small_disk(tmp_path):
     if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("only root may mount a small disk")
     yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 @pytest.mark.parametrize("command", ["serve", "prove", "check"])
@@ -60,3 +64,27 @@ def test_a_full_disk_is_named_in_one_sentence(tocsin, small_disk, tmp_path):
     assert status == FAULT
     assert "free space on its disk" in errors.splitlines()[-1]
     assert "Traceback" not in errors
+
+
+@pytest.mark.full  # ten seconds, as long as SQLite waits for a lock; damaged pages are tried above
+def test_prove_says_that_nothing_can_be_stored(tocsin, on_database, tmp_path):
+    """Reading still works while another program keeps the file locked."""
+    on_database(lambda _connection: None)
+    other = sqlite3.connect(tmp_path / "data" / "tocsin.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    status, out, errors = tocsin("prove")
+    other.close()
+    assert (status, out) == (FAULT, "")
+    [line] = errors.splitlines()
+    assert line.startswith("database timed out: ")
+
+
+def test_prove_names_a_running_node_without_a_heartbeat(tocsin, on_database, tmp_path):
+    an_hour_ago = datetime.now(UTC) - timedelta(hours=1)
+    on_database(record_heartbeat, 1, "soc-1:8080", [], an_hour_ago)
+    assert tocsin("prove")[0] == 0  # it is gone
+    with hold_lock(tmp_path / "data" / "tocsin.db"):
+        status, out, _ = tocsin("prove")
+    assert status == 1
+    assert "UNACCOUNTED\tsoc-1:8080" in out
+    assert "runs without a heartbeat" in out

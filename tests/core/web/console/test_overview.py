@@ -15,6 +15,7 @@ from sqlalchemy import update
 from api_callers import DESTINATIONS, GOOD_DESTINATION
 from delivery_rows import NOW, add_delivery, add_destination
 from schedule_harness import Office
+from tocsin.store import DatabaseFault
 from tocsin.store.tables import schedules
 from tocsin.testing import ManualClock
 from tocsin.web.console.coverage_bar import WIDTH, build_coverage_bars
@@ -65,6 +66,20 @@ async def test_what_is_stopped_is_counted_and_named(person, admin):
     text = await person.text("/")
     assert "0 of 1 destinations healthy" in text
     assert re.search(r"soar (paused|stopped|disabled)", text)
+
+
+async def test_a_node_that_is_not_ready_says_so_on_the_overview(api, person):
+    assert "not ready" not in await person.text("/")
+    node = api.services.node
+    node.stalled = ["routing", "claiming soar"]
+    node.fault = DatabaseFault.FULL
+    text = await person.text("/")
+    for words in (
+        "This node is not ready.",
+        "Nothing can be stored: disk of the database full. To fix it: free space on its disk.",
+        "Stalled loops: routing, claiming soar.",
+    ):
+        assert words in text
 
 
 async def test_all_destinations_are_counted_however_many_there_are(api, person):
