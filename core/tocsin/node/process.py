@@ -191,7 +191,7 @@ class ServiceNode:
             self._failure = reason
             stop.set()
 
-        watches = [self.head.run(end), self.state.clocks.run()]
+        watches = [self.head.run(end), self.state.clocks.run(), self.state.health.run()]
         return [
             self._work(),
             *watches,

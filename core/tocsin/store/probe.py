@@ -73,6 +73,7 @@ class DatabaseProbe:
 
     async def _find_fault(self) -> tuple[DatabaseFault, str] | None:
         try:
+            self._database.check_identity()
             await check_schema(self._database)
             await self._database.write(self._write)
         except Exception as error:  # noqa: BLE001 - whatever fails, nothing can be stored

@@ -91,9 +91,13 @@ class _Job:
 class _Writer(threading.Thread):
     """Runs each job in a savepoint of a shared transaction, and returns results after commit."""
 
-    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, engine: Engine, check: Callable[[], None], loop: asyncio.AbstractEventLoop
+    ) -> None:
+        """Write by the engine; `check` raises where nobody would find what is committed."""
         super().__init__(name="tocsin-sqlite-writer", daemon=True)
         self._engine = engine
+        self._check = check
         self._loop = loop
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._connection: Connection | None = None
@@ -145,6 +149,7 @@ class _Writer(threading.Thread):
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             for job in group:
                 job.run(connection)
+            self._check()
             connection.exec_driver_sql("COMMIT")
         except BaseException as error:  # noqa: BLE001 - handed to everyone who waits for the commit
             for job in group:
@@ -193,7 +198,7 @@ class SqliteDatabase(Database):
         self._local = threading.local()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="tocsin-sqlite-reader")
         self._open: list[Connection] = []
-        self._writer = _Writer(self._engine, asyncio.get_running_loop())
+        self._writer = _Writer(self._engine, self.check_identity, asyncio.get_running_loop())
         self._writer.start()
 
     async def read(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

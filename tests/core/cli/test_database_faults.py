@@ -86,5 +86,5 @@ def test_prove_names_a_running_node_without_a_heartbeat(tocsin, on_database, tmp
     with hold_lock(tmp_path / "data" / "tocsin.db"):
         status, out, _ = tocsin("prove")
     assert status == 1
-    assert "UNACCOUNTED\tsoc-1:8080" in out
+    assert "UNACCOUNTED\tnode:soc-1:8080" in out
     assert "runs without a heartbeat" in out

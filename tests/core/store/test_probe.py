@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import asyncpg
 import pytest
 from sqlalchemy import text
 
 from tocsin.store import (
+    INCIDENT_NUMBER,
     DatabaseFault,
     DatabaseProbe,
+    allot_numbers,
     find_troubled_nodes,
     hold_lock,
     probe,
@@ -71,6 +74,20 @@ async def test_a_read_only_database_is_a_fault(database):
     else:
         await database.write(lambda c: c.exec_driver_sql("PRAGMA query_only = ON").close())
     assert await DatabaseProbe(database).check() is DatabaseFault.READ_ONLY
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+async def test_nothing_is_stored_in_a_file_that_nobody_will_find(database, migrated_url, suffix):
+    probing = DatabaseProbe(database)
+    assert await probing.check() is None
+    path = Path(f"{migrated_url.database}{suffix}")
+    moved = await asyncio.to_thread(path.rename, path.with_suffix(".moved"))
+    with pytest.raises(OSError, match="removed or replaced"):
+        await database.write(allot_numbers, INCIDENT_NUMBER, 1)
+    assert await probing.check() is DatabaseFault.REPLACED
+    await asyncio.to_thread(moved.rename, path)
+    assert await probing.check() is None
 
 
 async def test_another_database_behind_the_same_address_is_a_fault(database, monkeypatch):
