@@ -68,13 +68,13 @@ async def test_what_is_wrong_is_said_and_the_form_stays_filled(person, change, w
     assert response.status == 422
     html = await response.text()
     assert words in html.replace("&#39;", "'")
-    assert f'value="{(ASKED | change)["to"]}"' in html
+    assert f'name="to" value="{(ASKED | change)["to"]}:00"' in html
     assert "<script>" not in html
 
 
 async def test_the_form_comes_filled_with_what_is_missing(person):
     html = await person.html(f"{NEW}?provider=edge&from=2026-11-01T01:00:00%2B01:00")
-    assert 'name="from" required value="2026-11-01T00:00:00"' in html
+    assert 'name="from" value="2026-11-01T00:00:00" data-utc required>' in html
     assert "sensors" not in html
 
 
