@@ -96,7 +96,10 @@ _changed = (
     .limit(bindparam("limit"))
 )
 _numbers: Any = bindparam("numbers", expanding=True)
-_entities = select(incident_entities).where(incident_entities.c.incident_number.in_(_numbers))
+_named = incident_entities.c
+_entities = select(_named.incident_number, _named.kind, _named.value, _named.change).where(
+    _named.incident_number.in_(_numbers)
+)
 _alerts = (
     select(incident_alerts.c.incident_number, incident_alerts.c.title)
     .where(incident_alerts.c.incident_number.in_(_numbers))
