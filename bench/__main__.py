@@ -20,6 +20,7 @@ from bench import (
     schedules,
     search,
     sync,
+    verdicts,
 )
 from tocsin import gc
 from tocsin.logs import configure_logs
@@ -36,6 +37,7 @@ PARTS = {
     "investigation": investigation.run,
     "graph": graph.run,
     "schedules": schedules.run,
+    "verdicts": verdicts.run,
 }
 BY_NAME = {
     "sync-large": sync.run_large,

@@ -20,5 +20,6 @@ def test_every_part_of_the_benchmarks_can_be_asked_for():
         "extraction",
         "investigation",
         "sync-large",
+        "verdicts",
     ):
         assert part in result.stdout

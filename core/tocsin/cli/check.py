@@ -47,6 +47,11 @@ from tocsin.store import (
 
 _TIMEOUT_SECONDS = 30
 _INVALID_CONFIGURATION = 2
+_NETWORKS_MISSING = (
+    "environment: internal_networks is not set, so investigations take only private addresses for"
+    " yours; list all your networks, public ones too, in [environment] of plugins.toml, such as"
+    ' internal_networks = ["10.0.0.0/8", "203.0.113.0/24"]'
+)
 
 
 def check() -> None:
@@ -95,6 +100,8 @@ async def _check_parts(settings: Settings, configuration: Configuration) -> bool
     finally:
         await live.close()
     passed.append(check_receivers(configuration, settings))
+    if not environment.names_networks:
+        print(_NETWORKS_MISSING)
     for name, definition in configuration.schedules.items():
         print(f"schedules.{name}: {_next_run(definition)}")
     for absent in live.absent:

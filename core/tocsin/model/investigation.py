@@ -98,6 +98,8 @@ class Sources:
 
     providers: tuple[ProviderSource, ...]
     enrichers: tuple[EnricherSource, ...]
+    names_networks: bool = True
+    """Whether `[environment]` names the internal networks; otherwise, private ones are assumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,6 +125,7 @@ def build_investigations(
         ProviderEventSearch(plugins.providers, _absent_providers(plugins)),
         enrichers,
         partial(database.read, load_read_until),
+        environment,
     )
     worker = plugins.investigator and InvestigationWorker(
         database,

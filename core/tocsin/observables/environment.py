@@ -76,6 +76,11 @@ class Environment:
     def __init__(self, settings: EnvironmentSettings | None = None) -> None:
         self.settings = settings or EnvironmentSettings()
 
+    @property
+    def names_networks(self) -> bool:
+        """Whether the internal networks are configured; by default, private ones are assumed."""
+        return "internal_networks" in self.settings.model_fields_set
+
     def is_internal(self, entity: Entity) -> bool:
         """Return whether the entity belongs to the organization, judged by its value.
 

@@ -97,6 +97,7 @@ def _list_sources(script: QueryScript, _: ListSources) -> Sources:
             EnricherSource(name=name, kinds=tuple(EntityKind), online=False)
             for name in sorted(script.enrichments)
         ),
+        names_networks=script.environment.names_networks,
     )
 
 

@@ -164,26 +164,6 @@ class CaseFile:
         return self.records
 
     @property
-    def subjects(self) -> frozenset[Entity]:
-        """The subjects of the query: named entities, and the origins of the incidents in focus.
-
-        An incident without an external origin contributes all its entities.
-        """
-        found = set(self.scope.entities)
-        for record in self.in_focus:
-            involved = {entity for entity in record.entities if not self.scope.ignores(entity)}
-            foreign = {
-                entity
-                for entity in involved
-                if entity.kind in _OF_OUTSIDE and not self.is_ours(entity)
-            }
-            has_origin = any(entity.kind in ORIGINS for entity in foreign)
-            found |= (
-                foreign if has_origin else {entity for entity in involved if self.connects(entity)}
-            )
-        return frozenset(found)
-
-    @property
     def events(self) -> list[SeenEvent]:
         """The events, the earliest first, except those that are an examined incident."""
         return sorted(filter(self._stands_alone, self._events.values()), key=_PLACE)
@@ -265,6 +245,10 @@ class CaseFile:
     def is_ours(self, entity: Entity) -> bool:
         """Return whether an entity belongs to the organization."""
         return entity.kind in _OF_OURS or self.find_sighting(entity).internal
+
+    def is_foreign(self, entity: Entity) -> bool:
+        """Return whether an entity is of a kind that may be external, and not internal."""
+        return entity.kind in _OF_OUTSIDE and not self.is_ours(entity)
 
     def is_outside(self, entity: Entity) -> bool:
         """Return whether an entity is external and not well known."""

@@ -42,6 +42,7 @@ from tocsin_plugins.investigator.phrases import (
     to_sentence,
 )
 from tocsin_plugins.investigator.report import build_report
+from tocsin_plugins.investigator.roles import assign_roles
 from tocsin_plugins.investigator.settings import Settings as InvestigatorSettings
 
 _NOTHING = "the query names nothing to investigate"
@@ -102,7 +103,14 @@ class DefaultInvestigator(Investigator):
         score = total_score(parts)
         verdict = judge_verdict(score, findings)
         silent, needed = silent_sources(examiner), needed_sources(examiner)
-        confidence = judge_confidence(verdict, case, findings, silent=silent, needed=needed)
+        confidence = judge_confidence(
+            verdict,
+            case,
+            findings,
+            silent=silent,
+            needed=needed,
+            names_networks=examiner.sources.names_networks,
+        )
         text = (
             f"The risk score is {score:g} of 100: {verdict.value}, {confidence.value} confidence."
         )
@@ -111,6 +119,7 @@ class DefaultInvestigator(Investigator):
             inquiry=inquiry,
             case=case,
             bounds=queries.bounds,
+            roles=assign_roles(case),
             findings=tuple(weighed.finding for weighed in findings),
             near=frozenset(weighed.finding.id for weighed in findings if weighed.is_near),
             contributions=parts,

@@ -7,8 +7,8 @@ from itertools import islice
 
 from tocsin import Entity, EntityKind, IncidentRecord, Statement
 from tocsin_plugins.attack import find_tactics, find_technique_name
-from tocsin_plugins.investigator.case import ORIGINS, CaseFile
-from tocsin_plugins.investigator.evidence import SeenEvent, entity_sort_key
+from tocsin_plugins.investigator.case import CaseFile
+from tocsin_plugins.investigator.evidence import SeenEvent
 from tocsin_plugins.investigator.phrases import (
     count_noun,
     format_time,
@@ -18,6 +18,7 @@ from tocsin_plugins.investigator.phrases import (
     shorten,
     state,
 )
+from tocsin_plugins.investigator.roles import find_origins, find_sides, list_involved
 from tocsin_plugins.investigator.signs import (
     AttackSign,
     describe_event,
@@ -38,33 +39,26 @@ _TOLD_FIRST = (
 )
 
 
-def find_origins(case: CaseFile, record: IncidentRecord) -> list[Entity]:
-    """Return the external addresses in an incident that are not well known."""
-    return [
-        entity
-        for entity in _involved(case, record)
-        if entity.kind in ORIGINS and case.is_outside(entity)
-    ]
-
-
 def find_targets(case: CaseFile, record: IncidentRecord) -> list[Entity]:
-    """Return the internal machines and names in an incident."""
+    """Return the machines and names that an incident names as target; else the internal ones."""
+    sides = find_sides(case, record)
     return [
         entity
-        for entity in _involved(case, record)
-        if entity.kind in _TARGETS and case.is_ours(entity)
+        for entity in list_involved(case, record)
+        if entity.kind in _TARGETS
+        and (entity in sides.targets if sides.is_known else case.is_ours(entity))
     ]
 
 
 def find_machines(case: CaseFile, record: IncidentRecord) -> list[Entity]:
-    """Return the internal machines in an incident, or else their names."""
+    """Return the attacked machines in an incident, or else their names."""
     every = find_targets(case, record)
     return [entity for entity in every if entity.kind is not EntityKind.DOMAIN] or every
 
 
 def find_accounts(case: CaseFile, record: IncidentRecord) -> list[Entity]:
     """Return the users and mailboxes in an incident."""
-    return [entity for entity in _involved(case, record) if entity.kind in _ACCOUNTS]
+    return [entity for entity in list_involved(case, record) if entity.kind in _ACCOUNTS]
 
 
 def describe_incident(case: CaseFile, record: IncidentRecord) -> Statement:
@@ -141,16 +135,11 @@ def _who(case: CaseFile, record: IncidentRecord) -> str:
     """Return attackers, targets and other entities of an incident in words."""
     by, to = find_origins(case, record), find_targets(case, record)
     users = find_accounts(case, record)
-    others = [entity for entity in _involved(case, record) if entity not in {*by, *to, *users}]
+    others = [entity for entity in list_involved(case, record) if entity not in {*by, *to, *users}]
     sides = [join_entities(side) for side in (by, [*to, *users]) if side]
     parts = [" against ".join(sides)] if sides else []
     parts += [f"involving {join_entities(others)}"] if others else []
     return f": {', '.join(parts)}" if parts else ""
-
-
-def _involved(case: CaseFile, record: IncidentRecord) -> list[Entity]:
-    kept = {entity for entity in record.entities if not case.scope.ignores(entity)}
-    return sorted(kept, key=entity_sort_key)
 
 
 def _technique(technique: str) -> str:

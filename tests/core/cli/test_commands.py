@@ -60,6 +60,14 @@ def test_check_says_that_all_is_well(tocsin, configured):
     assert "providers.edge: " in out
 
 
+def test_check_says_how_to_name_the_networks_until_they_are_named(tocsin, configured):
+    assert "environment: internal_networks is not set" in tocsin("check")[1]
+    file = configured / "plugins.toml"
+    named = '[environment]\ninternal_networks = ["10.0.0.0/8"]\n'
+    file.write_text(f"{file.read_text()}\n{named}")
+    assert "internal_networks" not in tocsin("check")[1]
+
+
 def test_check_says_what_is_not_well(tocsin, configured):
     (configured / "eve.json").unlink()
     status, _, errors = tocsin("check")

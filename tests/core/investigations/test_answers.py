@@ -33,6 +33,7 @@ from tocsin.model import (
     SearchHistory,
     Window,
 )
+from tocsin.observables import Environment
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 WINDOW = Window(BEGIN, BEGIN + timedelta(days=1))
@@ -221,7 +222,7 @@ def answers() -> QuestionRouter:
     providers = ProviderEventSearch(
         {"edge": make(Telling), "deaf": make(Deaf)}, {"cloud": "no credentials"}
     )
-    return QuestionRouter(history, providers, Lists(), read_until)
+    return QuestionRouter(history, providers, Lists(), read_until, Environment())
 
 
 async def test_who_is_there_names_those_that_are_not(answers):

@@ -27,6 +27,8 @@ from tocsin import (
     QueryOutcome,
     QueryResult,
     Question,
+    Relation,
+    RelationType,
     Report,
     SearchHistory,
     Severity,
@@ -63,7 +65,18 @@ def ago(**given: float) -> datetime:
     return NOW - timedelta(**given)
 
 
+def is_external(entity: Entity) -> bool:
+    return entity.kind is EntityKind.IP and not entity.value.startswith("10.")
+
+
 def incident(number: int, title: str = "something", **given) -> IncidentRecord:
+    """Return an incident; its external addresses act on its hosts, unless sides are given."""
+    involved = given.get("entities", ())
+    given = {
+        "sources": tuple(filter(is_external, involved)),
+        "targets": tuple(entity for entity in involved if entity.kind is EntityKind.HOST),
+        **given,
+    }
     given = {
         "provider": "edge",
         "severity": Severity.MEDIUM,
@@ -82,6 +95,14 @@ def incident(number: int, title: str = "something", **given) -> IncidentRecord:
 
 
 def event(summary: str, at: datetime, *entities: Entity, **given) -> SiemEvent:
+    """Return an event; its external addresses connect to its hosts, unless relations are given."""
+    hosts = [entity for entity in entities if entity.kind is EntityKind.HOST]
+    flows = (
+        Relation(source=source, type=RelationType.CONNECTED_TO, target=host)
+        for source in filter(is_external, entities)
+        for host in hosts
+    )
+    given = {"relations": tuple(flows), **given}
     identifier = f"{summary}@{at.isoformat()}@{entities}"
     return SiemEvent(
         external_id=identifier, occurred_at=at, summary=summary, entities=entities, **given

@@ -87,6 +87,8 @@ def stages(*techniques, shared=ATTACKER, step=1):
             occurred_at=ago(hours=10 - number * step),
             techniques=(technique,),
             entities=(shared,),
+            sources=(shared,),
+            targets=(),
         )
         for number, technique in enumerate(techniques, 1)
     ]
@@ -114,11 +116,28 @@ async def test_tactics_in_another_order_or_at_once_are_none():
     assert not found(report, "attack-sequence")
 
 
+async def test_attackers_with_a_common_target_are_no_sequence():
+    """The chain led over the attacked server, and so blamed it."""
+    web, others = ip("192.0.2.10"), [ip(f"198.51.100.{number}") for number in (1, 2, 3)]
+    steps = [
+        replace(step, entities=(other, web), sources=(other,), targets=(web,))
+        for step, other in zip(stages("T1595", "T1190", "T1059"), others, strict=True)
+    ]
+    report, _ = await investigate(World(incidents=steps), "incidents 1, 2 and 3")
+    assert not found(report, "attack-sequence")
+    against = [
+        action.text for action in report.actions if action.text.startswith(("Block", "Isol"))
+    ]
+    assert not any(web.value in text for text in against)
+
+
 async def test_the_words_of_events_stand_for_tactics():
+    web = host("web-1")
+    called = (relation(web, RelationType.CONNECTED_TO, ATTACKER),)
     records = [
-        event("port scan", ago(hours=3), ATTACKER),
-        event("sql injection", ago(hours=2), ATTACKER),
-        event("beacon to a known server", ago(hours=1), ATTACKER),
+        event("port scan", ago(hours=3), ATTACKER, web),
+        event("sql injection", ago(hours=2), ATTACKER, web),
+        event("beacon to a known server", ago(hours=1), ATTACKER, web, relations=called),
     ]
     report, _ = await investigate(World(events={"edge": records}), "203.0.113.5")
     [only] = found(report, "attack-sequence")

@@ -24,6 +24,7 @@ from tocsin.model import (
     Question,
     Sources,
 )
+from tocsin.observables import Environment
 from tocsin.store import find_fault
 
 _log = structlog.get_logger()
@@ -56,8 +57,10 @@ class QuestionRouter:
         providers: ProviderEventSearch,
         enrichers: EnricherQueries,
         read_until: ReadUntil,
+        environment: Environment,
     ) -> None:
         """Take the answers from the database, and the sources outside it."""
+        self._environment = environment
         self._history = history
         self._read_until = read_until
         self._providers = providers
@@ -79,7 +82,11 @@ class QuestionRouter:
             replace(provider, read_until=until.get(provider.name))
             for provider in self._providers.sources()
         )
-        sources = Sources(providers=providers, enrichers=self._enrichers.sources())
+        sources = Sources(
+            providers=providers,
+            enrichers=self._enrichers.sources(),
+            names_networks=self._environment.names_networks,
+        )
         return SourceReply(QueryOutcome.ANSWERED, sources)
 
     async def _enrich(self, question: GetEnrichments) -> SourceReply:

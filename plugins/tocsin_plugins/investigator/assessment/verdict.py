@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tocsin import Confidence, Contribution, Disposition, Finding, Inquiry, Statement, Verdict
 from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.correlation import WeightedFinding
+from tocsin_plugins.investigator.roles import CaseRoles
 from tocsin_plugins.investigator.settings import Bounds
 
 _MALICIOUS = 70
@@ -39,12 +40,13 @@ def judge_confidence(
     *,
     silent: AbstractSet[str],
     needed: AbstractSet[str],
+    names_networks: bool,
 ) -> Confidence:
     """Return the confidence: high, less one level for each weakness.
 
     Weaknesses are a silent source, a disagreement, and a single source of information.
     Low if several sources or a required one were silent, if part of the query was not understood,
-    and for an inconclusive verdict.
+    and for an inconclusive verdict. Medium at most if the internal networks are not configured.
     """
     is_weak = verdict is Verdict.INCONCLUSIVE or bool(case.scope.doubts)
     if is_weak or len(silent) > 1 or silent & needed:
@@ -53,7 +55,8 @@ def judge_confidence(
         finding.finding.kind == "disagreement" and not finding.is_near for finding in findings
     )
     is_single = len(independent_sources(case)) < _ENOUGH_SOURCES
-    return _LEVELS[min(bool(silent) + disagree + is_single, len(_LEVELS) - 1)]
+    weaknesses = max(bool(silent) + disagree + is_single, int(not names_networks))
+    return _LEVELS[min(weaknesses, len(_LEVELS) - 1)]
 
 
 def independent_sources(case: CaseFile) -> frozenset[str]:
@@ -75,6 +78,7 @@ class Conclusion:
     inquiry: Inquiry
     case: CaseFile
     bounds: Bounds
+    roles: CaseRoles
     findings: tuple[Finding, ...]
     near: frozenset[str]
     """The IDs of related findings, which are outside the query."""

@@ -31,6 +31,7 @@ from tocsin_plugins.investigator.collection.query_client import BoundedQueryClie
 from tocsin_plugins.investigator.collection.starting_point import add_bounded_incidents
 from tocsin_plugins.investigator.evidence import entity_sort_key
 from tocsin_plugins.investigator.phrases import count_noun, state
+from tocsin_plugins.investigator.roles import find_subjects
 from tocsin_plugins.investigator.settings import Settings
 
 _RANKS = {disposition: rank for rank, disposition in enumerate(Disposition)}
@@ -178,7 +179,7 @@ class EntityExaminer:
     async def _events(self, entities: Sequence[Entity]) -> None:
         """Search for events, a few at a time, so that slow providers do not use up the time."""
         if self.case.scope.narrowed:
-            subjects = self.case.subjects
+            subjects = find_subjects(self.case)
             entities = [entity for entity in entities if entity in subjects]
         questions = self._questions_for_events(entities)
         room = max(self.client.bounds.provider_calls - self.client.provider_calls, 0)

@@ -20,6 +20,7 @@ from tocsin_plugins.investigator.phrases import (
     name_source,
     state,
 )
+from tocsin_plugins.investigator.roles import INBOUND, find_sides
 from tocsin_plugins.investigator.signs import AttackSign, find_attacks
 
 _GUESSING = frozenset({AttackSign.FAILED_LOGON, AttackSign.BRUTE_FORCE})
@@ -30,7 +31,13 @@ _LOGGED = frozenset(EntityKind) - {EntityKind.CVE}
 def note_gaps(examiner: EntityExaminer) -> None:
     """Note missing evidence as gaps."""
     case = examiner.case
-    case.gaps[:0] = [*_outcomes(case), *_unrated(examiner), *_not_asked(examiner)]
+    case.gaps[:0] = [
+        *_environment(examiner),
+        *_directions(case),
+        *_outcomes(case),
+        *_unrated(examiner),
+        *_not_asked(examiner),
+    ]
 
 
 def find_unknown_logons(case: CaseFile) -> list[IncidentRecord]:
@@ -43,6 +50,26 @@ def find_unknown_logons(case: CaseFile) -> list[IncidentRecord]:
         for record in case.in_focus
         if find_attacks(record) & _GUESSING and not _succeeded(case, record)
     ]
+
+
+def _environment(examiner: EntityExaminer) -> Iterator[Statement]:
+    if not examiner.sources.names_networks:
+        text = "your networks are not configured, so only private addresses count as internal"
+        how = "list all of them as `internal_networks` in `[environment]` of plugins.toml"
+        yield state(f"{text}: {how}", examiner.sources_step)
+
+
+def _directions(case: CaseFile) -> Iterator[Statement]:
+    """Yield a gap for attacks of which no source and target are known."""
+    records = [
+        record
+        for record in case.in_focus
+        if find_attacks(record) & INBOUND and not find_sides(case, record).is_known
+    ]
+    if records:
+        which = join_names([f"incident {record.number}" for record in records])
+        text = f"it is unknown who attacked whom in {which}: no source and target are named"
+        yield state(text, *cite_incidents(records))
 
 
 def _succeeded(case: CaseFile, record: IncidentRecord) -> bool:

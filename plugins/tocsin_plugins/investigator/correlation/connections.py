@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tocsin import Disposition, Entity, EntityKind, RelationType, Severity
+from tocsin import Disposition, Entity, EntityKind, IncidentRecord, RelationType, Severity
 from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.correlation.drafts import FindingDraft, grade_strength
 from tocsin_plugins.investigator.evidence import SeenRelation, cite_steps, entity_sort_key
 from tocsin_plugins.investigator.phrases import count_noun, join_names, name_entity, state
-from tocsin_plugins.investigator.signs import AttackSign
+from tocsin_plugins.investigator.roles import find_event_sides, find_sides
+from tocsin_plugins.investigator.signs import AttackSign, find_attacks
 
 _CONTACTS = frozenset(
     {
@@ -25,12 +26,16 @@ _CALLBACK_STRENGTHS = {1: 0.8, 2: 1.0}
 
 
 def find_callbacks(case: CaseFile) -> Iterator[FindingDraft]:
-    """Yield each malicious entity that internal hosts or addresses contacted."""
+    """Yield each malicious entity that internal hosts or addresses contacted.
+
+    Two of them, or one that a SIEM reports for it, count in full.
+    """
     for target in case.entities:
         if case.find_disposition(target) is not Disposition.MALICIOUS or case.is_ours(target):
             continue
         contacts = _contacts(case, target)
-        if strength := grade_strength(len(contacts), _CALLBACK_STRENGTHS):
+        number = len(contacts) + bool(contacts and _detections(case, target))
+        if strength := grade_strength(number, _CALLBACK_STRENGTHS):
             ours = sorted(contacts, key=entity_sort_key)
             evidence = sorted({step for steps in contacts.values() for step in steps})
             who = join_names([name_entity(entity) for entity in ours])
@@ -46,21 +51,36 @@ def find_callbacks(case: CaseFile) -> Iterator[FindingDraft]:
 
 
 def _contacts(case: CaseFile, target: Entity) -> dict[Entity, list[str]]:
-    """Return the internal entities that contacted the target, with their evidence."""
+    """Return the internal entities that contacted the target, with their evidence.
+
+    The source of a connection or of a detected callback made the contact; a machine that is merely
+    named with it, such as a sensor, did not.
+    """
     contacts: defaultdict[Entity, list[str]] = defaultdict(list)
     for seen in case.relations_to(target):
-        if _is_contact(case, seen):
+        if seen.relation.type in _CONTACTS:
             contacts[seen.relation.source] += cite_steps([seen])
     for event in case.events_with(target):
         if AttackSign.CALLBACK in event.signs:
-            for entity in event.event.entities:
-                if case.is_ours(entity):
-                    contacts[entity].append(event.step)
-    return dict(contacts)
+            for entity in find_event_sides(event.event).sources:
+                contacts[entity].append(event.step)
+    for record in _detections(case, target):
+        for entity in find_sides(case, record).sources:
+            contacts[entity].append(f"incident:{record.number}")
+    return {
+        entity: steps
+        for entity, steps in contacts.items()
+        if case.is_ours(entity) and not case.find_sighting(entity).well_known
+    }
 
 
-def _is_contact(case: CaseFile, seen: SeenRelation) -> bool:
-    return seen.relation.type in _CONTACTS and case.is_ours(seen.relation.source)
+def _detections(case: CaseFile, target: Entity) -> list[IncidentRecord]:
+    """Return the incidents that report a callback to the target."""
+    return [
+        record
+        for record in case.incidents_with(target)
+        if AttackSign.CALLBACK in find_attacks(record)
+    ]
 
 
 _ORIGINS = frozenset({EntityKind.IP, EntityKind.USER, EntityKind.HOST})

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tocsin import Entity, Severity, Statement
 from tocsin_plugins.investigator.case import CaseFile
+from tocsin_plugins.investigator.roles import find_subjects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,7 @@ class CaseFocus:
     def of(cls, case: CaseFile) -> CaseFocus:
         """Return the focus of a case."""
         numbers = frozenset(record.number for record in case.in_focus)
-        return cls(not case.scope.is_specific, numbers, case.subjects)
+        return cls(not case.scope.is_specific, numbers, find_subjects(case))
 
     def is_near(self, found: FindingDraft) -> bool:
         """Return whether a finding is outside the focus.

@@ -62,8 +62,14 @@ def find_internal_only(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield a finding if no external entity is involved and none is rated as bad.
 
     Every incident must name an address, and every address must be internal: an incident without an
-    address has an unknown origin.
+    address has an unknown origin. Severe incidents are no explanation: insiders and machines that
+    were taken over are internal, too.
     """
+    if any(
+        record.severity.rank >= Severity.HIGH.rank and not record.severity_assumed
+        for record in case.in_focus
+    ):
+        return
     involved = [
         {entity for entity in record.entities if not case.scope.ignores(entity)}
         for record in case.records

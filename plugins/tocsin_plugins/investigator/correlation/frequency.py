@@ -15,6 +15,7 @@ from tocsin_plugins.investigator.phrases import (
     name_entity,
     state,
 )
+from tocsin_plugins.investigator.roles import assign_roles
 
 _STRENGTHS = {2: 0.5, 3: 0.75, 4: 1.0}
 
@@ -57,12 +58,18 @@ _TELLING = frozenset(EntityKind) - {EntityKind.CVE, EntityKind.USER}
 
 
 def find_first_seen(case: CaseFile) -> Iterator[FindingDraft]:
-    """Yield each external entity that was first seen in the time window.
+    """Yield each external entity that was first seen in the time window, unless it is a victim.
 
     The number of its incidents since then does not matter.
     """
+    victims = assign_roles(case).victims
     for entity, sighting, step in _met(case):
-        if sighting.first_seen and sighting.first_seen in case.window and case.is_outside(entity):
+        if (
+            entity not in victims
+            and sighting.first_seen
+            and sighting.first_seen in case.window
+            and case.is_outside(entity)
+        ):
             text = f"{name_entity(entity)} was first seen at {format_time(sighting.first_seen)}"
             yield _draft_novelty(
                 case, entity, f"{name_entity(entity)} was not seen before", text, step
@@ -133,12 +140,13 @@ def find_bursts(case: CaseFile) -> Iterator[FindingDraft]:
 
 
 def find_recurrences(case: CaseFile) -> Iterator[FindingDraft]:
-    """Yield each external entity that is in incidents on 3 or more days."""
+    """Yield each external entity that is in incidents on 3 or more days, unless it is a victim."""
+    victims = assign_roles(case).victims
     for entity in case.entities:
         records = case.incidents_with(entity)
         days = sorted({record.occurred_at.astimezone(UTC).date() for record in records})
         strength = grade_strength(len(days), _DAYS)
-        if strength and case.is_outside(entity):
+        if strength and case.is_outside(entity) and entity not in victims:
             number, span = count_noun(len(days), "day"), f"from {days[0]} to {days[-1]}"
             incidents = count_noun(len(records), "incident")
             text = f"{name_entity(entity)} is in {incidents} on {number}, {span}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,14 +18,13 @@ from tocsin import (
     Statement,
 )
 from tocsin_plugins.attack import TACTICS
-from tocsin_plugins.investigator.case import ORIGINS, CaseFile
+from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.correlation.connections import (
     find_callbacks,
     find_lateral_movement,
 )
 from tocsin_plugins.investigator.correlation.drafts import FindingDraft, grade_strength
 from tocsin_plugins.investigator.correlation.logons import find_success_after_failures
-from tocsin_plugins.investigator.narrative import find_origins
 from tocsin_plugins.investigator.phrases import (
     count_noun,
     format_time,
@@ -34,7 +33,22 @@ from tocsin_plugins.investigator.phrases import (
     shorten,
     state,
 )
-from tocsin_plugins.investigator.signs import AttackSign, find_incident_signs, find_shown_tactics
+from tocsin_plugins.investigator.roles import (
+    INBOUND,
+    OUTBOUND,
+    Sides,
+    assign_roles,
+    find_event_sides,
+    find_infected,
+    find_origins,
+    find_sides,
+)
+from tocsin_plugins.investigator.signs import (
+    AttackSign,
+    find_attacks,
+    find_incident_signs,
+    find_shown_tactics,
+)
 
 _STRENGTHS = {2: 0.4, 3: 0.7, 4: 1.0}
 _PLACES = {tactic: place for place, tactic in enumerate(TACTICS)}
@@ -60,8 +74,9 @@ _Chain = tuple[tuple[int, _AttackStage], ...]
 def find_attack_sequences(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield the longest sequence of tactics of each entity, each soon after the previous one.
 
-    A sequence needs an external entity, or an internal one that was compromised: other internal
-    entities are in many incidents without an attack. Entities with the same sequence share a
+    A sequence needs a common actor: an external entity that is the source of each step, or the
+    server that an infected machine calls, or an internal entity that was compromised. A common
+    target is none, since unrelated attackers meet there. Entities with the same sequence share a
     finding.
     """
     taken = _taken_over(case)
@@ -94,20 +109,25 @@ def _taken_over(case: CaseFile) -> Mapping[Entity, frozenset[Entity]]:
             record.severity.rank >= Severity.HIGH.rank
             and find_incident_signs(record) & _TAKES_A_HOST
         ):
-            hosts = (entity for entity in record.entities if entity.kind is EntityKind.HOST)
-            involved.append((*hosts, *find_origins(case, record)))
+            involved.append((*find_infected(case, record), *find_origins(case, record)))
     taken: dict[Entity, frozenset[Entity]] = {}
+    roles = assign_roles(case)
+    actors = roles.attackers | roles.contacted
     for entities in involved:
-        by = {entity for entity in entities if case.is_outside(entity)}
+        by = {entity for entity in entities if case.is_outside(entity) and entity in actors}
         for held in (entity for entity in entities if entity.kind in _HELD and entity not in by):
             taken[held] = taken.get(held, frozenset()) | by
     return taken
 
 
 def _stages(case: CaseFile, entity: Entity, by: AbstractSet[Entity]) -> list[_AttackStage]:
-    """Return the stages with an entity, without those of other attackers."""
-    records = (incident for incident in case.incidents_with(entity) if _counts(case, incident))
-    records = (record for record in records if _is_theirs(case, record.entities, by))
+    """Return the stages in which an entity acts, or in which its attackers act on it."""
+    records = (
+        incident
+        for incident in case.incidents_with(entity)
+        if _counts(case, incident)
+        and _is_actor(case, entity, by, find_sides(case, incident), find_attacks(incident))
+    )
     stages = [
         _AttackStage(
             at=record.occurred_at,
@@ -121,7 +141,7 @@ def _stages(case: CaseFile, entity: Entity, by: AbstractSet[Entity]) -> list[_At
         for record in records
     ]
     for seen in case.events_with(entity):
-        if seen.signs and _is_theirs(case, seen.event.entities, by):
+        if seen.signs and _is_actor(case, entity, by, find_event_sides(seen.event), seen.signs):
             places, source = _places(seen.signs), f"an event of {seen.provider}"
             stage = (seen.event.occurred_at, places, source, seen.event.summary, seen.step)
             stages.append(_AttackStage(*stage))
@@ -129,9 +149,22 @@ def _stages(case: CaseFile, entity: Entity, by: AbstractSet[Entity]) -> list[_At
     return sorted(with_places, key=lambda stage: (stage.at, stage.reference, stage.words))
 
 
-def _is_theirs(case: CaseFile, entities: Iterable[Entity], by: AbstractSet[Entity]) -> bool:
-    others = {entity for entity in entities if entity.kind in ORIGINS and case.is_outside(entity)}
-    return not by or not others or bool(others & by)
+def _is_actor(
+    case: CaseFile,
+    entity: Entity,
+    by: AbstractSet[Entity],
+    sides: Sides,
+    signs: AbstractSet[AttackSign],
+) -> bool:
+    """Return whether a stage belongs to an entity, and not to somebody who attacks it as well."""
+    if entity in sides.sources:
+        return True
+    if case.is_outside(entity):
+        is_called = signs & OUTBOUND and not signs & INBOUND
+        return bool(is_called) and entity in sides.targets
+    if foreign := {source for source in sides.sources if case.is_outside(source)}:
+        return bool(foreign & by)
+    return entity not in sides.targets or bool(sides.targets & by)
 
 
 def _counts(case: CaseFile, record: IncidentRecord) -> bool:

@@ -18,7 +18,7 @@ from tocsin import (
 from tocsin_plugins.investigator.assessment import Conclusion
 from tocsin_plugins.investigator.case import cite_incidents
 from tocsin_plugins.investigator.evidence import entity_sort_key, list_evidence
-from tocsin_plugins.investigator.narrative import describe_reactions, find_origins
+from tocsin_plugins.investigator.narrative import describe_reactions
 from tocsin_plugins.investigator.phrases import (
     count_noun,
     join_entities,
@@ -26,6 +26,12 @@ from tocsin_plugins.investigator.phrases import (
     name_entity,
     state,
     to_sentence,
+)
+from tocsin_plugins.investigator.roles import (
+    find_event_sides,
+    find_infected,
+    find_origins,
+    find_subjects,
 )
 from tocsin_plugins.investigator.signs import AttackSign, find_attacks
 
@@ -116,7 +122,7 @@ def _blocked(conclusion: Conclusion) -> dict[Entity, Action]:
 def _to_block(conclusion: Conclusion) -> Iterator[tuple[Entity, Action]]:
     case = conclusion.case
     for entity in case.entities:
-        if case.find_disposition(entity) is Disposition.MALICIOUS:
+        if case.find_disposition(entity) is Disposition.MALICIOUS and _acts(conclusion, entity):
             reason = _called_malicious(conclusion, entity)
             yield entity, build_action(conclusion, f"block {name_entity(entity)}", reason)
     for record in find_showing(conclusion, *_ATTACKS):
@@ -131,15 +137,17 @@ def _attackers(conclusion: Conclusion) -> Iterator[tuple[Entity, Statement]]:
     case = conclusion.case
     for finding in conclusion.select_findings("success-after-failures", "attack-sequence"):
         if finding.severity is Severity.HIGH:
-            yield from ((entity, cite_finding(finding)) for entity in finding.entities)
+            actors = (one for one in finding.entities if _acts(conclusion, one))
+            yield from ((entity, cite_finding(finding)) for entity in actors)
     if conclusion.verdict is not Verdict.BENIGN:
-        for entity in sorted(case.subjects, key=entity_sort_key):
-            attacks = [event for event in case.events_with(entity) if event.signs & _TOLD_ATTACKS]
-            failed = [
-                event
-                for event in case.events_with(entity)
-                if AttackSign.FAILED_LOGON in event.signs
+        for entity in sorted(find_subjects(case), key=entity_sort_key):
+            own = [
+                seen
+                for seen in case.events_with(entity)
+                if entity in find_event_sides(seen.event).sources
             ]
+            attacks = [seen for seen in own if seen.signs & _TOLD_ATTACKS]
+            failed = [seen for seen in own if AttackSign.FAILED_LOGON in seen.signs]
             attacks += failed if len(failed) >= _MANY else []
             if attacks:
                 number = count_noun(len(attacks), "event")
@@ -147,32 +155,59 @@ def _attackers(conclusion: Conclusion) -> Iterator[tuple[Entity, Statement]]:
                 yield entity, state(text, *(seen.step for seen in attacks))
 
 
+def _acts(conclusion: Conclusion, entity: Entity) -> bool:
+    """Return whether an entity may be blocked by its role.
+
+    An address must attack or be contacted by infected machines, unless no incident or event
+    involves it. Other kinds have no side, and only must not be what an attacker asked for.
+    """
+    roles = conclusion.roles
+    if entity.kind is EntityKind.IP and entity in roles.involved:
+        return entity in roles.attackers | roles.contacted
+    return entity not in roles.victims
+
+
 _SHOW = {True: "shows", False: "show"}
 
 
 def watch(conclusion: Conclusion) -> Iterator[Action]:
-    """Recommend to watch suspicious entities that are not blocked."""
+    """Recommend to watch suspicious entities that are not blocked and not attacked."""
     blocked = _blocked(conclusion)
     for finding in conclusion.select_findings("reputation", "recurrence", "disagreement"):
         entity = finding.entities[0]
-        if conclusion.case.is_outside(entity) and entity not in blocked:
+        is_left = entity not in blocked and _acts(conclusion, entity)
+        if conclusion.case.is_outside(entity) and is_left:
             yield Action(text=f"Watch {name_entity(entity)}.", reason=cite_finding(finding))
 
 
 def find_compromised(conclusion: Conclusion) -> dict[Entity, Statement]:
-    """Return the internal machines that may be compromised, each with one reason."""
+    """Return the internal machines that may be compromised, each with one reason.
+
+    They called a bad server, moved to other machines, run malware, or an external attacker logged
+    on to them. A machine that was merely attacked is not among them.
+    """
     found: dict[Entity, Statement] = {}
-    if conclusion.score < _WORTH_WORK:
+    if conclusion.verdict is Verdict.BENIGN:
         return found
-    case = conclusion.case
-    for finding in conclusion.select_findings(*_INTRUSIONS):
-        for entity in finding.entities:
-            if case.is_ours(entity) and entity.kind in _MACHINES:
+    case, roles = conclusion.case, conclusion.roles
+    is_likely = conclusion.score >= _WORTH_WORK
+    for finding in conclusion.select_findings(*_INTRUSIONS) if is_likely else ():
+        held = set(finding.entities)
+        if finding.kind == "success-after-failures":
+            held &= roles.entered
+        elif finding.kind == "callback":
+            held -= {finding.entities[0]}
+        else:
+            held &= {finding.entities[0]}
+        for entity in sorted(held, key=entity_sort_key):
+            is_known = case.find_disposition(entity) is Disposition.BENIGN
+            if case.is_ours(entity) and entity.kind in _MACHINES and not is_known:
                 found.setdefault(entity, cite_finding(finding))
     for record in find_showing(conclusion, AttackSign.MALWARE, AttackSign.CALLBACK):
         reason = cite_records("shows malware or a callback", [record])
-        for entity in record.entities:
-            if case.is_ours(entity) and entity.kind is EntityKind.HOST:
+        is_severe = record.severity is Severity.CRITICAL and not record.severity_assumed
+        for entity in find_infected(case, record) if is_likely or is_severe else ():
+            if not case.find_sighting(entity).well_known:
                 found.setdefault(entity, reason)
     return found
 

@@ -13,7 +13,6 @@ from tocsin_plugins.investigator.collection import find_unknown_logons
 from tocsin_plugins.investigator.narrative import (
     find_accounts,
     find_machines,
-    find_origins,
     find_targets,
 )
 from tocsin_plugins.investigator.phrases import format_time, join_entities, shorten, state
@@ -24,6 +23,7 @@ from tocsin_plugins.investigator.report.actions.containment import (
     find_compromised,
     find_showing,
 )
+from tocsin_plugins.investigator.roles import find_origins
 from tocsin_plugins.investigator.signs import AttackSign
 
 _SILENT = re.compile(r"(.+?) (?:was unavailable|is not running)\b")

@@ -1,0 +1,191 @@
+"""Roles of entities in a case: attackers, victims, contacted and infected machines.
+
+Roles come from the source and the target of alerts and flows alone. Whether an address is public
+says nothing: a public address may be an attacked server of the organization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from tocsin import Entity, EntityKind, IncidentRecord, RelationType, SiemEvent
+from tocsin_plugins.investigator.case import ORIGINS, CaseFile
+from tocsin_plugins.investigator.evidence import entity_sort_key
+from tocsin_plugins.investigator.signs import AttackSign, find_attacks
+
+INBOUND = frozenset(
+    {AttackSign.SCAN, AttackSign.BRUTE_FORCE, AttackSign.FAILED_LOGON, AttackSign.EXPLOIT}
+)
+"""Signs whose source is the attacker."""
+OUTBOUND = frozenset({AttackSign.CALLBACK, AttackSign.MALWARE})
+"""Signs whose source is the infected machine, unless there is an inbound sign as well."""
+_MACHINES = frozenset({EntityKind.HOST, EntityKind.IP})
+_NAMES = frozenset({EntityKind.DOMAIN, EntityKind.URL})
+_SIDES = frozenset(
+    {
+        RelationType.CONNECTED_TO,
+        RelationType.LOGGED_ON_TO,
+        RelationType.EXECUTED_ON,
+        RelationType.SENT_TO,
+    }
+)
+_ENDS = frozenset({EntityKind.IP, EntityKind.HOST, EntityKind.EMAIL, EntityKind.USER})
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The entities that an incident or event names as source and as target."""
+
+    sources: frozenset[Entity] = frozenset()
+    targets: frozenset[Entity] = frozenset()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a side is named."""
+        return bool(self.sources or self.targets)
+
+
+def find_sides(case: CaseFile, record: IncidentRecord) -> Sides:
+    """Return the sides of an incident, by its alerts, or else by its flows and the graph.
+
+    An entity on both sides is on neither.
+    """
+    if record.sources or record.targets:
+        return _separate(record.sources, record.targets)
+    own = [find_event_sides(seen.event) for seen in case.find_own_events(record)]
+    if any(sides.is_known for sides in own):
+        sources = (entity for sides in own for entity in sides.sources)
+        return _separate(sources, (entity for sides in own for entity in sides.targets))
+    involved = set(record.entities)
+    flows = [
+        seen.relation
+        for entity in record.entities
+        for seen in case.relations_from(entity)
+        if seen.relation.type is RelationType.CONNECTED_TO and seen.relation.target in involved
+    ]
+    return _separate((flow.source for flow in flows), (flow.target for flow in flows))
+
+
+def find_event_sides(event: SiemEvent) -> Sides:
+    """Return the sides of an event, by its relations."""
+    flows = [relation for relation in event.relations if relation.type in _SIDES]
+    return _separate(
+        (flow.source for flow in flows if flow.source.kind in _ENDS),
+        (flow.target for flow in flows),
+    )
+
+
+def find_origins(case: CaseFile, record: IncidentRecord) -> list[Entity]:
+    """Return the external addresses that an incident names as source of an attack.
+
+    The source of malware or of a callback is the infected machine, and not an origin.
+    """
+    signs = find_attacks(record)
+    if signs & OUTBOUND and not signs & INBOUND:
+        return []
+    sources = find_sides(case, record).sources
+    return [
+        entity
+        for entity in list_involved(case, record)
+        if entity in sources and entity.kind in ORIGINS and case.is_outside(entity)
+    ]
+
+
+def find_infected(case: CaseFile, record: IncidentRecord) -> list[Entity]:
+    """Return the internal machines where the malware of an incident is.
+
+    They are its sources, or its only host if it names no side.
+    """
+    signs = find_attacks(record)
+    if not signs & OUTBOUND:
+        return []
+    involved = [entity for entity in list_involved(case, record) if case.is_ours(entity)]
+    sides = find_sides(case, record)
+    if sides.is_known:
+        return [one for one in involved if one in sides.sources and one.kind in _MACHINES]
+    hosts = [entity for entity in involved if entity.kind is EntityKind.HOST]
+    return hosts if len(hosts) == 1 else []
+
+
+def find_subjects(case: CaseFile) -> frozenset[Entity]:
+    """Return the subjects of the query: named entities, and the origins of the incidents in focus.
+
+    An incident without a known origin contributes all its entities.
+    """
+    found = set(case.scope.entities)
+    for record in case.in_focus:
+        involved = list_involved(case, record)
+        if origins := find_origins(case, record):
+            targets = find_sides(case, record).targets
+            foreign = (entity for entity in involved if case.is_foreign(entity))
+            found |= {*origins, *(entity for entity in foreign if entity not in targets)}
+        else:
+            found |= {entity for entity in involved if case.connects(entity)}
+    return frozenset(found)
+
+
+def list_involved(case: CaseFile, record: IncidentRecord) -> list[Entity]:
+    """Return the entities of an incident that the query does not exclude, in order."""
+    kept = (entity for entity in record.entities if not case.scope.ignores(entity))
+    return sorted(set(kept), key=entity_sort_key)
+
+
+def _separate(sources: Iterable[Entity], targets: Iterable[Entity]) -> Sides:
+    one, other = frozenset(sources), frozenset(targets)
+    return Sides(one - other, other - one)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRoles:
+    """The entities of a case by role. An entity may have several, or none."""
+
+    attackers: frozenset[Entity]
+    """Sources of scans, exploits and failed logons."""
+    victims: frozenset[Entity]
+    """Targets of these, with the names that the attacker asked for."""
+    contacted: frozenset[Entity]
+    """Targets of infected or internal machines, such as command-and-control servers."""
+    infected: frozenset[Entity]
+    """Sources of malware and callbacks."""
+    entered: frozenset[Entity]
+    """Targets of a successful logon by an external attacker."""
+    involved: frozenset[Entity]
+    """Entities of any incident or event."""
+
+
+def assign_roles(case: CaseFile) -> CaseRoles:
+    """Return the roles in the incidents and events of a case."""
+    roles: dict[str, set[Entity]] = {name: set() for name in _ROLES}
+    for signs, sides, entities in _list_activities(case):
+        roles["involved"] |= entities
+        if signs & INBOUND:
+            roles["attackers"] |= sides.sources
+            names = {entity for entity in entities if entity.kind in _NAMES}
+            roles["victims"] |= sides.targets | (names - sides.sources if sides.is_known else set())
+        elif signs & OUTBOUND:
+            roles["infected"] |= sides.sources
+            roles["contacted"] |= sides.targets
+        elif any(case.is_ours(source) for source in sides.sources):
+            roles["contacted"] |= {end for end in sides.targets if not case.is_ours(end)}
+        else:
+            roles["victims"] |= sides.targets
+    foreign = {entity for entity in roles["attackers"] if case.is_outside(entity)}
+    for signs, sides, _ in _list_activities(case):
+        if AttackSign.LOGON in signs and sides.sources & foreign:
+            roles["entered"] |= sides.targets
+    return CaseRoles(**{name: frozenset(members) for name, members in roles.items()})
+
+
+_ROLES = tuple(CaseRoles.__dataclass_fields__)
+
+
+def _list_activities(
+    case: CaseFile,
+) -> Iterator[tuple[AbstractSet[AttackSign], Sides, AbstractSet[Entity]]]:
+    """Yield signs, sides and entities of each incident and event."""
+    for record in case.records:
+        yield find_attacks(record), find_sides(case, record), frozenset(record.entities)
+    for seen in case.events:
+        yield seen.signs, find_event_sides(seen.event), frozenset(seen.event.entities)
