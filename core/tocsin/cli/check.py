@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from dataclasses import replace
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import structlog
 import typer
 
 from tocsin.accounting import load_rollbacks
+from tocsin.cli.database import check_presence, describe_past
 from tocsin.cli.receiver_checks import check_receivers
 from tocsin.clock import SystemClock, isoformat
 from tocsin.credentials import open_proven_vault
@@ -127,10 +127,16 @@ async def _check_database(
 
     url = parse_url(settings.database)
     file = HeadFile(settings.data_dir, identify_location(url))
-    if is_sqlite(url) and not sqlite_file(url).exists():
-        return _check_absence(sqlite_file(url), file)
+    is_missing = is_sqlite(url) and not sqlite_file(url).exists()
+    if is_missing and not file.load([]):
+        print(f"database: {sqlite_file(url)} will be created at the first start")
+        return True
+    if is_missing:
+        print(f"database: {describe_past(file)}", file=sys.stderr)
+        return False
     database = open_database(url)
     try:
+        await check_presence(database, file)
         await check_schema(database)
         vault = await open_proven_vault(settings, database)
         print("database: schema current, encryption key valid")
@@ -154,16 +160,6 @@ async def _check_database(
         return False
     finally:
         await database.close()
-
-
-def _check_absence(path: Path, file: HeadFile) -> bool:
-    """Return whether there never was a database at the place where there is none now."""
-    for stored in file.load([]):
-        reached = f"until {stored.stored_at}, it reached incident {stored.head.incident_number}"
-        print(f"database: {path} is missing; {reached}", file=sys.stderr)
-        return False
-    print(f"database: {path} will be created at the first start")
-    return True
 
 
 async def _find_differences(database: Database, file: HeadFile) -> list[str]:

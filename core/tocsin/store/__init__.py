@@ -2,6 +2,7 @@
 
 from tocsin.store.bootstrap import (
     check_schema,
+    has_no_schema,
     identify_location,
     is_sqlite,
     open_database,
@@ -112,6 +113,7 @@ __all__ = [
     "find_missing_limits",
     "find_rollback",
     "find_troubled_nodes",
+    "has_no_schema",
     "hold_lock",
     "identify_location",
     "is_sqlite",

@@ -131,6 +131,14 @@ async def upgrade(database: Database) -> str:
     return get_newest_revision()
 
 
+async def has_no_schema(database: Database) -> bool:
+    """Return whether a database is empty, such as a file of which the log was deleted."""
+    try:
+        return await database.read(_load_current_revision) is None
+    except (SQLAlchemyError, OSError) as error:
+        raise describe_fault(error) from error
+
+
 async def check_schema(database: Database) -> None:
     """Check that the schema is the required one; raises OperatorError where it is not."""
     try:
