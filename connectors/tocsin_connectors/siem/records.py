@@ -22,9 +22,15 @@ _FORMS = {
     EntityKind.CVE: re.compile(r"CVE[-_]\d{4}[-_]\d{4,}", re.IGNORECASE),
     EntityKind.EMAIL: re.compile(r"[^\s<>\",;:@]{1,64}@[\w.-]{1,255}"),
     EntityKind.MAILBOX: re.compile(r"[^\s<>\",;:@]{1,64}@[\w.-]{1,255}"),
-    EntityKind.FILE_HASH: re.compile(r"(?<![0-9a-z])[0-9a-f]{32,128}(?![0-9a-z])", re.IGNORECASE),
+    EntityKind.FILE_HASH: re.compile(
+        r"(?<![0-9a-z])(?<!IMPHASH=)(?!0+(?![0-9a-z]))"
+        r"(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})(?![0-9a-z])",
+        re.IGNORECASE,
+    ),
 }
-"""Patterns of values. All matches count: `MD5=...,SHA256=...` is two hashes."""
+"""Patterns of values. All matches count: `MD5=...,SHA256=...` is two hashes.
+
+The hash of a program's imports (`IMPHASH`) names no file, and zeros stand for a missing hash."""
 _HOST_KINDS = frozenset({EntityKind.IP, EntityKind.HOST, EntityKind.DOMAIN})
 _TECHNIQUE_ID = re.compile(r"T\d{4}(?:\.\d{3})?")
 

@@ -161,6 +161,29 @@ def test_any_field_may_have_any_type(changes):
         assert all(list_finding_ids({**ALERT, **changes}))
 
 
+def test_ids_references_and_texts_in_a_document_are_not_entities():
+    document = json.dumps(
+        {
+            "eventID": "9f86d081884c7d659a2feaa0c55ad015",
+            "eventSource": "iam.vendor.example",
+            "userIdentity": {"userName": "ann", "arn": "arn:aws:iam::111122223333:user/ann"},
+            "sourceIPAddress": "203.0.113.7",
+            "userAgent": "console.vendor.example",
+            "message": "T1059 seen by bob@vendor.example at https://vendor.example/x",
+            "threat": {"technique": {"id": ["T1078"]}},
+        }
+    )
+    found = attach_findings(
+        read(), [{**FINDING, "queries": [], "document_list": [{"document": document}]}]
+    )
+    assert set(found.entities) == {
+        Entity(EntityKind.USER, "ann"),
+        Entity(EntityKind.CLOUD_RESOURCE, "arn:aws:iam::111122223333:user/ann"),
+        Entity(EntityKind.IP, "203.0.113.7"),
+    }
+    assert found.techniques == ("T1078",)
+
+
 def test_target_account_is_an_entity():
     document = json.dumps({"user.target": {"name": "ann"}, "related": {"hosts": ["dc", "-"]}})
     finding = {**FINDING, "document_list": [{"document": document}]}

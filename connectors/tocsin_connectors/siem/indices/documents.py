@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -13,29 +13,12 @@ from tocsin_connectors.siem.records import (
     contains_entity,
     find_field_roles,
     normalize_address,
-    parse_entities,
     scalars,
     union,
     value_at,
 )
 
 MAX_DOCUMENT_LENGTH = 1_000_000
-# https://www.elastic.co/docs/reference/ecs/ecs-field-reference
-_ECS_FIELDS = {
-    EntityKind.USER: ("user.target.name", "user.effective.name"),
-    EntityKind.HOST: ("related.hosts",),
-}
-
-
-def find_ecs_entities(document: Any) -> Iterator[Entity]:
-    """Yield entities in ECS fields whose names do not reveal their kind.
-
-    `find_in_record` skips these fields.
-    """
-    for kind, paths in _ECS_FIELDS.items():
-        for path in paths:
-            for value in scalars(value_at(document, path)):
-                yield from parse_entities(kind, str(value))
 
 
 _SOURCES: Mapping[EntityKind, Sequence[str]] = {

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tocsin import Entity, EntityKind, SiemEvent, find_in_record
-from tocsin_connectors.siem.indices.documents import (
-    find_ecs_entities,
-    include_queried_entity,
-    summarize_document,
-)
+from tocsin import Entity, EntityKind, SiemEvent
+from tocsin_connectors.siem.indices.documents import include_queried_entity, summarize_document
+from tocsin_connectors.siem.indices.ecs_fields import find_log_entities
 from tocsin_connectors.siem.opensearch.mapping import parse_time
-from tocsin_connectors.siem.records import describe_value, text_at, union, value_at
+from tocsin_connectors.siem.records import describe_value, text_at, value_at
 
 ENTITY_FIELDS = {
     EntityKind.IP: (
@@ -57,7 +54,7 @@ def build_event(hit: dict[str, Any], field: str, entity: Entity) -> SiemEvent | 
     occurred_at = parse_time(value_at(document, field))
     if occurred_at is None or not isinstance(document, dict):
         raise ValueError(f"{field} is {describe_value(value_at(document, field))}")
-    found = union([find_in_record(document, limit=200).entities, find_ecs_entities(document)])
+    found = find_log_entities(document, limit=200).entities
     entities = include_queried_entity(found, entity, document, ENTITY_FIELDS)
     if entities is None:
         return None

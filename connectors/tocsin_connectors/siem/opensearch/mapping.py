@@ -9,17 +9,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from tocsin import Alert, Entity, Incident, IncidentStatus, Severity, Window, find_in_record
-from tocsin_connectors.siem.indices.documents import (
-    decode_object,
-    find_document_roles,
-    find_ecs_entities,
-)
+from tocsin import Alert, Entity, Incident, IncidentStatus, Severity, Window
+from tocsin_connectors.siem.indices.documents import decode_object, find_document_roles
+from tocsin_connectors.siem.indices.ecs_fields import find_ecs_techniques, find_log_entities
 from tocsin_connectors.siem.opensearch.pagination import to_milliseconds
 from tocsin_connectors.siem.records import (
     EntityRoles,
     children,
     describe_value,
+    filter_techniques,
     number,
     parse_utc,
     text,
@@ -172,14 +170,14 @@ def parse_finding(record: dict[str, Any]) -> OpenSearchFinding:
     levels = [RULE_LEVELS[tag.casefold()] for tag in tags if tag.casefold() in RULE_LEVELS]
     severity = max(levels, key=lambda level: level.rank, default=None)
     documents = list(read_documents(record))
-    found = [find_in_record(document, MAX_ENTITIES) for document in documents]
-    more = map(find_ecs_entities, documents)
+    found = [find_log_entities(document, MAX_ENTITIES) for document in documents]
+    techniques = (filter_techniques(find_ecs_techniques(document)) for document in documents)
     named = (match[1].upper() for tag in tags if (match := _TECHNIQUE_TAG.fullmatch(tag)))
     return OpenSearchFinding(
         alert=_build_alert(record, queries, severity),
         severity=severity,
-        techniques=union([named, *(item.techniques for item in found)]),
-        entities=union([*(incident.entities for incident in found), *more]),
+        techniques=union([named, *techniques]),
+        entities=union(item.entities for item in found),
         roles=EntityRoles.merge(map(find_document_roles, documents)),
     )
 

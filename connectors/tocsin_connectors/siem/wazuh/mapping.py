@@ -8,19 +8,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from tocsin import Entity, EntityKind, Severity, find_in_record
-from tocsin_connectors.siem.indices.documents import find_document_roles, find_ecs_entities
+from tocsin import Entity, EntityKind, Severity
+from tocsin_connectors.siem.entity_fields import FieldContent, parse_field
+from tocsin_connectors.siem.indices.documents import find_document_roles
+from tocsin_connectors.siem.indices.ecs_fields import find_ecs_entities
 from tocsin_connectors.siem.records import (
     EntityRoles,
     describe_value,
     filter_techniques,
-    find_field_roles,
     parse_utc,
     text_at,
     texts,
+    texts_at,
     union,
     value_at,
 )
+from tocsin_connectors.siem.wazuh.entity_fields import ALERT_FIELDS
 
 TIME_FIELD = "@timestamp"
 """Sort field of both layouts; 5.x has no `timestamp`."""
@@ -39,9 +42,6 @@ MIN_LEVELS = {
 SEVERITY_LEVELS = {severity.value.casefold(): severity for severity in Severity}
 """Levels of 5.x."""
 _MAX_LEVEL = 16
-# Sources of entities, without the log text, which anybody can influence
-_V4_FIELDS = ("agent.name", "agent.ip", "data", "syscheck", "predecoder.hostname")
-_V5_EXCLUDED = frozenset({"wazuh", "event", "rule", "agent", "log", "message", "tags", "labels"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,28 +125,14 @@ def find_techniques(document: Any) -> Iterator[str]:
 
 
 def find_entities(document: Any) -> tuple[Entity, ...]:
-    """Return the entities of a document, whose kinds follow from the field names."""
-    if not isinstance(document, dict):
-        return ()
-    agent = _select_agent(value_at(document, "wazuh.agent") or value_at(document, "agent"))
-    if value_at(document, "wazuh.rule") is None:
-        fields = {path: value_at(document, path) for path in _V4_FIELDS}
-    else:
-        fields = {
-            name: item for name, item in document.items() if name.split(".")[0] not in _V5_EXCLUDED
-        }
-    found = find_in_record(agent).entities, find_in_record(fields, MAX_ENTITIES).entities
-    return union([*found, find_ecs_entities(document)])
-
-
-_V4_SOURCES = {
-    EntityKind.IP: ("srcip", "src_ip", "win.eventdata.ipAddress", "aws.sourceIPAddress"),
-    EntityKind.USER: ("srcuser",),
-}
-_V4_TARGETS = {
-    EntityKind.IP: ("dstip", "dest_ip"),
-    EntityKind.USER: ("dstuser", "win.eventdata.targetUserName"),
-}
+    """Return the entities in the known fields of a document, and its agent."""
+    return union(
+        [
+            _parse_agent(document),
+            ALERT_FIELDS.find(document, MAX_ENTITIES).entities,
+            find_ecs_entities(document, MAX_ENTITIES).entities,
+        ]
+    )[:MAX_ENTITIES]
 
 
 def find_roles(document: Any) -> EntityRoles:
@@ -157,18 +143,24 @@ def find_roles(document: Any) -> EntityRoles:
     """
     if value_at(document, "wazuh.rule") is not None:
         return find_document_roles(document)
-    roles = find_field_roles(value_at(document, "data"), _V4_SOURCES, _V4_TARGETS)
+    roles = ALERT_FIELDS.find(document, MAX_ENTITIES).roles
     ends = [any(entity.kind is EntityKind.IP for entity in side) for side in roles]
     if all(ends):
         return roles
-    agent = find_in_record(_select_agent(value_at(document, "agent"))).entities
+    agent = _parse_agent(document)
     if any(ends):
         return EntityRoles(roles.sources, union([roles.targets, agent]))
     return EntityRoles(union([roles.sources, agent]), roles.targets)
 
 
-def _select_agent(agent: Any) -> dict[str, Any]:
-    return {
-        "agent.name": text_at(agent, "name", "host.hostname", "host.name"),
-        "agent.ip": value_at(agent, "ip") or value_at(agent, "host.ip"),
-    }
+def _parse_agent(document: Any) -> tuple[Entity, ...]:
+    """Return the name and the addresses of the agent."""
+    agent = value_at(document, "wazuh.agent") or value_at(document, "agent")
+    name = text_at(agent, "name", "host.hostname", "host.name")
+    addresses = [*texts_at(agent, "ip"), *texts_at(agent, "host.ip")]
+    return union(
+        [
+            parse_field(FieldContent.HOST, name or ""),
+            *(parse_field(FieldContent.ADDRESS, address) for address in addresses),
+        ]
+    )
