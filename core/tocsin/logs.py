@@ -5,10 +5,38 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from typing import Literal
+from collections.abc import Callable
+from datetime import timedelta
+from threading import Lock
+from time import monotonic
+from typing import Any, Literal
 
 import orjson
 import structlog
+
+SAMPLED_EVERY = timedelta(seconds=10)
+
+
+class SampledLog:
+    """Warnings that anyone can cause: at most one line of each event per `SAMPLED_EVERY`."""
+
+    def __init__(self, now: Callable[[], float] = monotonic) -> None:
+        self._log = structlog.get_logger()
+        self._now = now
+        self._due_at: dict[str, float] = {}
+        self._left_out: dict[str, int] = {}
+        self._lock = Lock()
+
+    def warning(self, event: str, **fields: Any) -> None:
+        """Log an event of a fixed text; `left_out` is the number of lines since the last one."""
+        with self._lock:
+            now = self._now()
+            if now < self._due_at.get(event, now):
+                self._left_out[event] = self._left_out.get(event, 0) + 1
+                return
+            self._due_at[event] = now + SAMPLED_EVERY.total_seconds()
+            left_out = self._left_out.pop(event, 0)
+        self._log.warning(event, **fields, **({"left_out": left_out} if left_out else {}))
 
 
 def configure_logs(form: Literal["console", "json"]) -> None:

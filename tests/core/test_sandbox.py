@@ -35,6 +35,29 @@ def test_every_filter_takes_what_it_takes_in_jinja():
         assert template.render() == plain
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "range|string",
+        "[1]|map('upper')|string",
+        "[[range]]|string",
+        "{'a': joiner()}|upper",
+        "namespace()|e",
+        "cycler('a')|title",
+        "'' ~ range",
+        "[range]|join",
+        "'%s'|format(range)",
+        "'a'|replace('a', range)",
+        "'a'.upper|string",
+        "[range]|map('string')|join",
+    ],
+)
+def test_what_is_no_data_has_no_text_since_that_names_memory_addresses(expression):
+    template = BoundedEnvironment().from_string("{{ " + expression + " }}")
+    with Allowance(PLENTY, 60), pytest.raises(TypeError, match="only data can be written"):
+        template.render()
+
+
 def test_time_is_bounded_whatever_the_units():
     template = BoundedEnvironment().from_string(
         "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"

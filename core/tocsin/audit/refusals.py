@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from threading import Lock
 from typing import NamedTuple, NoReturn
+
+import structlog
 
 from tocsin.audit.log import AuditRecord, record
 from tocsin.clock import Clock, isoformat
@@ -18,6 +21,7 @@ ELSEWHERE = "elsewhere"
 MAX_PER_MINUTE = 1_000  # distinct pairs of address and reason
 MAX_PENDING = 10_000  # of all minutes, while the database is unavailable
 _MINUTE = timedelta(minutes=1)
+_log = structlog.get_logger()
 
 
 class _RefusalKey(NamedTuple):
@@ -27,10 +31,14 @@ class _RefusalKey(NamedTuple):
 
 
 class Refusals:
-    """Counts refusals by address, reason and minute; beyond the limits under `elsewhere`."""
+    """Counts refusals by address, reason and minute; beyond the limits under `elsewhere`.
 
-    def __init__(self, clock: Clock) -> None:
+    `meter` is called with the reason of each.
+    """
+
+    def __init__(self, clock: Clock, meter: Callable[[str], None] = lambda _reason: None) -> None:
         self._clock = clock
+        self._meter = meter
         self._lock = Lock()
         self._writing = asyncio.Lock()
         self._counts: Counter[_RefusalKey] = Counter()
@@ -39,6 +47,7 @@ class Refusals:
 
     def count(self, address: str, reason: str) -> None:
         """Count one refusal; callable from any thread."""
+        self._meter(reason)
         with self._lock:
             self._counts[self._place(address, reason)] += 1
 
@@ -78,8 +87,25 @@ class Refusals:
             if counts:
                 now = self._clock.now()
                 await database.write(record, *(_build_entry(now, *item) for item in counts.items()))
+                _log_counts(counts)
             with self._lock:
                 self._counts -= counts
+
+
+def _log_counts(counts: Counter[_RefusalKey]) -> None:
+    """Log one line for each reason, with the address that was refused most often."""
+    for reason in sorted({refused.reason for refused in counts}):
+        by_address: Counter[str] = Counter()
+        for refused, count in counts.items():
+            if refused.reason == reason:
+                by_address[refused.address] += count
+        _log.warning(
+            "requests refused",
+            reason=reason,
+            count=by_address.total(),
+            addresses=len(by_address),
+            most_from=by_address.most_common(1)[0][0],
+        )
 
 
 def _build_entry(now: datetime, refused: _RefusalKey, count: int) -> AuditRecord:

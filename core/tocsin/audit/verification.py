@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, func, or_, select
 
 from tocsin.audit.chain import GENESIS, compute_seal
 from tocsin.audit.rows import allow_any_text, select_rows
-from tocsin.store import AUDIT_POSITION, clean_text, load_last_allotted
+from tocsin.store import AUDIT_POSITION, clean_text
 from tocsin.store.tables import audit, sequences
 
 MOST_PROBLEMS = 100
@@ -31,7 +31,9 @@ _head = (
     .limit(1)
 )
 _seal_at = select(audit.c.seal).where(audit.c.position == bindparam("position"))
-_allotted = select(sequences.c.value).where(sequences.c.name == AUDIT_POSITION).scalar_subquery()
+_sequence = select(sequences.c.value).where(sequences.c.name == AUDIT_POSITION)
+_allotted = _sequence.scalar_subquery()
+_last_position = select(func.coalesce(func.max(audit.c.position), 0))
 _never_allotted = (
     select(audit.c.id, audit.c.position)
     .where(or_(audit.c.position < 1, audit.c.position > _allotted))
@@ -39,6 +41,10 @@ _never_allotted = (
     .limit(MOST_PROBLEMS)
 )
 _counts = select(func.count(audit.c.position), func.count())
+_NO_SEQUENCE = (
+    f"the sequence {AUDIT_POSITION!r} is missing, so nothing can be sealed and entries removed "
+    "from the end of the log are not found; compare with a head that was kept elsewhere"
+)
 _overdue = select(func.min(audit.c.id), func.count()).where(
     audit.c.position.is_(None), audit.c.at < bindparam("due")
 )
@@ -76,10 +82,12 @@ def _verify(
 ) -> AuditVerification:
     # Every statement sees what was committed when it started. The sequence is therefore read first:
     # all rows up to it are visible to the statements below, whatever is sealed meanwhile.
-    last = load_last_allotted(connection, AUDIT_POSITION)
+    allotted = connection.execute(_sequence).scalar_one_or_none()
+    last = connection.execute(_last_position).scalar_one() if allotted is None else int(allotted)
     found = connection.execute(_head, {"last": last}).one_or_none()
     sealed, total = connection.execute(_counts).one()
     problems = chain(
+        () if allotted is not None else (_NO_SEQUENCE,),
         _check_witness(connection, head),
         _check_unsealed(connection, now),
         _check_positions(connection),

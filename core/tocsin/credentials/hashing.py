@@ -1,4 +1,4 @@
-"""Verification of secrets: Argon2id, and a cache of what was verified."""
+"""Verification of secrets: Argon2id, and caches of its results."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ class Hasher:
         self.runs = 0
         """Number of Argon2id runs."""
         self._cache: VerificationCache[str] = VerificationCache(clock)
+        self._mismatches: VerificationCache[str] = VerificationCache(clock)
         cores = os.cpu_count() or 1
         self._threads = ThreadPoolExecutor(cores, thread_name_prefix="tocsin-argon2")
         self._waiting = waiting * cores
@@ -66,6 +67,8 @@ class Hasher:
         # A run may have ended since the caller last looked.
         if self._cache.recall(flight[0]) == stored:
             return True
+        if self._mismatches.recall(self._mismatches.digest(stored, secret)) is not None:
+            return False
         run = self._running.get(flight) or self._start(flight, secret)
         # The cancellation of one caller must not affect the others.
         return await asyncio.shield(run)
@@ -82,13 +85,20 @@ class Hasher:
         run = self._running[flight] = loop.run_in_executor(
             self._threads, _matches, flight[1], secret
         )
-        run.add_done_callback(lambda _: self._finish(flight, run))
+        mismatch = self._mismatches.digest(flight[1], secret)
+        run.add_done_callback(lambda _: self._finish(flight, mismatch, run))
         return run
 
-    def _finish(self, flight: tuple[bytes, str], run: asyncio.Future[bool]) -> None:
+    def _finish(
+        self, flight: tuple[bytes, str], mismatch: bytes, run: asyncio.Future[bool]
+    ) -> None:
         del self._running[flight]
-        if not run.cancelled() and run.exception() is None and run.result():
+        if run.cancelled() or run.exception() is not None:
+            return
+        if run.result():
             self._cache.add(*flight)
+        else:  # a client that keeps a replaced secret sends it again and again
+            self._mismatches.add(mismatch, flight[1])
 
 
 def _matches(stored: str, secret: str) -> bool:

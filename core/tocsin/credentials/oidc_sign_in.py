@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
 from yarl import URL
 
 from tocsin.clock import Clock
@@ -30,6 +29,7 @@ from tocsin.credentials.tokens import TokenError
 from tocsin.credentials.vault import Vault
 from tocsin.errors import AccessDeniedError
 from tocsin.hookspecs import HttpClient
+from tocsin.logs import SampledLog
 from tocsin.net import open_client
 from tocsin.settings import Settings
 
@@ -38,7 +38,7 @@ _TYPES = ("jwt",)  # access tokens (RFC 9068) are not ID tokens
 _NAMES = ("preferred_username", "name", "email")
 _LONGEST_NAME = 255
 _LONGEST_WORDS = 300
-_log = structlog.get_logger()
+_log = SampledLog()
 
 
 @dataclass(frozen=True, slots=True)

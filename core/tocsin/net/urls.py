@@ -57,9 +57,15 @@ def parse_proxy(text: str) -> URL:
 def _split(text: str) -> tuple[URL, str]:
     """Return the URL, and its authority as written."""
     try:
-        return URL(text), urlsplit(text).netloc
+        url = URL(text)
+        authority = urlsplit(text).netloc
     except ValueError:  # not shown: it may quote a password
         raise ValueError("the URL has no readable host, or the port is invalid") from None
+    try:
+        _ = url.host  # decoded when it is first read
+    except ValueError:
+        raise ValueError("the host of the URL has an invalid label xn-- (Punycode)") from None
+    return url, authority
 
 
 def literal_address(host: str) -> Address | None:

@@ -4,7 +4,7 @@ Jinja's own sandbox keeps expressions away from Python, but lets them run foreve
 evaluation has an allowance, and pays from it for what it runs, reads and produces.
 """
 
-from tocsin.sandbox.allowance import Allowance, AllowanceExhausted, pause, spend
+from tocsin.sandbox.allowance import Allowance, AllowanceExhausted, pause, require_data, spend
 from tocsin.sandbox.environment import BoundedEnvironment, WritingEnvironment, write_json
 from tocsin.sandbox.filters import shorten
 
@@ -14,6 +14,7 @@ __all__ = [
     "BoundedEnvironment",
     "WritingEnvironment",
     "pause",
+    "require_data",
     "shorten",
     "spend",
     "write_json",

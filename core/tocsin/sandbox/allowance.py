@@ -11,13 +11,17 @@ from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from math import inf
 from time import thread_time
+from types import NoneType
 from typing import Any, Self
+
+from jinja2 import Undefined
 
 # reading the thread's clock takes as long as rendering an expression
 _UNITS_BETWEEN_LOOKS = 1_000
 _OF_CONTAINER = 16  # units: an empty object takes as much memory as a text of that length
 _EMPTY: dict[str, str] = {}
 _VIEWS = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
+_WRITTEN = (str, int, float, range, NoneType, Undefined)
 _COLLECTIONS: tuple[type[Collection[Any]], ...] = (dict, list, tuple, set, frozenset, *_VIEWS)
 
 
@@ -125,6 +129,24 @@ def measured(value: Any) -> Any:
 def charge(value: Any) -> Any:
     """Return `value` after paying for its full size if written out."""
     _current.get().pay_for(value)
+    return value
+
+
+def require_data(value: Any) -> Any:
+    """Return `value`, whose text shows its content alone.
+
+    Raises TypeError for functions, iterators and objects: their text holds memory addresses.
+    """
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            waiting.extend((*each.keys(), *each.values()))
+        elif isinstance(each, _COLLECTIONS):
+            waiting.extend(each)
+        elif not isinstance(each, _WRITTEN):
+            raise TypeError(f"a {type(each).__name__} has no text; only data can be written")
+        _current.get().spend(1)
     return value
 
 

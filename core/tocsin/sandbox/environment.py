@@ -23,7 +23,7 @@ from jinja2.runtime import (
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Cycler, Joiner, Namespace
 
-from tocsin.sandbox.allowance import charge, measure, measured, spend
+from tocsin.sandbox.allowance import charge, measure, measured, require_data, spend
 from tocsin.sandbox.code_generator import MeteredCodeGenerator
 from tocsin.sandbox.filters import FILTERS, TESTS
 
@@ -106,7 +106,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
 
     def concatenate(self, context: Context, parts: Iterable[Any]) -> str:
         """Return the result of `~`."""
-        paid = [charge(part) for part in parts]
+        paid = [require_data(charge(part)) for part in parts]
         return markup_join(paid) if context.eval_ctx.autoescape else str_join(paid)
 
     def getattr(self, obj: Any, attribute: str) -> Any:

@@ -16,14 +16,19 @@ from typing import Any
 from jinja2 import filters, pass_eval_context, tests
 from jinja2.nodes import EvalContext
 
-from tocsin.sandbox.allowance import charge, measure, spend
+from tocsin.sandbox.allowance import charge, measure, require_data, spend
 
 # a width given as an argument, or with four digits
 _WIDE = re.compile(r"%[^%a-zA-Z]*?(\*|\d{4}|\()")
 
 
-def _paying(function: Any, cost: Callable[..., int] | None = None) -> Callable[..., Any]:
-    """Return `function`, charged for its arguments, its `cost` and its result."""
+def _paying(
+    function: Any, cost: Callable[..., int] | None = None, *, is_writer: bool = False
+) -> Callable[..., Any]:
+    """Return `function`, charged for its arguments, its `cost` and its result.
+
+    A writer converts its arguments to text.
+    """
     own = 1 if hasattr(function, "jinja_pass_arg") else 0  # argument added by Jinja
 
     @wraps(function)
@@ -31,6 +36,8 @@ def _paying(function: Any, cost: Callable[..., int] | None = None) -> Callable[.
         given = args[own:]
         for value in (*given, *kwargs.values()):
             measure(value)
+            if is_writer:
+                require_data(value)
         spend(1 + (max(cost(*given, **kwargs), 0) if cost else 0))
         return charge(function(*args, **kwargs))
 
@@ -42,8 +49,8 @@ def _join(
     context: EvalContext, value: Iterable[Any], d: str = "", attribute: str | None = None
 ) -> str:
     """Join as Jinja does, after paying for the result."""
-    items = [charge(item) for item in value]
-    spend(len(items) * len(str(d)))
+    items = [require_data(charge(item)) for item in value]
+    spend(len(items) * len(str(require_data(d))))
     return filters.sync_do_join(context, items, d, attribute)
 
 
@@ -120,5 +127,14 @@ _JINJAS: Mapping[str, Any] = {
     "tojson": _tojson,
 }
 
-FILTERS = {name: _paying(_JINJAS[name], _COSTS.get(name)) for name in _NAMES}
+_WRITERS = frozenset(
+    (  # noqa: SIM905 - compact
+        "capitalize center e escape filesizeformat forceescape format indent lower replace safe "
+        "shorten string striptags title trim truncate upper urlencode wordcount"
+    ).split()
+)
+
+FILTERS = {
+    name: _paying(_JINJAS[name], _COSTS.get(name), is_writer=name in _WRITERS) for name in _NAMES
+}
 TESTS = {name: _paying(tests.TESTS[name]) for name in tests.TESTS}

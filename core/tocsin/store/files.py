@@ -42,11 +42,12 @@ def is_locked(database: Path) -> bool:
 def hold_lock(database: Path) -> Iterator[None]:
     """Hold the lock file of a SQLite database; OperatorError where another process holds it.
 
-    The operating system releases the lock when the process ends, in any way.
+    The operating system releases the lock when the process ends, in any way. Only the owner can
+    open the file: whoever can open it for reading can hold the lock and keep the service out.
     """
     path = _lock_path(database)
     make_private_folder(path.parent)
-    with path.open("a+") as file:
+    with open(path, "a+", opener=_open_privately) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -61,3 +62,9 @@ def hold_lock(database: Path) -> Iterator[None]:
         file.write(str(os.getpid()))
         file.flush()
         yield
+
+
+def _open_privately(path: str, flags: int) -> int:
+    descriptor = os.open(path, flags, 0o600)
+    os.fchmod(descriptor, 0o600)  # it may exist, with more permissions
+    return descriptor

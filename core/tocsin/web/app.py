@@ -16,12 +16,13 @@ from tocsin.web.console import RenderMissing, add_console
 from tocsin.web.context import REQUEST_ID, REQUEST_ID_KEY, AccessRole, ApiServices
 from tocsin.web.dispatch import HttpHandler, make_handler
 from tocsin.web.endpoints import ENDPOINTS, NODE_ENDPOINTS
+from tocsin.web.hosts import HostCheck
 from tocsin.web.oauth_endpoint import OAuthEndpoint
 from tocsin.web.problems import BODY_LIMIT, problem_response
 from tocsin.web.rate_limits import address_key
+from tocsin.web.refusals import REASONS
 
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_REFUSED = {401: "credential refused", 403: "not permitted", 429: "too many requests"}
 
 # Responses are data: nothing in them may be executed, framed or guessed
 _ALWAYS = {
@@ -130,19 +131,26 @@ def read_request_id(request: web.BaseRequest) -> str:
 def _make_envelope(
     services: ApiServices, headers: ResponseHeaders, render_missing: RenderMissing | None
 ) -> Middleware:
+    hosts = HostCheck(
+        services.public_url,
+        services.issuer_url,
+        has_metrics_token=services.metrics_token is not None,
+    )
+
     @web.middleware
     async def envelope(request: web.Request, handler: Handler) -> web.StreamResponse:
         """Add the request id to every response, and report every error as a problem document."""
         request_id = request[REQUEST_ID_KEY] = read_request_id(request)
         bind_contextvars(request_id=request_id)
         try:
+            hosts.require(request)
             response = await handler(request)
         except Exception as error:  # noqa: BLE001 - the caller gets a response to every error
             page = await render_missing(request, error) if render_missing else None
             response = page or problem_response(request, error)
-            if response.status in _REFUSED:
+            if response.status in REASONS:
                 address = services.addresses.find(request)
-                services.refusals.count(address_key(address), _REFUSED[response.status])
+                services.refusals.count(address_key(address), REASONS[response.status])
         if RATE_LIMIT_FIELDS in request:
             response.headers.update(request[RATE_LIMIT_FIELDS])
         headers.complete(request, response, request_id)

@@ -34,6 +34,8 @@ API_KEY_HEADER = "X-API-Key"
 RATE_LIMIT_FIELDS = web.RequestKey("rate-limit-fields", Mapping)
 """Key of the rate-limit header fields of a request."""
 
+PRESENTED = web.RequestKey("presented", str)
+"""Key of the credential as it was sent."""
 _ADMITTED = web.RequestKey("admitted", tuple)
 
 Result = TypeVar("Result")
@@ -66,7 +68,8 @@ class AccessControl:
             credential = self._presented(request, access)
             return await self.authenticate(request, credential, authorized, is_brief=is_brief)
         except AuthenticationError as error:
-            await self._rate_limits.count_failure(self._addresses.find(request))
+            address = self._addresses.find(request)
+            await self._rate_limits.count_failure(address, request.get(PRESENTED))
             raise _unauthorized(request, access, error) from None
 
     def confirm(self, connection: Connection, request: web.Request, access: Access) -> None:
@@ -100,11 +103,10 @@ class AccessControl:
 
         Raises AuthenticationError, which the caller counts, and ProblemError (429, 503).
         """
-        address = self._addresses.find(request)
-        if self._rate_limits.is_failing(address) and not self._authenticator.was_verified(
-            credential
-        ):
-            await self._rate_limits.count_failure(address)
+        address, sent = self._addresses.find(request), request.get(PRESENTED)
+        is_known = self._authenticator.was_verified(credential)
+        if not is_known and self._rate_limits.is_failing(address, sent):
+            await self._rate_limits.count_failure(address, sent)
         try:
             credential = await self._authenticator.resolve(credential)
         except IssuerUnavailable:
@@ -124,7 +126,7 @@ class AccessControl:
             proven = await self._prove(request, credential, unproven)
         except AuthenticationError:
             # Attempts at unknown identifiers are limited too: the limit must not tell them apart
-            if self._is_guess(credential):
+            if self._is_guess(credential) and not self._is_repeated(request, address):
                 self._rate_limits.try_secret(credential.identifier, address)
             raise
         return await read(enter, proven)
@@ -134,7 +136,9 @@ class AccessControl:
     ) -> str:
         """Return the hash that matches the secret, at the cost of one or two Argon2id runs."""
         address = self._addresses.find(request)
-        charged = not self._authenticator.is_being_proven(secret)
+        charged = not (
+            self._authenticator.is_being_proven(secret) or self._is_repeated(request, address)
+        )
         if charged:
             self._rate_limits.try_secret(secret.identifier, address)
         try:
@@ -151,6 +155,10 @@ class AccessControl:
         is_secret = isinstance(credential, KeyValue | ClientSecret)
         return is_secret and not self._authenticator.was_verified(credential)
 
+    def _is_repeated(self, request: web.Request, address: str) -> bool:
+        """Return whether the address was rejected with it before: that costs no Argon2id run."""
+        return self._rate_limits.is_repeated(address, request.get(PRESENTED))
+
     def _presented(self, request: web.Request, access: Access) -> Credential:
         keys = request.headers.getall(API_KEY_HEADER, [])
         authorizations = request.headers.getall(hdrs.AUTHORIZATION, [])
@@ -161,10 +169,9 @@ class AccessControl:
                     f"Send an API key in {API_KEY_HEADER}, or a bearer token; the URL is not read."
                 )
                 raise _unauthorized(request, access, AuthenticationError(message))
-            case [text] if keys:
-                return self._authenticator.decode_key(text)
             case [text]:
-                return self._bearer(text)
+                request[PRESENTED] = text
+                return self._authenticator.decode_key(text) if keys else self._bearer(text)
         raise TWO_CREDENTIALS.error()
 
     def _bearer(self, authorization: str) -> Credential:

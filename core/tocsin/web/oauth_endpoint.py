@@ -13,7 +13,7 @@ from aiohttp import hdrs, web
 from sqlalchemy import Connection
 
 from tocsin.credentials import AuthenticationError, ClientSecret, parse_client
-from tocsin.web.authentication import API_KEY_HEADER
+from tocsin.web.authentication import API_KEY_HEADER, PRESENTED
 from tocsin.web.dispatch import NOBODY, MutationEndpoint, keep_principal
 from tocsin.web.parsing import read_body
 from tocsin.web.problems import OAuthError, describe_error, to_oauth_error
@@ -42,7 +42,8 @@ class OAuthEndpoint(MutationEndpoint):
             return await self._serve(request)
         except AuthenticationError as error:
             services = self._services
-            await services.rate_limits.count_failure(services.addresses.find(request))
+            address = services.addresses.find(request)
+            await services.rate_limits.count_failure(address, request.get(PRESENTED))
             headers = {"WWW-Authenticate": 'Basic realm="tocsin"'}
             raise INVALID_CLIENT.error(headers, error=error) from None
 
@@ -52,6 +53,7 @@ class OAuthEndpoint(MutationEndpoint):
         if self._endpoint.prepare is not None:
             await self._endpoint.prepare(call)
         credential = read_client_credentials(request, call.body)
+        request[PRESENTED] = f"{credential.identifier}:{credential.secret}"
         principal = await self._access_control.authenticate(request, credential, keep_principal)
         call = replace(call, principal=principal)
         database = self._services.database

@@ -19,6 +19,7 @@ from tocsin.errors import (
     NotFoundError,
     RequestError,
 )
+from tocsin.logs import SampledLog
 from tocsin.store import find_fault
 
 CONTENT_TYPE = "application/problem+json"
@@ -36,6 +37,7 @@ _STATUSES: Mapping[type[RequestError], int] = {
 """The status of each kind of error that the domain raises."""
 
 _log = structlog.get_logger()
+_sampled = SampledLog()
 
 
 class FieldError(BaseModel):
@@ -229,7 +231,7 @@ def describe_error(request: web.BaseRequest, error: Exception) -> ProblemError:
             return INCOMPLETE_BODY.error()
         case _ if (fault := find_fault(error)) is not None:
             reason = str(getattr(error, "orig", None) or error)
-            _log.warning(fault.summary, path=request.path, reason=reason, advice=fault.advice)
+            _sampled.warning(fault.summary, path=request.path, reason=reason, advice=fault.advice)
             return DATABASE_UNAVAILABLE.error({"Retry-After": "5"}, fault=fault.value)
         case _:
             _log.error("request failed", method=request.method, path=request.path, exc_info=error)

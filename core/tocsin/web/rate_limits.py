@@ -78,19 +78,26 @@ PUSH_QUOTA = Quota(per_minute=6_000, burst=1_000)
 
 
 class ApiRateLimits:
-    """Rate limits of the API, as token buckets."""
+    """Rate limits of the API, as token buckets.
+
+    A credential that an address repeats is no further guess. It counts against the address once an
+    hour and otherwise against a limit of its own, so that a client that keeps a replaced credential
+    does not lock out the one that uses the new value.
+    """
 
     def __init__(self, requests: Quota, failures: Quota, clock: Clock) -> None:
         self._requests = TokenBuckets("credential", requests, clock)
         self._failures = TokenBuckets("authentication", failures, clock)
         self._secrets = TokenBuckets("secrets-tried", SECRET_QUOTA, clock)
         self._pushes = TokenBuckets("push", PUSH_QUOTA, clock)
+        self._repeats = TokenBuckets("repeated", failures, clock)
+        self._rejected: VerificationCache[bool] = VerificationCache(clock)
         self._clock = clock
         self._delayed = 0
 
     @property
     def buckets(self) -> tuple[TokenBuckets, ...]:
-        """All limits, for nodes to share."""
+        """All limits for nodes to share; repeated credentials are counted on each node."""
         return self._requests, self._failures, self._secrets, self._pushes
 
     def count_request(self, principal_id: str) -> Mapping[str, str]:
@@ -100,19 +107,41 @@ class ApiRateLimits:
             raise _limit_exceeded(self._requests, status, TOO_MANY_REQUESTS)
         return build_rate_limit_headers(self._requests.name, self._requests.quota, status)
 
-    def is_failing(self, address: str) -> bool:
-        """Return whether recent failures of this address block a new attempt."""
-        return not self._failures.look(address_key(address)).allowed
+    def is_failing(self, address: str, credential: str | None = None) -> bool:
+        """Return whether recent failures of this address block a new attempt.
 
-    async def count_failure(self, address: str) -> None:
+        So do failures of the credential itself, if this address was rejected with it before.
+        """
+        if not self._failures.look(address_key(address)).allowed:
+            return True
+        if credential is None or not self.is_repeated(address, credential):
+            return False
+        return not self._repeats.look(self._digest(address, credential).hex()).allowed
+
+    def is_repeated(self, address: str, credential: str | None) -> bool:
+        """Return whether this credential was rejected at this address within the last hour."""
+        if credential is None:
+            return False
+        return self._rejected.recall(self._digest(address, credential)) is not None
+
+    async def count_failure(self, address: str, credential: str | None = None) -> None:
         """Count a failed authentication; over the limit, raise ProblemError (429) after a delay.
 
         The delay keeps one address from occupying the service with its failures.
         """
-        status = self._failures.take(address_key(address))
+        buckets, key = self._failures, address_key(address)
+        status = buckets.look(key)
+        if status.allowed and credential is not None and self.is_repeated(address, credential):
+            buckets, key = self._repeats, self._digest(address, credential).hex()
+        elif credential is not None and status.allowed:
+            self._rejected.add(self._digest(address, credential), fact=True)
+        status = buckets.take(key)
         if not status.allowed:
             await self._hold_back()
-            raise _limit_exceeded(self._failures, status, TOO_MANY_FAILURES)
+            raise _limit_exceeded(buckets, status, TOO_MANY_FAILURES)
+
+    def _digest(self, address: str, credential: str) -> bytes:
+        return self._rejected.digest(address_key(address), credential)
 
     def try_secret(self, identifier: str, address: str) -> None:
         """Take the cost of an Argon2id run; raises ProblemError (429) over the limit."""
@@ -177,21 +206,22 @@ class PushAuthentication:
 
     async def require_allowed(self, request: web.Request, provider: str) -> None:
         """Raise ProblemError (429) if the sender's address failed too often."""
-        address = self._addresses.find(request)
-        if self._rate_limits.is_failing(address) and self._is_guess(request, provider):
-            await self._rate_limits.count_failure(address)
+        address, credential = self._addresses.find(request), _credential(request, provider)
+        if self._rate_limits.is_failing(address, credential) and self._is_guess(request, provider):
+            await self._rate_limits.count_failure(address, credential)
 
     def remember(self, request: web.Request, provider: str) -> None:
         """Remember that the provider accepted the credential."""
         if hdrs.AUTHORIZATION in request.headers:
             self._accepted.add(self._digest(request, provider), fact=True)
 
-    async def reject(self, request: web.Request) -> ProblemError:
+    async def reject(self, request: web.Request, provider: str) -> ProblemError:
         """Count a sender that the provider does not know, and return the error (401).
 
         Raises ProblemError (429) over the limit.
         """
-        await self._rate_limits.count_failure(self._addresses.find(request))
+        address = self._addresses.find(request)
+        await self._rate_limits.count_failure(address, _credential(request, provider))
         return UNAUTHORIZED_PUSH.error({"WWW-Authenticate": PUSH_CHALLENGE})
 
     def _is_guess(self, request: web.Request, provider: str) -> bool:
@@ -201,3 +231,8 @@ class PushAuthentication:
 
     def _digest(self, request: web.Request, provider: str) -> bytes:
         return self._accepted.digest(provider, request.headers[hdrs.AUTHORIZATION])
+
+
+def _credential(request: web.Request, provider: str) -> str:
+    """Return what a sender presents; all signatures for a provider count as one."""
+    return f"{provider} {request.headers.get(hdrs.AUTHORIZATION, 'signature')}"

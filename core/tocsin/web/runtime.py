@@ -37,6 +37,7 @@ from tocsin.settings import Settings
 from tocsin.store import Database
 from tocsin.web.context import ApiServices, NodeStatus
 from tocsin.web.rate_limits import ApiRateLimits, ClientAddresses, PushAuthentication
+from tocsin.web.refusals import RefusalMeter
 from tocsin.web.routes.service import read_token
 
 _log = structlog.get_logger()
@@ -177,7 +178,7 @@ def _build_services(
         ),
         oidc_sign_in=oidc.sign_in,
         rate_limits=rate_limits,
-        refusals=Refusals(clock),
+        refusals=Refusals(clock, RefusalMeter(offered["metrics"]).count),
         addresses=addresses,
         push_authentication=PushAuthentication(rate_limits, addresses, clock),
         metrics_token=read_token(settings),

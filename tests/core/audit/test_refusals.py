@@ -9,6 +9,7 @@ from threading import Thread
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
+from structlog.testing import capture_logs
 
 from tocsin.audit import Refusals, list_entries
 
@@ -16,6 +17,23 @@ from tocsin.audit import Refusals, list_entries
 @pytest.fixture
 def refusals(clock) -> Refusals:
     return Refusals(clock)
+
+
+async def test_refusals_are_one_log_line_and_one_count_each(database, clock):
+    counted: Counter[str] = Counter()
+    refusals = Refusals(clock, lambda reason: counted.update([reason]))
+    for number in range(300):
+        refusals.count(f"192.0.2.{number % 3 + (number == 0)}", "x")
+    refusals.count("192.0.2.9", "y")
+    with capture_logs() as logs:
+        await refusals.flush(database)
+        await refusals.flush(database)
+    common = {"event": "requests refused", "log_level": "warning"}
+    assert logs == [
+        common | {"reason": "x", "count": 300, "addresses": 3, "most_from": "192.0.2.1"},
+        common | {"reason": "y", "count": 1, "addresses": 1, "most_from": "192.0.2.9"},
+    ]
+    assert counted == {"x": 300, "y": 1}
 
 
 @pytest.fixture

@@ -93,6 +93,14 @@ async def test_sealing_goes_on_after_a_removed_tail_and_hides_nothing(
     assert problem.startswith("positions 4 to 5 are missing")
 
 
+async def test_a_removed_sequence_is_reported(head, tamper, check):
+    await tamper("DELETE FROM sequences WHERE value = 5")
+    found = await check(head=head)
+    [problem] = found.problems
+    assert problem.startswith("the sequence 'audit_position' is missing")
+    assert (found.entries, found.head_position) == (5, 5)
+
+
 CUT = ("DELETE FROM audit WHERE id > 3", "UPDATE sequences SET value = 3 WHERE value = 5")
 
 

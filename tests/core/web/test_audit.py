@@ -233,8 +233,8 @@ async def test_too_many_requests_are_counted_too(database, clock):
 
 async def test_failures_too_many_for_an_address_are_counted_too(database, clock):
     async with open_api(database, clock, auth_failure_limit=2) as api:
-        for _ in range(4):
-            await api.client.get(INCIDENTS, headers={"X-API-Key": "malformed"})
+        for number in range(4):
+            await api.client.get(INCIDENTS, headers={"X-API-Key": f"malformed-{number}"})
         await flush(api)
         counted = select(audit.c.details["reason"].as_string(), audit.c.count)
         rows = await api.services.database.read(

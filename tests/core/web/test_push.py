@@ -148,8 +148,8 @@ async def chunks(body: bytes):
 @on_sqlite
 async def test_guessing_at_a_token_is_limited_by_address(database, clock):
     async with open_api(database, clock, auth_failure_limit=2) as api:
-        for status in (401, 401, 429):
-            response = await push(api, headers=WRONG)
+        for number, status in enumerate((401, 401, 429)):
+            response = await push(api, headers={"Authorization": f"Bearer guess-{number}"})
             await problem(response, status)
         await problem(await push(api), 429)
         clock.advance(seconds=int(response.headers["Retry-After"]))
@@ -164,6 +164,14 @@ async def test_who_was_let_in_lately_waits_for_no_neighbor_who_guesses(database,
             await push(api, headers=WRONG)
         assert (await push(api)).status == 200
         await problem(await push(api, headers=WRONG), 429)
+
+
+@on_sqlite
+async def test_a_sender_with_a_replaced_token_does_not_lock_out_the_new_one(database, clock):
+    async with open_api(database, clock, auth_failure_limit=2) as api:
+        stale = [(await push(api, headers=WRONG)).status for _ in range(10)]
+        assert (stale[0], stale[-1]) == (401, 429)
+        assert (await push(api)).status == 200
 
 
 @on_sqlite

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, Template, TemplateSyntaxError
 from tocsin.observables import defang
 from tocsin.reports import escape_markdown as escaped
 from tocsin.reports import from_json, to_markdown
-from tocsin.sandbox import pause, spend
+from tocsin.sandbox import pause, require_data, spend
 
 SHIPPED_PREFIX = "shipped/"
 """Prefix of template names that are looked up in plugins' folders alone."""
@@ -69,7 +69,7 @@ class TemplateLoader(FileSystemLoader):
 
 def escape_markdown(value: object) -> str:
     """Escape text for Markdown: no links, mentions or images result."""
-    text = str(value)
+    text = str(require_data(value))
     spend(len(text))
     escaped_lines = "\n".join(map(escaped, text.splitlines()))
     spend(len(escaped_lines))
@@ -78,7 +78,7 @@ def escape_markdown(value: object) -> str:
 
 def defang_text(value: object) -> str:
     """Defang addresses so that no reader turns them into links: `evil[.]example`."""
-    text = str(value)
+    text = str(require_data(value))
     spend(_OF_DEFANGING * len(text))
     return defang(text)
 

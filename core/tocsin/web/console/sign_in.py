@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import structlog
 from aiohttp import web
 from sqlalchemy import Connection
 
@@ -22,7 +21,8 @@ from tocsin.credentials import (
     read_expiry,
 )
 from tocsin.errors import RequestError
-from tocsin.web.authentication import AccessControl
+from tocsin.logs import SampledLog
+from tocsin.web.authentication import PRESENTED, AccessControl
 from tocsin.web.console import rendering
 from tocsin.web.console.forms import Form, read_fields
 from tocsin.web.console.sessions import ConsoleSessions, require_own_site
@@ -73,7 +73,7 @@ class SignInRoutes:
         """Count a failed sign-in, also in the audit log; raises ProblemError (429)."""
         address = self._services.addresses.find(request)
         self._services.refusals.count(address_key(address), "credential refused")
-        await self._services.rate_limits.count_failure(address)
+        await self._services.rate_limits.count_failure(address, request.get(PRESENTED))
 
     async def leave(self, request: web.Request) -> web.Response:
         """Sign out."""
@@ -85,6 +85,7 @@ class SignInRoutes:
         return response
 
     async def _authenticate(self, request: web.Request, token: str) -> ConsoleSession:
+        request[PRESENTED] = token
         credential = self._services.authenticator.decode_token(token)
         principal = await self._access_control.authenticate(request, credential, _keep_principal)
         if not principal.is_admin:
@@ -139,7 +140,7 @@ _ISSUER_UNAVAILABLE = (
     "The OpenID Connect issuer is unavailable. See the Tocsin log for the reason. Try again, or "
     "sign in with an admin token."
 )
-_log = structlog.get_logger()
+_log = SampledLog()
 
 
 class OidcSignInRoutes:

@@ -100,7 +100,7 @@ async def _reject(call: RequestContext, name: str) -> ProblemError:
     """Return the error for a sender that the provider does not know."""
     call.services.rate_limits.give_back_push(name)
     del call.request[RATE_LIMIT_FIELDS]
-    return await call.services.push_authentication.reject(call.request)
+    return await call.services.push_authentication.reject(call.request, name)
 
 
 ENDPOINTS = (

@@ -61,7 +61,8 @@ async def get_metrics(call: RequestContext) -> Response:
 async def _require(token: str, call: RequestContext) -> None:
     if not _bears(call.request, token):
         services = call.services
-        await services.rate_limits.count_failure(services.addresses.find(call.request))
+        sent = call.request.headers.get(hdrs.AUTHORIZATION)
+        await services.rate_limits.count_failure(services.addresses.find(call.request), sent)
         raise METRICS_TOKEN_REQUIRED.error(_CHALLENGE)
 
 
