@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from datetime import timedelta
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import structlog
 from sqlalchemy.exc import DBAPIError
@@ -21,6 +21,7 @@ PLUGIN_FAILURES = (Exception, asyncio.CancelledError, SystemExit)
 SILENCE = timedelta(seconds=30)
 """How long a loop whose steps are short may go without completing one."""
 _PAUSE = timedelta(seconds=5)
+T = TypeVar("T")
 _log = structlog.get_logger()
 
 
@@ -116,6 +117,18 @@ async def run_forever(
                 await clock.sleep(_PAUSE)
     finally:
         heartbeats.remove(heartbeat)
+
+
+async def run_unless_stopped(work: Coroutine[Any, Any, T], stop: asyncio.Event) -> T | None:
+    """Return the result of `work`, None where it was cancelled because `stop` was set first."""
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        return await working if working.done() else None
+    finally:
+        for task in (working, stopping):
+            task.cancel()
+        await asyncio.wait({working, stopping})
 
 
 def _log_failure(message: str, error: BaseException, facts: dict[str, str]) -> None:

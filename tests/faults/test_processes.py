@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 from random import Random
+from time import monotonic
 
 import pytest
 from aiohttp import web
@@ -145,3 +146,25 @@ async def test_three_nodes_double_nothing_and_take_up_the_work_of_one_that_is_ki
     assert since < TAKEN_OVER
     status, _, errors = await nodes[2].command("prove", "--since", "1h", "--json")
     assert (status, errors) == (0, "everything is accounted for\n")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_node_stops_within_half_a_minute_while_a_receiver_hangs(
+    make_service, receiver, sensor, hold
+):
+    """What was under way is released, and repeated by the next start."""
+    soc = receiver.destination(retry_schedule=["100ms"] * 3, timeout="60s")
+    service = make_service(soc)
+    await service.start()
+    hold.clear()
+    sensor.write(20)
+    await until(lambda: hold.waiting > 0)
+    began = monotonic()
+    assert await service.stop() == 0
+    assert 15 < monotonic() - began < 30
+    receiver.oracle.breaks.append(datetime.now(UTC))
+    hold.set()
+    await service.start(is_applied=True)
+    await all_accepted(receiver, sensor)
+    await account_for(service, receiver.oracle)

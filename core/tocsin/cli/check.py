@@ -136,6 +136,7 @@ async def _check_database(
         return False
     database = open_database(url)
     try:
+        await database.require_sessions()
         await check_presence(database, file)
         await check_schema(database)
         vault = await open_proven_vault(settings, database)

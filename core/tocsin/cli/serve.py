@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import select
 import signal
+import sys
+import threading
+import time
 from contextlib import suppress
+
+import structlog
+import typer
 
 from tocsin.logs import configure_logs
 from tocsin.settings import Settings, load_settings
+
+GRACEFUL_SECONDS = 25.0
+"""Time in which a node that stops may finish what it does."""
+FORCED_SECONDS = 3.0
+"""Time in which it may release what it holds; then the process is ended."""
+FORCED_STATUS = 4
+"""Exit status of a stop that was forced."""
+_log = structlog.get_logger()
 
 
 def serve() -> None:
     """Run the service.
 
-    Stops gracefully on SIGINT or SIGTERM; a second signal stops it immediately.
+    Stops gracefully on SIGINT or SIGTERM, within 30 seconds; a second signal stops it immediately.
+
+    Exit status: 0 if it stopped gracefully, 3 if the database cannot be used, 4 if the stop was
+    forced.
     """
     settings = load_settings()
     configure_logs(settings.log_format)
@@ -23,16 +42,45 @@ def serve() -> None:
 async def _serve(settings: Settings) -> None:
     from tocsin import node
 
-    stop = asyncio.Event()
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
     serving = asyncio.create_task(node.serve(settings, stop))
+    watchdog = _Watchdog(loop, serving)
+    watchdog.start()
 
-    def end() -> None:
+    def end(*_: object) -> None:
         """Stop gracefully; at the second signal, immediately."""
-        if stop.is_set():
-            serving.cancel()
-        stop.set()
+        watchdog.arm()
+        loop.call_soon_threadsafe(stop.set)
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, end)
-    with suppress(asyncio.CancelledError):
+        signal.signal(number, end)
+    try:
         await serving
+    except asyncio.CancelledError:
+        raise typer.Exit(FORCED_STATUS) from None
+
+
+class _Watchdog(threading.Thread):
+    """Ends the process in time after a signal, even where the event loop is blocked."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, serving: asyncio.Task[None]) -> None:
+        super().__init__(name="tocsin-stop-watchdog", daemon=True)
+        self._loop = loop
+        self._serving = serving
+        self._signals, self._signalled = os.pipe()  # a handler of signals must not take locks
+
+    def arm(self) -> None:
+        """Begin to count; the second time, give up on a graceful stop."""
+        os.write(self._signalled, b"\0")
+
+    def run(self) -> None:
+        """Wait for the signal, cancel what is not finished in time, and end the process."""
+        os.read(self._signals, 1)
+        select.select([self._signals], [], [], GRACEFUL_SECONDS)
+        _log.error("stop forced; deliveries under way will be repeated")
+        with suppress(RuntimeError):  # the loop is closed, and only threads remain
+            self._loop.call_soon_threadsafe(self._serving.cancel)
+        time.sleep(FORCED_SECONDS)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(FORCED_STATUS)

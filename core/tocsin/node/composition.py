@@ -26,6 +26,7 @@ from tocsin.delivery import (
 from tocsin.events import Notifiers
 from tocsin.incidents import ProviderSync, PushInbox, SyncContext, SyncMeters, describe_providers
 from tocsin.knowledge import StoredKnowledge
+from tocsin.loops import run_unless_stopped
 from tocsin.metrics import Metrics
 from tocsin.node.clocks import ClockWatch
 from tocsin.node.components import (
@@ -131,9 +132,13 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
 
 
 async def open_ready_database(url: URL, stack: AsyncExitStack) -> Database:
-    """Open the database: upgrade the schema of SQLite, check the schema of PostgreSQL."""
+    """Open the database: upgrade the schema of SQLite, check the schema of PostgreSQL.
+
+    Raises OperatorError where the database cannot be used.
+    """
     database = open_database(url)
     stack.push_async_callback(database.close)
+    await database.require_sessions()
     await (upgrade(database) if is_sqlite(url) else check_schema(database))
     return database
 
@@ -195,7 +200,9 @@ def _build_workers(
 
 
 async def serve(settings: Settings, stop: asyncio.Event) -> None:
-    """Build a node and run it until `stop` is set; raises OperatorError."""
-    async with open_node(settings) as node:
-        gc.tune()
-        await node.run(stop)
+    """Build a node and run it until `stop` is set, at any time; raises OperatorError."""
+    async with AsyncExitStack() as stack:
+        opening = stack.enter_async_context(open_node(settings))
+        if (node := await run_unless_stopped(opening, stop)) is not None:
+            gc.tune()
+            await node.run(stop)

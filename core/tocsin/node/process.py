@@ -25,7 +25,7 @@ from tocsin.delivery import (
 from tocsin.errors import ConfigurationError, OperatorError
 from tocsin.events import Notifiers
 from tocsin.incidents import ProviderSync, PushInbox
-from tocsin.loops import run_forever
+from tocsin.loops import run_forever, run_unless_stopped
 from tocsin.node.clocks import ClockWatch
 from tocsin.node.components import InvestigationRuntime
 from tocsin.node.configuration import find_configuration_drift
@@ -125,23 +125,12 @@ class ServiceNode:
             run_forever(self._join_cluster, self.clock, "cluster membership")
         )
         try:
-            await self._has_joined.wait()
-            await self.state.clocks.compare()
-            if NodeRole.DELIVER in self.settings.roles and self.state.suspension is None:
-                await self._start_delivering()
-            await self._listen(runner)
-            async with asyncio.TaskGroup() as group:
-                loops = [group.create_task(loop) for loop in self._loops(stop)]
-                self._log_start()
-                await stop.wait()
-                _log.info("stopping")
-                for loop in loops:
-                    loop.cancel()
+            if await run_unless_stopped(self._start(runner), stop):
+                await self._run_loops(runner, stop)
         finally:
-            await self.workers.pool.finish()
+            await self._finish(runner)
             membership.cancel()
             await asyncio.gather(membership, return_exceptions=True)
-            await runner.cleanup()
             await self.api.finish()
         if self._failure is not None:
             raise OperatorError(
@@ -149,6 +138,33 @@ class ServiceNode:
                 "new epoch, in which no number is issued twice"
             )
         _log.info("stopped")
+
+    async def _start(self, runner: ApiRunner) -> bool:
+        """Join the cluster, start the delivery workers and listen; return True.
+
+        Raises OperatorError where one of them is not possible.
+        """
+        await self._has_joined.wait()
+        await self.state.clocks.compare()
+        if NodeRole.DELIVER in self.settings.roles and self.state.suspension is None:
+            await self._start_delivering()
+        await self._listen(runner)
+        return True
+
+    async def _run_loops(self, runner: ApiRunner, stop: asyncio.Event) -> None:
+        """Run the loops until `stop` is set; then end them while what is under way finishes."""
+        async with asyncio.TaskGroup() as group:
+            loops = [group.create_task(loop) for loop in self._loops(stop)]
+            self._log_start()
+            await stop.wait()
+            _log.info("stopping")
+            for loop in loops:
+                loop.cancel()
+            await self._finish(runner)
+
+    async def _finish(self, runner: ApiRunner) -> None:
+        """Finish deliveries and requests under way, both at once; nothing if all are finished."""
+        await asyncio.gather(self.workers.pool.finish(), runner.cleanup())
 
     async def _join_cluster(self) -> None:
         """Stay a member of the cluster, and rejoin before other nodes consider this one gone.

@@ -64,6 +64,13 @@ class Database(ABC):
         """
         return
 
+    async def require_sessions(self) -> None:
+        """Raise OperatorError where a pooler gives the session of a connection to others.
+
+        Nothing where there is no server.
+        """
+        return
+
     @abstractmethod
     async def close(self) -> None:
         """Finish running operations and close every connection."""

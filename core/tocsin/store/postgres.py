@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from typing import Any, TypeVar
@@ -15,7 +16,7 @@ from sqlalchemy.pool import NullPool
 from tocsin.errors import OperatorError, TocsinError
 from tocsin.loops import beat
 from tocsin.store.database import Database, Operation, P
-from tocsin.store.faults import describe_connection_failure
+from tocsin.store.faults import describe_connection_failure, describe_fault
 from tocsin.store.notifications import ALL_TOPICS, CHANNEL, Listener
 from tocsin.store.session_limits import SCHEMA_CHANGE_SECONDS, SESSION_LIMITS, limit_sessions
 from tocsin.store.statements import FLOORS
@@ -30,6 +31,12 @@ _RETRIED_STATES = (
     "40P01",
 )  # serialization_failure, deadlock_detected (appendix A of its manual)
 _MAX_TRIES = 3
+_NOTIFICATION_SECONDS = 5
+_POOLER_STATES = ("26000", "42P05")  # a prepared statement that is not there, or is already
+_NO_SESSIONS = (
+    "TOCSIN_DATABASE_URL: found a connection pooler that shares sessions between its clients; "
+    "connect to PostgreSQL itself, or to a pooler in session mode (PgBouncer: pool_mode = session)"
+)
 _HEARTBEAT = 10  # seconds until a lost connection is noticed
 # A node that misses three heartbeats is frozen: its presence ends, and others take over its work
 _PRESENCE_LIMITS = {"idle_session_timeout": "30000"}
@@ -79,6 +86,12 @@ async def _wait_for_event(event: asyncio.Event, seconds: float) -> bool:
     with suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
     return event.is_set()
+
+
+def _is_of_pooler(error: BaseException) -> bool:
+    """Return whether the error shows that statements of one connection went to several sessions."""
+    state = getattr(getattr(error, "orig", error), "sqlstate", None)
+    return state in _POOLER_STATES or "pooling mode" in str(error)
 
 
 class PostgresDatabase(Database):
@@ -176,6 +189,28 @@ class PostgresDatabase(Database):
                 beat()
                 await driver.execute("SELECT 1", timeout=_HEARTBEAT)
         raise ConnectionError("the connection that marks this node as present was lost")
+
+    async def require_sessions(self) -> None:
+        """Raise OperatorError where a pooler gives the session of a connection to others.
+
+        A notification reaches a listener only by a session of its own. Locks and limits need one
+        too.
+        """
+        topic = f"{CHANNEL}_{secrets.token_hex(8)}"
+        try:
+            async with self._attending.connect() as first, self._attending.connect() as second:
+                listening = (await first.get_raw_connection()).driver_connection
+                other = (await second.get_raw_connection()).driver_connection
+                assert listening is not None and other is not None  # noqa: PT018, S101 - connected
+                heard = asyncio.Event()
+                await listening.add_listener(topic, lambda *_: heard.set())
+                await other.execute(f"NOTIFY {topic}")
+                if await _wait_for_event(heard, _NOTIFICATION_SECONDS):
+                    return
+        except Exception as error:
+            if not _is_of_pooler(error):
+                raise describe_fault(error) from error
+        raise OperatorError(_NO_SESSIONS)
 
     async def close(self) -> None:
         """Finish running operations, then close every connection."""

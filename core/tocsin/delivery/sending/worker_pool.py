@@ -23,8 +23,8 @@ from tocsin.store import Database
 
 _POLL = timedelta(seconds=1)
 _AGAIN = timedelta(minutes=1)
-PATIENCE = timedelta(seconds=30)
-"""Time limit for deliveries in progress when a worker ends."""
+PATIENCE = timedelta(seconds=20)
+"""Time limit for deliveries in progress when a worker ends: a node stops within 30 seconds."""
 _log = structlog.get_logger()
 
 
