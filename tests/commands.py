@@ -53,7 +53,9 @@ class Commands:
 def serve() -> None:
     """Run the commands that are asked for on standard input, one after the other."""
     from tocsin.cli import main
+    from tocsin.cli.commands import CommandModules
 
+    list(CommandModules().values())  # imports them
     for line in sys.stdin:
         asked = json.loads(line)
         child = os.fork()

@@ -37,6 +37,9 @@ class TocsinError(Exception):
 class OperatorError(TocsinError):
     """An error that an operator can correct; its text says where and how."""
 
+    exit_status = 2
+    """Exit status of a command that ends with it."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationProblem:

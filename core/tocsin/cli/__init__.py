@@ -4,41 +4,15 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
-from tocsin.cli import (
-    admin,
-    apply,
-    audit,
-    check,
-    clients,
-    database,
-    deliveries,
-    destinations,
-    investigations,
-    keys,
-    plugins,
-    prove,
-    providers,
-    schedules,
-    search,
-    serve,
-    sync,
-    templates,
-    trace,
-    webhooks,
-)
+from tocsin.cli.commands import CommandGroup
 from tocsin.errors import OperatorError
-from tocsin.store import UnusableDatabaseError, describe_fault, find_fault
-
-MISTAKE_STATUS = 2
-"""Exit status for an error that the operator can correct."""
-DATABASE_STATUS = 3
-"""Exit status where the database is at fault: unreachable, read-only, full, damaged."""
 
 app = typer.Typer(
+    cls=CommandGroup,
     name="tocsin",
     help="Sync incidents from SIEMs, investigate them and notify downstream systems.",
     no_args_is_help=True,
@@ -46,28 +20,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("serve")(serve.serve)
-app.command("check")(check.check)
-app.command("apply")(apply.apply)
-app.command("providers")(providers.providers)
-app.command("coverage")(providers.coverage)
-app.command("quarantine")(providers.quarantine)
-app.command("trace")(trace.trace)
-app.command("prove")(prove.prove)
-app.command("search")(search.search)
-app.add_typer(sync.app, name="sync")
-app.add_typer(investigations.app, name="investigations")
-app.add_typer(schedules.app, name="schedules")
-app.add_typer(deliveries.app, name="deliveries")
-app.add_typer(destinations.app, name="destinations")
-app.add_typer(database.app, name="db")
-app.add_typer(admin.app, name="admin")
-app.add_typer(keys.app, name="keys")
-app.add_typer(clients.app, name="clients")
-app.add_typer(audit.app, name="audit")
-app.add_typer(plugins.app, name="plugins")
-app.add_typer(templates.app, name="templates")
-app.add_typer(webhooks.app, name="webhooks")
 
 
 def _show_version(wanted: bool) -> None:
@@ -92,14 +44,16 @@ def main() -> None:
     """
     try:
         app()
-    except UnusableDatabaseError as error:
-        print(error, file=sys.stderr)
-        sys.exit(DATABASE_STATUS)
     except OperatorError as error:
-        print(error, file=sys.stderr)
-        sys.exit(MISTAKE_STATUS)
+        _exit(error)
     except Exception as error:
+        from tocsin.store import describe_fault, find_fault
+
         if find_fault(error) is None:
             raise
-        print(describe_fault(error), file=sys.stderr)
-        sys.exit(DATABASE_STATUS)
+        _exit(describe_fault(error))
+
+
+def _exit(error: OperatorError) -> NoReturn:
+    print(error, file=sys.stderr)
+    sys.exit(error.exit_status)

@@ -117,6 +117,8 @@ class DatabaseReplaced(DatabaseFailure):
 class UnusableDatabaseError(OperatorError):
     """The database cannot be used; the text says why, and what to do about it."""
 
+    exit_status = 3
+
     def __init__(self, reason: str, fault: DatabaseFault) -> None:
         super().__init__(f"{fault.summary}: {reason}; {fault.advice}")
         self.fault = fault
