@@ -45,6 +45,12 @@ class Database(ABC):
         The transaction is rolled back if the operation raises.
         """
 
+    async def write_behind(
+        self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """As `write`, for work that yields to other writers: what arrives is stored first."""
+        return await self.write(operation, *args, **kwargs)
+
     async def attend(self, _node: int, heard: Listener) -> None:
         """Announce this node as present, and listen to other nodes, until cancelled.
 

@@ -105,6 +105,7 @@ class PostgresDatabase(Database):
         presence = {**SESSION_LIMITS, **_PRESENCE_LIMITS}
         self._attending = _make_engine(url, presence, poolclass=NullPool)
         self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._behind = asyncio.Semaphore(POOL // 2)  # the others always find a connection
         self._under_way = 0
         self._is_idle = asyncio.Event()
 
@@ -144,6 +145,13 @@ class PostgresDatabase(Database):
                 if getattr(error.orig, "sqlstate", None) not in _RETRIED_STATES:
                     raise
         return await self._write(operation, *args, **kwargs)
+
+    async def write_behind(
+        self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run the operation as `write` does, over half of the connections at most."""
+        async with self._behind:
+            return await self.write(operation, *args, **kwargs)
 
     async def _write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._run(self._engine.begin(), operation, *args, **kwargs)

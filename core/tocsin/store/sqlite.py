@@ -6,6 +6,7 @@ import asyncio
 import os
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -26,6 +27,8 @@ from tocsin.store.text import dump_json, load_json
 T = TypeVar("T")
 READERS = 4
 GROUP = 64  # transactions that share one commit, and so one flush to the disk
+GROUP_BEHIND = 8  # the same for those that yield to others, which wait for no more
+MAX_YIELDS = 4  # commits of others that those wait for at most
 
 
 def _prepare(connection: DriverConnection, _record: object) -> None:
@@ -60,6 +63,7 @@ class _RolledBack(Exception):  # noqa: N818 - a state, not a mistake
 class _Job:
     operation: Callable[[Connection], Any]
     future: asyncio.Future[Any]
+    is_behind: bool = False
     result: Any = None
     error: BaseException | None = None
 
@@ -100,15 +104,22 @@ class _Writer(threading.Thread):
         self._check = check
         self._loop = loop
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._behind: deque[_Job] = deque()
+        self._yields = 0
         self._connection: Connection | None = None
         self._stopping = False
 
-    def submit(self, operation: Callable[[Connection], T]) -> asyncio.Future[T]:
-        """Submit an operation; the future holds its result once it is durable."""
+    def submit(
+        self, operation: Callable[[Connection], T], *, is_behind: bool = False
+    ) -> asyncio.Future[T]:
+        """Submit an operation; the future holds its result once it is durable.
+
+        One that `is_behind` yields to all others, and shares no commit with them.
+        """
         if self._stopping:
             raise RuntimeError("the database is closed")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._jobs.put(_Job(operation, future))
+        self._jobs.put(_Job(operation, future, is_behind))
         return future
 
     def stop(self) -> None:
@@ -118,22 +129,31 @@ class _Writer(threading.Thread):
 
     def run(self) -> None:
         """Run jobs until stopped."""
-        while (job := self._jobs.get()) is not None:
-            group = self._gather(job)
+        while group := self._gather():
             self._run_group(group)
             self._loop.call_soon_threadsafe(_answer_group, group)
         if self._connection is not None:
             self._connection.close()
 
-    def _gather(self, first: _Job) -> list[_Job]:
-        group = [first]
-        while len(group) < GROUP and not self._jobs.empty():
+    def _gather(self) -> list[_Job]:
+        """Return the next jobs that share a commit, none after the last one."""
+        behind = self._behind
+        if len(behind) and self._yields >= MAX_YIELDS:
+            return self._gather_behind()
+        group: list[_Job] = []
+        while len(group) < GROUP and not (self._jobs.empty() and (group or behind)):
             job = self._jobs.get()
             if job is None:
-                self._jobs.put(None)  # for `run` to find
+                self._jobs.put(None)  # to be found again
                 break
-            group.append(job)
-        return group
+            (behind if job.is_behind else group).append(job)
+        if behind:
+            self._yields += 1
+        return group or self._gather_behind()
+
+    def _gather_behind(self) -> list[_Job]:
+        self._yields = 0
+        return [self._behind.popleft() for _ in range(min(len(self._behind), GROUP_BEHIND))]
 
     def _run_group(self, group: Sequence[_Job]) -> None:
         """Commit the jobs together or, where one breaks the transaction, each separately."""
@@ -223,6 +243,14 @@ class SqliteDatabase(Database):
     async def write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the operation in the writer thread, and return its result once committed."""
         return await self._writer.submit(lambda connection: operation(connection, *args, **kwargs))
+
+    async def write_behind(
+        self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run the operation in the writer thread, after all that others have submitted."""
+        return await self._writer.submit(
+            lambda connection: operation(connection, *args, **kwargs), is_behind=True
+        )
 
     def check_identity(self) -> None:
         """Raise DatabaseReplaced where the file or its log was removed or replaced.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from tocsin.delivery.destinations.channels import ObserverChannel
 from tocsin.delivery.destinations.lifecycle import (
@@ -108,6 +109,50 @@ async def test_every_destination_gets_a_worker_of_its_own(
     await deliver_all("a", "b")
     assert fleet.running == ["a", "b"]
     assert [len(channel.deliveries) for channel in workshop.made] == [1, 1]
+
+
+async def test_idle_destinations_cost_one_query_and_no_transaction(fleet, database, monkeypatch):
+    for number in range(20):
+        await add(database, destination(f"d{number}"))
+    await fleet.look()
+    assert len(fleet.running) == 20
+    calls = []
+
+    def count(name: str) -> None:
+        run = getattr(database, name)
+
+        async def counted(operation, *arguments, **options):
+            calls.append((name, operation.__name__))
+            return await run(operation, *arguments, **options)
+
+        monkeypatch.setattr(database, name, counted)
+
+    for running in fleet._running.values():
+        await running.worker.claim()
+    for name in ("write", "write_behind", "read"):
+        count(name)
+    for running in fleet._running.values():
+        await running.worker.claim()
+    await fleet.look()
+    assert {name for name, _ in calls} == {"read"}
+    assert [call for call in calls if call == ("read", "load_overview")] == [calls[-1]]
+
+
+async def test_a_delivery_is_claimed_once_it_is_due(fleet, workshop, database, store, clock):
+    await add(database, destination())
+    await fleet.look()
+    await store(alert())
+    await make_router(database, clock, Notifiers()).route_waiting()
+    await database.write(
+        lambda c: c.execute(update(deliveries).values(due_at=clock.now() + timedelta(minutes=1)))
+    )
+    await fleet.look()
+    assert workshop.made[0].deliveries == []
+    clock.advance(minutes=1)
+    await fleet.look()
+    async with asyncio.timeout(5):
+        while not workshop.made[0].deliveries:  # noqa: ASYNC110 - the worker tells nobody
+            await asyncio.sleep(0.01)
 
 
 async def test_a_new_revision_gets_a_new_worker(fleet, workshop, database, store, deliver_all):

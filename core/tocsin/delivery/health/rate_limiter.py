@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -11,12 +12,18 @@ from tocsin.delivery.destinations.repository import Destination, load_destinatio
 from tocsin.delivery.queue.states import PENDING, is_stored_as
 from tocsin.hookspecs import Channel
 from tocsin.store import Database
-from tocsin.store.tables import deliveries, destinations
+from tocsin.store.tables import EPOCH, deliveries, destinations
 
 FRESH = timedelta(milliseconds=500)
 """Maximum age of a loaded destination for claims and attempts."""
+FRESH_WHILE_HELD = timedelta(seconds=15)
+"""The same while it is held, unless it is reported to have work, as after it was resumed."""
 _MINUTE = timedelta(minutes=1)
 _LONGEST_DEBT = timedelta(minutes=1)  # more than the clocks of nodes differ
+
+
+IsClaimable = Callable[[bool], Awaitable[bool]]
+"""Returns whether a delivery can be claimed, with True also before it is due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +49,18 @@ class DeliveryRateLimiter:
         self._read_at = self._clock.now()
         self._is_served = True
 
-    async def permit(self, wanted: int) -> Permit:
-        """Return how many of the wanted deliveries may be claimed now."""
+    async def permit(self, wanted: int, is_claimable: IsClaimable) -> Permit:
+        """Return how many of the wanted deliveries may be claimed now.
+
+        Nothing is written unless a delivery is claimable.
+        """
         if not await self._is_current():
             return Permit(0)
         now, health = self._clock.now(), self.destination.health
+        if (health.held_until or now) > now or not await is_claimable(health.is_paused):
+            return Permit(0)
         if health.held_until is not None:
-            may = health.held_until <= now and await self._may_probe(now)
+            may = await self._may_probe(now)
             return Permit(int(may), is_probe=may, is_early=may and health.is_paused)
         if self._gathering is not None and not await self._has_gathered(now, self._gathering):
             return Permit(0)
@@ -63,6 +75,10 @@ class DeliveryRateLimiter:
     async def _may_probe(self, now: datetime) -> bool:
         until = now + self._settings.timeout + _MINUTE
         return await self._database.write(try_probe, self._name, now, until)
+
+    def expire(self) -> None:
+        """Load the destination again before the next claim or attempt."""
+        self._read_at = EPOCH
 
     async def give_back(self, permit: Permit, used: int) -> None:
         """Return unused permits."""
@@ -94,7 +110,8 @@ class DeliveryRateLimiter:
         """Return whether this revision is served; loads the destination if it is stale."""
         now = self._clock.now()
         is_served = self._is_served and self.destination.is_served
-        if is_served and now - self._read_at <= FRESH:
+        is_held = (self.destination.health.held_until or now) > now
+        if is_served and now - self._read_at <= (FRESH_WHILE_HELD if is_held else FRESH):
             return True
         found = await self._database.lookup(load_destination, self._name)
         self._is_served = (

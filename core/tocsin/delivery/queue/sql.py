@@ -19,6 +19,7 @@ from tocsin.delivery.queue.states import (
     IN_FRONT,
     LEASES,
     LOG_ATTEMPT,
+    LOOKS,
     OFFER,
     ON_HOLD,
     PENDING,
@@ -44,7 +45,7 @@ class DeliveryQueue:
     """The delivery queue of one node, on a database that nodes may share.
 
     `holder` is the node's number. At any time a delivery belongs to one worker at most, and none
-    is lost.
+    is lost. Claims and results yield to other writers: what arrives is stored first.
     """
 
     def __init__(self, database: Database, holder: int = 0) -> None:
@@ -71,6 +72,14 @@ class DeliveryQueue:
             announce(connection, queue_topic(destination))
         return len(rows)
 
+    async def has_claimable(
+        self, destination: str, now: datetime, *, in_order: bool = False, early: bool = False
+    ) -> bool:
+        """Return whether a claim would find a delivery; it reads, and so delays no writer."""
+        return await self._database.lookup(
+            _has_claimable, destination, now, in_order=in_order, early=early
+        )
+
     async def claim(
         self,
         destination: str,
@@ -89,7 +98,7 @@ class DeliveryQueue:
         identifies where the channel keeps its objects: objects made elsewhere are ignored.
         """
         lease = _Lease(new_id("lease"), now + LEASE, self._holder, tenant_key)
-        claim = self._database.write
+        claim = self._database.write_behind
         return await claim(
             _claim, destination, most, now, lease=lease, in_order=in_order, early=early
         )
@@ -102,7 +111,7 @@ class DeliveryQueue:
 
     async def settle(self, ended: Sequence[AttemptResult]) -> list[AttemptResult]:
         """Store results of attempts, and return those that came late: their lease was lost."""
-        return await self._database.write(_settle_all, ended)
+        return await self._database.write_behind(_settle_all, ended)
 
     async def release(
         self, claims: Sequence[ClaimedDelivery], now: datetime, *, begun: bool = False
@@ -133,6 +142,15 @@ class _Lease:
     until: datetime
     holder: int
     tenant_key: str
+
+
+def _has_claimable(
+    connection: Connection, destination: str, now: datetime, *, in_order: bool, early: bool
+) -> bool:
+    parameters: dict[str, object] = {"at_destination": destination}
+    if in_order or not early:  # PostgreSQL cannot infer the type of a parameter that is not used
+        parameters |= {"now": now}
+    return connection.execute(LOOKS[in_order, early], parameters).first() is not None
 
 
 def _claim(

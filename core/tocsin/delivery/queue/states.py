@@ -17,12 +17,14 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     FromClause,
+    Select,
     Text,
     Update,
     and_,
     bindparam,
     case,
     exists,
+    false,
     func,
     insert,
     literal_column,
@@ -210,14 +212,18 @@ _is_behind = exists().where(
 )
 
 
-def _build_claim(*, in_order: bool, early: bool) -> Update:
+def _select_claimable(*, in_order: bool, early: bool) -> Select[Any]:
     is_due = deliveries.c.due_at <= bindparam("now")
-    due = select(deliveries.c.id).where(
+    return select(deliveries.c.id).where(
         deliveries.c.destination == bindparam("at_destination"),
         is_stored_as(PENDING),
         deliveries.c.lease.is_(None) if early else is_due,
         *([~_is_behind] if in_order else []),
     )
+
+
+def _build_claim(*, in_order: bool, early: bool) -> Update:
+    due = _select_claimable(in_order=in_order, early=early)
     first = due.order_by(deliveries.c.due_at, deliveries.c.id).limit(bindparam("most"))
     chosen = first.with_for_update(skip_locked=True, of=deliveries).cte("due")
     return (
@@ -239,6 +245,47 @@ CLAIMS = {
     for in_order in (False, True)
     for early in (False, True)
 }
+LOOKS = {
+    (in_order, early): _select_claimable(in_order=in_order, early=early).limit(1)
+    for in_order in (False, True)
+    for early in (False, True)
+}
+"""Whether a claim would find anything, without writing."""
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationOverview:
+    """A destination that is served, and whether there may be a delivery to claim."""
+
+    name: str
+    revision: int
+    has_work: bool
+    """Whether a delivery is due, or any one is pending where the receiver is to be probed."""
+
+
+def load_overview(connection: Connection, now: datetime) -> list[DestinationOverview]:
+    """Return every destination that is served, by name."""
+    of_it = (deliveries.c.destination == destinations.c.name, is_stored_as(PENDING))
+    may_probe = or_(destinations.c.probing_until.is_(None), destinations.c.probing_until <= now)
+    has_work = case(
+        (destinations.c.held_until.is_(None), exists().where(*of_it, deliveries.c.due_at <= now)),
+        (
+            and_(destinations.c.held_until <= now, may_probe),
+            exists().where(*of_it, deliveries.c.lease.is_(None)),
+        ),
+        else_=false(),
+    )
+    query = (
+        select(destinations.c.name, destinations.c.revision, has_work.label("has_work"))
+        .where(destinations.c.state.in_(["active", "paused"]))
+        .order_by(destinations.c.name)
+    )
+    return [
+        DestinationOverview(row.name, row.revision, bool(row.has_work))
+        for row in connection.execute(query)
+    ]
+
+
 TAKEN = (
     select(
         deliveries.c.id.label("delivery_id"),

@@ -29,6 +29,8 @@ from tocsin.loops import run_forever
 from tocsin.store import Database
 
 POLL = timedelta(seconds=1)
+IDLE_POLL = HEARTBEAT
+"""Interval at which an idle worker looks by itself; its pool looks for all workers each second."""
 AHEAD = 8  # claims per concurrent slot
 LINGER = 0.01  # seconds that results wait to be stored together
 _SAYS_NOTHING = (AttemptVerdict.HEALTHY, AttemptVerdict.NOTHING)
@@ -88,16 +90,21 @@ class Worker:
 
     async def _claim_step(self) -> None:
         if not await self.claim():
-            await self.notifier.wait(POLL)
+            await self.notifier.wait(IDLE_POLL)
 
     async def _settle_step(self) -> None:
-        await self._has_ended.wait(POLL)
+        await self._has_ended.wait(POLL if self._under_way or self._ended else IDLE_POLL)
         await asyncio.sleep(LINGER)
         try:
             await self.settle()
         finally:
             if self._clock.now() - self._extended_at >= HEARTBEAT:
                 await self.extend()
+
+    def wake(self) -> None:
+        """Claim now; the destination has work."""
+        self._limiter.expire()
+        self.notifier.notify()
 
     async def claim(self) -> int:
         """Claim as many due deliveries as there is room for, and return their number.
@@ -129,7 +136,7 @@ class Worker:
         return self._room >= self._most / 2
 
     async def _claim(self, room: int) -> int:
-        permit = await self._limiter.permit(room)
+        permit = await self._limiter.permit(room, self._is_claimable)
         if not permit.most:
             return 0
         now = self._clock.now()
@@ -145,12 +152,18 @@ class Worker:
         await self._limiter.give_back(permit, len(claims))
         return len(claims)
 
+    async def _is_claimable(self, early: bool) -> bool:
+        now, in_order = self._clock.now(), self._in_order
+        return await self._queue.has_claimable(self.name, now, in_order=in_order, early=early)
+
     def _begin(self, claims: Sequence[ClaimedDelivery]) -> None:
         for claimed in claims:
             self._leased_until[claimed.id] = claimed.leased_until
             task = asyncio.create_task(self._deliver(claimed))
             self._under_way[task] = claimed
             task.add_done_callback(self._leave)
+        if claims:
+            self._has_ended.notify()  # their leases are to be extended
 
     async def _deliver(self, claimed: ClaimedDelivery) -> None:
         async with self._slots:
@@ -223,7 +236,7 @@ class Worker:
         is_well = destination.health == HealthStatus()
         if is_well and all(attempt.verdict in _SAYS_NOTHING for attempt in ended):
             return
-        change = await self._database.write(
+        change = await self._database.write_behind(
             record_verdicts, destination, ended, self._pause_policy, self._clock.now()
         )
         if change is not None:

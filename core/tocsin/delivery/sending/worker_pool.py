@@ -12,7 +12,7 @@ from tocsin.clock import Clock
 from tocsin.delivery.destinations.repository import TOPIC, Destination, load_destinations
 from tocsin.delivery.metrics.meters import DeliveryMeters
 from tocsin.delivery.queue.sql import DeliveryQueue
-from tocsin.delivery.queue.states import queue_topic
+from tocsin.delivery.queue.states import load_overview, queue_topic
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.sending.worker import Worker
 from tocsin.events import Notifiers
@@ -38,7 +38,7 @@ class _Running:
     def __init__(self, revision: int, live: LivePlugin[Channel], worker: Worker) -> None:
         self.revision = revision
         self._close = live.close
-        self._worker = worker
+        self.worker = worker
         self._loop = asyncio.create_task(worker.run())
 
     async def end(self) -> None:
@@ -46,10 +46,10 @@ class _Running:
         self._loop.cancel()
         await asyncio.gather(self._loop, return_exceptions=True)
         try:
-            await self._worker.finish(PATIENCE)
+            await self.worker.finish(PATIENCE)
         except Exception:  # noqa: BLE001 - its deliveries are due again when their leases expire
             _log.exception(
-                "results of ending worker could not be stored", destination=self._worker.name
+                "results of ending worker could not be stored", destination=self.worker.name
             )
         await self._close()
 
@@ -95,8 +95,28 @@ class WorkerPool:
         await run_forever(self._step, self._clock, "following the destinations")
 
     async def _step(self) -> None:
-        await self.follow()
+        await self.look()
         await self._notifiers[TOPIC].wait(_POLL)
+
+    async def look(self) -> None:
+        """Wake the workers that have work; follow the destinations if one of them has changed.
+
+        One query serves all destinations, so that idle ones cost nothing.
+        """
+        overview = await self._database.read(load_overview, self._clock.now())
+        served = {row.name for row in overview}
+        is_gone = not served.issuperset(self._running) or not served.issuperset(self._absent)
+        if is_gone or any(self._is_new(row.name, row.revision) for row in overview):
+            await self.follow()
+        for row in overview:
+            if row.has_work and row.name in self._running:
+                self._running[row.name].worker.wake()
+
+    def _is_new(self, name: str, revision: int) -> bool:
+        running = self._running.get(name)
+        if running is not None and running.revision == revision:
+            return False
+        return not self._is_hopeless(name, revision)
 
     async def follow(self) -> None:
         """Make the workers match the current destinations."""
@@ -113,7 +133,7 @@ class WorkerPool:
             return
         if running is not None:
             self._end(destination.name)
-        if self._is_hopeless(destination):
+        if self._is_hopeless(destination.name, destination.revision):
             return
         try:
             live = await self._make(destination)
@@ -135,12 +155,12 @@ class WorkerPool:
         )
         self._running[destination.name] = _Running(destination.revision, live, worker)
 
-    def _is_hopeless(self, destination: Destination) -> bool:
+    def _is_hopeless(self, name: str, revision: int) -> bool:
         """Return whether this revision failed to start recently."""
-        if (failed := self._failed.get(destination.name)) is None:
+        if (failed := self._failed.get(name)) is None:
             return False
-        revision, again_at = failed
-        return revision == destination.revision and self._clock.now() < again_at
+        failed_revision, again_at = failed
+        return failed_revision == revision and self._clock.now() < again_at
 
     def _leave_out(self, destination: Destination, error: Exception) -> None:
         reason = str(error) or repr(error)

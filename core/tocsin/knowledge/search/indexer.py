@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from time import perf_counter
 from typing import Any, NoReturn
 
 from sqlalchemy import Connection, RowMapping, bindparam, select
@@ -29,7 +30,10 @@ INDEXED_CHANGES = "incidents_indexed"
 INCIDENTS = "incidents"
 """Notification topic for stored incidents."""
 BATCH = 100
-"""Number of incidents indexed in one transaction, which holds SQLite's writer for about 30 ms."""
+"""The most incidents indexed in one transaction."""
+MIN_BATCH = 5
+MAX_SECONDS = 0.02
+"""The time that a transaction is to take, since SQLite's other writers wait for it."""
 ALERTS = 50
 """Number of different alert titles indexed per incident."""
 _POLL = timedelta(seconds=1)
@@ -42,6 +46,7 @@ class SearchIndexer:
         self._database = database
         self._clock = clock
         self._bell = bells[INCIDENTS]
+        self._batch = BATCH
 
     async def run(self) -> NoReturn:
         """Index changed incidents until cancelled."""
@@ -55,12 +60,35 @@ class SearchIndexer:
         """Index all changed incidents, and return their number."""
         done = 0
         while await self._database.lookup(count_unindexed):
-            count = await self._database.write(index_batch)
+            batch = await self._database.write_behind(_index_timed, self._batch)
+            count = batch.count
             done += count
+            self._batch = adapt_batch(self._batch, batch)
             beat()
             if not count:
                 break
         return done
+
+
+@dataclass(frozen=True, slots=True)
+class TimedBatch:
+    """A batch of indexed incidents, and the time that it took."""
+
+    count: int
+    seconds: float
+
+
+def adapt_batch(size: int, batch: TimedBatch) -> int:
+    """Return the size of the next batch: half or double, by how long this one took."""
+    if batch.seconds > MAX_SECONDS:
+        return max(MIN_BATCH, min(size, batch.count) // 2)
+    return min(BATCH, size * 2) if batch.seconds < MAX_SECONDS / 2 else size
+
+
+def _index_timed(connection: Connection, limit: int) -> TimedBatch:
+    began = perf_counter()
+    count = index_batch(connection, limit)
+    return TimedBatch(count, perf_counter() - began)
 
 
 def count_unindexed(connection: Connection) -> int:

@@ -12,7 +12,17 @@ from tocsin.events import Notifiers
 from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.incidents.storage.store import AlertPolicy, store_received
 from tocsin.knowledge.search import search_documents, search_entities
-from tocsin.knowledge.search.indexer import INCIDENTS, SearchIndexer, count_unindexed, index_batch
+from tocsin.knowledge.search.indexer import (
+    BATCH,
+    INCIDENTS,
+    MAX_SECONDS,
+    MIN_BATCH,
+    SearchIndexer,
+    TimedBatch,
+    adapt_batch,
+    count_unindexed,
+    index_batch,
+)
 from tocsin.model import Alert, Entity, EntityKind, Incident, Page, Severity
 from tocsin.store import open_database
 from tocsin.store.tables import documents, entities
@@ -160,6 +170,15 @@ class Telling(SearchIndexer):
         if done:
             self.indexed.set()
         return done
+
+
+async def test_a_batch_takes_no_longer_than_others_may_wait():
+    slow, quick = MAX_SECONDS * 1.1, MAX_SECONDS / 3
+    assert adapt_batch(BATCH, TimedBatch(BATCH, slow)) == BATCH // 2
+    assert adapt_batch(MIN_BATCH, TimedBatch(MIN_BATCH, slow)) == MIN_BATCH
+    assert adapt_batch(20, TimedBatch(20, quick)) == 40
+    assert adapt_batch(BATCH, TimedBatch(BATCH, quick)) == BATCH
+    assert adapt_batch(20, TimedBatch(20, MAX_SECONDS * 0.8)) == 20
 
 
 async def test_what_is_stored_is_soon_findable(database, clock):
