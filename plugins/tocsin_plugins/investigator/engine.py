@@ -17,7 +17,7 @@ from tocsin_plugins.investigator.assessment import (
     Conclusion,
     judge_confidence,
     judge_verdict,
-    score_findings,
+    score_worst,
     total_score,
 )
 from tocsin_plugins.investigator.case import CaseFile
@@ -99,7 +99,7 @@ class DefaultInvestigator(Investigator):
     ) -> Conclusion:
         client.enter(Phase.SCORE)
         case, queries = examiner.case, examiner.client
-        parts = score_findings(findings, self.settings)
+        parts, attackers = score_worst(findings, case, self.settings)
         score = total_score(parts)
         verdict = judge_verdict(score, findings)
         silent, needed = silent_sources(examiner), needed_sources(examiner)
@@ -123,6 +123,7 @@ class DefaultInvestigator(Investigator):
             findings=tuple(weighed.finding for weighed in findings),
             near=frozenset(weighed.finding.id for weighed in findings if weighed.is_near),
             contributions=parts,
+            attackers=attackers,
             score=score,
             verdict=verdict,
             confidence=confidence,

@@ -170,7 +170,9 @@ def assign_roles(case: CaseFile) -> CaseRoles:
         elif any(case.is_ours(source) for source in sides.sources):
             roles["contacted"] |= {end for end in sides.targets if not case.is_ours(end)}
         else:
-            roles["victims"] |= sides.targets
+            is_flow = any(end.kind in _MACHINES for end in sides.targets)
+            names = {entity for entity in entities if entity.kind in _NAMES and is_flow}
+            roles["victims"] |= sides.targets | names
     foreign = {entity for entity in roles["attackers"] if case.is_outside(entity)}
     for signs, sides, _ in _list_activities(case):
         if AttackSign.LOGON in signs and sides.sources & foreign:

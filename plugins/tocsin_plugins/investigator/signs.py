@@ -76,6 +76,10 @@ _TECHNIQUES = {  # with their sub-techniques
     "T1595": AttackSign.SCAN,
     "T1046": AttackSign.SCAN,
 }
+_ALSO_LEGITIMATE = frozenset({"T1105", "T1219"})
+"""Techniques of command and control that are as common without an attack: downloads of tools, and
+remote administration. They suggest no callback.
+"""
 _STOPPED = re.compile(
     r"\b(?:decided: \w+|ban(?:ned)?|blocked|dropped|quarantined|isolated|contained|prevented)\b",
     re.IGNORECASE,
@@ -104,7 +108,12 @@ def find_attacks(record: IncidentRecord) -> frozenset[AttackSign]:
     """Return the signs in an incident's title, alerts and techniques."""
     titles = " ; ".join([record.title, *(alert.title for alert in record.alerts)])
     found = set(_signs_in(titles[:_LONGEST].lower().replace("_", " ")))
-    tactics = {tactic for technique in record.techniques for tactic in find_tactics(technique)}
+    tactics = {
+        tactic
+        for technique in record.techniques
+        if technique.upper().partition(".")[0] not in _ALSO_LEGITIMATE
+        for tactic in find_tactics(technique)
+    }
     if "credential-access" in tactics:
         found.add(AttackSign.FAILED_LOGON)
     if "command-and-control" in tactics:

@@ -15,10 +15,11 @@ from investigator_world import (
     investigate,
     ip,
     kinds,
+    says,
     user,
 )
 
-from tocsin import Disposition, IncidentStatus, RelationType
+from tocsin import Disposition, IncidentStatus, RelationType, Severity
 from tocsin_plugins.investigator.correlation import RULES
 
 OFFICE = ip("10.0.0.1")
@@ -129,6 +130,37 @@ async def test_attackers_with_a_common_target_are_no_sequence():
         action.text for action in report.actions if action.text.startswith(("Block", "Isol"))
     ]
     assert not any(web.value in text for text in against)
+
+
+async def test_attackers_with_nothing_in_common_are_not_added_up():
+    web, bad = host("web-1"), [ip(f"198.51.100.{number}") for number in (1, 2)]
+    opinions = {"lists": [opinion(bad[0], Disposition.MALICIOUS)]}
+    records = [
+        incident(1, "port scan", entities=(bad[0], web)),
+        incident(2, "exploit", severity=Severity.CRITICAL, entities=(bad[1], web)),
+    ]
+    world = World(incidents=records, opinions=opinions)
+    alone = [(await investigate(world, query))[0] for query in ("#1", "#2")]
+    report, _ = await investigate(world, "incidents 1 and 2")
+    assert report.risk_score <= max(one.risk_score for one in alone)
+    assert says(report.summary, "for the worst of 2 attackers")
+
+
+async def test_remote_administration_is_no_callback():
+    tool = incident(
+        1,
+        "Remote administration tool",
+        severity=Severity.HIGH,
+        techniques=("T1219",),
+        entities=(host("pc-1"),),
+        sources=(host("pc-1"),),
+        targets=(),
+    )
+    scan = incident(2, "exploit", severity=Severity.CRITICAL, entities=(ATTACKER,))
+    opinions = {"lists": [opinion(ATTACKER, Disposition.MALICIOUS)]}
+    report, _ = await investigate(World([tool, scan], opinions=opinions), "incidents 1 and 2")
+    assert report.risk_score >= 40
+    assert not any("Isolate" in action.text for action in report.actions)
 
 
 async def test_the_words_of_events_stand_for_tactics():

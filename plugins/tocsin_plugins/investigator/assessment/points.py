@@ -4,14 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tocsin import Contribution, Finding, Statement
+from tocsin import Contribution, Entity, Finding, Statement
+from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.correlation import RULES, WeightedFinding
-from tocsin_plugins.investigator.evidence import list_evidence
+from tocsin_plugins.investigator.evidence import entity_sort_key, list_evidence
 from tocsin_plugins.investigator.phrases import state
+from tocsin_plugins.investigator.roles import find_origins
 from tocsin_plugins.investigator.settings import Settings
 
 _NAMES = {"incident": "severity"}  # the weight of an incident
 _WORST = 100.0
+
+
+_FOR_ALL = frozenset({"benign-explanation", "background-noise", "internal-only", "disagreement"})
+"""Kinds of findings that count for every attacker."""
+
+
+def score_worst(
+    findings: Sequence[WeightedFinding], case: CaseFile, settings: Settings
+) -> tuple[tuple[Contribution, ...], tuple[Entity, ...]]:
+    """Return the parts of the score for the worst attacker, and all attackers in focus.
+
+    Findings on different attackers are not added up: a scan by one and an exploit attempt by
+    another are not one attack. Findings without an external attacker count for each.
+    """
+    actors = [_find_actors(case, weighed) for weighed in findings]
+    every = {
+        actor
+        for weighed, those in zip(findings, actors, strict=True)
+        for actor in those
+        if not weighed.is_near
+    }
+    best = () if every else score_findings(findings, settings)
+    for actor in sorted(every, key=entity_sort_key):
+        own = [
+            weighed
+            for weighed, those in zip(findings, actors, strict=True)
+            if not those or actor in those or weighed.finding.kind in _FOR_ALL
+        ]
+        parts = score_findings(own, settings)
+        if not best or total_score(parts) > total_score(best):
+            best = parts
+    return best, tuple(sorted(every, key=entity_sort_key))
+
+
+def _find_actors(case: CaseFile, weighed: WeightedFinding) -> frozenset[Entity]:
+    """Return the external attackers in a finding, or else in its incidents."""
+    records = [
+        case.incidents[number] for number in weighed.finding.incidents if number in case.incidents
+    ]
+    origins = {origin for record in records for origin in find_origins(case, record)}
+    return frozenset(origins & set(weighed.finding.entities) or origins)
 
 
 def score_findings(

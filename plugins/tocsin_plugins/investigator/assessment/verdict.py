@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from tocsin import Confidence, Contribution, Disposition, Finding, Inquiry, Statement, Verdict
+from tocsin import (
+    Confidence,
+    Contribution,
+    Disposition,
+    Entity,
+    Finding,
+    Inquiry,
+    Statement,
+    Verdict,
+)
 from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.correlation import WeightedFinding
 from tocsin_plugins.investigator.roles import CaseRoles
@@ -83,6 +92,8 @@ class Conclusion:
     near: frozenset[str]
     """The IDs of related findings, which are outside the query."""
     contributions: tuple[Contribution, ...]
+    attackers: tuple[Entity, ...]
+    """The external attackers in focus; the score is that of the worst of them."""
     score: float
     verdict: Verdict
     confidence: Confidence

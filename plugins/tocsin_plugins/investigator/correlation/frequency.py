@@ -23,12 +23,16 @@ _STRENGTHS = {2: 0.5, 3: 0.75, 4: 1.0}
 def find_shared_entities(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield the entities that two or more incidents share, grouped by incidents.
 
-    Well-known entities and infrastructure are left out.
+    Well-known entities and infrastructure are left out, and victims, at whom unrelated attackers
+    meet, unless an attacker got into them.
     """
+    roles = assign_roles(case)
+    victims = roles.victims - roles.attackers - roles.infected - roles.entered
     groups: dict[tuple[int, ...], list[Entity]] = {}
     for entity in case.entities:
         numbers = tuple(record.number for record in case.incidents_with(entity))
-        if grade_strength(len(numbers), _STRENGTHS) and case.connects(entity):
+        is_shared = grade_strength(len(numbers), _STRENGTHS) and case.connects(entity)
+        if is_shared and entity not in victims:
             groups.setdefault(numbers, []).append(entity)
     for numbers, entities in groups.items():
         yield _draft_sharing(case, numbers, entities)

@@ -80,11 +80,13 @@ def state_verdict(conclusion: Conclusion) -> Statement:
     """Return the verdict, its confidence and the score in a sentence."""
     verdict, confidence = conclusion.verdict.value, conclusion.confidence.value
     score = f"the risk score is {conclusion.score:g}"
+    several = len(conclusion.attackers)
+    worst = f", for the worst of {several} attackers" if several > 1 else ""
     text = f"the verdict is {verdict} with {confidence} confidence; {score}"
     if not (main := _main_part(conclusion)):
-        return state(f"{text} of 100", conclusion.scored)
+        return state(f"{text} of 100{worst}", conclusion.scored)
     why = f"its main part ({main.points:+g}): {main.statement.text}"
-    return state(f"{text} of 100, {why}", conclusion.scored, *main.statement.evidence)
+    return state(f"{text} of 100{worst}, {why}", conclusion.scored, *main.statement.evidence)
 
 
 def answer_intents(conclusion: Conclusion) -> Iterator[Statement]:

@@ -205,8 +205,9 @@ def find_compromised(conclusion: Conclusion) -> dict[Entity, Statement]:
                 found.setdefault(entity, cite_finding(finding))
     for record in find_showing(conclusion, AttackSign.MALWARE, AttackSign.CALLBACK):
         reason = cite_records("shows malware or a callback", [record])
-        is_severe = record.severity is Severity.CRITICAL and not record.severity_assumed
-        for entity in find_infected(case, record) if is_likely or is_severe else ():
+        least = Severity.HIGH if is_likely else Severity.CRITICAL
+        is_severe = record.severity.rank >= least.rank and not record.severity_assumed
+        for entity in find_infected(case, record) if is_severe else ():
             if not case.find_sighting(entity).well_known:
                 found.setdefault(entity, reason)
     return found
