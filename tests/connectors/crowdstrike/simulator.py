@@ -57,6 +57,8 @@ class FalconSimulator(Simulator):
         """Scopes that the API client does not have."""
         self.member_cid: str | None = None
         self.changes: list[Any] = []
+        self.members: dict[str, Any] = {}
+        """Members that each alert has besides, or instead."""
         self.errors: list[Any] = []
         """What the list tells of, though its status is 200."""
         self.polls = 1
@@ -239,6 +241,7 @@ class FalconSimulator(Simulator):
             "comments": [{"value": comment} for comment in self.siem.comments(case.id)],
             "falcon_host_link": f"https://falcon.crowdstrike.com/unified-detections/{case.number}",
             **severity_of(case),
+            **self.members,
         }
 
     def render_log_event(self, log_event: LogEvent) -> dict[str, Any]:

@@ -55,6 +55,26 @@ IDENTITY = {
     "source_endpoint_address_ip4": "198.51.100.7",
     "target_endpoint_host_name": "dc1.example.com",
 }
+# https://developer.crowdstrike.com/docs/openapi/ ; an automated lead sums up signals
+LEAD = {
+    "product": "automated-lead",
+    "type": "automated-lead",
+    "score": 85,
+    "severity": None,
+    "severity_name": None,
+    "signal_start_timestamp": "2026-11-20T08:00:00Z",
+    "threatgraph_indicators": [{"hostname": "WS-7", "host_id": "ab", "pattern_id": 10}],
+    "mitre_attack": [{"technique_id": "T1059"}],
+}
+NEXT_GEN = {
+    "product": "ngsiem",
+    "source_hosts": ["ws-9"],
+    "destination_hosts": ["db-1"],
+    "source_ips": ["192.0.2.9"],
+    "file_writes": [{"name": "drop.exe", "sha256": "5e" * 32}],
+    "activity_device": {"hostname": "gw-1", "local_ip": "10.9.0.1"},
+    "target_domain_controller_host_name": "dc2.example.com",
+}
 CLOUD = {
     "product": "fcs",
     "aggregate_id": "",
@@ -102,6 +122,29 @@ def test_endpoint_alert_names_its_entities():
         ("process", "cmd.exe"),
         ("domain", "evil.example.com"),
     }
+
+
+def test_lead_has_its_hosts_score_and_start():
+    incident = build_incident(ALERT | LEAD, CONSOLE)
+    assert [(entity.kind, entity.value) for entity in incident.entities] == [
+        (EntityKind.HOST, "ws-7")
+    ]
+    assert (incident.severity, incident.severity_assumed) == (Severity.CRITICAL, False)
+    assert incident.occurred_at == datetime(2026, 11, 20, 8, tzinfo=UTC)
+    assert incident.techniques == ("T1059",)
+    in_milliseconds = ALERT | LEAD | {"signal_start_timestamp": 1_795_161_600_000}
+    assert build_incident(in_milliseconds, CONSOLE).occurred_at == incident.occurred_at
+
+
+def test_alert_of_next_gen_siem_names_hosts_files_and_roles():
+    assert entities(**NEXT_GEN) == {
+        *(("host", "ws-9"), ("host", "db-1"), ("host", "gw-1"), ("host", "dc2.example.com")),
+        *(("ip", "192.0.2.9"), ("ip", "10.9.0.1")),
+        *(("file", "drop.exe"), ("file_hash", "5e" * 32)),
+    }
+    incident = build_incident(ALERT | NEXT_GEN, CONSOLE)
+    assert {entity.value for entity in incident.sources} == {"ws-9", "192.0.2.9"}
+    assert {entity.value for entity in incident.targets} == {"db-1", "dc2.example.com"}
 
 
 def test_identity_alert_names_source_and_target():

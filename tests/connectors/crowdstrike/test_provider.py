@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -17,6 +17,7 @@ from tocsin import (
     TryLater,
     Window,
 )
+from tocsin.providers import retry_after
 from tocsin.testing import LogEvent, Siem, make_settings, open_provider
 from tocsin_connectors.siem.crowdstrike import CrowdStrike, pagination
 from tocsin_connectors.siem.crowdstrike import client as falcon_module
@@ -261,3 +262,35 @@ async def test_writes_to_missing_objects_are_refused(opened):
     async with opened() as provider:
         with pytest.raises(Refused, match="alert nothing does not exist"):
             await provider.set_status("nothing", IncidentStatus.CLOSED)
+
+
+# what is left out
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ({"product": "automated-lead", "type": "automated-lead"}, {}, False),
+        ({"product": "automated-lead-context", "type": "signal"}, {}, False),
+        ({"product": "automated-lead"}, {"excluded_products": []}, True),
+        ({"product": "epp", "type": "ofp"}, {"excluded_types": ["ofp"]}, False),
+        ({"show_in_ui": False}, {}, False),
+        ({"show_in_ui": False}, {"hidden_alerts": True}, True),
+        ({"product": "idp"}, {}, True),
+    ],
+)
+async def test_leads_and_hidden_alerts_are_read_if_wanted(falcon, opened, put, case):
+    falcon.members, given, is_read = case
+    name = put().id
+    async with opened(**given) as provider:
+        assert await read(provider) == ([name] if is_read else [])
+        assert await provider.incident(name) is not None
+
+
+def test_delay_after_429_may_be_a_time_since_1970():
+    now = datetime(2026, 11, 20, 8, tzinfo=UTC)
+    at = str(int(now.timestamp()) + 90)
+    assert retry_after({"X-RateLimit-RetryAfter": at}, now) == timedelta(seconds=90)
+    assert retry_after({"X-RateLimit-RetryAfter": "30"}, now) is None
+    both = {"X-RateLimit-RetryAfter": at, "Retry-After": "5"}
+    assert retry_after(both, now) == timedelta(seconds=5)

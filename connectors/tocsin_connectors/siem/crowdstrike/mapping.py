@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -72,8 +72,11 @@ ENTITY_FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
     EntityKind.HOST: (
         *("device.hostname", "hostname", "host_names", "computer_name"),
         *("source_endpoint_host_name", "target_endpoint_host_name"),
+        *("source_hosts", "destination_hosts", "target_domain_controller_host_name"),
+        *("activity_device.hostname", "threatgraph_indicators.hostname"),
     ),
     EntityKind.IP: (
+        *("activity_device.external_ip", "activity_device.local_ip"),
         *("device.external_ip", "device.local_ip", "source_ips", "source_ip_address"),
         *("source_endpoint_address_ip4", "source_endpoint_address_ip6", "destination_ips"),
         *("target_endpoint_address_ip4", "network_accesses.remote_address"),
@@ -86,8 +89,9 @@ ENTITY_FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
     EntityKind.FILE_HASH: (
         *("sha256", "md5", "parent_details.sha256", "parent_details.md5"),
         *("grandparent_details.sha256", "grandparent_details.md5", "quarantined_files.sha256"),
+        *("file_writes.sha256", "file_writes.md5"),
     ),
-    EntityKind.FILE: ("filepath", "files_written.filename"),
+    EntityKind.FILE: ("filepath", "files_written.filename", "file_writes.name"),
     EntityKind.PROCESS: ("filename", "parent_details.filename", "grandparent_details.filename"),
     EntityKind.CLOUD_RESOURCE: ("resource_id",),
 }
@@ -114,7 +118,7 @@ def find_entities(record: dict[str, Any]) -> Iterator[Entity]:
 
 
 _SOURCE_FIELDS = {
-    EntityKind.HOST: ("source_endpoint_host_name",),
+    EntityKind.HOST: ("source_endpoint_host_name", "source_hosts"),
     EntityKind.IP: (
         *("source_ips", "source_ip_address", "source_endpoint_address_ip4"),
         "source_endpoint_address_ip6",
@@ -122,14 +126,19 @@ _SOURCE_FIELDS = {
     EntityKind.USER: ("source_account_upn", "source_account_sam_account_name"),
 }
 _TARGET_FIELDS = {
-    EntityKind.HOST: ("target_endpoint_host_name",),
+    EntityKind.HOST: (
+        *("target_endpoint_host_name", "destination_hosts", "target_domain_controller_host_name"),
+    ),
     EntityKind.IP: (
         *("destination_ips", "target_endpoint_address_ip4", "network_accesses.remote_address"),
     ),
     EntityKind.USER: ("target_account_upn", "target_account_name"),
     EntityKind.DOMAIN: ("dns_requests.domain_name",),
 }
-_DEVICE_FIELDS = {EntityKind.HOST: ("device.hostname",), EntityKind.IP: ("device.local_ip",)}
+_DEVICE_FIELDS = {
+    EntityKind.HOST: ("device.hostname", "activity_device.hostname"),
+    EntityKind.IP: ("device.local_ip", "activity_device.local_ip"),
+}
 
 
 def find_roles(record: dict[str, Any]) -> EntityRoles:
@@ -151,8 +160,13 @@ def _parse_values(kind: EntityKind, found: list[str]) -> Iterator[Entity]:
             yield from parse_entities(kind, value)
 
 
-_START_FIELDS = ("first_timestamp", "start_time", "timestamp", "created_timestamp")
+_START_FIELDS = (
+    *("signal_start_timestamp", "first_timestamp", "start_time", "timestamp", "created_timestamp"),
+)
 """Fields for the start time, in order of preference: the products differ."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECONDS_FROM = 10**11
+"""Numbers from here on are milliseconds since 1970, and seconds below."""
 
 
 def build_incident(given: Mapping[str, Any], console: str) -> Incident:
@@ -168,7 +182,8 @@ def build_incident(given: Mapping[str, Any], console: str) -> Incident:
         raise ValueError(f"{UPDATED} is {describe_value(record.get(UPDATED))}")
     changed_at = parse_utc(updated)
     title = text(record, "display_name") or text(record, "name") or f"Alert {name}"
-    word, rank = text(record, "severity_name"), number(record, "severity")
+    word = text(record, "severity_name")
+    rank = number(record, "severity") or number(record, "score")  # leads have a score alone
     severity, status = parse_severity(word, rank), text(record, "status")
     occurred_at = _parse_start(record) or changed_at
     roles = find_roles(record)
@@ -201,9 +216,13 @@ def build_incident(given: Mapping[str, Any], console: str) -> Incident:
 
 def _parse_start(record: dict[str, Any]) -> datetime | None:
     for member in _START_FIELDS:
-        with suppress(ValueError):
+        with suppress(ValueError, OverflowError):
             if value := text(record, member):
                 return parse_utc(value)
+            if (since := number(record, member)) and since > 0:
+                return _EPOCH + timedelta(
+                    seconds=since / 1000 if since >= _MILLISECONDS_FROM else since
+                )
     return None
 
 

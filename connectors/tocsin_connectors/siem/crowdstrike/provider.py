@@ -81,9 +81,22 @@ class CrowdStrike(WindowedProvider):
             server_time=found.server_time,
         )
 
-    def to_incident(self, record: Mapping[str, Any]) -> Incident:
-        """Return the incident of an alert. Raises ValueError if the alert is invalid."""
-        return build_incident(record, self._console)
+    def to_incident(self, record: Mapping[str, Any]) -> Incident | None:
+        """Return the incident of an alert, or None for one that the settings leave out.
+
+        Raises ValueError if the alert is invalid.
+        """
+        incident = build_incident(record, self._console)
+        return None if self._is_excluded(dict(record)) else incident
+
+    def _is_excluded(self, alert: FalconRecord) -> bool:
+        """Return whether an alert is of an excluded product or type, or hidden."""
+        products, types = self.settings.excluded_products, self.settings.excluded_types
+        return (
+            text(alert, "product") in products
+            or text(alert, "type") in types
+            or (alert.get("show_in_ui") is False and not self.settings.hidden_alerts)
+        )
 
     async def incident(self, external_id: str) -> Incident | None:
         """Return the current alert, or None if it does not exist."""

@@ -45,6 +45,7 @@ FALCON_CLOUDS: Mapping[str, FalconCloud] = MappingProxyType(
 )
 
 
+AlertWord = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
 RepositoryName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{0,100}$")]
 
 
@@ -64,6 +65,16 @@ class CrowdStrikeSettings(WindowedProvider.Settings, ApiSettings):
         default=None,
         pattern=r"^[0-9A-Fa-f]{32}(-[0-9A-Fa-f]{2})?$",
         description="For a Flight Control parent: CID (32 digits) of the child to read.",
+    )
+    excluded_products: tuple[AlertWord, ...] = Field(
+        default=("automated-lead", "automated-lead-context"),
+        description="Products whose alerts are not read. Automated leads repeat other alerts.",
+    )
+    excluded_types: tuple[AlertWord, ...] = Field(
+        default=(), description="Types of alerts that are not read, such as ofp or signal."
+    )
+    hidden_alerts: bool = Field(
+        default=False, description="Also read new alerts that are hidden in the console."
     )
     event_repository: RepositoryName = Field(
         default="search-all",
