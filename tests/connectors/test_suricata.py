@@ -199,6 +199,8 @@ def test_alert_id_ignores_optional_fields(provider, changes):
         {"src_ip": "203.0.113.10"},
         {"dest_ip": "192.0.2.81"},
         {"dest_port": 443},
+        {"pcap_cnt": 17},
+        {"flow": {"pkts_toserver": 3, "bytes_toserver": 900}},
     ],
 )
 def test_fields_that_distinguish_alerts(provider, changes):
@@ -261,6 +263,56 @@ def test_entities_of_files(provider):
     }
 
 
+# https://docs.suricata.io/en/latest/output/eve/eve-json-format.html
+@pytest.mark.parametrize(
+    ("record", "found"),
+    [
+        ({"krb5": {"cname": "robin", "realm": "CORP", "sname": "ldap/dc-1"}}, {("user", "robin")}),
+        ({"krb5": {"cname": "<empty>"}}, set()),
+        (
+            {
+                "smb": {
+                    "ntlmssp": {"domain": "CORP", "user": "ann", "host": "WS-7"},
+                    "share_type": "FILE",
+                    "filename": "tools\\drop.exe",
+                }
+            },
+            {("user", "ann"), ("host", "ws-7"), ("file", "tools\\drop.exe")},
+        ),
+        ({"smb": {"share_type": "PIPE", "filename": "srvsvc"}}, set()),
+        ({"smb": {"filename": "<share_root>"}}, set()),
+        (
+            {"smb": {"rename": {"from": "a.doc", "to": "a.locked"}}},
+            {("file", "a.doc"), ("file", "a.locked")},
+        ),
+        ({"ftp": {"command": "USER", "command_data": "ann"}}, {("user", "ann")}),
+        ({"ftp": {"command": "PASS", "command_data": "a secret"}}, set()),
+        ({"ftp": {"command": "RETR", "command_data": "plan.zip"}}, {("file", "plan.zip")}),
+        ({"ftp_data": {"filename": "plan.zip"}}, {("file", "plan.zip")}),
+        ({"nfs": {"filename": "/export/plan.zip"}}, {("file", "/export/plan.zip")}),
+        (
+            {"dhcp": {"hostname": "laptop-3", "assigned_ip": "10.0.0.9"}},
+            {("host", "laptop-3"), ("ip", "10.0.0.9")},
+        ),
+        ({"dhcp": {"assigned_ip": "0.0.0.0"}}, set()),
+    ],
+)
+def test_accounts_machines_and_files_of_protocols_are_entities(provider, record, found):
+    assert entities(provider, **record) == found
+
+
+@pytest.mark.parametrize("name", ["CVE-2021-44228", "(cve 2021 44228)", "CVE_2021_44228"])
+def test_cve_in_the_signature_is_an_entity(provider, name):
+    signature = f"LOCAL Lookup in a request {name} M1 2026-11-20"
+    assert entities(provider, alert__signature=signature) == {("cve", "CVE-2021-44228")}
+
+
+def test_alerts_of_one_microsecond_are_counted(provider):
+    flows = [{"pkts_toserver": number} for number in (3, 4, 4)]
+    (folded,) = provider.fold([provider.to_incident(alert(flow=flow)) for flow in flows])
+    assert len(folded.alerts) == 2
+
+
 def test_entities_of_mail(provider):
     smtp = {"mail_from": "<Bounce@Shop.example>", "rcpt_to": ["<bob@corp.example>"]}
     email = {"from": '"A, B" <a@shop.example>', "to": ["Bob <bob@corp.example>", "undisclosed"]}
@@ -278,11 +330,12 @@ def test_cves_are_normalized(provider, name):
 
 
 def test_techniques(provider):
-    metadata = {"mitre_technique_id": ["T1190", "t1059_001", "other"]}
-    assert provider.to_incident(alert(alert__metadata=metadata)).techniques == (
-        "T1190",
-        "T1059.001",
-    )
+    metadata = {
+        "mitre_technique_id": ["T1190", "t1059_001", "other"],
+        "mitre_attack": ["T1071", "T1190"],
+    }
+    found = provider.to_incident(alert(alert__metadata=metadata)).techniques
+    assert found == ("T1190", "T1059.001", "T1071")
 
 
 def test_alert_without_addresses_becomes_incident(provider):

@@ -145,5 +145,6 @@ def test_any_member_may_be_of_any_type(kind, members):
 
 
 def test_event_kinds_are_those_of_the_records():
-    assert Suricata.event_kinds.isdisjoint({EntityKind.USER, EntityKind.PROCESS, EntityKind.FILE})
-    assert {EntityKind.IP, EntityKind.HOST, EntityKind.MAILBOX} <= Suricata.event_kinds
+    assert Suricata.event_kinds.isdisjoint({EntityKind.PROCESS, EntityKind.CLOUD_RESOURCE})
+    named = {EntityKind.IP, EntityKind.HOST, EntityKind.MAILBOX, EntityKind.USER, EntityKind.FILE}
+    assert named <= Suricata.event_kinds

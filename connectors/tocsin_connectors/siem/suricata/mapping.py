@@ -17,6 +17,7 @@ from tocsin_connectors.siem.records import (
     describe_value,
     normalize_address,
     number,
+    parse_entities,
     parse_host,
     parse_utc,
     text,
@@ -25,6 +26,7 @@ from tocsin_connectors.siem.records import (
 )
 
 _CVE = re.compile(r"(?:CVE[_-])?(\d{4})[_-](\d{4,})", re.IGNORECASE)
+_CVE_IN_TEXT = re.compile(r"\bCVE[-_ ](\d{4})[-_ ](\d{4,7})\b", re.IGNORECASE)
 _TECHNIQUE = re.compile(r"(T\d{4})(?:[._](\d{3}))?", re.IGNORECASE)
 _HASH = re.compile(r"(?:[0-9a-fA-F]{32}){1,4}|[0-9a-fA-F]{40}")
 _MAIL_ADDRESS = re.compile(r"[^\s<>\",;:@]{1,64}@[\w.-]{1,255}")
@@ -38,8 +40,11 @@ def find_entities(record: dict[str, Any]) -> Iterator[Entity]:
     for key in (key for key in _FINDERS if key in record):
         for part in children(record, key):
             yield from _FINDERS[key](part)
-    for name in texts(child(child(record, "alert"), "metadata"), "cve"):
-        if match := _CVE.fullmatch(name):
+    alert = child(record, "alert")
+    named = (_CVE.fullmatch(name) for name in texts(child(alert, "metadata"), "cve"))
+    written = _CVE_IN_TEXT.finditer(text(alert, "signature") or "")
+    for match in chain(named, written):
+        if match:
             yield Entity(EntityKind.CVE, f"CVE-{match[1]}-{match[2]}")
 
 
@@ -82,7 +87,8 @@ def _find_address(side: dict[str, Any]) -> Iterator[Entity]:
 
 def find_techniques(record: dict[str, Any]) -> Iterator[str]:
     """Yield the ATT&CK techniques in the signature's metadata."""
-    for name in texts(child(child(record, "alert"), "metadata"), "mitre_technique_id"):
+    metadata = child(child(record, "alert"), "metadata")
+    for name in (*texts(metadata, "mitre_technique_id"), *texts(metadata, "mitre_attack")):
         if match := _TECHNIQUE.fullmatch(name):
             yield ".".join(part.upper() for part in match.groups() if part)
 
@@ -127,6 +133,54 @@ def find_mail_addresses(message: dict[str, Any]) -> Iterator[Entity]:
                 yield Entity(EntityKind.EMAIL, match[0])
 
 
+def _find_kerberos_account(kerberos: dict[str, Any]) -> Iterator[Entity]:
+    yield from _parse_names(EntityKind.USER, texts(kerberos, "cname"))
+
+
+def _find_shares(smb: dict[str, Any]) -> Iterator[Entity]:
+    """Yield account, workstation and files of a session. Names on a pipe are services."""
+    login, rename = child(smb, "ntlmssp"), child(smb, "rename")
+    yield from _parse_names(EntityKind.USER, texts(login, "user"))
+    yield from _parse_names(EntityKind.HOST, texts(login, "host"))
+    if (text(smb, "share_type") or "").upper() != "PIPE":
+        names = [*texts(smb, "filename"), *texts(rename, "from"), *texts(rename, "to")]
+        yield from _parse_names(EntityKind.FILE, names)
+
+
+def _find_ftp_entities(ftp: dict[str, Any]) -> Iterator[Entity]:
+    kind = _FTP_COMMANDS.get((text(ftp, "command") or "").upper())
+    if kind is not None:
+        yield from _parse_names(kind, texts(ftp, "command_data"))
+
+
+def _find_stored_files(transfer: dict[str, Any]) -> Iterator[Entity]:
+    """Yield the files of FTP data, NFS and TFTP."""
+    yield from _parse_names(
+        EntityKind.FILE, [*texts(transfer, "filename"), *texts(transfer, "file")]
+    )
+
+
+def _find_lease(dhcp: dict[str, Any]) -> Iterator[Entity]:
+    yield from _parse_names(EntityKind.HOST, texts(dhcp, "hostname"))
+    address = text(dhcp, "assigned_ip") or ""
+    if address not in _UNASSIGNED:
+        yield from parse_host(address, EntityKind.IP)
+
+
+_FTP_COMMANDS = {
+    "USER": EntityKind.USER,
+    **dict.fromkeys(("RETR", "STOR", "STOU", "APPE", "DELE"), EntityKind.FILE),
+}
+_UNASSIGNED = frozenset({"0.0.0.0", "::"})  # noqa: S104 - no address is bound
+
+
+def _parse_names(kind: EntityKind, values: list[str]) -> Iterator[Entity]:
+    """Yield the entities in names, without placeholders such as `<empty>` and `<share_root>`."""
+    for value in values:
+        if not (value.startswith("<") and value.endswith(">")):
+            yield from parse_entities(kind, value)
+
+
 _FINDERS: dict[str, Callable[[dict[str, Any]], Iterator[Entity]]] = {
     "http": find_web_entities,
     "dns": _find_names,
@@ -136,6 +190,13 @@ _FINDERS: dict[str, Callable[[dict[str, Any]], Iterator[Entity]]] = {
     "fileinfo": find_hashes,
     "smtp": find_mail_addresses,
     "email": find_mail_addresses,
+    "krb5": _find_kerberos_account,
+    "smb": _find_shares,
+    "ftp": _find_ftp_entities,
+    "ftp_data": _find_stored_files,
+    "nfs": _find_stored_files,
+    "tftp": _find_stored_files,
+    "dhcp": _find_lease,
 }
 """Finders of entities by protocol member."""
 
@@ -150,6 +211,8 @@ _SEVERITIES = {
 _LOWEST_PRIORITY = 255  # see the documentation of the rule keyword `priority`
 _PRIORITIES = {1: Severity.HIGH, 2: Severity.MEDIUM, 3: Severity.LOW}
 _IDENTITY_FIELDS = ("flow_id", "tx_id", "timestamp", "src_ip", "src_port", "dest_ip", "dest_port")
+_COUNTERS = ("pkts_toserver", "pkts_toclient", "bytes_toserver", "bytes_toclient")
+"""Counters of the flow, which tell alerts of one microsecond apart."""
 
 
 def build_incident(record: dict[str, Any], window: timedelta) -> Incident:
@@ -211,7 +274,9 @@ def _build_incident_id(
 
 
 def _build_alert_id(record: dict[str, Any], signature: str) -> str:
-    values = [record.get(key) for key in _IDENTITY_FIELDS]
+    flow = child(record, "flow")
+    values = [record.get(key) for key in (*_IDENTITY_FIELDS, "pcap_cnt")]
+    values += [flow.get(key) for key in _COUNTERS]
     scalars = [value if isinstance(value, str | int) else None for value in values]
     return hashlib.sha256(repr([signature, *scalars]).encode()).hexdigest()[:32]
 

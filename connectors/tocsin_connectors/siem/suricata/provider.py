@@ -29,10 +29,8 @@ class Suricata(FileProvider):
             " of one signature and one source address form one incident.",
         )
 
-    # EVE records have no users, processes, resources or file paths
-    event_kinds = frozenset(EntityKind) - {
-        *(EntityKind.USER, EntityKind.PROCESS, EntityKind.FILE, EntityKind.CLOUD_RESOURCE)
-    }
+    # EVE records have no processes or cloud resources
+    event_kinds = frozenset(EntityKind) - {EntityKind.PROCESS, EntityKind.CLOUD_RESOURCE}
 
     def to_incident(self, record: dict[str, Any]) -> Incident | None:
         """Return the incident of an alert, or None for other events.
