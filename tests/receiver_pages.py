@@ -12,7 +12,7 @@ import tocsin_templates
 from receiver_samples import ALERT
 from tocsin.contracts import load_contract
 from tocsin.delivery.rendering import Renderer
-from tocsin.model import Contract, Idempotency
+from tocsin.model import AnswerRules, Contract, Idempotency
 
 ROOT = Path(__file__).parents[1]
 LIST = ROOT / "docs/soar/receivers.md"
@@ -175,7 +175,13 @@ def _answers(contract: Contract) -> Iterator[str]:
         f"`{condition.pointer}` being `{json.dumps(condition.equals)}`"
         for condition in answer.success
     ]
+    if answer.text is not None:
+        said.append(f"the text `{answer.text}`")
+    if answer.remote_id:
+        said.append(f"a value at `{answer.remote_id}`")
     yield f"- Success: any 2xx{' with ' + ' and '.join(said) if said else ''}."
+    if proofs := _proofs(answer):
+        yield f"- Proof: only {' or '.join(proofs)} is a receipt; any other 2xx is retried."
     if answer.remote_id:
         yield f"- Remote id: the value at `{answer.remote_id}`, which the receipt stores."
     if answer.known:
@@ -185,6 +191,13 @@ def _answers(contract: Contract) -> Iterator[str]:
         statuses = ", ".join(map(str, answer.permanent))
         yield f"- {statuses}: not retried. The delivery is dead, and can be replayed."
     yield "- All others are [retried](../webhooks.md#retries); 410 disables the destination."
+
+
+def _proofs(answer: AnswerRules) -> list[str]:
+    proofs = list(map(str, answer.accepted))
+    if answer.event_id:
+        proofs.append(f"a 2xx with the event's id at `{answer.event_id}`")
+    return proofs
 
 
 def main() -> None:

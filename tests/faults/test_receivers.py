@@ -12,6 +12,8 @@ import pytest
 import standardwebhooks.webhooks
 from tests.core.net.conftest import connects  # noqa: F401 - a fixture
 
+from tocsin.model import EventType
+
 from .rogue import answer, receiving
 from .station import open_station
 
@@ -76,6 +78,18 @@ async def test_every_2xx_is_a_receipt(try_once, status):
     delivery, attempt, destination = await try_once(answer(status))
     assert (delivery["state"], attempt["status"]) == ("delivered", status)
     assert (destination["state"], destination["failures"]) == ("active", 0)
+
+
+async def test_a_2xx_without_the_proof_of_the_contract_is_tried_again(station, rogue):
+    await station.add("n8n", rogue.url(), template="n8n", events=["schedule-disabled"])
+    rogue.behave = answer(200)  # as n8n does when a workflow fails
+    await station.emit(event_type=EventType.SCHEDULE_DISABLED)
+    await station.until_attempted(destination="n8n")
+    await station.finish()
+    [delivery], [attempt] = await station.deliveries("n8n"), await station.attempts("n8n")
+    assert (delivery["state"], attempt["outcome"], attempt["status"]) == ("pending", "later", 200)
+    assert "without proof that it has the event" in attempt["reason"]
+    assert (await station.destination("n8n"))["failures"] == 1
 
 
 NOT_ACCEPTED = (300, 304, 400, 401, 403, 404, 408, 409, 413, 425, 451, 500, 501, 503, 599, 999)

@@ -150,6 +150,35 @@ def test_a_2xx_that_does_not_say_so_is_tried_again(body):
         by_contract(200, body)
 
 
+PROOF = AnswerRules(accepted=(202,), event_id="/event_id")
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(202, b""), (200, b'{"event_id": "evt_1"}'), (201, b'{"event_id": "evt_1"}')],
+)
+def test_a_receiver_that_hides_failures_gives_proof_of_receipt(status, body):
+    assert read_receipt(answer(status, body), NOW, PROOF, "evt_1").status == status
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b'{"event_id": "evt_2"}', b"<html>Sign in</html>"])
+def test_a_2xx_without_proof_is_tried_again(body):
+    with pytest.raises(TryLater, match="202 or the event's id at /event_id"):
+        read_receipt(answer(200, body), NOW, PROOF, "evt_1")
+
+
+@pytest.mark.parametrize(
+    ("rules", "body", "words"),
+    [
+        (AnswerRules(remote_id="/id"), b"<html>Sign in</html>", "without the id"),
+        (AnswerRules(text="ok"), b"<html>Sign in</html>", "not with the text 'ok'"),
+    ],
+)
+def test_the_page_of_a_proxy_is_no_receipt(rules, body, words):
+    with pytest.raises(TryLater, match=words):
+        read_receipt(answer(200, body), NOW, rules)
+
+
 def test_what_is_known_already_is_a_success_whatever_the_status():
     taken = by_contract(400, b'{"failed": true, "existing_container_id": 7}')
     assert (taken.status, taken.remote_id) == (400, "7")

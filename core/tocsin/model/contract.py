@@ -52,8 +52,14 @@ class AnswerRules(_ContractModel):
 
     success: tuple[AnswerCondition, ...] = ()
     """The condition under which a 2xx response counts as a success."""
+    accepted: tuple[Status, ...] = ()
+    """The 2xx statuses that prove receipt by themselves; another one must repeat the event's id."""
+    event_id: Pointer | None = None
+    """The location of the event's id in a 2xx response, as proof that it was received."""
+    text: str | None = None
+    """The whole text of a 2xx response, where the receiver says nothing else."""
     remote_id: Pointer | None = None
-    """The location of the receiver's id for the created object."""
+    """The location of the receiver's id for the created object; a 2xx response must have it."""
     known: AnswerCondition | None = None
     """The condition under which the object already exists, which counts as a success with any
     status.

@@ -94,7 +94,7 @@ class Webhook(Channel):
         )
         rules = delivery.contract.answer if delivery.contract else AnswerRules()
         kept = redact_secrets(response, self._unspoken)
-        return read_receipt(kept, self.tools.clock.now(), rules)
+        return read_receipt(kept, self.tools.clock.now(), rules, delivery.event.id)
 
     @property
     def _url(self) -> str:
@@ -140,27 +140,54 @@ def _reveal_headers(headers: Headers) -> dict[str, str]:
     return {name: text.get_secret_value() for name, text in headers.items()}
 
 
-def read_receipt(response: HttpResponse, now: datetime, rules: AnswerRules = _NO_RULES) -> Receipt:
+def read_receipt(
+    response: HttpResponse, now: datetime, rules: AnswerRules = _NO_RULES, event_id: str = ""
+) -> Receipt:
     """Return the receipt in a 2xx response, or in one that reports a known event.
 
     Raises `Refused` for 410 Gone, for a header `webhook-delivery` that rules out retries, and for
     responses that the rules call permanent; `TryLater` for every other response, including
-    redirects and a 2xx that does not say what the rules require.
+    redirects and a 2xx that does not prove what the rules require: platforms, and proxies before
+    them, answer 200 to events that they lose.
     """
     document = _parse_body(response.body)
     if rules.known is not None and _matches_rule(rules.known, document):
         return _build_receipt(response, rules.known.pointer, document)
     if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
         raise _build_refusal(response, rules) or _build_retry(response, now)
+    if missing := _find_missing_proof(response, document, rules, event_id):
+        raise TryLater(
+            f"the receiver answered {response.status}, but {missing}",
+            status=response.status,
+            response=response.body,
+        )
+    return _build_receipt(response, rules.remote_id, document)
+
+
+def _find_missing_proof(
+    response: HttpResponse, document: Any, rules: AnswerRules, event_id: str
+) -> str | None:
+    """Return what a 2xx response lacks to be a receipt by the rules; None if it lacks nothing."""
     for saying in rules.success:
         if not _matches_rule(saying, document):
-            raise TryLater(
-                f"the receiver answered {response.status}, but {saying.pointer} does not say that "
-                "it succeeded",
-                status=response.status,
-                response=response.body,
-            )
-    return _build_receipt(response, rules.remote_id, document)
+            return f"{saying.pointer} does not say that it succeeded"
+    if rules.text is not None and response.body.strip() != rules.text.encode():
+        return f"not with the text {rules.text!r}"
+    if rules.remote_id is not None and not _is_present(rules.remote_id, document):
+        return f"without the id of what it created at {rules.remote_id}"
+    if not (rules.accepted or rules.event_id) or response.status in rules.accepted:
+        return None
+    if rules.event_id is not None and _resolve_pointer(rules.event_id, document) == event_id:
+        return None
+    proofs = [*map(str, rules.accepted)]
+    if rules.event_id is not None:
+        proofs.append(f"the event's id at {rules.event_id}")
+    return f"without proof that it has the event: {' or '.join(proofs)}"
+
+
+def _is_present(pointer: str, document: Any) -> bool:
+    found = _resolve_pointer(pointer, document)
+    return found is not _NOTHING and found is not None
 
 
 def _build_receipt(response: HttpResponse, pointer: str | None, document: Any) -> Receipt:
@@ -177,9 +204,9 @@ def _parse_body(body: bytes) -> Any:
 
 
 def _matches_rule(saying: AnswerCondition, document: Any) -> bool:
-    found = _resolve_pointer(saying.pointer, document)
     if saying.equals is None:
-        return found is not _NOTHING and found is not None
+        return _is_present(saying.pointer, document)
+    found = _resolve_pointer(saying.pointer, document)
     return type(found) is type(saying.equals) and found == saying.equals
 
 
