@@ -18,10 +18,9 @@ from end_to_end.service import free_port, until
 from incident_rows import add_incidents
 from tocsin.accounting import Period, report_period
 from tocsin.clock import SystemClock
-from tocsin.errors import OperatorError
 from tocsin.node import ServiceNode, open_node
 from tocsin.settings import Settings
-from tocsin.store import JUMP, load_head
+from tocsin.store import JUMP, UnusableDatabaseError, load_head
 
 from .conftest import HastyClock
 
@@ -141,7 +140,7 @@ async def test_a_node_under_which_the_database_goes_back_ends_and_issues_no_numb
         await node.database.write(add_incidents, 5)
         await node.head.check()
         await asyncio.to_thread(archive.restore)
-        with pytest.raises(OperatorError, match=r"went back in time|removed or replaced"):
+        with pytest.raises(UnusableDatabaseError, match=r"went back in time|removed or replaced"):
             await asyncio.wait_for(task, 20)
     async with open_node(settings) as node:
         assert await node.database.write(add_incidents) == [8 + JUMP + 1]
@@ -158,7 +157,7 @@ async def test_a_file_that_is_removed_ends_the_node_and_the_next_one_says_what_i
     await until(lambda: len(receiver.oracle.accepted("soc")) == 5)
     await asyncio.sleep(1.5)  # until the head is stored
     remove(str(node.database.database))
-    assert await asyncio.wait_for(node.wait(), 20) == 2
+    assert await asyncio.wait_for(node.wait(), 20) == 3
     assert "was removed or replaced while it was used" in node.log.read_text()
     await node.start()
     assert "database created" in node.log.read_text()

@@ -81,7 +81,7 @@ class ClockWatch:
         if abs(self._clock.now() - self._exchanged_at) >= EXCHANGE_INTERVAL:
             self._exchanged_at = self._clock.now()
             ours = NodeClock(self._number, platform.node(), offset)
-            self._report(await self._database.write(_exchange, ours))
+            self._report(await self._database.write(_exchange, ours), offset)
 
     def _settle(self, offset: timedelta) -> None:
         """Suspend or resume the work of the node."""
@@ -97,11 +97,12 @@ class ClockWatch:
         clock = f"the clock of this node is {describe_offset(offset)} of the database's"
         self.suspension = f"{clock}; {_ADVICE}" if is_off else None
 
-    def _report(self, differences: list[str]) -> None:
+    def _report(self, differences: list[str], offset: timedelta) -> None:
         """Log differences between clocks, each once until it is gone."""
+        ours = f"{describe_offset(offset)} of the database's"
         for difference in differences:
             if difference not in self._reported:
-                _log.warning("clocks differ", clocks=difference, advice=_ADVICE)
+                _log.warning("clocks differ", clocks=difference, this_node=ours, advice=_ADVICE)
         self._reported = differences
 
 

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from datetime import datetime, timedelta
 
 from sqlalchemy import URL
 
@@ -55,6 +56,7 @@ from tocsin.store import (
     hold_lock,
     identify_location,
     is_sqlite,
+    measure_offset,
     open_database,
     parse_url,
     sqlite_file,
@@ -90,7 +92,8 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
         await start_investigation_plugins(configuration, maker, plugins)
         channels = ChannelFactory(configuration, maker, vault.decrypt, settings.allow_networks)
         renderer = Renderer(configuration.template_paths, configuration.templates_dir)
-        drift = await settle_configuration(configuration, database, clock, alone=is_sqlite(url))
+        now = await _load_shared_time(database, clock)
+        drift = await settle_configuration(configuration, database, now, alone=is_sqlite(url))
         metrics = Metrics(clock)
         workers = _build_workers(
             settings,
@@ -126,9 +129,15 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
             )
         )
         app = make_app(api.services, has_api=NodeRole.API in settings.roles)
-        taken = await workers.queue.take_over(clock.now(), certain=is_sqlite(url))
+        taken = await workers.queue.take_over(now, certain=is_sqlite(url))
         workers.metrics.taken_over.inc(taken)
         yield ServiceNode(settings, configuration, database, clock, state, workers, api, app, head)
+
+
+async def _load_shared_time(database: Database, clock: Clock) -> datetime:
+    """Return the time by the database's clock, by which all nodes agree when work is due."""
+    offset: timedelta | None = await database.read(measure_offset, clock)
+    return clock.now() if offset is None else clock.now() - offset
 
 
 async def open_ready_database(url: URL, stack: AsyncExitStack) -> Database:

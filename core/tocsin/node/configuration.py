@@ -7,7 +7,6 @@ from datetime import datetime
 import structlog
 from sqlalchemy import Connection
 
-from tocsin.clock import Clock
 from tocsin.delivery import (
     apply_destinations,
     list_configured_destinations,
@@ -48,14 +47,13 @@ def apply_file(
 
 
 async def settle_configuration(
-    configuration: Configuration, database: Database, clock: Clock, *, alone: bool
+    configuration: Configuration, database: Database, now: datetime, *, alone: bool
 ) -> list[str]:
     """Apply the file on a single node; return its drift from the database on a shared one.
 
     Deliveries on hold are requeued, because templates and plugins may have been fixed. Events on
     hold are routed again.
     """
-    now = clock.now()
     await database.write(retry_routing)
     await database.write(requeue_on_hold, now)
     if alone:

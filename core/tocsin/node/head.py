@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 import structlog
 from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
 from tocsin import audit
 from tocsin.clock import Clock
@@ -30,6 +32,7 @@ from tocsin.store import (
 
 INTERVAL = timedelta(seconds=1)
 """The interval at which the head is stored: the head in the file is behind by this at most."""
+_LAST_CHECK_SECONDS = 2
 _log = structlog.get_logger()
 
 
@@ -61,7 +64,10 @@ class HeadKeeper:
         await self.check()
 
     async def run(self, end: Callable[[str], None]) -> None:
-        """Check until cancelled; call `end` with the reason once the database was replaced."""
+        """Check until cancelled; call `end` with the reason once the database was replaced.
+
+        The last head is stored at the end.
+        """
 
         async def step() -> None:
             await self._clock.sleep(INTERVAL)
@@ -70,7 +76,11 @@ class HeadKeeper:
             except DatabaseReplaced as error:
                 end(str(error))
 
-        await run_forever(step, self._clock, "head of the database")
+        try:
+            await run_forever(step, self._clock, "head of the database")
+        finally:
+            with suppress(TimeoutError, SQLAlchemyError, OSError):
+                await asyncio.wait_for(self.check(), _LAST_CHECK_SECONDS)
 
     async def check(self) -> None:
         """Store the head if it moved; raises DatabaseReplaced where the database is behind it."""

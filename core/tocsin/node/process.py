@@ -34,7 +34,7 @@ from tocsin.node.health import NodeHealth
 from tocsin.registry import AbsentPlugin, Configuration, LivePlugins, strict_problem
 from tocsin.schedules import Scheduler
 from tocsin.settings import NodeRole, Settings
-from tocsin.store import Database, DatabaseFault
+from tocsin.store import Database, DatabaseFault, UnusableDatabaseError
 from tocsin.web import ApiRunner, ApiRuntime
 
 _UPKEEP = timedelta(seconds=2)
@@ -116,7 +116,7 @@ class ServiceNode:
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set; then finish active deliveries and release the others.
 
-        Raises OperatorError where the database turns out to be another one than before.
+        Raises UnusableDatabaseError where the database turns out to be another one than before.
         """
         self.state.health.heartbeats.follow()
         runner = ApiRunner(self.app)
@@ -133,10 +133,7 @@ class ServiceNode:
             await asyncio.gather(membership, return_exceptions=True)
             await self.api.finish()
         if self._failure is not None:
-            raise OperatorError(
-                f"{self._failure}. Nothing more was stored. Start the service again: it begins a "
-                "new epoch, in which no number is issued twice"
-            )
+            raise UnusableDatabaseError(self._failure, DatabaseFault.REPLACED)
         _log.info("stopped")
 
     async def _start(self, runner: ApiRunner) -> bool:

@@ -59,7 +59,7 @@ _FAULTS: Mapping[DatabaseFault, tuple[str, str]] = {
     ),
     DatabaseFault.REPLACED: (
         "database removed or replaced while in use",
-        "put back the database that the node started with, or restart the node",
+        "put back the database of its start, or restart the node, which begins a new epoch",
     ),
     DatabaseFault.SCHEMA: (
         "database schema changed",
