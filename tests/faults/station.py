@@ -81,7 +81,14 @@ class Station:
                 id=new_id("evt"),
                 event_type=event_type,
                 timestamp=self.clock.now(),
-                data={"incident_number": number, "severity": "High", "provider": "edge"},
+                data={
+                    "incident_number": number,
+                    "title": "Odd sign-in",
+                    "severity": "High",
+                    "status": "New",
+                    "provider": "edge",
+                    "url": f"https://tocsin.example/incidents/{number}",
+                },
                 subject=f"incident:{number}",
             )
             for number in range(count)

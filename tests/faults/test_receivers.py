@@ -12,8 +12,6 @@ import pytest
 import standardwebhooks.webhooks
 from tests.core.net.conftest import connects  # noqa: F401 - a fixture
 
-from tocsin.model import EventType
-
 from .rogue import answer, receiving
 from .station import open_station
 
@@ -81,9 +79,9 @@ async def test_every_2xx_is_a_receipt(try_once, status):
 
 
 async def test_a_2xx_without_the_proof_of_the_contract_is_tried_again(station, rogue):
-    await station.add("n8n", rogue.url(), template="n8n", events=["schedule-disabled"])
+    await station.add("n8n", rogue.url(), template="n8n")
     rogue.behave = answer(200)  # as n8n does when a workflow fails
-    await station.emit(event_type=EventType.SCHEDULE_DISABLED)
+    await station.emit()
     await station.until_attempted(destination="n8n")
     await station.finish()
     [delivery], [attempt] = await station.deliveries("n8n"), await station.attempts("n8n")
