@@ -160,6 +160,13 @@ class ObjectChannel(Channel):
     async def close(self, identifier: str, reason: str) -> None:
         """Close an open object."""
 
+    async def explain_closed(self, identifier: str, reason: str) -> None:
+        """Give the reason for an object that is closed, unless it is given.
+
+        Implement it where `close` gives the reason in a request of its own, after the change: an
+        attempt may be interrupted between the two.
+        """
+
     @abstractmethod
     def link(self, identifier: str) -> str:
         """Return the URL of an object for people."""
@@ -174,10 +181,10 @@ class ObjectChannel(Channel):
             done.append(await self._make(delivery))
         if self._ends(event):
             for each in done:
-                each.closed = await self._close(each.id, _CLOSED)
+                each.closed = await self._close(each.id, _CLOSED, delivery)
         if self.settings.close_recovered:
             for identifier in list_recovered_objects(delivery):
-                closed = await self._close(identifier, f"{_RECOVERED} {event.id}")
+                closed = await self._close(identifier, f"{_RECOVERED} {event.id}", delivery)
                 done.append(ObjectUpdate(identifier, closed=closed))
         status = HTTPStatus.CREATED if done[0].made else HTTPStatus.OK
         response = orjson.dumps({"objects": done})
@@ -270,10 +277,13 @@ class ObjectChannel(Channel):
             self.tools.log.warning("close_when cannot be evaluated", id=event.id, reason=str(error))
             return False
 
-    async def _close(self, identifier: str, reason: str) -> bool:
+    async def _close(self, identifier: str, reason: str, delivery: Delivery) -> bool:
         """Close an object if it is open, and return whether it was."""
         async with self._alone_at(identifier):
-            if not await self.is_open(identifier):
+            is_open = await self.is_open(identifier)
+            if not is_open:
+                if is_open is False and delivery.tried_at is not None:
+                    await self.explain_closed(identifier, reason)
                 return False
             await self.close(identifier, reason)
         return True

@@ -151,6 +151,14 @@ class Tracker(ABC):
     async def close(self, identifier: str, reason: str) -> None:
         """Close an open ticket."""
 
+    async def explain_closed(  # noqa: B027 - most trackers give the reason in the same request
+        self, identifier: str, reason: str
+    ) -> None:
+        """Comment with the reason on a ticket that an interrupted attempt has closed.
+
+        Implement it where `close` comments in a request of its own, after the change.
+        """
+
     @abstractmethod
     def link(self, identifier: str) -> str:
         """Return the URL of a ticket for people."""

@@ -97,11 +97,11 @@ def resume(
 ) -> None:
     """Resume a destination that stopped after failures.
 
-    Deliveries on hold are sent.
+    Deliveries on hold are sent, also those of an active destination; `released` is their number.
     """
     path = admin_path("destinations", name, "resume")
     record = run_on_api(url, token, lambda api: api.call("POST", path))
-    print_columns([record], _COLUMNS, as_json=as_json)
+    print_columns([record], (*_COLUMNS, "released"), as_json=as_json)
 
 
 @app.command()

@@ -65,6 +65,8 @@ from tocsin.delivery.queue.states import (
     DeliveryState,
     expire_deliveries,
     is_stored_as,
+    release_on_hold,
+    requeue_destination,
     requeue_on_hold,
 )
 from tocsin.delivery.rendering import Renderer
@@ -140,8 +142,10 @@ __all__ = [
     "plan_destinations",
     "record_application",
     "release_missed_events",
+    "release_on_hold",
     "replay_batch",
     "replay_delivery",
+    "requeue_destination",
     "requeue_on_hold",
     "resume_destination",
     "summarize_attempt",

@@ -130,6 +130,10 @@ class Ticketing(ObjectChannel):
         """Close a ticket."""
         await self.tracker.close(identifier, reason)
 
+    async def explain_closed(self, identifier: str, reason: str) -> None:
+        """Comment on a closed ticket, unless the reason is given."""
+        await self.tracker.explain_closed(identifier, reason)
+
     def link(self, identifier: str) -> str:
         """Return the page of a ticket."""
         return self.tracker.link(identifier)

@@ -150,11 +150,14 @@ class GitHub(HttpTracker):
         return issue.get("state") == "open"
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Close an issue, after a comment with the reason."""
-        if not any(reason in text for text in await self.comments(identifier)):
-            await self.comment(identifier, reason)
+        """Close an issue, then comment with the reason."""
         closed = {"state": "closed", "state_reason": self.options.closed_as}
         await self.ask("PATCH", self._issue(identifier), json=closed)
+        await self.explain_closed(identifier, reason)
+
+    async def explain_closed(self, identifier: str, reason: str) -> None:
+        """Comment with the reason, unless a comment gives it."""
+        await self.comment_once(identifier, reason)
 
     def link(self, identifier: str) -> str:
         """Return the page of an issue; an Enterprise Server has its API below the web address."""

@@ -144,10 +144,13 @@ class GitLab(HttpTracker):
         return None if _is_moved(issue) else issue.get("state") == "opened"
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Close an issue, after a comment with the reason."""
-        if not any(reason in text for text in await self.comments(identifier)):
-            await self.comment(identifier, reason)
+        """Close an issue, then comment with the reason."""
         await self.ask("PUT", self._issue(identifier), json={"state_event": "close"})
+        await self.explain_closed(identifier, reason)
+
+    async def explain_closed(self, identifier: str, reason: str) -> None:
+        """Comment with the reason, unless a comment gives it."""
+        await self.comment_once(identifier, reason)
 
     def link(self, identifier: str) -> str:
         """Return the page of an issue."""

@@ -46,6 +46,11 @@ class HttpTracker(Tracker):
         except Refused as refused:
             raise self._to_error(refused) from refused
 
+    async def comment_once(self, identifier: str, text: str) -> None:
+        """Comment on a ticket, unless a comment has this text."""
+        if not any(text in comment for comment in await self.comments(identifier)):
+            await self.comment(identifier, text)
+
     def _to_error(self, refused: Refused) -> Exception:
         message, status, response = str(refused), refused.status, refused.response
         if status in self.conflicts:

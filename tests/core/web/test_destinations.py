@@ -17,6 +17,7 @@ from standardwebhooks import Webhook as Verifier
 
 from api_callers import DESTINATIONS, Admin
 from api_server import CONFIGURATION, Api, open_api, problem
+from delivery_rows import add_delivery
 from tocsin import Channel, Delivery, Health, Misconfigured, Receipt, TryLater
 from tocsin.delivery import DestinationState, StopReason, load_destination
 from tocsin.delivery.destinations.lifecycle import DestinationSpec, create_destination
@@ -567,9 +568,23 @@ async def test_an_automatic_stop_is_ended_whatever_manages_it(api, admin, stop):
     await put(api, state=stop[0], reason=stop[1], detail="why")
     resumed = await admin.ask("POST", f"{DESTINATIONS}/soar/resume")
     assert (resumed["state"], resumed["reason"], resumed["revision"]) == ("active", None, 2)
+    assert resumed["released"] == 0
     assert await admin.ask("POST", f"{DESTINATIONS}/soar/resume") == resumed
     resumes = [e for e in await admin.audited() if e["action"] == "destination.resume"]
-    assert [entry["details"] for entry in resumes] == [{"reason": stop[1]}]
+    assert [entry["details"] for entry in resumes] == [{"reason": stop[1], "released": 0}]
+
+
+async def test_deliveries_on_hold_are_released_even_where_the_destination_is_active(api, admin):
+    await from_file(api)
+    for number in range(3):
+        await api.services.database.write(add_delivery, "on_hold", to="soar", number=number)
+    resumed = await admin.ask("POST", f"{DESTINATIONS}/soar/resume")
+    assert (resumed["state"], resumed["revision"], resumed["released"]) == ("active", 1, 3)
+    states = await api.services.database.read(lambda c: list(c.scalars(select(deliveries.c.state))))
+    assert states == ["pending"] * 3
+    [entry] = [e for e in await admin.audited() if e["action"] == "destination.resume"]
+    assert entry["details"] == {"reason": None, "released": 3}
+    assert (await admin.ask("POST", f"{DESTINATIONS}/soar/resume"))["released"] == 0
 
 
 @pytest.mark.parametrize("reason", [StopReason.MANUAL, StopReason.REMOVED])

@@ -13,6 +13,7 @@ from tocsin.testing.conformance import ADDRESSES
 TOKEN = "1-14-a token of RT"
 QUEUE = "SOC / incidents"
 _MOST = 100
+_DATE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 _CONDITION = re.compile(
     r"(?P<key>'(?:[^'\\]|\\.)*'|\w+) (?P<op>=|LIKE) (?P<value>'(?:[^'\\]|\\.)*')"
 )
@@ -106,7 +107,7 @@ class RTSimulator(ReceiverSimulator):
         fields = {name: value for name, value in known.items() if name in settable}
         first = {"Type": "Create", "Data": None, "id": self.next_number()}
         self.tickets[str(number)] = {
-            **given,
+            **_read_dates(given),
             "Subject": given["Subject"].replace("\n", "")[:200],
             "id": number,
             "Status": "new",
@@ -139,7 +140,7 @@ class RTSimulator(ReceiverSimulator):
         if self.locked:
             return self.json([f"Ticket {ticket['id']}: Permission Denied"])
         ticket["CustomFields"] |= given.pop("CustomFields", {})
-        ticket |= given
+        ticket |= _read_dates(given)
         self._note(ticket, "Set", "Status")
         return self.json([f"Ticket {ticket['id']}: {name} changed" for name in given])
 
@@ -170,6 +171,16 @@ class RTSimulator(ReceiverSimulator):
         if (found := self.tickets.get(request.match_info["id"])) is None:
             raise ErrorResponse(404, "Not Found")
         return found
+
+
+def _read_dates(given: dict[str, Any]) -> dict[str, Any]:
+    """Read dates as RT does: in one form only; any other is the beginning of 1970."""
+    dates = {name: given[name] for name in ("Due", "Starts") if name in given}
+    shown = {
+        name: f"{text.replace(' ', 'T')}Z" if _DATE.fullmatch(text) else "1970-01-01T00:00:00Z"
+        for name, text in dates.items()
+    }
+    return {**given, **shown}
 
 
 def _etag(ticket: dict[str, Any]) -> str:

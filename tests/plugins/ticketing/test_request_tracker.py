@@ -59,7 +59,8 @@ async def harness():
 async def test_a_ticket_has_what_the_operator_set(harness: ChannelHarness):
     receipt = await harness.bring(harness.alert())
     [ticket] = harness.simulator.tickets.values()
-    assert (ticket["Owner"], ticket["Priority"], ticket["Due"]) == ("j.doe", 70, "2026-11-30")
+    assert (ticket["Owner"], ticket["Priority"]) == ("j.doe", 70)
+    assert ticket["Due"] == "2026-11-30T00:00:00Z"
     assert ticket["Requestor"] == "soc@example.com"
     assert ticket["CustomFields"]["Labels"] == ["soc", "tocsin"]
     assert ticket["CustomFields"]["Source"] == "test"
@@ -95,12 +96,56 @@ async def test_a_change_that_another_came_before_is_made_once_more(harness: Chan
 async def test_a_change_that_changes_nothing_is_not_made(harness: ChannelHarness):
     alert = harness.alert()
     await harness.bring(alert)
-    harness.simulator.tickets[harness.objects[0].id]["Due"] = "2026-11-30"
     await harness.bring(alert)
     assert not [request for request in harness.simulator.requests if request.method == "PUT"]
     harness.use(priorities={"High": "90"})
     await harness.bring(alert)
     assert harness.simulator.tickets[harness.objects[0].id]["Priority"] == 90
+
+
+@pytest.mark.parametrize(
+    ("expression", "due"),
+    [
+        ("'2026-11-30T12:00:00.5+02:00'", "2026-11-30T10:00:00Z"),
+        ("'2026-11-30T12:00:00'", "2026-11-30T12:00:00Z"),
+        ("1795262400", "2026-11-21T12:00:00Z"),
+    ],
+)
+async def test_dates_are_written_as_rt_reads_them(harness: ChannelHarness, expression, due):
+    harness.use(fields={**FIELDS, "Due": expression})
+    await harness.bring(harness.alert())
+    [ticket] = harness.simulator.tickets.values()
+    assert ticket["Due"] == due
+
+
+async def test_a_date_that_cannot_be_read_is_refused_before_anything_is_written(
+    harness: ChannelHarness,
+):
+    harness.use(fields={**FIELDS, "Due": "'next week'"})
+    with pytest.raises(Misconfigured, match=r"fields.Due: found 'next week'; give a date"):
+        await harness.attempt(harness.alert())
+    assert harness.objects == []
+
+
+async def test_a_date_that_rt_does_not_set_is_reported(harness: ChannelHarness):
+    alert = harness.alert()
+    await harness.bring(alert)
+    harness.use(fields={**FIELDS, "Due": "'2026-12-24'"})
+    harness.simulator.locked = True
+    with pytest.raises(Misconfigured, match=r"has Due '2026-11-30.* Permission Denied"):
+        await harness.attempt(alert)
+
+
+async def test_the_comment_on_a_change_comes_after_it(harness: ChannelHarness):
+    harness.use(close_when="event_type == 'incident-alert'")
+    harness.simulator.locked = True
+    with pytest.raises(Misconfigured, match="is still new"):
+        await harness.attempt(harness.alert())
+    assert harness.objects[0].notes == []
+    harness.simulator.locked = False
+    await harness.bring(harness.alert())
+    [ticket] = harness.simulator.tickets.values()
+    assert [entry["Type"] for entry in ticket["history"]][-2:] == ["Set", "Comment"]
 
 
 async def test_a_ticket_that_rt_leaves_open_is_not_said_to_be_closed(harness: ChannelHarness):

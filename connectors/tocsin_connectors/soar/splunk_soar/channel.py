@@ -175,12 +175,16 @@ class SplunkSoar(CaseChannel):
         await self.ask("POST", _NOTES, json={"container_id": int(identifier), **note})
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Close the container, with the reason as a comment."""
+        """Close the container, then comment with the reason."""
+        await self.ask("POST", f"{_CONTAINERS}/{quote(identifier)}", json={"status": _CLOSED})
+        await self.explain_closed(identifier, reason)
+
+    async def explain_closed(self, identifier: str, reason: str) -> None:
+        """Comment with the reason, unless a comment gives it."""
         comments = await self._list_related(_COMMENTS, identifier)
         if not any(comment.get("comment") == reason for comment in comments):
             comment: Json = {"container_id": int(identifier), "comment": reason}
             await self.ask("POST", _COMMENTS, json=comment)
-        await self.ask("POST", f"{_CONTAINERS}/{quote(identifier)}", json={"status": _CLOSED})
 
     def link(self, identifier: str) -> str:
         """Return the URL of the event."""

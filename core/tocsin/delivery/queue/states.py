@@ -175,6 +175,14 @@ def requeue_destination(connection: Connection, destination: str, now: datetime)
     return moved
 
 
+def release_on_hold(connection: Connection, destination: str, now: datetime) -> int:
+    """Make the deliveries of a destination that are on hold due, and return their number."""
+    at_destination = deliveries.c.destination == destination
+    moved = _requeue_matching(connection, _IS_ON_HOLD & at_destination, now)
+    announce(connection, queue_topic(destination))
+    return moved
+
+
 def requeue_on_hold(connection: Connection, now: datetime) -> int:
     """Make all deliveries on hold due, and return their number."""
     return _requeue_matching(connection, _IS_ON_HOLD, now)

@@ -44,6 +44,7 @@ from tocsin.web.schemas.destinations import (
     DestinationList,
     DestinationQuery,
     NewDestination,
+    ResumedDestination,
     SampleOutcome,
     SampleRequest,
 )
@@ -179,14 +180,25 @@ def delete_destination(connection: Connection, call: RequestContext) -> Response
 
 
 def resume_destination(connection: Connection, call: RequestContext) -> Response:
-    """End an automatic stop, send the deliveries on hold, and return the destination."""
+    """End an automatic stop, send the deliveries on hold, and return the destination.
+
+    A destination that is active may have deliveries on hold too, such as after a right was missing.
+    """
     destination = _find_living(connection, call, lock=True)
-    if destination.state is DestinationState.ACTIVE:
-        return Response(_represent(destination, call))
     if destination.reason in _NOT_RESUMED:
         raise DESTINATION_NOT_RESUMABLE.error(reason=_NOT_RESUMED[destination.reason])
-    resumed = delivery.resume_destination(connection, destination, call.services.clock.now())
-    return _respond(call, resumed, {"reason": destination.reason})
+    now, is_active = call.services.clock.now(), destination.state is DestinationState.ACTIVE
+    release = delivery.release_on_hold if is_active else delivery.requeue_destination
+    released = release(connection, destination.name, now)
+    if not is_active:
+        resumed = delivery.resume_destination(connection, destination, now)
+    elif released:
+        resumed = destination
+    else:
+        return Response({**_represent(destination, call), "released": 0})
+    details: dict[str, Json] = {"reason": destination.reason, "released": released}
+    change = AuditedChange(target=_target(destination.name), details=details)
+    return Response({**_represent(resumed, call), "released": released}, change=change)
 
 
 def send_test_event(_connection: Connection, call: RequestContext) -> Response:
@@ -359,7 +371,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="Resume a destination after an automatic stop",
         handler=resume_destination,
-        response=DestinationItem,
+        response=ResumedDestination,
         action="destination.resume",
         problems=(DESTINATION_NOT_FOUND, DESTINATION_DELETED, DESTINATION_NOT_RESUMABLE),
     ),

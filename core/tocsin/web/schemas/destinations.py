@@ -156,6 +156,14 @@ class DestinationDetail(DestinationItem):
     dead: int = Field(description="Number of deliveries without further automatic attempts.")
 
 
+class ResumedDestination(DestinationItem):
+    """A destination that was resumed."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"released": 3}
+
+    released: int = Field(description="Number of deliveries that are sent now.")
+
+
 class DestinationList(ResponseModel):
     """One page of destinations."""
 

@@ -146,22 +146,26 @@ class Jira(HttpTracker):
         return None
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Comment with the reason, and apply the transition that closes an issue.
+        """Apply the transition that closes an issue, then comment with the reason.
 
-        If a person closes it at the same time, their change stands.
+        If a person closes it at the same time, their change stands, without a comment.
         """
         path = f"{self._issue(identifier)}/transitions"
         known = await self.ask("GET", path, query={"expand": "transitions.fields"})
         transition = build_transition(
             expect_objects(known, "transitions"), self.options, identifier
         )
-        if not any(reason in text for text in await self.comments(identifier)):
-            await self.comment(identifier, reason)
         try:
             await self.ask("POST", path, json=transition)
         except Refused:
             if await self.is_open(identifier):
                 raise
+            return
+        await self.explain_closed(identifier, reason)
+
+    async def explain_closed(self, identifier: str, reason: str) -> None:
+        """Comment with the reason, unless a comment gives it."""
+        await self.comment_once(identifier, reason)
 
     def link(self, identifier: str) -> str:
         """Return the page of an issue."""

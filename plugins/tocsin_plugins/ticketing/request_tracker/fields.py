@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
-from tocsin import Json, Ticket
+from tocsin import Json, Misconfigured, Ticket
 from tocsin_plugins.ticketing.markup import render_comment
 
 RESERVED = frozenset(
@@ -14,18 +15,63 @@ RESERVED = frozenset(
 """Fields that Tocsin sets itself."""
 # All other fields are custom fields
 _OWN = frozenset({"AdminCc", "Cc", "Due", "FinalPriority", "RefersTo", "SLA", "Starts"})
+DATES = frozenset({"Due", "Starts"})
+_DATE = "%Y-%m-%d %H:%M:%S"
+"""The only form in which RT reads dates, in UTC; any other becomes 1970-01-01 (RT::Date, `Set`)."""
 _TITLE = 150  # of the 255 characters of a transaction's subject
 FIELD_NAME = r"^[^{}'\"\\]+$"
 """Names of custom fields that are valid in a query."""
 
 
 def own_fields(ticket: Ticket) -> dict[str, Json]:
-    """Return the ticket's own fields; a priority is a number or a name."""
-    own = {name: value for name, value in ticket.fields.items() if name in _OWN}
+    """Return the ticket's own fields; a priority is a number or a name.
+
+    Raises `Misconfigured` for dates that cannot be read.
+    """
+    own = {
+        name: format_date(name, value) if name in DATES else value
+        for name, value in ticket.fields.items()
+        if name in _OWN
+    }
     priority = ticket.priority
     if priority is None:
         return own
     return {"Priority": int(priority) if priority.isdigit() else priority, **own}
+
+
+def format_date(name: str, value: Json) -> str:
+    """Return a date as RT reads it, in UTC; raises `Misconfigured` if it is none.
+
+    A date without a time is its beginning; a number is seconds since 1970.
+    """
+    moment = parse_date(value)
+    if moment is None:
+        raise Misconfigured(
+            f"fields.{name}: found {value!r:.100}; give a date such as '2026-11-30', or a time "
+            "such as '2026-11-30T12:00:00Z'"
+        )
+    return moment.strftime(_DATE)
+
+
+def parse_date(value: Json) -> datetime | None:
+    """Return the time in UTC that a date means, None if it means none."""
+    try:
+        match value:
+            case bool():
+                return None
+            case int() | float():
+                return datetime.fromtimestamp(value, UTC)
+            case str():
+                moment = datetime.fromisoformat(value.strip())
+                return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return None
+
+
+def is_same_date(shown: Json, wanted: str) -> bool:
+    """Return whether RT shows a date that was written as `wanted`; it shows no fractions."""
+    return shown is not None and parse_date(shown) == parse_date(wanted)
 
 
 def custom_fields(fields: Mapping[str, Json]) -> dict[str, Json]:
@@ -35,7 +81,15 @@ def custom_fields(fields: Mapping[str, Json]) -> dict[str, Json]:
 
 def changed_fields(changes: Mapping[str, Json], ticket: Mapping[str, Json]) -> dict[str, Json]:
     """Return the changes that differ from a ticket's current values."""
-    wanted = {name: value for name, value in changes.items() if str(ticket.get(name)) != str(value)}
+    wanted = {
+        name: value
+        for name, value in changes.items()
+        if not (
+            is_same_date(ticket.get(name), str(value))
+            if name in DATES
+            else str(ticket.get(name)) == str(value)
+        )
+    }
     match wanted, ticket:
         case {"CustomFields": {**given}}, {"CustomFields": [*shown]}:
             now = {field["name"]: field["values"] for field in shown if isinstance(field, dict)}

@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from tocsin import Health, Misconfigured
+from tocsin import Health, Json, Misconfigured
 from tocsin_plugins.ticketing.http_tracker import (
     HttpTracker,
     expect_identifier,
     expect_object,
     expect_objects,
 )
+from tocsin_plugins.ticketing.request_tracker.fields import DATES, is_same_date
 
 API = "/REST/2.0"
 _MANDATORY = "(?#Mandatory)"  # RT's pattern for fields that must not be empty
@@ -56,6 +57,24 @@ async def check_key(tracker: HttpTracker, identifier: str, field: str, mark: str
     if [mark] not in values:
         right = "the right ModifyCustomField is missing"
         raise Misconfigured(f"ticket {identifier} has no value in {field}: {right}")
+
+
+async def check_dates(
+    tracker: HttpTracker, identifier: str, own: Mapping[str, Json], messages: str = ""
+) -> None:
+    """Return if a ticket has these dates; `Misconfigured`, with RT's messages, otherwise.
+
+    RT answers 200 or 201 also where it did not set a date, or set another one.
+    """
+    dates = {name: value for name, value in own.items() if name in DATES}
+    if not dates:
+        return
+    ticket = expect_object(await tracker.ask("GET", f"{API}/ticket/{identifier}"))
+    for name, wanted in dates.items():
+        if not is_same_date(ticket.get(name), str(wanted)):
+            found = f"ticket {identifier} has {name} {ticket.get(name)!r} instead of {wanted} UTC"
+            hint = messages or "grant the right ModifyTicket, or correct the field"
+            raise Misconfigured(f"{found}: {hint}")
 
 
 async def _queue(tracker: HttpTracker) -> dict[str, Any]:

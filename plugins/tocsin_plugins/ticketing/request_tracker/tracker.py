@@ -31,6 +31,7 @@ from tocsin_plugins.ticketing.request_tracker.fields import (
 )
 from tocsin_plugins.ticketing.request_tracker.health import (
     API,
+    check_dates,
     check_fields,
     check_key,
     find_problems,
@@ -120,6 +121,7 @@ class RequestTracker(HttpTracker):
         )
         if field := self.options.key_field:
             await check_key(self, number, field, mark)
+        await check_dates(self, number, own_fields(ticket))
         return number
 
     async def comments(self, identifier: str) -> Sequence[str]:
@@ -146,7 +148,9 @@ class RequestTracker(HttpTracker):
         """Set priority and the operator's fields."""
         fields = custom_fields(ticket.fields)
         more = {"CustomFields": fields} if fields else {}
-        await self._change(identifier, own_fields(ticket) | more)
+        own = own_fields(ticket)
+        messages = await self._change(identifier, own | more)
+        await check_dates(self, identifier, own, messages)
 
     async def is_open(self, identifier: str) -> bool | None:
         """Return whether a ticket is open."""
@@ -160,16 +164,19 @@ class RequestTracker(HttpTracker):
         return None if status == "deleted" else status not in closed
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Set the closed status of a ticket, after a comment with the reason.
+        """Set the closed status of a ticket, then comment with the reason.
 
         RT answers 200 even if nothing changed, so the status is read again.
         """
-        if not any(reason in text for text in await self.comments(identifier)):
-            await self.comment(identifier, reason)
         messages = await self._change(identifier, {"Status": self.options.closed_status})
         now = expect_object(await self.ask("GET", self._ticket(identifier))).get("Status")
         if now != self.options.closed_status:
             raise Misconfigured(f"ticket {identifier} is still {now}: {messages}")
+        await self.explain_closed(identifier, reason)
+
+    async def explain_closed(self, identifier: str, reason: str) -> None:
+        """Comment with the reason, unless a comment gives it."""
+        await self.comment_once(identifier, reason)
 
     def link(self, identifier: str) -> str:
         """Return the page of a ticket."""
