@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tocsin import Enrichment, Entity, Relation, SiemEvent, Statement
 from tocsin_plugins.investigator.phrases import name_enricher
+from tocsin_plugins.investigator.sides import Sides, find_event_sides
 from tocsin_plugins.investigator.signs import AttackSign, find_event_signs
 
 
@@ -18,15 +19,17 @@ class SeenEvent:
     event: SiemEvent
     step: str
     signs: frozenset[AttackSign]
+    sides: Sides
     place: tuple[object, ...]
     """The sort key of events."""
 
     @classmethod
     def of(cls, provider: str, event: SiemEvent, step: str) -> SeenEvent:
-        """Return an event with its signs and sort key."""
+        """Return an event with its signs, sides and sort key."""
         entities = tuple(sorted(map(entity_sort_key, event.entities)))
         place = (event.occurred_at, provider, event.external_id or "", event.summary, entities)
-        return cls(provider, event, step, find_event_signs(event), place)
+        signs, sides = find_event_signs(event), find_event_sides(event)
+        return cls(provider, event, step, signs, sides, place)
 
 
 @dataclass(frozen=True, slots=True)

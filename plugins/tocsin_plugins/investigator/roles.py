@@ -6,13 +6,14 @@ says nothing: a public address may be an attacked server of the organization.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from tocsin import Entity, EntityKind, IncidentRecord, RelationType, SiemEvent
+from tocsin import Entity, EntityKind, IncidentRecord, RelationType
 from tocsin_plugins.investigator.case import ORIGINS, CaseFile
 from tocsin_plugins.investigator.evidence import entity_sort_key
+from tocsin_plugins.investigator.sides import Sides, separate_sides
 from tocsin_plugins.investigator.signs import AttackSign, find_attacks
 
 INBOUND = frozenset(
@@ -23,28 +24,6 @@ OUTBOUND = frozenset({AttackSign.CALLBACK, AttackSign.MALWARE})
 """Signs whose source is the infected machine, unless there is an inbound sign as well."""
 _MACHINES = frozenset({EntityKind.HOST, EntityKind.IP})
 _NAMES = frozenset({EntityKind.DOMAIN, EntityKind.URL})
-_SIDES = frozenset(
-    {
-        RelationType.CONNECTED_TO,
-        RelationType.LOGGED_ON_TO,
-        RelationType.EXECUTED_ON,
-        RelationType.SENT_TO,
-    }
-)
-_ENDS = frozenset({EntityKind.IP, EntityKind.HOST, EntityKind.EMAIL, EntityKind.USER})
-
-
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """The entities that an incident or event names as source and as target."""
-
-    sources: frozenset[Entity] = frozenset()
-    targets: frozenset[Entity] = frozenset()
-
-    @property
-    def is_known(self) -> bool:
-        """Whether a side is named."""
-        return bool(self.sources or self.targets)
 
 
 def find_sides(case: CaseFile, record: IncidentRecord) -> Sides:
@@ -53,11 +32,11 @@ def find_sides(case: CaseFile, record: IncidentRecord) -> Sides:
     An entity on both sides is on neither.
     """
     if record.sources or record.targets:
-        return _separate(record.sources, record.targets)
-    own = [find_event_sides(seen.event) for seen in case.find_own_events(record)]
+        return separate_sides(record.sources, record.targets)
+    own = [seen.sides for seen in case.find_own_events(record)]
     if any(sides.is_known for sides in own):
         sources = (entity for sides in own for entity in sides.sources)
-        return _separate(sources, (entity for sides in own for entity in sides.targets))
+        return separate_sides(sources, (entity for sides in own for entity in sides.targets))
     involved = set(record.entities)
     flows = [
         seen.relation
@@ -65,16 +44,7 @@ def find_sides(case: CaseFile, record: IncidentRecord) -> Sides:
         for seen in case.relations_from(entity)
         if seen.relation.type is RelationType.CONNECTED_TO and seen.relation.target in involved
     ]
-    return _separate((flow.source for flow in flows), (flow.target for flow in flows))
-
-
-def find_event_sides(event: SiemEvent) -> Sides:
-    """Return the sides of an event, by its relations."""
-    flows = [relation for relation in event.relations if relation.type in _SIDES]
-    return _separate(
-        (flow.source for flow in flows if flow.source.kind in _ENDS),
-        (flow.target for flow in flows),
-    )
+    return separate_sides((flow.source for flow in flows), (flow.target for flow in flows))
 
 
 def find_origins(case: CaseFile, record: IncidentRecord) -> list[Entity]:
@@ -132,11 +102,6 @@ def list_involved(case: CaseFile, record: IncidentRecord) -> list[Entity]:
     return sorted(set(kept), key=entity_sort_key)
 
 
-def _separate(sources: Iterable[Entity], targets: Iterable[Entity]) -> Sides:
-    one, other = frozenset(sources), frozenset(targets)
-    return Sides(one - other, other - one)
-
-
 @dataclass(frozen=True, slots=True)
 class CaseRoles:
     """The entities of a case by role. An entity may have several, or none."""
@@ -190,4 +155,4 @@ def _list_activities(
     for record in case.records:
         yield find_attacks(record), find_sides(case, record), frozenset(record.entities)
     for seen in case.events:
-        yield seen.signs, find_event_sides(seen.event), frozenset(seen.event.entities)
+        yield seen.signs, seen.sides, frozenset(seen.event.entities)

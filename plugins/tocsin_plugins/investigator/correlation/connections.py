@@ -10,7 +10,7 @@ from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.correlation.drafts import FindingDraft, grade_strength
 from tocsin_plugins.investigator.evidence import SeenRelation, cite_steps, entity_sort_key
 from tocsin_plugins.investigator.phrases import count_noun, join_names, name_entity, state
-from tocsin_plugins.investigator.roles import find_event_sides, find_sides
+from tocsin_plugins.investigator.roles import find_sides
 from tocsin_plugins.investigator.signs import AttackSign, find_attacks
 
 _CONTACTS = frozenset(
@@ -62,7 +62,7 @@ def _contacts(case: CaseFile, target: Entity) -> dict[Entity, list[str]]:
             contacts[seen.relation.source] += cite_steps([seen])
     for event in case.events_with(target):
         if AttackSign.CALLBACK in event.signs:
-            for entity in find_event_sides(event.event).sources:
+            for entity in event.sides.sources:
                 contacts[entity].append(event.step)
     for record in _detections(case, target):
         for entity in find_sides(case, record).sources:

@@ -36,13 +36,12 @@ from tocsin_plugins.investigator.phrases import (
 from tocsin_plugins.investigator.roles import (
     INBOUND,
     OUTBOUND,
-    Sides,
     assign_roles,
-    find_event_sides,
     find_infected,
     find_origins,
     find_sides,
 )
+from tocsin_plugins.investigator.sides import Sides
 from tocsin_plugins.investigator.signs import (
     AttackSign,
     find_attacks,
@@ -141,7 +140,7 @@ def _stages(case: CaseFile, entity: Entity, by: AbstractSet[Entity]) -> list[_At
         for record in records
     ]
     for seen in case.events_with(entity):
-        if seen.signs and _is_actor(case, entity, by, find_event_sides(seen.event), seen.signs):
+        if seen.signs and _is_actor(case, entity, by, seen.sides, seen.signs):
             places, source = _places(seen.signs), f"an event of {seen.provider}"
             stage = (seen.event.occurred_at, places, source, seen.event.summary, seen.step)
             stages.append(_AttackStage(*stage))

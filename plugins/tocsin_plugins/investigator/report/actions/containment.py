@@ -28,7 +28,6 @@ from tocsin_plugins.investigator.phrases import (
     to_sentence,
 )
 from tocsin_plugins.investigator.roles import (
-    find_event_sides,
     find_infected,
     find_origins,
     find_subjects,
@@ -141,11 +140,7 @@ def _attackers(conclusion: Conclusion) -> Iterator[tuple[Entity, Statement]]:
             yield from ((entity, cite_finding(finding)) for entity in actors)
     if conclusion.verdict is not Verdict.BENIGN:
         for entity in sorted(find_subjects(case), key=entity_sort_key):
-            own = [
-                seen
-                for seen in case.events_with(entity)
-                if entity in find_event_sides(seen.event).sources
-            ]
+            own = [seen for seen in case.events_with(entity) if entity in seen.sides.sources]
             attacks = [seen for seen in own if seen.signs & _TOLD_ATTACKS]
             failed = [seen for seen in own if AttackSign.FAILED_LOGON in seen.signs]
             attacks += failed if len(failed) >= _MANY else []
