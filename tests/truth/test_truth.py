@@ -120,8 +120,8 @@ async def live_through(entrant, course, database, clock, end):
 
 def read_incidents(connection):
     entities = defaultdict(set)
-    for number, kind, value, _ in connection.execute(select(incident_entities)):
-        entities[number].add(Entity(EntityKind(kind), value))
+    for row in connection.execute(select(incident_entities)):
+        entities[row.incident_number].add(Entity(EntityKind(row.kind), row.value))
     alerts = Counter(connection.execute(select(incident_alerts.c.incident_number)).scalars())
     return {
         row["external_id"]: Known(

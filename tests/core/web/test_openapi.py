@@ -202,7 +202,7 @@ REFUSED = [
     ("POST", PUSH, {"headers": {"Authorization": "Bearer wrong"}, "json": {}}, 401),
     ("POST", PUSH, {"json": {}}, 422),
     ("POST", PUSH, {"data": {"name": "night"}}, 415),
-    ("POST", PUSH, {"data": BytesIO(b" " * 1_048_577), "headers": {"Content-Type": JSON}}, 413),
+    ("POST", PUSH, {"data": BytesIO(b" " * (2**24 + 1)), "headers": {"Content-Type": JSON}}, 413),
     ("POST", "/oauth/token", {"data": {"grant_type": "password"}}, 400),
     ("POST", "/oauth/token", {"data": b"a=1&a=2", "headers": {"Content-Type": FORM}}, 400),
     ("POST", "/oauth/token", {"data": b" " * 65_537, "headers": {"Content-Type": FORM}}, 413),
