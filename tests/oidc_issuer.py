@@ -100,9 +100,13 @@ class Issuer:
         """What the browser brings back beside `code` and `state`, or in their place."""
         self.asked_for: dict[str, str] = {}
         """What somebody was sent here with last."""
+        self.gives_refresh_tokens = False
+        self.is_signed_in = True
+        """Whether the person is signed in here, so that nothing has to be shown to them."""
         self.refusal: tuple[int, Any] | None = None
         """What is answered to every code."""
         self._codes: dict[str, dict[str, str]] = {}
+        self._refresh_tokens: dict[str, str] = {}
         self._port = 0
 
     @property
@@ -152,6 +156,8 @@ class Issuer:
         code = secrets.token_urlsafe(16)
         self._codes[code] = asked
         answer = {"code": code, "state": asked["state"]} | self.answer
+        if asked.get("prompt") == "none" and not self.is_signed_in:
+            answer = {"error": "login_required", "state": asked["state"]}
         place = URL(asked["redirect_uri"]).with_query(_present(answer))
         return web.Response(status=302, headers={"Location": str(place)})
 
@@ -163,12 +169,27 @@ class Issuer:
             return web.json_response(self.refusal[1], status=self.refusal[0])
         if self._client_of(request, form) is None:
             return web.json_response({"error": "invalid_client"}, status=401)
+        if form["grant_type"] == "refresh_token":
+            client = self._refresh_tokens.pop(form["refresh_token"], None)
+            if client is None or not self.is_signed_in:
+                return web.json_response({"error": "invalid_grant"}, status=400)
+            return self._give_tokens(client, {})
         asked = self._codes.pop(form["code"], None)
         if asked is None or not _belongs_to(form, asked):
             return web.json_response({"error": "invalid_grant"}, status=400)
-        claims = {"iss": self.url, "aud": asked["client_id"], "nonce": asked["nonce"]}
-        token = self.keys[0].sign(_present(claims | self.claims))
-        return web.json_response({"id_token": token, "token_type": "Bearer", "access_token": "a"})
+        return self._give_tokens(asked["client_id"], {"nonce": asked["nonce"]})
+
+    def _give_tokens(self, client: str, claims: dict[str, str]) -> web.Response:
+        token = self.sign({"aud": client, **claims, **self.claims})
+        given = {"id_token": token, "token_type": "Bearer", "access_token": "a"}
+        if self.gives_refresh_tokens:
+            given["refresh_token"] = secrets.token_urlsafe(16)
+            self._refresh_tokens[given["refresh_token"]] = client  # each serves once
+        return web.json_response(given)
+
+    def sign(self, claims: dict[str, Any], **header: Any) -> str:
+        """Return a token of this issuer."""
+        return self.keys[0].sign(_present({"iss": self.url} | claims), **header)
 
     def _client_of(self, request: web.Request, form: dict[str, str]) -> str | None:
         """Return the client's id where it has proven itself, None where it has not."""

@@ -149,6 +149,13 @@ class Settings(BaseSettings):
         default=None,
         description="Client secret of Tocsin at the issuer. Leave unset for a public client.",
     )
+    oidc_recheck_seconds: int = Field(
+        default=900,
+        ge=60,
+        le=43_200,
+        description="Time after which a console session is checked with the issuer again, in "
+        "seconds.",
+    )
     encryption_key: SecretStr | None = Field(
         default=None,
         description="Key that encrypts secrets at rest: 32 bytes in URL-safe base64. Generated "

@@ -43,21 +43,35 @@ from tocsin.credentials.console_sessions import (
     ConsoleRole,
     ConsoleSession,
     begin_session,
+    claim_check,
+    end_issuer_sessions,
     end_session,
     end_sessions_by_kind,
     find_session,
     form_token,
     is_form_token,
+    renew_session,
 )
 from tocsin.credentials.hashing import BusyError, Hasher, VerificationCache
 from tocsin.credentials.oidc_discovery import IssuerUnavailable
-from tocsin.credentials.oidc_sign_in import CALLBACK, Oidc, OidcSignIn, SignInResult, open_oidc
+from tocsin.credentials.oidc_logout import EndedSession
+from tocsin.credentials.oidc_sign_in import (
+    BACK_CHANNEL_LOGOUT,
+    CALLBACK,
+    NoLongerSignedIn,
+    Oidc,
+    OidcSignIn,
+    SignInResult,
+    describe_issuer,
+    open_oidc,
+)
 from tocsin.credentials.oidc_tokens import OidcAdmin, OidcIssuer
 from tocsin.credentials.records import NoSuchRecordError, NotActiveError, RecordPage, Scope, Usage
 from tocsin.credentials.tokens import TokenError, read_expiry
 from tocsin.credentials.vault import Vault, open_proven_vault, open_vault
 
 __all__ = [
+    "BACK_CHANNEL_LOGOUT",
     "CALLBACK",
     "DEFAULT_PREFIX",
     "AccessToken",
@@ -73,10 +87,12 @@ __all__ = [
     "ConsoleRole",
     "ConsoleSession",
     "Credential",
+    "EndedSession",
     "Hasher",
     "IssuerUnavailable",
     "KeyStatus",
     "KeyValue",
+    "NoLongerSignedIn",
     "NoSuchRecordError",
     "NotActiveError",
     "Oidc",
@@ -93,10 +109,13 @@ __all__ = [
     "Vault",
     "VerificationCache",
     "begin_session",
+    "claim_check",
     "create_api_client",
     "create_api_key",
+    "describe_issuer",
     "disable_api_client",
     "disable_api_key",
+    "end_issuer_sessions",
     "end_session",
     "end_sessions_by_kind",
     "find_session",
@@ -118,6 +137,7 @@ __all__ = [
     "parse_key",
     "read_expiry",
     "regenerate_secret",
+    "renew_session",
     "revoke_token",
     "revoke_tokens",
     "rotate_api_key",

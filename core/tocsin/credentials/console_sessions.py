@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, and_, delete, insert, or_, select, update
 
 from tocsin.model import Vocabulary
 from tocsin.store.tables import console_sessions
 
 LONGEST = timedelta(hours=12)
 """Maximum length of a session: a long working day."""
+_CLAIMED = timedelta(seconds=30)  # longer than the issuer is waited for
 
 
 class ConsoleRole(Vocabulary):
@@ -39,6 +40,22 @@ class ConsoleSession:
     """Display name."""
     role: ConsoleRole
     expires_at: datetime
+    sid: str | None = None
+    """The session at the issuer, if it names one."""
+    sealed_grant: str | None = field(default=None, repr=False)
+    """Encrypted refresh token, if the issuer gave one."""
+    check_at: datetime | None = None
+    """Time of the next check with the issuer; None for admin tokens, which need none."""
+    valid_until: datetime | None = None
+    """End of the session unless a check succeeds before."""
+
+    def is_due(self, now: datetime) -> bool:
+        """Return whether the issuer is to be asked again."""
+        return self.check_at is not None and now >= self.check_at
+
+    def is_overdue(self, now: datetime) -> bool:
+        """Return whether the session is no longer valid without a check."""
+        return self.valid_until is not None and now >= self.valid_until
 
 
 def begin_session(
@@ -54,6 +71,8 @@ def begin_session(
         "role": session.role,
         "begun_at": now,
         "expires_at": expires_at,
+        "sid": session.sid,
+        **_describe_check(session),
     }
     connection.execute(delete(_table).where(_c.expires_at <= now))
     connection.execute(insert(_table).values(row))
@@ -65,7 +84,58 @@ def find_session(connection: Connection, secret: str, now: datetime) -> ConsoleS
     row = connection.execute(select(_table).where(_c.digest == _digest(secret))).one_or_none()
     if row is None or row.expires_at <= now:
         return None
-    return ConsoleSession(row.principal, row.name, ConsoleRole(row.role), row.expires_at)
+    return ConsoleSession(
+        principal=row.principal,
+        name=row.name,
+        role=ConsoleRole(row.role),
+        expires_at=row.expires_at,
+        sid=row.sid,
+        sealed_grant=row.sealed_grant,
+        check_at=row.check_at,
+        valid_until=row.valid_until,
+    )
+
+
+def claim_check(connection: Connection, secret: str, now: datetime) -> bool:
+    """Return whether the caller is to check a due session; others are to wait for `_CLAIMED`.
+
+    A refresh token may be usable once only, so that two checks at a time would end the session.
+    """
+    is_due = (_c.digest == _digest(secret), _c.check_at <= now)
+    change = update(_table).where(*is_due).values(check_at=now + _CLAIMED)
+    return connection.execute(change).rowcount == 1
+
+
+def renew_session(connection: Connection, secret: str, session: ConsoleSession) -> None:
+    """Store the result of a check; the end of the session stays the same."""
+    values = {"name": session.name, "role": session.role, **_describe_check(session)}
+    connection.execute(update(_table).where(_c.digest == _digest(secret)).values(values))
+
+
+def _describe_check(session: ConsoleSession) -> dict[str, object]:
+    return {
+        "sealed_grant": session.sealed_grant,
+        "check_at": session.check_at,
+        "valid_until": session.valid_until,
+    }
+
+
+def end_issuer_sessions(
+    connection: Connection, subject: str | None, sid: str | None, before: datetime
+) -> int:
+    """End sessions that the issuer ended, and return their number.
+
+    Those are the session with the ID `sid` there; without one, or for sessions whose ID the issuer
+    did not name, all of the subject that began before a time.
+    """
+    conditions = []
+    if sid is not None:
+        conditions.append(_c.sid == sid)
+    if subject is not None:
+        whose = and_(_c.principal == f"oidc:{subject}", _c.begun_at <= before)
+        conditions.append(whose if sid is None else and_(whose, _c.sid.is_(None)))
+    is_issuers = _c.principal.startswith("oidc:", autoescape=True)
+    return connection.execute(delete(_table).where(is_issuers, or_(*conditions))).rowcount
 
 
 def end_session(connection: Connection, secret: str) -> None:

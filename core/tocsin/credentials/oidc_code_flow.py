@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from hashlib import sha256
@@ -13,7 +14,7 @@ from urllib.parse import quote_plus, urlencode
 
 import orjson
 from cryptography.fernet import Fernet, InvalidToken
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from tocsin.clock import Clock
 from tocsin.credentials.hashing import VerificationCache
@@ -28,6 +29,8 @@ from tocsin.errors import PluginFailure, TocsinError
 from tocsin.hookspecs import HttpClient, HttpResponse
 
 SIGN_IN_KEY_PURPOSE = "console sign-in"
+"""Purpose of the derived key."""
+GRANT_KEY_PURPOSE = "console session grant"
 """Purpose of the derived key."""
 LIFETIME = timedelta(minutes=10)
 """Time that a user has to sign in at the issuer."""
@@ -47,6 +50,8 @@ class SignInAttempt:
     """Code verifier of PKCE (RFC 7636)."""
     place: str
     """The page to return to."""
+    is_silent: bool = False
+    """Whether the issuer is asked without anything being shown, to check a session."""
 
     @property
     def challenge(self) -> str:
@@ -64,11 +69,11 @@ class SignInAttempts:
         self._clock = clock
         self._used = VerificationCache[bool](clock, lifetime=LIFETIME)
 
-    def begin(self, place: str) -> tuple[SignInAttempt, str]:
+    def begin(self, place: str, *, is_silent: bool = False) -> tuple[SignInAttempt, str]:
         """Return a new attempt and its encrypted form for the browser."""
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         wanted = place if len(place) <= LONGEST_PLACE else "/"
-        attempt = SignInAttempt(state, nonce, verifier, wanted)
+        attempt = SignInAttempt(state, nonce, verifier, wanted, is_silent)
         sealed = self._fernet.encrypt_at_time(orjson.dumps(asdict(attempt)), self._now())
         return attempt, sealed.decode()
 
@@ -102,6 +107,34 @@ class SignInAttempts:
         return int(self._clock.now().timestamp())
 
 
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What the issuer gave to ask it again about a user."""
+
+    refresh_token: str = field(repr=False)
+    nonce: str
+    """Of the first ID token, which later ones repeat if they have any."""
+
+
+class SealedGrants:
+    """Encrypts grants for the database."""
+
+    def __init__(self, key: bytes) -> None:
+        """Create the grants of a cluster; `key` is 32 bytes that all nodes share."""
+        self._fernet = Fernet(urlsafe_b64encode(key))
+
+    def seal(self, grant: Grant) -> str:
+        """Return the encrypted form."""
+        return self._fernet.encrypt(orjson.dumps(asdict(grant))).decode()
+
+    def open(self, sealed: str) -> Grant | None:
+        """Return the grant, None if another key encrypted it."""
+        try:
+            return Grant(**orjson.loads(self._fernet.decrypt(sealed)))
+        except InvalidToken:
+            return None
+
+
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
@@ -109,8 +142,8 @@ def _bytes(text: str) -> bytes:
 _OURS = frozenset({"invalid_client", "unauthorized_client", "unsupported_grant_type"})
 
 
-class CodeRefused(TocsinError):  # noqa: N818 - a decision of the issuer
-    """The issuer rejected the authorization code."""
+class GrantRefused(TocsinError):  # noqa: N818 - a decision of the issuer
+    """The issuer rejected an authorization code or a refresh token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +156,11 @@ class OidcClient:
     redirect_uri: str
 
 
-class _TokenResponse(BaseModel):
-    """OpenID Connect Core 1.0 section 3.1.3.3, as far as it is used here."""
+class TokenResponse(BaseModel):
+    """OpenID Connect Core 1.0 sections 3.1.3.3 and 12.2, as far as it is used here."""
 
-    id_token: str
+    id_token: str | None = Field(default=None, repr=False)
+    refresh_token: str | None = Field(default=None, repr=False)
 
 
 class _ErrorResponse(BaseModel):
@@ -137,10 +171,10 @@ class _ErrorResponse(BaseModel):
 
 async def exchange_code(
     client: OidcClient, code: str, verifier: str, *, endpoints: Endpoints, http: HttpClient
-) -> str:
-    """Return the ID token for a code (RFC 6749 section 4.1.3).
+) -> TokenResponse:
+    """Return the tokens for a code (RFC 6749 section 4.1.3).
 
-    Raises CodeRefused, and IssuerUnavailable if the issuer cannot process any code.
+    Raises GrantRefused, and IssuerUnavailable if the issuer cannot process any code.
     """
     form = {
         "grant_type": "authorization_code",
@@ -148,9 +182,26 @@ async def exchange_code(
         "redirect_uri": client.redirect_uri,
         "code_verifier": verifier,
     }
+    return await _ask_for_tokens(client, form, endpoints, http)
+
+
+async def refresh_tokens(
+    client: OidcClient, refresh_token: str, *, endpoints: Endpoints, http: HttpClient
+) -> TokenResponse:
+    """Return new tokens (OpenID Connect Core 1.0 section 12).
+
+    Raises GrantRefused, and IssuerUnavailable if the issuer cannot process any token.
+    """
+    form = {"grant_type": "refresh_token", "refresh_token": refresh_token}
+    return await _ask_for_tokens(client, form, endpoints, http)
+
+
+async def _ask_for_tokens(
+    client: OidcClient, form: Mapping[str, str], endpoints: Endpoints, http: HttpClient
+) -> TokenResponse:
     headers, named = _authenticate(client, endpoints)
     headers |= {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
-    url, content = endpoints.token_endpoint, urlencode(form | named).encode()
+    url, content = endpoints.token_endpoint, urlencode({**form, **named}).encode()
     try:
         answer = await http.request(
             "POST", url, headers=headers, content=content, timeout=TIMEOUT, limit=LIMIT
@@ -158,7 +209,7 @@ async def exchange_code(
     except PluginFailure as error:
         raise IssuerUnavailable(str(error)) from None
     _require_no_error(answer, url)
-    return parse_issuer_response(answer, url, _TokenResponse).id_token
+    return parse_issuer_response(answer, url, TokenResponse)
 
 
 def _authenticate(
@@ -181,7 +232,7 @@ def _require_no_error(answer: HttpResponse, url: str) -> None:
     if error in _OURS or answer.status == HTTPStatus.UNAUTHORIZED:
         advice = "check TOCSIN_OIDC_CLIENT_ID and TOCSIN_OIDC_CLIENT_SECRET"
         raise IssuerUnavailable(f"{url} rejected the client ({error}); {advice}")
-    raise CodeRefused(f"{url} rejected the authorization code ({error})")
+    raise GrantRefused(f"{url} rejected the code or refresh token ({error})")
 
 
 def read_error(answer: HttpResponse) -> str:

@@ -101,8 +101,8 @@ def parse_issuer_response(answer: HttpResponse, url: str, model: type[Model]) ->
 
 _FRESH = timedelta(minutes=10)
 _USABLE = timedelta(hours=24)
-_COOL_DOWN = timedelta(minutes=1)
-_PAUSE = timedelta(seconds=10)
+_COOL_DOWN = timedelta(minutes=1)  # while known keys serve
+_PAUSE = timedelta(seconds=10)  # for unknown keys
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 # By `kty` and `crv`: RFC 7518 section 3.1 and RFC 8037 section 3.1, without what is symmetric.
@@ -117,6 +117,7 @@ ALGORITHMS = tuple(sorted(frozenset[str]().union(*_ALGORITHMS.values())))
 """All algorithms that are accepted for signatures of an issuer."""
 
 _NO_KEYS = "the keys of the issuer are unavailable"
+_OUTDATED_KEYS = "the issuer has no such key as far as known, and its keys could not be refreshed"
 
 _log = structlog.get_logger()
 
@@ -157,12 +158,15 @@ class IssuerKeys:
         self._keys: tuple[IssuerKey, ...] = ()
         self._discovery: Discovery | None = None
         self._usable_until = self._refresh_at = self._look_again_at = _LONG_AGO
+        self._is_outdated = False
+        """Whether the last fetch failed."""
         self._running_fetch: asyncio.Task[None] | None = None
 
     async def find(self, algorithm: str, key_id: str | None) -> IssuerKey | None:
         """Return the issuer's key for a signature, None if no single key matches.
 
-        Raises IssuerUnavailable if the keys are unavailable.
+        Raises IssuerUnavailable if the keys are unavailable, or if the key may be newer than the
+        cached ones, because the last fetch failed.
         """
         now = self._clock.now()
         if now >= self._refresh_at:
@@ -170,9 +174,12 @@ class IssuerKeys:
         elif self._pick(algorithm, key_id) is None and (
             self._running_fetch or now >= self._look_again_at
         ):
-            self._look_again_at = now + _COOL_DOWN
+            self._look_again_at = now + _PAUSE
             await self._refresh()
-        return self._pick(algorithm, key_id)
+        found = self._pick(algorithm, key_id)
+        if found is None and self._is_outdated:
+            raise IssuerUnavailable(_OUTDATED_KEYS)
+        return found
 
     async def discovery(self) -> Discovery:
         """Return the cached discovery document; raises IssuerUnavailable."""
@@ -208,10 +215,11 @@ class IssuerKeys:
     async def _fetch(self) -> None:
         """Replace the keys; if that fails, keep the cached ones until they are too old."""
         try:
-            discovery, keys = await self._load()
+            discovery, keys = await fetch_keys(self._issuer, self._http)
         except (IssuerUnavailable, PluginFailure) as error:
             held = self._clock.now() < self._usable_until
             self._refresh_at = self._clock.now() + (_COOL_DOWN if held else _PAUSE)
+            self._is_outdated = True
             _log.warning(
                 "openid connect keys not refreshed",
                 issuer=self._issuer,
@@ -220,14 +228,19 @@ class IssuerKeys:
             )
         else:
             now = self._clock.now()
-            self._discovery, self._keys = discovery, keys
+            self._discovery, self._keys, self._is_outdated = discovery, keys, False
             self._refresh_at, self._usable_until = now + _FRESH, now + _USABLE
 
-    async def _load(self) -> tuple[Discovery, tuple[IssuerKey, ...]]:
-        discovery = await discover(self._issuer, self._http)
-        url = discovery.jwks_uri
-        answer = await self._http.request("GET", url, timeout=TIMEOUT, limit=LIMIT)
-        return discovery, tuple(read_keys(parse_issuer_response(answer, url, _JsonWebKeySet).keys))
+
+async def fetch_keys(issuer: str, http: HttpClient) -> tuple[Discovery, tuple[IssuerKey, ...]]:
+    """Return the discovery document and the signature keys of an issuer.
+
+    Raises IssuerUnavailable and PluginFailure.
+    """
+    discovery = await discover(issuer, http)
+    url = discovery.jwks_uri
+    answer = await http.request("GET", url, timeout=TIMEOUT, limit=LIMIT)
+    return discovery, tuple(read_keys(parse_issuer_response(answer, url, _JsonWebKeySet).keys))
 
 
 def read_keys(entries: Iterable[Any]) -> Iterator[IssuerKey]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from yarl import URL
@@ -17,17 +18,34 @@ from tocsin.clock import Clock
 from tocsin.credentials.authentication import AuthenticationError
 from tocsin.credentials.console_sessions import LONGEST, ConsoleRole, ConsoleSession
 from tocsin.credentials.oidc_code_flow import (
+    GRANT_KEY_PURPOSE,
     SIGN_IN_KEY_PURPOSE,
-    CodeRefused,
+    Grant,
+    GrantRefused,
     OidcClient,
+    SealedGrants,
     SignInAttempts,
     exchange_code,
+    refresh_tokens,
 )
-from tocsin.credentials.oidc_discovery import Endpoints, IssuerKeys, read_endpoints
-from tocsin.credentials.oidc_tokens import IssuerTokens, OidcIssuer, check_times, find_roles
+from tocsin.credentials.oidc_discovery import (
+    Endpoints,
+    IssuerKeys,
+    IssuerUnavailable,
+    fetch_keys,
+    read_endpoints,
+)
+from tocsin.credentials.oidc_logout import LogoutTokens
+from tocsin.credentials.oidc_tokens import (
+    IssuerTokens,
+    OidcIssuer,
+    check_times,
+    find_roles,
+    is_name,
+)
 from tocsin.credentials.tokens import TokenError
 from tocsin.credentials.vault import Vault
-from tocsin.errors import AccessDeniedError
+from tocsin.errors import AccessDeniedError, PluginFailure
 from tocsin.hookspecs import HttpClient
 from tocsin.logs import SampledLog
 from tocsin.net import open_client
@@ -70,6 +88,12 @@ class SignInResult:
     session: ConsoleSession
     place: str
     """The page to return to."""
+    is_silent: bool
+    """Whether it was a check of a session."""
+
+
+class NoLongerSignedIn(AuthenticationError):  # noqa: N818 - a decision of the issuer
+    """The issuer did not confirm a session."""
 
 
 class OidcSignIn:
@@ -82,26 +106,31 @@ class OidcSignIn:
         client: OidcClient,
         roles: OidcRoles,
         attempts: SignInAttempts,
+        grants: SealedGrants,
+        check_interval: timedelta,
         keys: IssuerKeys,
         http: HttpClient,
         clock: Clock,
     ) -> None:
+        self.logout_tokens = LogoutTokens(issuer, client.id, keys, clock)
         self._issuer = issuer
         self._client = client
         self._roles = roles
         self._attempts = attempts
+        self._grants = grants
+        self._check_interval = check_interval
         self._keys = keys
         self._tokens = IssuerTokens(issuer, keys)
         self._http = http
         self._clock = clock
 
-    async def begin(self, place: str) -> tuple[str, str]:
+    async def begin(self, place: str, *, is_silent: bool = False) -> tuple[str, str]:
         """Return the URL to redirect to and the encrypted attempt for the browser.
 
-        Raises IssuerUnavailable.
+        With `is_silent`, the issuer shows nothing to the user. Raises IssuerUnavailable.
         """
         endpoints = read_endpoints(await self._keys.discovery())
-        attempt, sealed = self._attempts.begin(place)
+        attempt, sealed = self._attempts.begin(place, is_silent=is_silent)
         query = {
             "response_type": "code",
             "client_id": self._client.id,
@@ -111,31 +140,65 @@ class OidcSignIn:
             "nonce": attempt.nonce,
             "code_challenge": attempt.challenge,
             "code_challenge_method": "S256",
+            **({"prompt": "none"} if is_silent else {}),
         }
         return str(URL(endpoints.authorization_endpoint).update_query(query)), sealed
 
     async def finish(self, sealed: str, answer: Mapping[str, str]) -> SignInResult:
         """Return the session and the page for a response of the issuer.
 
-        Raises AuthenticationError with a text for the user, AccessDeniedError if the user has no
-        role, and IssuerUnavailable. Nothing is fetched unless this browser has started to sign in.
+        Raises AuthenticationError with a text for the user, NoLongerSignedIn if the check of a
+        session failed, AccessDeniedError if the user has no role, and IssuerUnavailable. Nothing is
+        fetched unless this browser has started to sign in.
         """
         attempt = self._attempts.take(sealed, answer.get("state", ""))
         if attempt is None:
             raise AuthenticationError(_STRANGE)
         endpoints = read_endpoints(await self._keys.discovery())
         self._require_issuer(answer, endpoints)
-        code = _code_in(answer)
+        code = _code_in(answer, is_silent=attempt.is_silent)
         try:
-            token = await exchange_code(
+            tokens = await exchange_code(
                 self._client, code, attempt.verifier, endpoints=endpoints, http=self._http
             )
-            claims = await self._verify(token, attempt.nonce)
-        except (CodeRefused, TokenError) as error:
+            if tokens.id_token is None:
+                raise IssuerUnavailable(f"{endpoints.token_endpoint} returned no ID token")
+            claims = await self._verify(tokens.id_token, attempt.nonce)
+        except (GrantRefused, TokenError) as error:
             _log.warning("sign-in rejected", issuer=self._issuer, reason=str(error))
-            reason = _CODE_REFUSED if isinstance(error, CodeRefused) else _TOKEN_REFUSED
+            reason = _CODE_REFUSED if isinstance(error, GrantRefused) else _TOKEN_REFUSED
             raise AuthenticationError(reason) from None
-        return SignInResult(self._build_session(claims), attempt.place)
+        token = tokens.refresh_token
+        grant = None if token is None else self._grants.seal(Grant(token, attempt.nonce))
+        session = self._build_session(claims, grant, self._clock.now() + LONGEST)
+        return SignInResult(session, attempt.place, attempt.is_silent)
+
+    async def check(self, session: ConsoleSession) -> ConsoleSession:
+        """Return a session as the issuer describes it now, by its refresh token.
+
+        A session whose refresh token gives no ID token loses it, and is due at once: the browser
+        asks the issuer then. Raises NoLongerSignedIn if the issuer refuses, AccessDeniedError if
+        the user has no role any more, and IssuerUnavailable.
+        """
+        grant = self._grants.open(session.sealed_grant or "")
+        without = replace(session, sealed_grant=None, check_at=self._clock.now())
+        if grant is None:
+            return without
+        endpoints = read_endpoints(await self._keys.discovery())
+        try:
+            tokens = await refresh_tokens(
+                self._client, grant.refresh_token, endpoints=endpoints, http=self._http
+            )
+            if tokens.id_token is None:
+                return without
+            claims = await self._verify(tokens.id_token, grant.nonce, is_refreshed=True)
+        except (GrantRefused, TokenError) as error:
+            _log.info("session not renewed", issuer=self._issuer, reason=str(error))
+            raise NoLongerSignedIn(_SESSION_ENDED) from None
+        if f"oidc:{claims['sub']}" != session.principal:
+            raise NoLongerSignedIn(_SESSION_ENDED)
+        kept = replace(grant, refresh_token=tokens.refresh_token or grant.refresh_token)
+        return self._build_session(claims, self._grants.seal(kept), session.expires_at)
 
     def _require_issuer(self, answer: Mapping[str, str], endpoints: Endpoints) -> None:
         """Raise AuthenticationError if another issuer responded (RFC 9207 section 2.4)."""
@@ -143,23 +206,42 @@ class OidcSignIn:
         if answer.get("iss", None if always else self._issuer) != self._issuer:
             raise AuthenticationError(_OTHER_ISSUER)
 
-    async def _verify(self, token: str, nonce: str) -> Mapping[str, Any]:
-        """Return the claims of a valid ID token (OpenID Connect Core 1.0 section 3.1.3.7)."""
+    async def _verify(
+        self, token: str, nonce: str, *, is_refreshed: bool = False
+    ) -> Mapping[str, Any]:
+        """Return the claims of a valid ID token (OpenID Connect Core 1.0 section 3.1.3.7).
+
+        A refreshed one need not repeat the nonce (section 12.2).
+        """
         claims = await self._tokens.verify(token, audience=self._client.id, types=_TYPES)
         check_times(claims, self._clock.now())
         if "iat" not in claims or not _is_for(claims, self._client.id):
             raise TokenError
-        presented = claims.get("nonce")
-        if not isinstance(presented, str) or not presented.isascii():
-            raise TokenError
-        if not hmac.compare_digest(presented, nonce):
+        if not (is_refreshed and "nonce" not in claims) and not _has_nonce(claims, nonce):
             raise TokenError
         return claims
 
-    def _build_session(self, claims: Mapping[str, Any]) -> ConsoleSession:
-        role = self._roles.map_role(claims)
-        until = self._clock.now() + LONGEST
-        return ConsoleSession(f"oidc:{claims['sub']}", read_display_name(claims), role, until)
+    def _build_session(
+        self, claims: Mapping[str, Any], grant: str | None, until: datetime
+    ) -> ConsoleSession:
+        now = self._clock.now()
+        sid = claims.get("sid")
+        return ConsoleSession(
+            principal=f"oidc:{claims['sub']}",
+            name=read_display_name(claims),
+            role=self._roles.map_role(claims),
+            expires_at=until,
+            sid=sid if is_name(sid) else None,
+            sealed_grant=grant,
+            check_at=now + self._check_interval,
+            valid_until=now + 2 * self._check_interval,
+        )
+
+
+def _has_nonce(claims: Mapping[str, Any], nonce: str) -> bool:
+    presented = claims.get("nonce")
+    is_text = isinstance(presented, str) and presented.isascii()
+    return is_text and hmac.compare_digest(str(presented), nonce)
 
 
 def read_display_name(claims: Mapping[str, Any]) -> str:
@@ -177,10 +259,12 @@ def _is_for(claims: Mapping[str, Any], client_id: str) -> bool:
     return bool(claims.get("azp", client_id if is_ours_alone else None) == client_id)
 
 
-def _code_in(answer: Mapping[str, str]) -> str:
+def _code_in(answer: Mapping[str, str], *, is_silent: bool) -> str:
     """Return the code; raises AuthenticationError with the issuer's error if there is none."""
     if "code" in answer and "error" not in answer:
         return answer["code"]
+    if is_silent:  # such as `login_required` (OpenID Connect Core 1.0 section 3.1.2.6)
+        raise NoLongerSignedIn(_SESSION_ENDED)
     error = _plain(answer.get("error", "no code"))
     why = _plain(answer.get("error_description", ""))
     raise AuthenticationError(f"The issuer rejected the sign-in: {error}{why and f' ({why})'}.")
@@ -194,6 +278,7 @@ _STRANGE = (
     "This sign-in was not started in this browser, has expired (10 minutes), or is already "
     "finished. Sign in again."
 )
+_SESSION_ENDED = "The issuer no longer confirms your session. Sign in again."
 _OTHER_ISSUER = "The response is from another issuer. Sign in again."
 _CODE_REFUSED = "The issuer rejected the authorization code. Sign in again."
 _TOKEN_REFUSED = (
@@ -203,6 +288,8 @@ _TOKEN_REFUSED = (
 
 CALLBACK = "/sign-in/callback"
 """Redirect path for the issuer, below the base URL."""
+BACK_CHANNEL_LOGOUT = "/sign-in/back-channel-logout"
+"""Path at which the issuer reports ended sessions, below the base URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +343,32 @@ def _build_sign_in(
         client=client,
         roles=OidcRoles(settings.oidc_role_claim, settings.oidc_role, settings.oidc_viewer_role),
         attempts=SignInAttempts(vault.derive(SIGN_IN_KEY_PURPOSE), clock),
+        grants=SealedGrants(vault.derive(GRANT_KEY_PURPOSE)),
+        check_interval=timedelta(seconds=settings.oidc_recheck_seconds),
         keys=keys,
         http=http,
         clock=clock,
     )
+
+
+async def describe_issuer(settings: Settings) -> str:
+    """Return what the configured issuer offers, after fetching its discovery document and keys.
+
+    Raises IssuerUnavailable, with the reason, if administrators could not be authenticated.
+    """
+    http = open_client(allow_hosts=[URL(settings.oidc_issuer).host or ""])
+    try:
+        discovery, keys = await fetch_keys(settings.oidc_issuer, http)
+    except PluginFailure as error:
+        raise IssuerUnavailable(str(error)) from None
+    finally:
+        await http.close()
+    if not keys:
+        raise IssuerUnavailable(f"{discovery.jwks_uri} lists no key that verifies signatures")
+    found = f"{settings.oidc_issuer}: {len(keys)} {'key' if len(keys) == 1 else 'keys'}"
+    if not settings.oidc_client_id:
+        return found
+    read_endpoints(discovery)
+    ends = bool((discovery.model_extra or {}).get("backchannel_logout_supported"))
+    logout = "reports ended sessions" if ends else "does not report ended sessions"
+    return f"{found}, sign-in endpoints; {logout}"

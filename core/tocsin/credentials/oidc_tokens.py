@@ -28,7 +28,12 @@ class IssuerTokens:
         self._keys = keys
 
     async def verify(
-        self, token: str, *, audience: str, types: Collection[str]
+        self,
+        token: str,
+        *,
+        audience: str,
+        types: Collection[str],
+        required: Collection[str] = _CLAIMS,
     ) -> Mapping[str, Any]:
         """Return the claims of a token of one of these types, without checking its times.
 
@@ -40,9 +45,11 @@ class IssuerTokens:
         key = await self._keys.find(header["alg"], header.get("kid"))
         if key is None:
             raise TokenError
-        return self._decode(token, key, audience)
+        return self._decode(token, key, audience, required)
 
-    def _decode(self, token: str, key: IssuerKey, audience: str) -> dict[str, Any]:
+    def _decode(
+        self, token: str, key: IssuerKey, audience: str, required: Collection[str]
+    ) -> dict[str, Any]:
         try:
             claims = jwt.decode(
                 token,
@@ -52,7 +59,7 @@ class IssuerTokens:
                 issuer=self._issuer,
                 # `check_times` checks the times with the injected clock.
                 options={
-                    "require": list(_CLAIMS),
+                    "require": list(required),
                     "enforce_minimum_key_length": True,
                     "verify_exp": False,
                     "verify_iat": False,
@@ -61,7 +68,7 @@ class IssuerTokens:
             )
         except (jwt.PyJWTError, RecursionError):
             raise TokenError from None
-        if not _is_name(claims["sub"]):
+        if "sub" in claims and not is_name(claims["sub"]):
             raise TokenError
         return claims
 
@@ -99,8 +106,10 @@ def _is_acceptable(header: Mapping[str, Any], types: Collection[str]) -> bool:
     )
 
 
-def _is_name(subject: str) -> bool:
-    return 0 < len(subject) <= _LONGEST_SUBJECT and subject.isprintable()
+def is_name(value: object) -> bool:
+    """Return whether a claim can be an identifier: printable text of at most 255 characters."""
+    is_text = isinstance(value, str) and 0 < len(value) <= _LONGEST_SUBJECT
+    return is_text and str(value).isprintable()
 
 
 def _is_time(value: object) -> bool:

@@ -861,4 +861,9 @@ console_sessions = Table(
     Column("role", String(10), nullable=False),
     Column("begun_at", Timestamp, nullable=False),
     Column("expires_at", Timestamp, nullable=False, index=True),
+    # The rest only for sessions of an issuer
+    Column("sid", Text),  # of the session there
+    Column("sealed_grant", Text),  # encrypted: how to ask the issuer again
+    Column("check_at", Timestamp),
+    Column("valid_until", Timestamp),  # unless a check succeeds before
 )

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from tocsin.clock import Clock
 from tocsin.errors import RequestError
-from tocsin.web.console.sessions import NotSignedIn
+from tocsin.web.console.sessions import CheckRequired, NotSignedIn
 from tocsin.web.problems import ProblemError, describe_error
 
 MAX_STREAMS = 64
@@ -93,7 +93,8 @@ class LiveStreams:
                 return
             try:
                 now_shown = await self._in_turn(render)
-            except (NotSignedIn, RequestError):  # the session has ended, or the record was deleted
+            except (CheckRequired, NotSignedIn, RequestError):
+                # The session has ended or must be checked, or the record was deleted
                 await _send(response, "gone", "")
                 return
             if now_shown != shown:

@@ -12,14 +12,20 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from yarl import URL
 
-from tocsin.credentials import CALLBACK
+from tocsin.credentials import BACK_CHANNEL_LOGOUT, CALLBACK
 from tocsin.web.authentication import AccessControl
 from tocsin.web.console import rendering
 from tocsin.web.console.actions import ActionHandler
 from tocsin.web.console.live_updates import LiveStreams, live_path
 from tocsin.web.console.page_request import PageRequest
 from tocsin.web.console.pages import ConsoleAction, ConsolePage, message_key
-from tocsin.web.console.sessions import ONCE, ConsoleSessions, NotSignedIn, SignedInUser
+from tocsin.web.console.sessions import (
+    ONCE,
+    CheckRequired,
+    ConsoleSessions,
+    NotSignedIn,
+    SignedInUser,
+)
 from tocsin.web.console.sign_in import OIDC_SIGN_IN, SIGN_IN, OidcSignInRoutes, SignInRoutes
 from tocsin.web.console.views import (
     api_clients,
@@ -92,9 +98,10 @@ def add_console(
     post(SIGN_IN, console.guarded(sign_in.take))
     post("/sign-out", console.guarded(sign_in.leave))
     if services.oidc_sign_in is not None:
-        oidc = OidcSignInRoutes(services, sign_in, services.oidc_sign_in)
+        oidc = OidcSignInRoutes(services, sign_in, services.oidc_sign_in, console.sessions)
         get(OIDC_SIGN_IN, console.guarded(oidc.lead), allow_head=False)
         get(CALLBACK, console.guarded(oidc.arrive), allow_head=False)
+        post(BACK_CHANNEL_LOGOUT, oidc.end_sessions)
     app.on_shutdown.append(console.streams.close)
     return console.show_missing
 
@@ -113,6 +120,12 @@ class _Console:
         async def guarded(request: web.Request) -> web.StreamResponse:
             try:
                 return await handle(request)
+            except CheckRequired:
+                if request.path.startswith("/live/"):
+                    return await self._show_error(request, ProblemError(401, _SIGNED_OUT))
+                place = str(request.rel_url)
+                check = URL(OIDC_SIGN_IN).with_query(next=place, check="yes")
+                return web.Response(status=303, headers={"Location": str(check)})
             except NotSignedIn:
                 if request.method in {"GET", "HEAD"} and not request.path.startswith("/live/"):
                     return _lead_to_sign_in(request)

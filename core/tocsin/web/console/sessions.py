@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import cached_property
 
+import structlog
 from aiohttp import web
 from sqlalchemy import Connection
 
+from tocsin import audit
 from tocsin.credentials import (
     ConsoleRole,
     ConsoleSession,
+    IssuerUnavailable,
+    NoLongerSignedIn,
     Principal,
+    claim_check,
     end_session,
     find_session,
     form_token,
     is_form_token,
+    renew_session,
 )
-from tocsin.errors import TocsinError
+from tocsin.errors import AccessDeniedError, TocsinError
 from tocsin.web.context import ApiServices
+from tocsin.web.dispatch import build_audit_entry
 from tocsin.web.problems import ProblemError
 
 FORM_TOKEN = "form_token"  # noqa: S105 - its name
@@ -29,6 +36,8 @@ ONCE = "once"
 """Form field that identifies a form that is submitted twice, for example by a double click."""
 
 _LONGEST_SECRET = 100
+_POSTPONED = timedelta(minutes=1)
+_log = structlog.get_logger()
 _SAME_SITE = {"", "same-origin", "none"}
 _FOREIGN_FORM = (
     "Tocsin couldn't verify that this form came from the console. "
@@ -38,6 +47,10 @@ _FOREIGN_FORM = (
 
 class NotSignedIn(TocsinError):  # noqa: N818 - a state that leads to the sign-in form
     """The request has no valid session."""
+
+
+class CheckRequired(TocsinError):  # noqa: N818 - a state that leads to the issuer
+    """The issuer has to confirm the session, in the browser."""
 
 
 @dataclass(frozen=True)
@@ -74,21 +87,90 @@ class ConsoleSessions:
         self._cookie = "__Host-tocsin" if self._is_secure else "tocsin"
 
     async def admit(self, request: web.Request, role: ConsoleRole) -> SignedInUser:
-        """Return the signed-in user; raises NotSignedIn, ProblemError (403) without the role."""
-        user = await self._services.database.lookup(self.find, request)
+        """Return the signed-in user, whose session is checked with its issuer if that is due.
+
+        Raises NotSignedIn, CheckRequired if only the browser can have it checked, and ProblemError
+        (403) without the role.
+        """
+        user = await self._services.database.lookup(self._find_any, request)
         if user is None:
             raise NotSignedIn("not signed in")
+        if user.session.is_due(self._services.clock.now()):
+            user = await self._check(request, user)
         if not user.session.role.includes(role):
             raise ProblemError(403, f"The role {role} is required. You are signed in as a viewer.")
         return user
 
+    async def _check(self, request: web.Request, user: SignedInUser) -> SignedInUser:
+        """Return the user as the issuer describes them now."""
+        services, oidc = self._services, self._services.oidc_sign_in
+        if oidc is None:
+            raise NotSignedIn("the issuer of the session is not configured any more")
+        now = services.clock.now()
+        if user.session.sealed_grant is None:
+            if request.method in {"GET", "HEAD"}:
+                raise CheckRequired("the browser has to ask the issuer")
+        elif await services.database.write(claim_check, user.secret, now):
+            try:
+                session = await oidc.check(user.session)
+            except IssuerUnavailable as error:
+                _log.warning("console session not checked", reason=str(error))
+            except (NoLongerSignedIn, AccessDeniedError) as error:
+                await services.database.write(self.end, request, user, str(error))
+                raise NotSignedIn(str(error)) from None
+            else:
+                await services.database.write(renew_session, user.secret, session)
+                checked = SignedInUser(session, user.secret)
+                return checked if session.sealed_grant else await self._check(request, checked)
+        if user.session.is_overdue(now):
+            raise NotSignedIn("the issuer did not confirm the session in time")
+        return user
+
     def find(self, connection: Connection, request: web.Request) -> SignedInUser | None:
-        """Return the signed-in user, None if there is none."""
+        """Return the signed-in user, None if there is none or the session needs a check."""
+        user = self._find_any(connection, request)
+        is_overdue = user is not None and user.session.is_overdue(self._services.clock.now())
+        return None if is_overdue else user
+
+    def _find_any(self, connection: Connection, request: web.Request) -> SignedInUser | None:
         secret = request.cookies.get(self._cookie, "")
         if not 0 < len(secret) <= _LONGEST_SECRET or not secret.isascii():
             return None
         session = find_session(connection, secret, self._services.clock.now())
         return None if session is None else SignedInUser(session, secret)
+
+    def end(
+        self, connection: Connection, request: web.Request, user: SignedInUser, reason: str
+    ) -> None:
+        """End a session that its issuer did not confirm, with an entry in the audit log."""
+        entry = build_audit_entry(
+            self._services,
+            request,
+            self._services.clock.now(),
+            actor=user.session.principal,
+            action="console.session-end",
+            target=None,
+            details={"reason": reason},
+        )
+        audit.record(connection, entry)
+        end_session(connection, user.secret)
+
+    def renew(self, connection: Connection, request: web.Request, session: ConsoleSession) -> bool:
+        """Renew the browser's session, if it is one of the same user; return whether it is."""
+        user = self._find_any(connection, request)
+        if user is None or user.session.principal != session.principal:
+            return False
+        renew_session(connection, user.secret, session)
+        return True
+
+    def postpone(self, connection: Connection, request: web.Request) -> bool:
+        """Postpone a due check while the issuer is unavailable; return whether that is allowed."""
+        user = self.find(connection, request)
+        if user is None:
+            return False
+        later = replace(user.session, check_at=self._services.clock.now() + _POSTPONED)
+        renew_session(connection, user.secret, later)
+        return True
 
     def confirm(self, connection: Connection, request: web.Request) -> None:
         """Raise ProblemError (401) unless an admin is still signed in."""

@@ -12,15 +12,19 @@ from tocsin.credentials import (
     AuthenticationError,
     ConsoleRole,
     ConsoleSession,
+    EndedSession,
     IssuerUnavailable,
+    NoLongerSignedIn,
     OidcSignIn,
     Principal,
     SignInResult,
+    TokenError,
     begin_session,
+    end_issuer_sessions,
     end_session,
     read_expiry,
 )
-from tocsin.errors import RequestError
+from tocsin.errors import AccessDeniedError, RequestError
 from tocsin.logs import SampledLog
 from tocsin.web.authentication import PRESENTED, AccessControl
 from tocsin.web.console import rendering
@@ -30,6 +34,7 @@ from tocsin.web.context import ApiServices
 from tocsin.web.dispatch import build_audit_entry
 from tocsin.web.problems import ProblemError, describe_error
 from tocsin.web.rate_limits import address_key
+from tocsin.web.request_problems import ISSUER_UNAVAILABLE
 
 SIGN_IN = "/sign-in"
 
@@ -136,6 +141,7 @@ def _keep_principal(_connection: Connection, principal: Principal) -> Principal:
 
 OIDC_SIGN_IN = "/sign-in/oidc"
 _COOKIE_MINUTES = 10
+_INVALID_LOGOUT = "The logout token is not valid for this client."
 _ISSUER_UNAVAILABLE = (
     "The OpenID Connect issuer is unavailable. See the Tocsin log for the reason. Try again, or "
     "sign in with an admin token."
@@ -146,8 +152,15 @@ _log = SampledLog()
 class OidcSignInRoutes:
     """Sign-in routes for OpenID Connect."""
 
-    def __init__(self, services: ApiServices, sign_in: SignInRoutes, oidc: OidcSignIn) -> None:
+    def __init__(
+        self,
+        services: ApiServices,
+        sign_in: SignInRoutes,
+        oidc: OidcSignIn,
+        sessions: ConsoleSessions,
+    ) -> None:
         self._services = services
+        self._sessions = sessions
         self._sign_in = sign_in
         self._oidc = oidc
         self._is_secure = services.public_url.startswith("https://")
@@ -155,11 +168,18 @@ class OidcSignInRoutes:
         self._cookie = "__Host-tocsin-sign-in" if self._is_secure else "tocsin-sign-in"
 
     async def lead(self, request: web.Request) -> web.Response:
-        """Redirect the browser to the issuer, and store the attempt in a cookie."""
+        """Redirect the browser to the issuer, and store the attempt in a cookie.
+
+        With `check`, the issuer is asked to confirm a session without showing anything.
+        """
         place = to_local_path(request.query.get("next", ""))
+        is_check = "check" in request.query
         try:
-            address, sealed = await self._oidc.begin(place)
+            address, sealed = await self._oidc.begin(place, is_silent=is_check)
         except IssuerUnavailable as error:
+            database = self._services.database
+            if is_check and await database.write(self._sessions.postpone, request):
+                return web.Response(status=303, headers={"Location": place})
             return self._show_unavailable(error, place)
         headers = {"Location": address, "Cache-Control": "no-store"}
         response = web.Response(status=303, headers=headers)
@@ -177,14 +197,59 @@ class OidcSignInRoutes:
     async def _answer(self, request: web.Request) -> web.Response:
         try:
             arrival = await self._finish(request)
+        except NoLongerSignedIn as error:
+            await self._end(request, str(error))
+            return self._sign_in.form("", ProblemError(401, str(error)))
         except AuthenticationError as error:
             await self._sign_in.count_failure(request)
             return self._sign_in.form("", ProblemError(401, str(error)))
         except IssuerUnavailable as error:
             return self._show_unavailable(error, "")
         except RequestError as error:
+            if isinstance(error, AccessDeniedError):
+                await self._end(request, str(error))
             return self._sign_in.form("", describe_error(request, error))
+        renew = self._sessions.renew
+        if arrival.is_silent and await self._services.database.write(
+            renew, request, arrival.session
+        ):
+            return web.Response(status=303, headers={"Location": to_local_path(arrival.place)})
         return await self._sign_in.begin(request, arrival.session, arrival.place)
+
+    async def _end(self, request: web.Request, reason: str) -> None:
+        """End the session of this browser, if the issuer began it."""
+        user = await self._services.database.lookup(self._sessions.find, request)
+        if user is not None and user.session.check_at is not None:
+            await self._services.database.write(self._sessions.end, request, user, reason)
+
+    async def end_sessions(self, request: web.Request) -> web.Response:
+        """End the sessions that a logout token names (Back-Channel Logout 1.0 section 2.5)."""
+        headers = {"Cache-Control": "no-store"}
+        try:
+            form = await read_fields(request)
+            ended = await self._oidc.logout_tokens.verify(form.get("logout_token", ""))
+            await self._services.database.write(self._end_named, request, ended)
+        except TokenError:
+            await self._sign_in.count_failure(request)
+            invalid = {"error": "invalid_request", "error_description": _INVALID_LOGOUT}
+            return web.json_response(invalid, status=400, headers=headers)
+        except IssuerUnavailable as error:
+            _log.warning("logout token not verified", reason=str(error))
+            raise ISSUER_UNAVAILABLE.error({"Retry-After": "10"}) from None
+        return web.Response(headers=headers)
+
+    def _end_named(self, connection: Connection, request: web.Request, ended: EndedSession) -> None:
+        count = end_issuer_sessions(connection, ended.subject, ended.sid, ended.before)
+        entry = build_audit_entry(
+            self._services,
+            request,
+            self._services.clock.now(),
+            actor="issuer",
+            action="console.session-end",
+            target=None if ended.subject is None else f"oidc:{ended.subject}",
+            details={"reason": "logout at the issuer", "sessions": count},
+        )
+        audit.record(connection, entry)
 
     async def _finish(self, request: web.Request) -> SignInResult:
         address = self._services.addresses.find(request)

@@ -3,65 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from urllib.parse import parse_qsl
 
 import pytest
-from aiohttp import ClientResponse, ClientSession
+from aiohttp import ClientResponse
 from sqlalchemy import select
 from yarl import URL
 
 from api_server import Api, open_api
-from console import Person, text_of
+from console import text_of
+from oidc_browser import CALLBACK, CLIENT, LEAD, Browser, open_for
 from oidc_issuer import Issuer, Key, ec_key, rsa_key
 from tocsin.store.tables import audit, console_sessions
 
-CLIENT = "tocsin-console"
 KEPT = "__Host-tocsin-sign-in"
 SUBJECT = "auth0|5f7c8ec7"
-LEAD, CALLBACK = "/sign-in/oidc", "/sign-in/callback"
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-
-
-@dataclass
-class Browser:
-    """What a browser does on the way to the issuer and back."""
-
-    api: Api
-    cookies: dict[str, str] = field(default_factory=dict)
-
-    async def get(self, path: str) -> ClientResponse:
-        """Return what Tocsin answers, once its cookies are kept."""
-        cookie = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
-        response = await self.api.client.get(
-            path, headers={"Cookie": cookie}, allow_redirects=False
-        )
-        for name, morsel in response.cookies.items():
-            self.cookies[name] = morsel.value
-        return response
-
-    async def sign_in_there(self, place: str = "/") -> str:
-        """Return where the issuer sends the browser back to."""
-        response = await self.get(str(URL(LEAD).with_query(next=place)))
-        assert response.status == 303, await response.text()
-        async with (
-            ClientSession() as session,
-            session.get(response.headers["Location"], allow_redirects=False) as answer,
-        ):
-            back = URL(answer.headers["Location"])
-        assert str(back.with_query(None)) == f"{self.api.services.public_url}{CALLBACK}"
-        return back.raw_path_qs
-
-    async def sign_in(self, place: str = "/") -> ClientResponse:
-        """Return what Tocsin answers whoever comes back."""
-        return await self.get(await self.sign_in_there(place))
-
-    @property
-    def person(self) -> Person:
-        """Whoever is signed in."""
-        return Person(self.api, f"__Host-tocsin={self.cookies.get('__Host-tocsin', '')}")
 
 
 @pytest.fixture
@@ -73,15 +31,6 @@ async def issuer(clock) -> AsyncIterator[Issuer]:
     await issuer.start()
     yield issuer
     await issuer.stop()
-
-
-@asynccontextmanager
-async def open_for(issuer: Issuer, database, clock, **changed: object) -> AsyncIterator[Api]:
-    named = {"oidc_issuer": issuer.url, "oidc_client_id": CLIENT}
-    async with open_api(
-        database, clock, **named | {"oidc_client_secret": issuer.secret} | changed
-    ) as api:
-        yield api
 
 
 @pytest.fixture
@@ -203,14 +152,6 @@ async def test_roles_and_their_claim_are_settings(issuer, database, clock):
     async with open_for(issuer, database, clock, **changed) as api:
         await Browser(api).sign_in()
         assert [role for _, _, role in await sessions(api)] == ["viewer"]
-
-
-async def test_a_session_lasts_half_a_day_however_short_the_id_token_lives(browser, clock):
-    await browser.sign_in()
-    clock.advance(hours=11, minutes=59)
-    await browser.person.html("/")
-    clock.advance(minutes=1)
-    assert (await browser.person.get("/", allow_redirects=False)).status == 303
 
 
 async def test_without_the_issuer_its_sessions_end(issuer, database, clock):

@@ -21,7 +21,8 @@ from tocsin.web.routes.audit import list_audit_entries
 _PATH = "/admin/audit"
 _TEXTS = ("actor", "action", "target")
 _KNOWN = sorted(
-    {endpoint.action for endpoint in ENDPOINTS if endpoint.action} | {"console.sign-in", "refused"}
+    {endpoint.action for endpoint in ENDPOINTS if endpoint.action}
+    | {"console.sign-in", "console.session-end", "refused"}
 )
 _PLACES = {
     "key": "/admin/api-keys/{}",
