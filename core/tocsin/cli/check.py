@@ -14,7 +14,7 @@ from tocsin.accounting import load_rollbacks
 from tocsin.cli.database import check_presence, describe_past
 from tocsin.cli.receiver_checks import check_receivers
 from tocsin.clock import SystemClock, isoformat
-from tocsin.credentials import open_proven_vault
+from tocsin.credentials import IssuerUnavailable, describe_issuer, open_proven_vault
 from tocsin.delivery import ChannelFactory, Destination, load_destinations
 from tocsin.errors import OperatorError, PluginFailure
 from tocsin.hookspecs import Channel, Enricher, Provider
@@ -57,8 +57,8 @@ _NETWORKS_MISSING = (
 def check() -> None:
     """Check the configuration, the database and all connections.
 
-    Connects to every provider, enricher and destination. If parts of the configuration are invalid,
-    the others are still checked.
+    Connects to the OpenID Connect issuer and to every provider, enricher and destination. If parts
+    of the configuration are invalid, the others are still checked.
 
     Exit status: 0 if all checks pass, 1 if a check fails, 2 if the configuration is invalid.
     """
@@ -88,7 +88,7 @@ async def _check_parts(settings: Settings, configuration: Configuration) -> bool
     """Return whether all checks of the valid parts of the configuration pass."""
     environment = Environment(configuration.environment)
     maker = PluginFactory(SystemClock(), settings.public_url, environment)
-    passed = [await _check_database(settings, configuration, maker)]
+    passed = [await _check_database(settings, configuration, maker), await _check_issuer(settings)]
     live = await start_plugins(configuration, maker)
     try:
         for section, plugins in (
@@ -172,6 +172,18 @@ async def _find_differences(database: Database, file: HeadFile) -> list[str]:
         clock = f"this machine's clock is {describe_offset(offset)} of the database's"
         problems.append(f"{clock}; synchronize the clocks (NTP)")
     return problems
+
+
+async def _check_issuer(settings: Settings) -> bool:
+    """Return whether the OpenID Connect issuer, if there is one, can be used."""
+    if not settings.oidc_issuer:
+        return True
+    try:
+        print(f"openid connect: {await describe_issuer(settings)}")
+    except IssuerUnavailable as error:
+        print(f"openid connect: {error}", file=sys.stderr)
+        return False
+    return True
 
 
 async def _check_destination(destination: Destination, channels: ChannelFactory) -> bool:

@@ -193,7 +193,7 @@ class OidcSignIn:
                 return without
             claims = await self._verify(tokens.id_token, grant.nonce, is_refreshed=True)
         except (GrantRefused, TokenError) as error:
-            _log.info("session not renewed", issuer=self._issuer, reason=str(error))
+            _log.warning("console session not renewed", issuer=self._issuer, reason=str(error))
             raise NoLongerSignedIn(_SESSION_ENDED) from None
         if f"oidc:{claims['sub']}" != session.principal:
             raise NoLongerSignedIn(_SESSION_ENDED)

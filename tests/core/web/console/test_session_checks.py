@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 from aiohttp import ClientResponse
-from oidc_browser import CLIENT, Browser, open_for
 from sqlalchemy import select
 
 from api_server import Api
+from oidc_browser import CLIENT, Browser, open_for
 from oidc_issuer import Issuer, Key, ec_key, rsa_key
 from tocsin.store.tables import audit, console_sessions
 
