@@ -4,7 +4,8 @@ import jinja2.filters
 import pytest
 
 from tocsin.sandbox import Allowance, AllowanceExhausted, BoundedEnvironment, pause, spend
-from tocsin.sandbox.filters import FILTERS
+from tocsin.sandbox.arguments import PARAMETERS
+from tocsin.sandbox.filters import FILTERS, list_parameters
 
 LEFT_OUT = {"attr", "pprint", "random", "urlize", "wordwrap", "xmlattr"}
 PLENTY = 10**12
@@ -18,6 +19,25 @@ def burn(seconds):
 
 def test_the_filters_of_jinja_are_those_that_were_looked_at():
     assert set(FILTERS) - {"shorten"} == set(jinja2.filters.FILTERS) - LEFT_OUT
+
+
+def test_every_parameter_of_every_filter_is_checked():
+    applied = {"map", "reject", "rejectattr", "select", "selectattr"}  # checked on their own
+    parameters = {name: list_parameters(FILTERS[name]) for name in FILTERS.keys() - applied}
+    assert parameters.pop("format") == ("args", "kwargs")  # all of them values
+    assert {name: tuple(PARAMETERS.get(name, ())) for name in parameters} == parameters
+
+
+def test_a_cost_is_a_natural_number():
+    for cost in (float("nan"), -1, 1.5, True):
+        with Allowance(PLENTY, 1), pytest.raises(TypeError, match="natural number"):
+            spend(cost)
+
+
+def test_every_look_up_is_paid_for():
+    template = BoundedEnvironment().from_string("{{ d|map(attribute='a.b.c')|list|length }}")
+    with Allowance(10_000, 60), pytest.raises(AllowanceExhausted):
+        template.render(d=[{"a": {"b": {"c": 1}}}] * 3_000)
 
 
 def test_every_filter_takes_what_it_takes_in_jinja():

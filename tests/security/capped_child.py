@@ -56,6 +56,7 @@ class CappedChild:
             [sys.executable, str(Path(__file__))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # Python warns of odd constants in templates
             text=True,
             encoding="utf-8",
         )

@@ -2,61 +2,135 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tocsin.conditions.bindings import SELECTIONS
-from tocsin.conditions.filters import FILTERS as EXPRESSION_FILTERS
+from tocsin.conditions.filters import FILTERS
 from tocsin.conditions.methods import METHODS
 from tocsin.conditions.predicates import PREDICATES
+from tocsin.sandbox import BoundedEnvironment
+from tocsin.sandbox.filters import list_parameters
 
 from .capped_child import SECONDS, CappedChild
 
 PATHS = ("n", "big", "x", "title", "long", "list", "words", "entities", "nope")
-NAMES = ("attribute", "default", "width", "length", "d", "reverse", "count", "start", "indent")
-FILTERS = sorted({*EXPRESSION_FILTERS, "map", *SELECTIONS})
-TESTS = sorted(name for name in PREDICATES if name.isalpha() and name != "in")
 OPERATORS = ("+", "-", "*", "/", "//", "%", "~", "==", "<", ">=", "in", "and", "or", "not in")
-
-
 NUMBERS = (
-    *("0", "1", "-1", "2", "7", "255", "9999", "10**9", "99999", "9223372036854775807", "1e308"),
-    *("0.1", "('nan'|float)", "('inf'|float)", "true", "none"),
+    *("0", "1", "-1", "2", "7", "255", "9999", "99999", "9223372036854775807", "1e308", "0.1"),
+    *("('nan'|float)", "('inf'|float)", "true", "none"),
 )
-TEXTS = (
-    *("''", "'a'", "'n'", "'value'", "'a.'", "'\\n'", "'<&>'", "'%s %999.999f'"),
-    *("'upper'", "'in'"),
+TEXTS = ("''", "'a'", "'n'", "'value'", "'a.'", "'\\n'", "'<&>'", "'%s %999.999f'", "'upper'")
+
+
+def describe_arity(function: Callable[..., Any], skipped: int) -> tuple[int, int]:
+    """Return how many arguments a filter takes after the value, at least and at most."""
+    parameters = signature(function).parameters.values()
+    named = [each for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD][skipped:]
+    return sum(each.default is each.empty for each in named), len(named)
+
+
+@dataclass(frozen=True)
+class Language:
+    """What texts of one kind may use, with the number of arguments that each takes."""
+
+    prefix: str
+    filters: Mapping[str, tuple[int, int]]
+    tests: Mapping[str, tuple[int, int]]
+    methods: Mapping[str, tuple[int, int]]
+
+
+def describe_arities(
+    functions: Mapping[str, Callable[..., Any]], skipped: int
+) -> dict[str, tuple[int, int]]:
+    return {
+        name: describe_arity(function, skipped)
+        for name, function in sorted(functions.items())
+        if name.isalpha() and name != "in"
+    }
+
+
+_applied = {"map": (1, 2), **dict.fromkeys(SELECTIONS, (1, 2))}
+_methods = {**describe_arities(METHODS, 2), "startswith": (1, 1)}
+EXPRESSION = Language(
+    "", describe_arities(FILTERS, 2) | _applied, describe_arities(PREDICATES, 2), _methods
+)
+_environment = BoundedEnvironment()
+TEMPLATE = Language(
+    "event.",
+    {
+        name: (least - taken, most - taken)
+        for name, (least, most) in describe_arities(_environment.filters, 1).items()
+        if (taken := most - len(list_parameters(_environment.filters[name]))) is not None
+    }
+    | _applied
+    | {"format": (0, 2)},
+    describe_arities(_environment.tests, 1),
+    _methods,
 )
 
 
-def expressions(prefix: str, filters: list[str], tests: list[str]) -> st.SearchStrategy[str]:
+def expressions(language: Language) -> st.SearchStrategy[str]:
     """Generate nested expressions over the event; most of them are valid."""
-    paths = st.sampled_from([f"{prefix}data.{path}" for path in PATHS])
+    paths = st.sampled_from([f"{language.prefix}data.{path}" for path in PATHS])
     leaves = st.one_of(paths, paths, st.sampled_from(NUMBERS), st.sampled_from(TEXTS))
 
+    def call(form: str, value: st.SearchStrategy[str], arities: Mapping[str, tuple[int, int]]):
+        def fill(name: str) -> st.SearchStrategy[str]:
+            least, most = arities[name]
+            arguments = st.lists(value, min_size=max(least, 0), max_size=max(most, 0))
+            return st.builds(form.format, value, st.just(name), arguments.map(", ".join))
+
+        return st.sampled_from(sorted(arities)).flatmap(fill)
+
     def extend(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-        named = st.builds("{}={}".format, st.sampled_from(NAMES), inner)
-        arguments = st.lists(st.one_of(inner, named), max_size=2).map(", ".join)
-        called = st.builds("({})|{}({})".format, inner, st.sampled_from(filters), arguments)
+        names = st.sampled_from(sorted(language.filters))
+        path = st.sampled_from(["value", "n", "0", "a.b", "a." * 60, "a." * 2_000])
         return st.one_of(
-            called,
-            called,
-            st.builds("({})|{}".format, inner, st.sampled_from(filters)),
-            st.builds("(({})|{}|list)".format, inner, st.sampled_from(filters)),
+            call("({})|{}({})", inner, language.filters),
+            call("(({})|{}({})|list)", inner, language.filters),
+            call("({} is {}({}))", inner, language.tests),
+            call("({}).{}({})", inner, language.methods),
             st.builds("({} {} {})".format, inner, st.sampled_from(OPERATORS), inner),
-            st.builds("({} is {}({}))".format, inner, st.sampled_from(tests), inner),
-            st.builds("({})|map('{}', {})|list".format, inner, st.sampled_from(filters), inner),
-            st.builds("({}).{}({})".format, inner, st.sampled_from(sorted(METHODS)), arguments),
+            st.builds("({})|map('{}')|list".format, inner, names),
+            st.builds("({})|map(attribute='{}', default={})|list".format, inner, path, inner),
+            st.builds("({})|sort(attribute='{}')".format, inner, path),
             st.builds("({})[{}:{}]".format, inner, inner, inner),
             st.builds("[{}, {}]".format, inner, inner),
             st.builds("{{'a': {}}}".format, inner),
             st.builds("({} if {} else {})".format, inner, inner, inner),
         )
 
-    return st.recursive(leaves, extend, max_leaves=12)
+    return st.recursive(leaves, extend, max_leaves=8)
+
+
+def templates() -> st.SearchStrategy[str]:
+    """Generate templates around such expressions, some of which repeat or double their value."""
+    inner = expressions(TEMPLATE)
+    names = st.sampled_from(sorted(TEMPLATE.filters))
+    return st.one_of(
+        st.builds("{{{{ {} }}}}".format, inner),
+        st.builds("{{% for a in {} %}}{{{{ {} ~ a }}}}{{% endfor %}}".format, inner, inner),
+        st.builds("{{% set x %}}{{{{ {} }}}}{{% endset %}}{{{{ x * {} }}}}".format, inner, inner),
+        st.builds(
+            "{{% set n = namespace(x={}) %}}{{% for a in range(40) %}}"
+            "{{% set n.x = [n.x, n.x, {}] %}}{{% endfor %}}{{{{ n.x|{} }}}}".format,
+            inner,
+            inner,
+            names,
+        ),
+        st.builds(
+            "{{% macro m(a) %}}{{{{ a }}}}{{{{ a|{} }}}}{{% endmacro %}}{{{{ m(m({})) }}}}".format,
+            names,
+            inner,
+        ),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -87,13 +161,42 @@ def test_known_bombs_in_conditions_are_bounded(child, text):
     expect_bounded(child, "expression", text)
 
 
-@given(text=expressions("", FILTERS, TESTS))
+@given(text=expressions(EXPRESSION))
 def test_no_condition_breaks_its_caps(child, text):
     expect_bounded(child, "expression", text)
 
 
 @pytest.mark.full
-@given(text=expressions("", FILTERS, TESTS))
+@given(text=expressions(EXPRESSION))
 @settings(max_examples=20_000)
 def test_none_of_many_conditions_breaks_its_caps(child, text):
     expect_bounded(child, "expression", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ 1|tojson('a' * 190000) }}",
+        "{{ ('a\n' * 1000)|indent([0] * 100000) }}",
+        "{{ ('9' * 4000)|int is divisibleby 7 }}",
+        "{{ [1]|batch('nan'|float) }}{{ ('a' * 20000)|list|map(attribute='a.' * 30000)|list }}",
+        "{{ event" + "|e" * 280 + " }}",
+        "{{ event.data.words|map('list')|list|tojson(8) }}",
+        "{{ (('<' * 90000) ~ '!--->' * 9000)|striptags }}",
+        "{{ ('\u0416' * 300000)|list }}",
+    ],
+)
+def test_known_bombs_in_templates_are_bounded(child, text):
+    expect_bounded(child, "template", text)
+
+
+@given(text=templates())
+def test_no_template_breaks_its_caps(child, text):
+    expect_bounded(child, "template", text)
+
+
+@pytest.mark.full
+@given(text=templates())
+@settings(max_examples=20_000)
+def test_none_of_many_templates_breaks_its_caps(child, text):
+    expect_bounded(child, "template", text)

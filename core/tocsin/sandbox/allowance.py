@@ -76,21 +76,26 @@ class Allowance:
         A list that contains another list twice is small in memory, and repeating that doubles its
         written size each time; the written size counts.
         """
-        waiting = [value]
+        if isinstance(value, str):
+            self.spend(1 + len(value))
+            return
+        waiting, units = [value], 0
         while waiting:
             each = waiting.pop()
-            self.spend(1)
+            units += 1
             if isinstance(each, str):
-                self.spend(len(each))
+                units += len(each)
             elif isinstance(each, int):
-                self.spend(each.bit_length() // 8)
-            elif isinstance(each, dict):
-                self.spend(_OF_CONTAINER + 2 * len(each))
-                waiting.extend(each)
-                waiting.extend(each.values())
+                units += each.bit_length() // 8
             elif isinstance(each, _COLLECTIONS):
-                self.spend(_OF_CONTAINER + len(each))
+                self.spend(_OF_CONTAINER + 2 * len(each))  # before its members are listed
                 waiting.extend(each)
+                if isinstance(each, dict):
+                    waiting.extend(each.values())
+            if units > _UNITS_BETWEEN_LOOKS:
+                self.spend(units)
+                units = 0
+        self.spend(units)
 
     def prolong(self, seconds: float) -> None:
         """Extend the time limit."""

@@ -7,9 +7,10 @@ from types import MappingProxyType
 from typing import Any
 
 import orjson
+from jinja2 import nodes
 from jinja2.compiler import CodeGenerator
 from jinja2.environment import TemplateModule
-from jinja2.exceptions import SecurityError
+from jinja2.exceptions import SecurityError, TemplateSyntaxError
 from jinja2.runtime import (
     BlockReference,
     Context,
@@ -24,6 +25,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Cycler, Joiner, Namespace
 
 from tocsin.sandbox.allowance import charge, measure, measured, require_data, spend
+from tocsin.sandbox.arguments import check_integer
 from tocsin.sandbox.code_generator import MeteredCodeGenerator
 from tocsin.sandbox.filters import FILTERS, TESTS
 
@@ -65,7 +67,8 @@ _JINJAS_OWN = (
     TemplateReference,
     Undefined,
 )
-_LONGEST_PRODUCT = 65  # bits of both factors; numbers in JSON have 64 here
+MAX_DEPTH = 50
+MAX_NODES = 10_000
 
 
 class _Namespace(Namespace):
@@ -80,7 +83,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
     """
 
     code_generator_class: type[CodeGenerator] = MeteredCodeGenerator
-    intercepted_binops = frozenset({"+", "*", "**", "%"})
+    intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
 
     # called by compiled templates
     spend = staticmethod(spend)
@@ -88,12 +91,30 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
     charge = staticmethod(charge)
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+        # folding constants takes the cube of the depth of an expression
+        super().__init__(optimized=False, **options)
         allowed = ("cycler", "dict", "joiner", "range")
         self.globals = {name: self.globals[name] for name in allowed}
         self.globals["namespace"] = _Namespace
         self.filters = dict(FILTERS)
         self.tests = dict(TESTS)
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        """Return the parsed text; TemplateSyntaxError if compiling it would take long."""
+        tree = super()._parse(source, name, filename)
+        level: list[nodes.Node] = [tree]
+        depth = count = 0
+        while level:
+            depth, count = depth + 1, count + len(level)
+            if depth > MAX_DEPTH or count > MAX_NODES:
+                limit = f"{MAX_DEPTH} deep" if depth > MAX_DEPTH else f"{MAX_NODES:,} in number"
+                message = f"the parts of a template may be at most {limit}"
+                raise TemplateSyntaxError(message, level[0].lineno, name, filename)
+            for node in level:
+                if isinstance(node, nodes.Const):
+                    _check_constant(node, name, filename)
+            level = [child for node in level for child in node.iter_child_nodes()]
+        return tree
 
     @staticmethod
     def concat(parts: Iterable[str]) -> str:
@@ -111,9 +132,15 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """Return a member of a mapping, or a permitted method; undefined otherwise."""
+        spend(1)
         if type(obj) is dict and attribute not in _DICT_METHODS:
             return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
         return super().getattr(obj, attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        """Return an item or a member; undefined if there is none."""
+        spend(1)
+        return super().getitem(obj, argument)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Return whether templates may access it: a listed method, or Jinja's own object."""
@@ -132,7 +159,8 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Return the result of a method, macro or global, charged like its arguments."""
         text = getattr(obj, "__self__", None)
-        for value in (text, *args):
+        for value in (text, *args, *kwargs.values()):
+            check_integer(value)
             measure(value)
         if isinstance(text, str) and args and isinstance(args[0], str):
             spend(len(text) * len(args[0]) // 64)  # worst case of a search
@@ -144,20 +172,27 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
             raise SecurityError("** is not available here")
         if operator == "%" and isinstance(left, str):
             raise SecurityError("% only takes numbers here; use the filter `format` for text")
+        check_integer(left)
+        check_integer(right)
         if operator == "*":
             _pay_for_product(left, right)
-        return charge(super().call_binop(context, operator, left, right))
+        result = super().call_binop(context, operator, left, right)
+        check_integer(result)
+        return charge(result)
 
 
 def _pay_for_product(left: Any, right: Any) -> None:
     if not isinstance(left, int):
         left, right = right, left
-    if not isinstance(left, int):
-        return
-    if isinstance(right, str | list | tuple):
+    if isinstance(left, int) and isinstance(right, str | list | tuple):
         spend(max(left, 0) * len(right))
-    elif isinstance(right, int) and left.bit_length() + right.bit_length() > _LONGEST_PRODUCT:
-        raise OverflowError("a product of integers may have at most 64 bits")
+
+
+def _check_constant(node: nodes.Const, name: str | None, filename: str | None) -> None:
+    try:
+        check_integer(node.value)
+    except OverflowError as error:
+        raise TemplateSyntaxError(str(error), node.lineno, name, filename) from None
 
 
 class RenderedText(str):

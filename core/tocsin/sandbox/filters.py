@@ -1,4 +1,4 @@
-"""Jinja's filters and tests that can be bounded, each charged for input and output.
+"""Jinja's filters and tests that can be bounded: checked, and charged for input and output.
 
 Left out: `pprint`, `urlize`, `wordwrap` and `xmlattr`, some of which take quadratic time; `attr`,
 which `[]` replaces; and `random`, since a retry must send the same content.
@@ -7,41 +7,116 @@ which `[]` replaces; and `random`, since a retry must send the same content.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
-from types import MappingProxyType
+from inspect import signature
 from typing import Any
 
 from jinja2 import filters, pass_eval_context, tests
 from jinja2.nodes import EvalContext
 
 from tocsin.sandbox.allowance import charge, measure, require_data, spend
+from tocsin.sandbox.arguments import (
+    MEMBER_OPTIONS,
+    PARAMETERS,
+    check_integer,
+    check_path,
+    check_value,
+)
+from tocsin.sandbox.costs import COSTS
 
-# a width given as an argument, or with four digits
-_WIDE = re.compile(r"%[^%a-zA-Z]*?(\*|\d{4}|\()")
+_TAKES_ANYTHING = frozenset({"callable", "d", "default", "defined", "sameas", "undefined"})
+_WRITERS = frozenset(
+    (  # noqa: SIM905 - compact
+        "capitalize center e escape filesizeformat forceescape format indent lower replace safe "
+        "shorten string striptags title trim truncate upper urlencode wordcount"
+    ).split()
+)
+"""Filters that convert their arguments to text."""
+_PASSED_BY_JINJA = frozenset({"context", "env", "environment", "eval_ctx"})
+_APPLIES_OTHERS = frozenset({"map", "reject", "rejectattr", "select", "selectattr"})
 
 
-def _paying(
-    function: Any, cost: Callable[..., int] | None = None, *, is_writer: bool = False
-) -> Callable[..., Any]:
-    """Return `function`, charged for its arguments, its `cost` and its result.
-
-    A writer converts its arguments to text.
-    """
+def _guard_filter(name: str, function: Any) -> Callable[..., Any]:
+    """Return a filter that checks its arguments, and pays for them, its cost and its result."""
     own = 1 if hasattr(function, "jinja_pass_arg") else 0  # argument added by Jinja
+    checks = PARAMETERS.get(name, {})
+    names = list_parameters(function)
+    cost = COSTS.get(name)
 
     @wraps(function)
-    def paid(*args: Any, **kwargs: Any) -> Any:
+    def guarded(*args: Any, **kwargs: Any) -> Any:
         given = args[own:]
-        for value in (*given, *kwargs.values()):
-            measure(value)
-            if is_writer:
-                require_data(value)
-        spend(1 + (max(cost(*given, **kwargs), 0) if cost else 0))
-        return charge(function(*args, **kwargs))
+        _admit(name, (*given, *kwargs.values()))
+        for parameter, value in (*zip(names, given[1:], strict=False), *kwargs.items()):
+            if parameter in checks:
+                checks[parameter](value)
+        spend(1)
+        if cost is not None:
+            spend(cost(*given, **kwargs))
+        return _settle(function(*args, **kwargs))
 
-    return paid
+    return guarded
+
+
+def list_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of a filter's parameters after the value."""
+    named = signature(function).parameters.values()
+    return tuple(each.name for each in named if each.name not in _PASSED_BY_JINJA)[1:]
+
+
+def _guard_application(name: str, function: Any) -> Callable[..., Any]:
+    """Return a filter that applies another filter, a test or a path to each item."""
+    path_first = name.endswith("attr")
+
+    @wraps(function)
+    def guarded(context: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+        _admit(name, (value, *args, *kwargs.values()))
+        if path_first and args:
+            check_path(args[0])
+        if name == "map" and not args:
+            for parameter, option in kwargs.items():
+                MEMBER_OPTIONS.get(parameter, check_value)(option)
+        spend(1)
+        return _settle(function(context, value, *args, **kwargs))
+
+    return guarded
+
+
+def _admit(name: str, values: Iterable[Any]) -> None:
+    """Check the types of all arguments, and pay for reading them."""
+    for value in values:
+        if type(value) is not str and name not in _TAKES_ANYTHING:
+            check_value(value)
+        measure(value)
+        if type(value) is not str and name in _WRITERS:
+            require_data(value)
+
+
+def _settle(result: Any) -> Any:
+    """Return a result that was paid for; what would be computed later is computed now."""
+    if isinstance(result, Iterator):
+        result = list(_pay_items(result))
+    check_integer(result)
+    return charge(result)
+
+
+def _pay_items(items: Iterator[Any]) -> Iterator[Any]:
+    for item in items:
+        spend(1)
+        yield item
+
+
+def _guard_test(name: str, function: Any) -> Callable[..., Any]:
+    own = 1 if hasattr(function, "jinja_pass_arg") else 0
+
+    @wraps(function)
+    def guarded(*args: Any) -> Any:
+        _admit(name, args[own:])
+        spend(1)
+        return function(*args)
+
+    return guarded
 
 
 @pass_eval_context
@@ -72,48 +147,6 @@ def shorten(value: object, limit: int, link: str = "") -> str:
     return text[:kept] + remark if kept > 0 else text[: max(limit, 0)]
 
 
-# upper bounds of a call's cost, beyond the length of its arguments
-
-
-def _format(value: object, *args: object) -> int:
-    text = str(value)
-    if _WIDE.search(text):
-        raise ValueError("a format takes its values in order, with widths of three digits at most")
-    return text.count("%") * (1_000 + max((len(str(each)) for each in args), default=0))
-
-
-def _indent(text: object, width: int | str = 4, *_: object, **__: object) -> int:
-    return len(str(text).splitlines()) * (len(width) if isinstance(width, str) else width)
-
-
-def _replace(text: object, old: object, new: object, *_: object, **__: object) -> int:
-    return str(text).count(str(old)) * len(str(new))
-
-
-def _sum(_values: object, _attribute: object = None, start: object = 0, **_: object) -> int:
-    if not isinstance(start, int | float):
-        raise TypeError("sum adds up numbers")  # quadratic for lists
-    return 0
-
-
-def _trim(value: object, chars: object = "") -> int:
-    return len(str(value)) * len(str(chars)) // 64
-
-
-_COSTS: Mapping[str, Callable[..., int]] = MappingProxyType(
-    {
-        "batch": lambda _, linecount, *_rest, **_named: linecount,
-        "center": lambda _, width=80: width,
-        "format": _format,
-        "indent": _indent,
-        "replace": _replace,
-        "round": lambda _, precision=0, *_rest, **_named: abs(precision) * 1_000,
-        "slice": lambda _, slices, *_rest, **_named: slices,
-        "sum": _sum,
-        "tojson": lambda _, indent=None: (indent or 0) * 10_000,
-        "trim": _trim,
-    }
-)
 _NAMES = (  # noqa: SIM905 - compact
     "abs batch capitalize center count d default dictsort e escape filesizeformat first float "
     "forceescape format groupby indent int items join last length list lower map max min reject "
@@ -127,14 +160,8 @@ _JINJAS: Mapping[str, Any] = {
     "tojson": _tojson,
 }
 
-_WRITERS = frozenset(
-    (  # noqa: SIM905 - compact
-        "capitalize center e escape filesizeformat forceescape format indent lower replace safe "
-        "shorten string striptags title trim truncate upper urlencode wordcount"
-    ).split()
-)
-
 FILTERS = {
-    name: _paying(_JINJAS[name], _COSTS.get(name), is_writer=name in _WRITERS) for name in _NAMES
+    name: (_guard_application if name in _APPLIES_OTHERS else _guard_filter)(name, _JINJAS[name])
+    for name in _NAMES
 }
-TESTS = {name: _paying(tests.TESTS[name]) for name in tests.TESTS}
+TESTS = {name: _guard_test(name, test) for name, test in tests.TESTS.items()}

@@ -1,4 +1,5 @@
 import json
+import threading
 from datetime import UTC, datetime, timedelta, timezone
 from html.parser import HTMLParser
 from types import MappingProxyType
@@ -12,6 +13,7 @@ import tocsin_templates
 from tocsin import Event, EventType, Misconfigured
 from tocsin.clock import isoformat
 from tocsin.delivery.rendering import Renderer
+from tocsin.sandbox import BoundedEnvironment
 
 MOMENT = datetime(2026, 11, 21, 5, 33, 1, 123456, UTC)
 SHIPPED = Renderer(list(tocsin_templates.tocsin_template_paths()))
@@ -554,3 +556,23 @@ def test_references_in_markdown_are_code_without_invisible_characters(write, tex
     rendered = write(output("event.data.title|markdown")).render("mine", event({"title": text}))
     assert json.loads(rendered) == shown
     assert all(character.isprintable() for character in json.loads(rendered))
+
+
+async def test_templates_and_what_they_include_are_compiled_in_a_thread(tmp_path, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "incident-alert.json.j2").write_text('{% include "mine/_part.j2" %}')
+    (tmp_path / "mine" / "_part.j2").write_text("1")
+    compilers, load = [], BoundedEnvironment.compile
+
+    def compile_noted(*args, **options):
+        compilers.append(threading.current_thread())
+        return load(*args, **options)
+
+    monkeypatch.setattr(BoundedEnvironment, "compile", compile_noted)
+    renderer = Renderer([tmp_path])
+    await renderer.prepare("mine", EventType.INCIDENT_ALERT, ["body", "note"])
+    assert len(compilers) == 2
+    assert threading.main_thread() not in compilers
+    assert renderer.render("mine", event()) == b"1"
+    await renderer.prepare("mine", EventType.INCIDENT_ALERT, ["body", "note"])
+    assert len(compilers) == 2

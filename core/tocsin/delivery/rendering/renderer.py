@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +15,15 @@ from types import MappingProxyType
 from typing import Any
 
 import orjson
-from jinja2 import StrictUndefined, Template, TemplateNotFound, TemplateSyntaxError, Undefined
+from jinja2 import (
+    StrictUndefined,
+    Template,
+    TemplateError,
+    TemplateNotFound,
+    TemplateSyntaxError,
+    Undefined,
+)
+from jinja2.meta import find_referenced_templates
 from jinja2.runtime import Context
 
 from tocsin.clock import isoformat
@@ -149,6 +159,34 @@ class Renderer:
         )
         environment.filters = {**environment.filters, **FILTERS}
         return environment
+
+    async def prepare(self, receiver: str, event_type: EventType, parts: Iterable[str]) -> None:
+        """Compile the templates of these parts in a thread, unless they are compiled.
+
+        Compiling may take seconds, and everything else waits for the event loop. Errors are those
+        of `render`, when it comes to the part.
+        """
+        missing = [part for part in parts if (receiver, event_type, part) not in self._found]
+        if missing:
+            await asyncio.to_thread(self._compile, receiver, event_type, missing)
+
+    def _compile(self, receiver: str, event_type: EventType, parts: Iterable[str]) -> None:
+        for part in parts:
+            with suppress(Misconfigured):
+                template, _ = self._template(receiver, event_type, part)
+                self._compile_referenced(template, {template.name})
+
+    def _compile_referenced(self, template: Template, known: set[str | None]) -> None:
+        """Compile the templates that a template includes, extends or imports by name."""
+        environment = template.environment
+        assert environment.loader is not None  # noqa: S101 - each environment here has one
+        text, path, _ = environment.loader.get_source(environment, str(template.name))
+        tree = environment.parse(text, template.name, path)
+        for name in find_referenced_templates(tree):
+            if name is not None and name not in known:
+                known.add(name)
+                with suppress(TemplateError):
+                    self._compile_referenced(environment.get_template(name), known)
 
     def render(self, receiver: str, event: Event, part: str = "body") -> bytes:
         """Return the rendered part of an event; a `body` is minified JSON.

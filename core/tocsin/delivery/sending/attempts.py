@@ -73,6 +73,8 @@ class AttemptRunner:
 
     async def _deliver(self, claimed: ClaimedDelivery) -> Receipt:
         settings = self._channel.settings
+        event_type, parts = claimed.event.event_type, self._channel.parts
+        await self._renderer.prepare(settings.template, event_type, parts)
         delivery = Delivery(
             id=claimed.id,
             event=claimed.event,
