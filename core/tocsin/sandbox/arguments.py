@@ -26,7 +26,9 @@ Check = Callable[[Any], None]
 def check_value(value: Any) -> None:
     """Raise TypeError for what is no value of JSON, and OverflowError for a large integer."""
     if not isinstance(value, _VALUES):
-        raise TypeError(f"a {type(value).__name__} is not a value")
+        raise TypeError(
+            f"a {type(value).__name__} is no value; only data can be written or filtered"
+        )
     check_integer(value)
 
 
