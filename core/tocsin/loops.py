@@ -58,6 +58,7 @@ class Heartbeats:
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._running: set[Heartbeat] = set()
+        self._ticked_at = monotonic()
 
     def follow(self) -> None:
         """Follow the loops that this task, and the tasks that it creates, start from now on."""
@@ -72,6 +73,17 @@ class Heartbeats:
     def remove(self, heartbeat: Heartbeat) -> None:
         """Remove a loop that ended."""
         self._running.discard(heartbeat)
+
+    def tick(self) -> None:
+        """Record that the process runs; call it every few seconds.
+
+        After a gap the process as a whole was frozen, and every loop begins again.
+        """
+        now = self._monotonic()
+        if now - self._ticked_at > SILENCE.total_seconds() / 2:
+            for heartbeat in self._running:
+                heartbeat.beat()
+        self._ticked_at = now
 
     def find_stalled(self) -> list[str]:
         """Return the names of the loops that have been silent for too long, sorted."""

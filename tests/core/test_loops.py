@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from tocsin.logs import configure_logs
-from tocsin.loops import Heartbeats, beat, run_forever
+from tocsin.loops import SILENCE, Heartbeats, beat, run_forever
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,18 @@ async def test_a_loop_that_completes_no_step_is_stalled(clock):
     loop.cancel()
     await asyncio.wait([loop])
     assert heartbeats.find_stalled() == []
+
+
+async def test_loops_of_a_process_that_was_frozen_are_not_stalled():
+    now = 0
+    heartbeats = Heartbeats(lambda: now)
+    heartbeats.add("routing", SILENCE)
+    for moment in (5, 10, 200, 210, 220, 229):
+        now = moment
+        heartbeats.tick()
+        assert heartbeats.find_stalled() == []
+    now = 231
+    assert heartbeats.find_stalled() == ["routing"]
 
 
 async def test_a_loop_that_only_fails_is_stalled(clock):

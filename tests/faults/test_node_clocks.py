@@ -123,7 +123,7 @@ async def readiness(node: ServiceNode) -> tuple[int, bool, bool]:
 
 async def compare(database, number: int, seconds: float) -> ClockWatch:
     clock = SkewedClock(seconds)
-    watch = ClockWatch(database, clock, number, Metrics(clock))
+    watch = ClockWatch(database, clock, number, Metrics(clock), name="soc-1:8080")
     await watch.compare()
     return watch
 

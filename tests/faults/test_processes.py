@@ -148,7 +148,7 @@ async def test_three_nodes_double_nothing_and_take_up_the_work_of_one_that_is_ki
     assert (status, errors) == (0, "everything is accounted for\n")
 
 
-@pytest.mark.full
+@pytest.mark.full  # tests/core/cli/test_stopping.py stops hasty nodes
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_node_stops_within_half_a_minute_while_a_receiver_hangs(
     make_service, receiver, sensor, hold

@@ -15,6 +15,7 @@ from sqlalchemy import URL
 
 from end_to_end.service import until
 from tocsin.clock import SystemClock
+from tocsin.node.health import HEARTBEAT_INTERVAL
 from tocsin.store import INCIDENT_NUMBER, allot_numbers
 
 from .conftest import account, account_for
@@ -64,7 +65,7 @@ async def test_others_go_on_soon_after_a_node_went_silent_in_a_transaction(
     assert len(receiver.oracle.arrivals) == 10
 
 
-@pytest.mark.full
+@pytest.mark.full  # as above, with the limits of a node, which take ten seconds
 @pytest.mark.parametrize("how", ["freeze", "vanish"])
 async def test_a_node_goes_on_within_half_a_minute_with_the_limits_of_a_node(
     how, make_service, sensor, receiver, migrated_url
@@ -79,7 +80,7 @@ async def test_a_node_goes_on_within_half_a_minute_with_the_limits_of_a_node(
     await account_for(service, receiver.oracle)
 
 
-@pytest.mark.full
+@pytest.mark.full  # waits for the end of a session, half a minute
 async def test_another_node_takes_over_from_one_that_froze_under_load(
     make_service, sensor, receiver
 ):
@@ -96,5 +97,6 @@ async def test_another_node_takes_over_from_one_that_froze_under_load(
     frozen._process.send_signal(signal.SIGCONT)
     sensor.write(10)
     await until(lambda: len(receiver.oracle.accepted("soc")) == 410)
+    await asyncio.sleep(HEARTBEAT_INTERVAL.total_seconds() + 1)  # of the node that was frozen
     await account_for(other, receiver.oracle)
     assert [await node.stop() for node in (frozen, other)] == [0, 0]

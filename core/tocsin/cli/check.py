@@ -142,6 +142,8 @@ async def _check_database(
         vault = await open_proven_vault(settings, database)
         print("database: schema current, encryption key valid")
         missing = await database.read(find_missing_limits)
+        if not (is_sqlite(url) or missing):
+            print("database: session limits in effect")
         problems = [f"session limit not in effect: {limit}" for limit in missing]
         problems += await _find_differences(database, file)
         for problem in problems:

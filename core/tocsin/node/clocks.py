@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import platform
 from contextlib import suppress
 from datetime import timedelta
 
@@ -43,10 +42,13 @@ class ClockWatch:
     it.
     """
 
-    def __init__(self, database: Database, clock: Clock, number: int, metrics: Metrics) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, number: int, metrics: Metrics, *, name: str
+    ) -> None:
         self._database = database
         self._clock = clock
         self._number = number
+        self._name = name
         self._gauge = metrics.gauge(
             "tocsin_clock_offset_seconds",
             "How far the node's clock is ahead of the database's; 0 with SQLite",
@@ -80,7 +82,7 @@ class ClockWatch:
         self._settle(offset)
         if abs(self._clock.now() - self._exchanged_at) >= EXCHANGE_INTERVAL:
             self._exchanged_at = self._clock.now()
-            ours = NodeClock(self._number, platform.node(), offset)
+            ours = NodeClock(self._number, self._name, offset)
             self._report(await self._database.write(_exchange, ours), offset)
 
     def _settle(self, offset: timedelta) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import platform
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
@@ -106,8 +107,9 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
             renderer=renderer,
         )
         roles = dict.fromkeys((role.value for role in settings.roles), False)
-        clocks = ClockWatch(database, clock, workers.number, metrics)
-        health = NodeHealth(database, clock, workers.number, settings.port)
+        name = f"{platform.node()}:{settings.port}"
+        clocks = ClockWatch(database, clock, workers.number, metrics, name=name)
+        health = NodeHealth(database, clock, workers.number, name)
         state = NodeState(plugins, workers.pool, roles, drift, clocks, health)
         api = await stack.enter_async_context(
             open_api_runtime(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -18,11 +17,11 @@ HEARTBEAT_INTERVAL = timedelta(seconds=5)
 class NodeHealth:
     """Probes the database, follows the loops, and stores the heartbeat of the node."""
 
-    def __init__(self, database: Database, clock: Clock, number: int, port: int) -> None:
+    def __init__(self, database: Database, clock: Clock, number: int, name: str) -> None:
         self.heartbeats = Heartbeats()
         self._clock = clock
         self._number = number
-        self._name = f"{platform.node()}:{port}"
+        self._name = name
         self._probe = DatabaseProbe(database, self._record)
 
     async def check_database(self) -> DatabaseFault | None:
@@ -39,6 +38,7 @@ class NodeHealth:
         await run_forever(self._step, self._clock, "node heartbeat")
 
     async def _step(self) -> None:
+        self.heartbeats.tick()
         await self.check_database()
         await self._clock.sleep(HEARTBEAT_INTERVAL)
 

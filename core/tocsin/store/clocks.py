@@ -26,7 +26,7 @@ class NodeClock:
 
     number: int
     name: str
-    """The name of the machine."""
+    """The machine and the port of the node, such as `soc-1:8080`."""
     offset: timedelta
     """How far it is ahead of the database's clock; negative where it is behind."""
 
