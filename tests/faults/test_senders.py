@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from io import BytesIO
 
 import pytest
 from sqlalchemy import func, select
 
+from api_callers import until
 from api_server import PUSH_TOKEN, PUSHED, api, problem
 from tocsin.accounting import Period, report_period
 from tocsin.incidents import list_coverage, list_quarantine
@@ -100,6 +102,66 @@ async def test_a_wrong_token_is_refused_before_the_body_is_read(api):
 
     async with asyncio.timeout(5):
         await problem(await push(api, body(), headers=WRONG), 401)
+
+
+def forged(clock) -> dict[str, str]:
+    """Return the headers of a signature that only the body can disprove."""
+    moment = str(int(clock.now().timestamp()))
+    signature = "v1," + "A" * 43 + "="
+    return {"webhook-id": "1", "webhook-timestamp": moment, "webhook-signature": signature}
+
+
+@asynccontextmanager
+async def held_open(api, headers, count: int) -> AsyncIterator[None]:
+    """Keep so many pushes under way, each with a few bytes of its body."""
+    done = asyncio.Event()
+
+    async def body():
+        yield b"["
+        await done.wait()
+
+    pushes = [asyncio.create_task(push(api, body(), headers)) for _ in range(count)]
+    try:
+        async with asyncio.timeout(5):
+            await until(lambda: api.services.push_bodies.under_way == count)
+        yield
+    finally:
+        done.set()
+        await asyncio.gather(*pushes)
+
+
+@on_sqlite
+async def test_forged_signatures_occupy_a_few_bodies_and_no_sender_with_a_token(
+    api, clock, monkeypatch
+):
+    monkeypatch.setattr(push_bodies, "MAX_UNPROVEN_FROM_ADDRESS", 3)
+    async with held_open(api, forged(clock), 3):
+        await problem(await push(api, headers=forged(clock)), 503)
+        assert (await push(api)).status == 200
+    assert api.services.push_bodies.under_way == 0
+    await problem(await push(api, headers=forged(clock)), 401)
+
+
+@on_sqlite
+async def test_unproven_bodies_of_all_addresses_leave_memory_to_senders_with_a_token(
+    api, clock, monkeypatch
+):
+    monkeypatch.setattr(push_bodies, "MAX_BYTES_UNPROVEN", 1_000)
+    body = json.dumps(CASE | {"description": "x" * 1_000}).encode()
+    await problem(await push(api, body, forged(clock)), 503)
+    assert (await push(api, body)).status == 200
+
+
+@on_sqlite
+@pytest.mark.parametrize("signature", ["x", "v1,AAAA", "v1a," + "A" * 43 + "=", "v1, v1,"])
+async def test_what_cannot_be_a_signature_is_refused_before_the_body_is_read(api, clock, signature):
+    async def body():
+        yield b"["
+        await asyncio.Event().wait()
+
+    async with asyncio.timeout(5):
+        headers = forged(clock) | {"webhook-signature": signature}
+        await problem(await push(api, body(), headers), 401)
 
 
 @on_sqlite

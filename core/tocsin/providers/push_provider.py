@@ -6,6 +6,7 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import re
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -22,6 +23,7 @@ TOLERANCE = timedelta(minutes=5)
 """The largest clock difference of a signature, as in the Standard Webhooks libraries."""
 _PREFIX = "whsec_"
 _SHORTEST_TOKEN = 16
+_SIGNATURE = re.compile(r"v1,[A-Za-z0-9+/]{43}=")  # an HMAC-SHA256 in base64
 _REFUSED = "invalid push credentials for this provider"
 
 
@@ -119,7 +121,9 @@ class PushProvider(Provider):
 
     def _may_be_signed(self, headers: Mapping[str, str]) -> bool:
         """Whether the headers are those of a recent signature."""
-        if self.settings.secret is None or not headers.get("webhook-signature"):
+        if self.settings.secret is None:
+            return False
+        if not any(map(_SIGNATURE.fullmatch, headers.get("webhook-signature", "").split())):
             return False
         return bool(headers.get("webhook-id")) and self._is_recent(
             headers.get("webhook-timestamp", "")

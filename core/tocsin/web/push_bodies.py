@@ -15,17 +15,31 @@ from tocsin.web.request_problems import BODY_TOO_SLOW
 
 MAX_BYTES = 64 * 2**20
 """The most bytes of bodies on a node at once."""
-MAX_BYTES_UNPROVEN = 16 * 2**20
-"""The most bytes from one address whose credentials depend on the body."""
+MAX_BYTES_UNPROVEN = 32 * 2**20
+"""The most bytes of bodies at once that their senders' credentials depend on."""
+MAX_BYTES_UNPROVEN_FROM_ADDRESS = 16 * 2**20
+MAX_UNPROVEN = 128
+"""The most such bodies at once."""
+MAX_UNPROVEN_FROM_ADDRESS = 16
 RETRY_AFTER = 5
 
 
 class PushBodies:
-    """Reads bodies, and counts their bytes until the push is complete."""
+    """Reads bodies, and counts them and their bytes until the push is complete.
+
+    Whoever can write the headers of a signature can occupy what is for unproven bodies, and nothing
+    of the rest.
+    """
 
     def __init__(self) -> None:
         self._all = 0
         self._unproven: Counter[str] = Counter()
+        self._bodies: Counter[str] = Counter()
+
+    @property
+    def under_way(self) -> int:
+        """The number of bodies at present that their senders' credentials depend on."""
+        return self._bodies.total()
 
     @asynccontextmanager
     async def receive(
@@ -33,13 +47,18 @@ class PushBodies:
     ) -> AsyncIterator[bytes]:
         """Read the body of a request, of at most `limit` bytes, and hold it.
 
-        `address` is that of a sender whose credentials depend on the body. Raises ProblemError
+        `address` is that of a sender whose credentials depend on the body, which is then 16 MiB at
+        most. Raises ProblemError
         (408, 413), and 503 while other bodies need the memory: senders repeat after 5xx.
         """
+        if address is not None:
+            limit = min(limit, MAX_BYTES_UNPROVEN_FROM_ADDRESS)
         chunks: list[bytes] = []
         size = 0
         if (request.content_length or 0) > limit:
             raise _too_large(limit)
+        self._require_turn(address)
+        self._enter(address, 1)
         try:
             async with asyncio.timeout(BODY_TIMEOUT):
                 while chunk := await request.content.readany():
@@ -56,6 +75,20 @@ class PushBodies:
             raise BODY_TOO_SLOW.error() from None
         finally:
             self._count(-size, address)
+            self._enter(address, -1)
+
+    def _enter(self, address: str | None, change: int) -> None:
+        if address is not None:
+            self._bodies[address] += change
+            if not self._bodies[address]:
+                del self._bodies[address]
+
+    def _require_turn(self, address: str | None) -> None:
+        if address is None:
+            return
+        is_full = self.under_way >= MAX_UNPROVEN
+        if is_full or self._bodies[address] >= MAX_UNPROVEN_FROM_ADDRESS:
+            raise _under_way()
 
     def _count(self, size: int, address: str | None) -> None:
         self._all += size
@@ -65,9 +98,17 @@ class PushBodies:
                 del self._unproven[address]
 
     def _require_memory(self, address: str | None) -> None:
-        unproven = 0 if address is None else self._unproven[address]
-        if self._all > MAX_BYTES or unproven > MAX_BYTES_UNPROVEN:
-            raise PUSHES_UNDER_WAY.error({"Retry-After": str(RETRY_AFTER)}, seconds=RETRY_AFTER)
+        if self._all > MAX_BYTES:
+            raise _under_way()
+        if address is not None and (
+            self._unproven[address] > MAX_BYTES_UNPROVEN_FROM_ADDRESS
+            or self._unproven.total() > MAX_BYTES_UNPROVEN
+        ):
+            raise _under_way()
+
+
+def _under_way() -> Exception:
+    return PUSHES_UNDER_WAY.error({"Retry-After": str(RETRY_AFTER)}, seconds=RETRY_AFTER)
 
 
 def _too_large(limit: int) -> Exception:
