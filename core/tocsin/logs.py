@@ -7,12 +7,15 @@ import logging
 import sys
 from collections.abc import Callable
 from datetime import timedelta
+from io import StringIO
 from threading import Lock
 from time import monotonic
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 import orjson
 import structlog
+
+from tocsin.terminal import neutralize
 
 SAMPLED_EVERY = timedelta(seconds=10)
 
@@ -64,15 +67,31 @@ def configure_logs(form: Literal["console", "json"]) -> None:
 
 
 def _console_processors() -> list[structlog.typing.Processor]:
-    plain = structlog.dev.plain_traceback
     colors = sys.stderr.isatty()
-    return [structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain)]
+    renderer = structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=_write_traceback)
+    return [_neutralize_values, renderer]
+
+
+def _neutralize_values(
+    _logger: object, _method: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    # other values are written by `repr`, which escapes by itself
+    return {
+        name: neutralize(value) if isinstance(value, str) else value
+        for name, value in event.items()
+    }
+
+
+def _write_traceback(stream: TextIO, error: structlog.typing.ExcInfo) -> None:
+    text = StringIO()
+    structlog.dev.plain_traceback(text, error)
+    stream.write(neutralize(text.getvalue()))
 
 
 def _json_processors() -> list[structlog.typing.Processor]:
     def dumps(value: object, **_: object) -> str:
         try:
-            return orjson.dumps(value, default=str).decode()
+            return neutralize(orjson.dumps(value, default=str).decode())
         except TypeError:  # lone surrogates, for example in file names that are not UTF-8
             return json.dumps(value, default=str)
 

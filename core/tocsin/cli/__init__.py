@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from importlib.metadata import version
+from types import TracebackType
 from typing import Annotated, NoReturn
 
 import typer
 
 from tocsin.cli.commands import CommandGroup
+from tocsin.cli.output import print_text
 from tocsin.errors import OperatorError
 
 app = typer.Typer(
@@ -24,7 +27,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(version("tocsin"))
+        print_text(version("tocsin"))
         raise typer.Exit
 
 
@@ -42,6 +45,7 @@ def main() -> None:
 
     Exits without a traceback on an operator's error (2) and on a fault of the database (3).
     """
+    sys.excepthook = _print_traceback
     try:
         app()
     except OperatorError as error:
@@ -54,6 +58,13 @@ def main() -> None:
         _exit(describe_fault(error))
 
 
+def _print_traceback(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Print an unexpected error, whose text may come from anywhere."""
+    print_text(*traceback.format_exception(kind, error, trace), sep="", end="", file=sys.stderr)
+
+
 def _exit(error: OperatorError) -> NoReturn:
-    print(error, file=sys.stderr)
+    print_text(error, file=sys.stderr)
     sys.exit(error.exit_status)

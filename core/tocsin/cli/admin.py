@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Connection
 
 from tocsin.cli.database import record, run_on_database
+from tocsin.cli.output import print_text
 from tocsin.clock import Clock, SystemClock
 from tocsin.credentials import Admins, Vault, open_proven_vault, open_tokens, open_vault
 from tocsin.errors import OperatorError
@@ -41,7 +42,7 @@ def token(
         )
         return Admins(vault, clock).issue(connection, name=name, expires_in=lifetime)
 
-    print(_write(issue, is_proven=True))
+    print_text(_write(issue, is_proven=True))
 
 
 @app.command("revoke-all")

@@ -15,6 +15,7 @@ from urllib.parse import quote, urlencode
 import orjson
 import typer
 
+from tocsin.cli.output import print_text
 from tocsin.cli.responses import ResponseMembers, read_response
 from tocsin.errors import OperatorError, PluginFailure, TryLater
 from tocsin.hookspecs import HttpClient
@@ -98,7 +99,7 @@ class AdminApi:
             if cursor is None or len(records) >= limit:
                 break
         if cursor is not None:
-            print(
+            print_text(
                 f"showing {len(records)} of {page['total']}; use --limit to see more",
                 file=sys.stderr,
             )

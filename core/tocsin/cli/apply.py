@@ -11,7 +11,7 @@ import typer
 from sqlalchemy import Connection
 
 from tocsin.cli.database import record, run_on_database, whoami
-from tocsin.cli.output import AsJson, print_records
+from tocsin.cli.output import AsJson, print_records, print_text
 from tocsin.clock import SystemClock
 from tocsin.delivery import count_missed_events, release_missed_events
 from tocsin.errors import OperatorError
@@ -62,7 +62,7 @@ def apply(
     steps, note = run_on_database(settings, work)
     print_records([asdict(step) for step in steps], as_json=as_json)
     if note is not None:
-        print(note, file=sys.stderr)
+        print_text(note, file=sys.stderr)
 
 
 def _send_missed(connection: Connection) -> int:

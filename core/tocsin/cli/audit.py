@@ -12,7 +12,7 @@ from tocsin.audit import SEAL
 from tocsin.audit import verify as verify_chain
 from tocsin.cli.admin_api import AdminToken, ApiUrl, Limit, admin_path, run_on_api
 from tocsin.cli.database import run_on_database
-from tocsin.cli.output import AsJson, print_records
+from tocsin.cli.output import AsJson, print_records, print_text
 from tocsin.cli.responses import print_columns
 from tocsin.clock import SystemClock
 from tocsin.credentials import open_vault
@@ -83,7 +83,7 @@ def verify(
     else:
         print_records([record | {"problems": len(found.problems)}], as_json=False)
         for problem in found.problems:
-            print(problem, file=sys.stderr)
+            print_text(problem, file=sys.stderr)
     if found.problems:
         raise typer.Exit(1)
 

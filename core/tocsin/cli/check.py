@@ -12,6 +12,7 @@ import typer
 
 from tocsin.accounting import load_rollbacks
 from tocsin.cli.database import check_presence, describe_past
+from tocsin.cli.output import print_text
 from tocsin.cli.receiver_checks import check_receivers
 from tocsin.clock import SystemClock, isoformat
 from tocsin.credentials import IssuerUnavailable, describe_issuer, open_proven_vault
@@ -75,9 +76,9 @@ async def _check(settings: Settings) -> int:
         settings.plugins_file, templates_dir=settings.templates_dir
     )
     for problem in problems:
-        print(problem, file=sys.stderr)
+        print_text(problem, file=sys.stderr)
     if not problems:
-        print(f"{settings.plugins_file}: configuration valid")
+        print_text(f"{settings.plugins_file}: configuration valid")
     # Absent parts of a strict configuration are among the problems
     lenient = replace(configuration, strict=configuration.strict and not problems)
     passed = await _check_parts(settings, lenient)
@@ -101,11 +102,11 @@ async def _check_parts(settings: Settings, configuration: Configuration) -> bool
         await live.close()
     passed.append(check_receivers(configuration, settings))
     if not environment.names_networks:
-        print(_NETWORKS_MISSING)
+        print_text(_NETWORKS_MISSING)
     for name, definition in configuration.schedules.items():
-        print(f"schedules.{name}: {_next_run(definition)}")
+        print_text(f"schedules.{name}: {_next_run(definition)}")
     for absent in live.absent:
-        print(f"{absent.name}: not loaded: {absent.reason}", file=sys.stderr)
+        print_text(f"{absent.name}: not loaded: {absent.reason}", file=sys.stderr)
     return all(passed) and not live.absent
 
 
@@ -129,10 +130,10 @@ async def _check_database(
     file = HeadFile(settings.data_dir, identify_location(url))
     is_missing = is_sqlite(url) and not sqlite_file(url).exists()
     if is_missing and not file.load([]):
-        print(f"database: {sqlite_file(url)} will be created at the first start")
+        print_text(f"database: {sqlite_file(url)} will be created at the first start")
         return True
     if is_missing:
-        print(f"database: {describe_past(file)}", file=sys.stderr)
+        print_text(f"database: {describe_past(file)}", file=sys.stderr)
         return False
     database = open_database(url)
     try:
@@ -140,14 +141,14 @@ async def _check_database(
         await check_presence(database, file)
         await check_schema(database)
         vault = await open_proven_vault(settings, database)
-        print("database: schema current, encryption key valid")
+        print_text("database: schema current, encryption key valid")
         missing = await database.read(find_missing_limits)
         if not (is_sqlite(url) or missing):
             print("database: session limits in effect")
         problems = [f"session limit not in effect: {limit}" for limit in missing]
         problems += await _find_differences(database, file)
         for problem in problems:
-            print(f"database: {problem}", file=sys.stderr)
+            print_text(f"database: {problem}", file=sys.stderr)
         channels = ChannelFactory(configuration, maker, vault.decrypt, settings.allow_networks)
         known = await database.read(load_destinations)
         await database.read(plan_file, configuration)  # raises if a name is taken
@@ -159,7 +160,7 @@ async def _check_database(
         passed = [await _check_destination(destination, channels) for destination in made]
         return all(passed) and not problems
     except OperatorError as error:
-        print(f"database: {error}", file=sys.stderr)
+        print_text(f"database: {error}", file=sys.stderr)
         return False
     finally:
         await database.close()
@@ -193,7 +194,7 @@ async def _check_destination(destination: Destination, channels: ChannelFactory)
     try:
         live = await channels.make(destination)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's error must not affect others
-        print(f"destinations.{destination.name}: not loaded: {error}", file=sys.stderr)
+        print_text(f"destinations.{destination.name}: not loaded: {error}", file=sys.stderr)
         return False
     try:
         return await _check_plugin("destinations", live.plugin)
@@ -204,9 +205,9 @@ async def _check_destination(destination: Destination, channels: ChannelFactory)
 async def _check_plugin(section: str, plugin: Provider | Channel | Enricher) -> bool:
     health = await _load_health(plugin)
     for problem in health.problems:
-        print(f"{section}.{plugin.tools.name}: {problem}", file=sys.stderr)
+        print_text(f"{section}.{plugin.tools.name}: {problem}", file=sys.stderr)
     if not health.problems:
-        print(f"{section}.{plugin.tools.name}: {health.detail}")
+        print_text(f"{section}.{plugin.tools.name}: {health.detail}")
     return not health.problems
 
 

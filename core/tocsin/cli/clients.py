@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tocsin.cli.admin_api import AdminToken, ApiUrl, Limit, Search, admin_path, run_on_api
-from tocsin.cli.output import AsJson
+from tocsin.cli.output import AsJson, print_text
 from tocsin.cli.responses import print_columns, print_secret
 from tocsin.credentials import Scope
 
@@ -108,5 +108,5 @@ def disable(
         "tokens of this client stay valid until they expire; "
         "to revoke them now, run `tocsin clients revoke-tokens`"
     )
-    print(remark, file=sys.stderr)
+    print_text(remark, file=sys.stderr)
     print_columns([record], _COLUMNS, as_json=as_json)

@@ -12,6 +12,7 @@ import typer
 from sqlalchemy import URL, Connection
 
 from tocsin import audit
+from tocsin.cli.output import print_text
 from tocsin.errors import OperatorError
 from tocsin.logs import configure_logs
 from tocsin.model import Json
@@ -118,7 +119,7 @@ def upgrade() -> None:
     """
     settings = load_settings()
     configure_logs(settings.log_format)  # on standard error
-    print(asyncio.run(_upgrade(parse_url(settings.database))))
+    print_text(asyncio.run(_upgrade(parse_url(settings.database))))
 
 
 async def _upgrade(url: URL) -> str:

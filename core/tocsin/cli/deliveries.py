@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
@@ -12,7 +11,7 @@ from sqlalchemy import Connection
 from tocsin import delivery
 from tocsin.cli.database import record, run_on_database, whoami
 from tocsin.cli.options import parse_moment
-from tocsin.cli.output import AsJson, print_records
+from tocsin.cli.output import AsJson, print_progress, print_records, print_text
 from tocsin.cli.responses import print_columns
 from tocsin.clock import SystemClock
 from tocsin.delivery import (
@@ -122,14 +121,16 @@ def replay(
     if delivery_id is not None:
         if state is not None or wanted != DeliveryFilter():
             raise OperatorError("give either the ID of a delivery or filter options, not both")
-        print(
+        print_text(
             run_on_database(
                 load_settings(), lambda database: database.write(_replay_one, delivery_id)
             )
         )
         return
     resting = _word(DeliveryState.parse_replayable, "--state", state or DeliveryState.DEAD)
-    print(run_on_database(load_settings(), lambda database: _replay_all(database, resting, wanted)))
+    print_text(
+        run_on_database(load_settings(), lambda database: _replay_all(database, resting, wanted))
+    )
 
 
 def _replay_one(connection: Connection, delivery_id: str) -> int:
@@ -157,10 +158,9 @@ async def _replay_all(database: Database, state: DeliveryState, wanted: Delivery
         now = SystemClock().now()
         await database.write(delivery.replay_batch, now, replay_id=made["id"])
         found = await database.read(delivery.load_replay, made["id"])
-        if found is not None and sys.stderr.isatty():
-            print(f"\r{found['replayed']} of {found['total']}", end="", file=sys.stderr, flush=True)
-    if sys.stderr.isatty():
-        print(file=sys.stderr)
+        if found is not None:
+            is_over = found["state"] != delivery.ReplayState.RUNNING
+            print_progress(f"{found['replayed']} of {found['total']}", end="\n" if is_over else "")
     return int(found["replayed"]) if found else 0
 
 

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from tocsin import investigations, reports
 from tocsin.cli.database import record, run_on_database, whoami
 from tocsin.cli.options import choice_option
-from tocsin.cli.output import AsJson
+from tocsin.cli.output import AsJson, print_json, print_progress, print_text
 from tocsin.cli.providers import configured_providers
 from tocsin.cli.responses import print_columns
 from tocsin.clock import SystemClock
@@ -201,7 +201,7 @@ def report(
             )
         return _WRITERS[form](found, investigations.describe_steps(connection, session_id))
 
-    print(run_on_database(load_settings(), lambda database: database.read(write)).rstrip("\n"))
+    print_text(run_on_database(load_settings(), lambda database: database.read(write)).rstrip("\n"))
 
 
 @app.command()
@@ -231,7 +231,7 @@ def replay(session_id: SessionId) -> None:
     """
     settings = load_settings()
     replayed = run_on_database(settings, lambda database: _replay(settings, database, session_id))
-    print("identical" if replayed.is_same else replayed.difference)
+    print_text("identical" if replayed.is_same else replayed.difference)
     if not replayed.is_same:
         raise typer.Exit(1)
 
@@ -268,13 +268,13 @@ def _print_session(
     """Begin, wait for the end and print the report, or the ID with `detach`."""
     session = run_on_database(settings, lambda database: _begin(settings, database, begin, detach))
     if as_json:
-        print(_json(session))
+        print_json(session)
     elif detach:
-        print(session["id"])
+        print_text(session["id"])
     elif session["status"] == SessionStatus.COMPLETED:
-        print(session["report"].rstrip("\n"))
+        print_text(session["report"].rstrip("\n"))
     else:
-        print(f"{session['status']}: {session['error'] or session['id']}", file=sys.stderr)
+        print_text(f"{session['status']}: {session['error'] or session['id']}", file=sys.stderr)
     if session["status"] in {SessionStatus.FAILED, SessionStatus.CANCELLED}:
         raise typer.Exit(1)
 
@@ -297,12 +297,10 @@ async def _begin(
 
 def _show(found: dict[str, Any], waited: timedelta) -> None:
     if waited == _HINT_AFTER and found["status"] == SessionStatus.QUEUED:
-        print(_NOT_STARTED, file=sys.stderr)
-    if sys.stderr.isatty():
-        progress = found["progress"]
-        status = f"{progress['phase'] or found['status']}, {progress['asked']} queries"
-        end = "" if found["status"] in _ACTIVE else "\n"
-        print(f"\r{status:<40}", end=end, file=sys.stderr, flush=True)
+        print_text(_NOT_STARTED, file=sys.stderr)
+    progress = found["progress"]
+    status = f"{progress['phase'] or found['status']}, {progress['asked']} queries"
+    print_progress(f"{status:<40}", end="" if found["status"] in _ACTIVE else "\n")
 
 
 def _find(connection: Connection, session_id: str) -> dict[str, Any]:

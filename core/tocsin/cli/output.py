@@ -1,16 +1,39 @@
-"""Output of commands: tables, tab-separated lines or JSON."""
+"""Output of commands: tables, tab-separated lines or JSON.
+
+All of it passes through `print_text`, since any text may come from a SIEM or a receiver.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import orjson
 import typer
 
+from tocsin.terminal import neutralize
+
 _MOST_COLUMNS = 9
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def print_text(
+    *values: object, sep: str = " ", end: str = "\n", file: TextIO | None = None
+) -> None:
+    """Print values as `print` does, without what could control or mislead a terminal."""
+    print(neutralize(sep.join(map(str, values))), end=end, file=file)
+
+
+def print_progress(text: str, *, end: str = "") -> None:
+    """Replace the last line of a terminal on standard error; prints nothing elsewhere."""
+    if sys.stderr.isatty():
+        print(f"\r{neutralize(text)}", end=end, file=sys.stderr, flush=True)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON."""
+    print_text(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
 
 
 def print_records(records: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
@@ -19,15 +42,16 @@ def print_records(records: Sequence[Mapping[str, Any]], *, as_json: bool) -> Non
     Prints a table on a terminal, and tab-separated lines elsewhere.
     """
     if as_json:
-        print(orjson.dumps(records, option=orjson.OPT_INDENT_2).decode())
+        print_json(records)
     elif sys.stdout.isatty():
         _print_table(records)
     else:
         for record in records:
-            print("\t".join(map(_one_line, record.values())))
+            print_text("\t".join(map(to_line, record.values())))
 
 
-def _one_line(value: Any) -> str:
+def to_line(value: Any) -> str:
+    """Return a value as text of one line, empty for None."""
     text = "" if value is None else str(value)
     return " ".join(text.split())
 
@@ -37,7 +61,7 @@ def _print_table(records: Sequence[Mapping[str, Any]]) -> None:
     from rich.table import Table
 
     if not records:
-        print("no results")
+        print_text("no results")
         return
     if len(records) == 1 and len(records[0]) > _MOST_COLUMNS:
         _print_members(records[0])
@@ -55,10 +79,10 @@ def _print_members(record: Mapping[str, Any]) -> None:
     """Print a wide record with one line for each member."""
     width = max(map(len, record))
     for name, value in record.items():
-        print(f"{name.replace('_', ' '):{width}}  {'' if value is None else value}")
+        print_text(f"{name.replace('_', ' '):{width}}  {to_line(value)}")
 
 
 def _escape(value: Any) -> str:
     from rich.markup import escape
 
-    return escape("" if value is None else str(value))
+    return escape(neutralize(to_line(value)))

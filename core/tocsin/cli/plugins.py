@@ -9,12 +9,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import orjson
 import structlog
 import typer
 
 from tocsin.cli.options import choice_option
-from tocsin.cli.output import AsJson, print_records
+from tocsin.cli.output import AsJson, print_json, print_records, print_text
 from tocsin.cli.scaffold import Scaffold
 from tocsin.logs import configure_logs
 from tocsin.registry import (
@@ -96,7 +95,7 @@ def explain(
     file, _ = read_plugins_file(settings.plugins_file)
     found = asyncio.run(describe_plugin(name, file, installed_plugins()))
     if as_json:
-        print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+        print_json(found)
     else:
         print_records(list(_list_parts(found)), as_json=False)
     if found.broken:
@@ -155,8 +154,8 @@ def new(
     """
     scaffold = Scaffold(name, kind.value)
     made = scaffold.make(folder, [plugin.name for plugin in installed_plugins()])
-    print(made)
-    print(_NEXT.format(folder=made, lines=scaffold.lines()), end="", file=sys.stderr)
+    print_text(made)
+    print_text(_NEXT.format(folder=made, lines=scaffold.lines()), end="", file=sys.stderr)
 
 
 _NEXT = """

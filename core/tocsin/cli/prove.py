@@ -8,14 +8,13 @@ from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any
 
-import orjson
 import typer
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Connection
 
 from tocsin import accounting
 from tocsin.cli.database import run_on_database
-from tocsin.cli.output import AsJson, print_records
+from tocsin.cli.output import AsJson, print_json, print_records, print_text
 from tocsin.clock import SystemClock
 from tocsin.errors import OperatorError
 from tocsin.fields import Duration
@@ -66,14 +65,14 @@ def prove(
 
     proof = run_on_database(settings, prove_writable)
     if as_json:
-        print(orjson.dumps(proof, option=orjson.OPT_INDENT_2).decode())
+        print_json(proof)
     else:
         print_records(list(_head_records(proof) if head else _records(proof)), as_json=False)
     count = len(proof["unaccounted"])
     if count:
-        print(f"unaccounted for: {count}", file=sys.stderr)
+        print_text(f"unaccounted for: {count}", file=sys.stderr)
         raise typer.Exit(1)
-    print("everything is accounted for", file=sys.stderr)
+    print_text("everything is accounted for", file=sys.stderr)
 
 
 async def _prove(database: Database, period: accounting.Period) -> dict[str, Any]:

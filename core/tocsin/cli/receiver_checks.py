@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from tocsin.channels import ObjectChannel
+from tocsin.cli.output import print_text
 from tocsin.clock import SystemClock
 from tocsin.contracts import CONTRACT, SCHEMA, SettingMismatch, find_all_violations, find_mismatches
 from tocsin.delivery import Renderer, build_sample
@@ -63,15 +64,15 @@ def check_receivers(configuration: Configuration, settings: Settings) -> bool:
         mismatches = checker.find_setting_mismatches(destination)
         wrong = [mismatch for mismatch in mismatches if not mismatch.is_hint]
         for mismatch in mismatches:
-            print(f"destinations.{destination.name}.{mismatch}", file=sys.stderr)
+            print_text(f"destinations.{destination.name}.{mismatch}", file=sys.stderr)
         violations = [] if wrong else checker.find_violations(destination)
         for violation in violations:
-            print(f"destinations.{destination.name}: {violation}", file=sys.stderr)
+            print_text(f"destinations.{destination.name}: {violation}", file=sys.stderr)
         passed = passed and not wrong and not violations
     if (own_dir := configuration.templates_dir) is not None:
         named = {destination.settings.template for destination in configuration.destinations}
         for hint in find_unused(own_dir, configuration.template_paths, named):
-            print(f"hint: {hint}", file=sys.stderr)
+            print_text(f"hint: {hint}", file=sys.stderr)
     return passed
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from tocsin.cli.output import print_records
+from tocsin.cli.output import print_json, print_records, print_text
 from tocsin.errors import OperatorError
 from tocsin.hookspecs import HttpResponse
 
@@ -47,10 +47,10 @@ def print_columns(
 def print_secret(answer: ResponseMembers, *members: str, remark: str, as_json: bool) -> None:
     """Print these members alone on standard output, and the remark on standard error."""
     if as_json:
-        print(orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode())
+        print_json(answer)
     else:
-        print("\t".join(answer[name] for name in members))
-        print(f"{remark}. Copy the secret now; it can't be shown again.", file=sys.stderr)
+        print_text("\t".join(answer[name] for name in members))
+        print_text(f"{remark}. Copy the secret now; it can't be shown again.", file=sys.stderr)
 
 
 class _FieldProblem(BaseModel):

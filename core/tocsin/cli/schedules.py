@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from tocsin.cli.admin_api import AdminToken, ApiUrl, Limit, admin_path, run_on_api
-from tocsin.cli.output import AsJson
+from tocsin.cli.output import AsJson, print_text
 from tocsin.cli.responses import print_columns
 from tocsin.recurrence import ScheduleDefinition
 
@@ -222,6 +222,6 @@ def upcoming(
     answer = run_on_api(url, token, lambda api: api.call("GET", path, query=query))
     print_columns(answer["upcoming"], _UPCOMING, as_json=as_json)
     if answer["truncated"]:
-        print(
+        print_text(
             f"more runs are due after {answer['until']}; use --limit to see them", file=sys.stderr
         )

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from tocsin import incidents
 from tocsin.cli.database import record, run_on_database, whoami
 from tocsin.cli.options import parse_moment
-from tocsin.cli.output import AsJson
+from tocsin.cli.output import AsJson, print_progress, print_text
 from tocsin.cli.providers import configured_providers
 from tocsin.cli.responses import print_columns
 from tocsin.clock import SystemClock
@@ -152,11 +152,9 @@ async def _follow(database: Database, made: dict[str, Any]) -> dict[str, Any]:
         now_found = await database.read(incidents.load_backfill, made["id"])
         found = now_found or found
         if waited == _HINT_AFTER and not found["pages"]:
-            print(found["reason"] or _NOT_STARTED, file=sys.stderr)
-        if sys.stderr.isatty():
-            print(f"\r{_describe_progress(found)}", end="", file=sys.stderr, flush=True)
-    if sys.stderr.isatty():
-        print(file=sys.stderr)
+            print_text(found["reason"] or _NOT_STARTED, file=sys.stderr)
+        print_progress(_describe_progress(found))
+    print_progress(_describe_progress(found), end="\n")
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tocsin.cli.output import AsJson, print_records
+from tocsin.cli.output import AsJson, print_records, print_text
 from tocsin.clock import SystemClock
 from tocsin.contracts import BODY, find_all_violations
 from tocsin.delivery import Renderer, build_sample
@@ -59,7 +59,7 @@ def files(
         for path in (folder / receiver).glob("*"):
             if path.is_file():
                 used.setdefault(path.name, path.absolute())
-    print(*(used[name] for name in sorted(used)), sep="\n")
+    print_text(*(used[name] for name in sorted(used)), sep="\n")
 
 
 def _check_receiver(receiver: str, configuration: Configuration) -> None:
@@ -93,13 +93,13 @@ def render(
         parts = (part,) if part else contract.parts if contract else (BODY,)
         rendered = {name: renderer.render(receiver, happened, name) for name in parts}
     except Misconfigured as error:
-        print(error, file=sys.stderr)
+        print_text(error, file=sys.stderr)
         raise typer.Exit(1) from None
     for name, content in rendered.items():
-        print(*([f"--- {name}"] if len(parts) > 1 else []), content.decode(), sep="\n")
+        print_text(*([f"--- {name}"] if len(parts) > 1 else []), content.decode(), sep="\n")
     violations = find_all_violations(contract, rendered) if contract else []
     for violation in violations:
-        print(violation, file=sys.stderr)
+        print_text(violation, file=sys.stderr)
     if violations:
         raise typer.Exit(1)
 

@@ -6,12 +6,11 @@ import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-import orjson
 import typer
 
 from tocsin import accounting
 from tocsin.cli.database import run_on_database
-from tocsin.cli.output import AsJson, print_records
+from tocsin.cli.output import AsJson, print_json, print_records, print_text, to_line
 from tocsin.errors import OperatorError
 from tocsin.settings import load_settings
 
@@ -35,7 +34,7 @@ def trace(
     if found is None:
         raise OperatorError(f"no incident with number {number}")
     if as_json:
-        print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+        print_json(found)
     elif sys.stdout.isatty():
         _print_tree(found)
     else:
@@ -45,11 +44,7 @@ def trace(
 def _print_tree(found: dict[str, Any]) -> None:
     for depth, record in _lines(found):
         values = [str(value) for value in record.values() if value is not None]
-        print("  " * depth + "  ".join(values).translate(_UNPRINTABLE))
-
-
-# Text from SIEMs and receivers must not control the terminal
-_UNPRINTABLE = dict.fromkeys([*range(32), *range(127, 160)], " ")
+        print_text("  " * depth + "  ".join(map(to_line, values)))
 
 
 def _lines(found: dict[str, Any]) -> Iterator[TraceLine]:

@@ -8,6 +8,8 @@ from secrets import token_bytes
 
 import typer
 
+from tocsin.cli.output import print_text
+
 app = typer.Typer(no_args_is_help=True, help="Generate webhook secrets and signing keys.")
 
 
@@ -17,7 +19,7 @@ def new_secret() -> None:
 
     Only the secret goes to standard output.
     """
-    print(_encode("whsec_", token_bytes(32)))
+    print_text(_encode("whsec_", token_bytes(32)))
 
 
 @app.command("new-signing-key")
@@ -31,8 +33,8 @@ def new_signing_key() -> None:
 
     key = Ed25519PrivateKey.generate()
     public = key.public_key().public_bytes_raw()
-    print(_encode("whsk_", key.private_bytes_raw() + public))
-    print(f"public key for receivers: {_encode('whpk_', public)}", file=sys.stderr)
+    print_text(_encode("whsk_", key.private_bytes_raw() + public))
+    print_text(f"public key for receivers: {_encode('whpk_', public)}", file=sys.stderr)
 
 
 def _encode(prefix: str, content: bytes) -> str:
