@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from http import HTTPStatus
@@ -103,6 +103,11 @@ class ObjectChannel(Channel):
     def authorization(self) -> Mapping[str, str]:
         """Return the headers that authenticate requests; empty if `api` signs in itself."""
         return {}
+
+    def list_secrets(self) -> Iterable[str]:
+        """Return the secrets of the settings and the values of the headers of `authorization`."""
+        values = self.authorization().values()
+        return *super().list_secrets(), *(value.rpartition(" ")[2] for value in values)
 
     @abstractmethod
     async def find(self, key: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Annotated, Any, ClassVar
 
@@ -12,6 +13,7 @@ from tocsin.conditions import ConditionText
 from tocsin.fields import Duration, FileOnly, LocalPath, Network, PluginSettings
 from tocsin.hookspecs.tools import Tools
 from tocsin.model import Delivery, EventType, Health, Receipt, Severity
+from tocsin.redaction import list_secret_values
 
 
 class Channel(ABC):
@@ -130,6 +132,14 @@ class Channel(ABC):
         Remote ids are valid for one key only; after a change, earlier objects are unknown.
         """
         return ""
+
+    def list_secrets(self) -> Iterable[str]:
+        """Return all secrets of the destination: those of its settings, in any order.
+
+        They are removed from its answers, reasons and errors before anything is stored, shown or
+        logged. Add what is derived from them, such as the value of `Authorization`.
+        """
+        return list_secret_values(self.settings)
 
     @property
     def gathering(self) -> timedelta | None:

@@ -6,6 +6,7 @@ Responses follow Standard Webhooks 1.0.0 and the receiver's contract.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from datetime import datetime
 from functools import cached_property, reduce
 from http import HTTPStatus
@@ -36,7 +37,6 @@ from tocsin_plugins.webhook.signing import (
     Signer,
     insert_secrets,
     list_secret_parts,
-    redact_secrets,
     signature_headers,
 )
 
@@ -93,8 +93,7 @@ class Webhook(Channel):
             timeout=self.settings.timeout,
         )
         rules = delivery.contract.answer if delivery.contract else AnswerRules()
-        kept = redact_secrets(response, self._unspoken)
-        return read_receipt(kept, self.tools.clock.now(), rules, delivery.event.id)
+        return read_receipt(response, self.tools.clock.now(), rules, delivery.event.id)
 
     @property
     def _url(self) -> str:
@@ -111,12 +110,10 @@ class Webhook(Channel):
             case None:
                 return {"content-type": "application/json"}, body
 
-    @property
-    def _unspoken(self) -> tuple[str, ...]:
-        """Secrets that are removed from stored responses."""
-        texts = (text.get_secret_value() for text in self.settings.body_secrets.values())
+    def list_secrets(self) -> Iterable[str]:
+        """Return the secrets of the settings, and the parts of a secret URL."""
         of_url = list_secret_parts(split_url(self._url)) if self.settings.secret_url else ()
-        return (*texts, *of_url)
+        return *super().list_secrets(), *of_url
 
     @cached_property
     def _signers(self) -> tuple[Signer, ...]:

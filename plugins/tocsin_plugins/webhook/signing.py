@@ -1,4 +1,4 @@
-"""Secrets of webhooks: signatures (Standard Webhooks 1.0.0), body secrets, and redaction."""
+"""Secrets of webhooks: signatures (Standard Webhooks 1.0.0), and secrets in bodies and URLs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, Self
 from urllib.parse import SplitResult
@@ -15,7 +15,7 @@ import orjson
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import SecretStr
 
-from tocsin import HttpResponse, Misconfigured, decode_webhook_key
+from tocsin import Misconfigured, decode_webhook_key
 
 _SECRET_FORMAT = "expected whsec_ followed by the base64 of 24 to 64 random bytes"  # noqa: S105
 _SEED_LENGTH = 32
@@ -23,7 +23,6 @@ _KEY_FORMAT = (
     "expected whsk_ followed by the base64 of 64 bytes, an ed25519 seed and its public key, "
     "or of the 32 bytes of the seed alone"
 )
-_HIDDEN = b"[secret]"
 MIN_SECRET_LENGTH = 8
 """Minimum length of a secret; a shorter one is not distinct from other text in a response."""
 
@@ -129,11 +128,3 @@ def list_secret_parts(parts: SplitResult) -> list[str]:
     """Return the parts of a URL that may be secret: its path, and its query values."""
     values = (pair.partition("=")[2] for pair in parts.query.split("&"))
     return [value for value in (parts.path, *values) if len(value) >= MIN_SECRET_LENGTH]
-
-
-def redact_secrets(response: HttpResponse, secrets: Iterable[str]) -> HttpResponse:
-    """Return the response, which is stored and shown, without these secrets."""
-    body = response.body
-    for secret in secrets:
-        body = body.replace(secret.encode(), _HIDDEN)
-    return replace(response, body=body)

@@ -7,6 +7,7 @@ import random
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from traceback import format_exception
 from typing import Any
 
 import structlog
@@ -29,6 +30,7 @@ from tocsin.errors import Broken, CredentialsRefused, Misconfigured, Refused, Tr
 from tocsin.hookspecs import Channel
 from tocsin.loops import PLUGIN_FAILURES, was_cancelled
 from tocsin.model import Delivery, Receipt
+from tocsin.redaction import SHORTEST_IN_IDS, Redactor
 from tocsin.store import clean_text
 
 RESPONSE_LIMIT = 16_384
@@ -50,6 +52,8 @@ class AttemptRunner:
         self._channel = channel
         self._renderer = renderer
         self._clock = channel.tools.clock
+        self._redactor = Redactor(channel.list_secrets())
+        self._id_redactor = Redactor(channel.list_secrets(), SHORTEST_IN_IDS)
 
     async def make(self, claimed: ClaimedDelivery) -> AttemptResult:
         """Attempt a delivery once, and return the result, whatever the channel raises."""
@@ -67,8 +71,8 @@ class AttemptRunner:
             outcome=DELIVERED,
             verdict=AttemptVerdict.HEALTHY,
             answer=receipt,
-            remote_id=receipt.remote_id and clean_text(str(receipt.remote_id), REMOTE_ID_LIMIT),
-            remote_url=_clean_link(receipt.remote_url),
+            remote_id=receipt.remote_id and self._clean_id(receipt.remote_id),
+            remote_url=_clean_link(self._id_redactor.clean(str(receipt.remote_url))),
         )
 
     async def _deliver(self, claimed: ClaimedDelivery) -> Receipt:
@@ -108,7 +112,7 @@ class AttemptRunner:
             delay=delay,
             requested_delay=requested_delay,
             unsent=unsent,
-            reason=clean_text(reason, REASON_LIMIT),
+            reason=clean_text(self._redactor.clean(reason), REASON_LIMIT),
             answer=error if isinstance(error, TryLater | Refused) else None,
         )
 
@@ -128,9 +132,15 @@ class AttemptRunner:
             ended_at=now,
             due_at=now + (delay or timedelta(0)),
             status=_clean_status(answer.status) if answer else None,
-            response=_response_bytes(answer.response)[:RESPONSE_LIMIT] if answer else b"",
+            response=self._clean_response(answer.response) if answer else b"",
             **members,
         )
+
+    def _clean_response(self, response: object) -> bytes:
+        return self._redactor.clean_bytes(_response_bytes(response))[:RESPONSE_LIMIT]
+
+    def _clean_id(self, identifier: object) -> str:
+        return clean_text(self._id_redactor.clean(str(identifier)), REMOTE_ID_LIMIT)
 
     def _judge(
         self, claimed: ClaimedDelivery, error: BaseException
@@ -145,7 +155,8 @@ class AttemptRunner:
                 return "later", AttemptVerdict.FAILING, "the channel exceeded its time limit"
             case _:
                 destination = self._channel.tools.name
-                _log.error("channel failed", destination=destination, id=claimed.id, exc_info=error)
+                text = self._redactor.clean("".join(format_exception(error)))
+                _log.error("channel failed", destination=destination, id=claimed.id, exception=text)
                 return "failed", AttemptVerdict.FAILING, f"{type(error).__name__}: {error}"
 
     def _delay(
