@@ -69,7 +69,8 @@ class _SecretPattern:
 
     def replace(self, text: str) -> str:
         """Return the text with `HIDDEN` in place of the secret."""
-        kept, end = [], 0
+        kept: list[str] = []
+        end = 0
         while found := self._head.search(text, end):
             kept += (text[end : found.start()], HIDDEN)
             end = found.end()
