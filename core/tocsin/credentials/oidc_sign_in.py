@@ -32,6 +32,7 @@ from tocsin.credentials.oidc_discovery import (
     Endpoints,
     IssuerKeys,
     IssuerUnavailable,
+    discover,
     fetch_keys,
     read_endpoints,
 )
@@ -127,8 +128,14 @@ class OidcSignIn:
     async def begin(self, place: str, *, is_silent: bool = False) -> tuple[str, str]:
         """Return the URL to redirect to and the encrypted attempt for the browser.
 
-        With `is_silent`, the issuer shows nothing to the user. Raises IssuerUnavailable.
+        With `is_silent`, the issuer shows nothing to the user, and is asked first whether it is
+        there: a browser that finds nobody could not come back. Raises IssuerUnavailable.
         """
+        if is_silent:
+            try:
+                await discover(self._issuer, self._http)
+            except PluginFailure as error:
+                raise IssuerUnavailable(str(error)) from None
         endpoints = read_endpoints(await self._keys.discovery())
         attempt, sealed = self._attempts.begin(place, is_silent=is_silent)
         query = {

@@ -165,10 +165,10 @@ class ConsoleSessions:
 
     def postpone(self, connection: Connection, request: web.Request) -> bool:
         """Postpone a due check while the issuer is unavailable; return whether that is allowed."""
-        user = self.find(connection, request)
-        if user is None:
+        user, now = self.find(connection, request), self._services.clock.now()
+        if user is None or not user.session.is_due(now):
             return False
-        later = replace(user.session, check_at=self._services.clock.now() + _POSTPONED)
+        later = replace(user.session, check_at=now + _POSTPONED)
         renew_session(connection, user.secret, later)
         return True
 

@@ -177,10 +177,7 @@ class OidcSignInRoutes:
         try:
             address, sealed = await self._oidc.begin(place, is_silent=is_check)
         except IssuerUnavailable as error:
-            database = self._services.database
-            if is_check and await database.write(self._sessions.postpone, request):
-                return web.Response(status=303, headers={"Location": place})
-            return self._show_unavailable(error, place)
+            return await self._answer_unavailable(request, error, place)
         headers = {"Location": address, "Cache-Control": "no-store"}
         response = web.Response(status=303, headers=headers)
         self._set_cookie(response, sealed)
@@ -204,7 +201,7 @@ class OidcSignInRoutes:
             await self._sign_in.count_failure(request)
             return self._sign_in.form("", ProblemError(401, str(error)))
         except IssuerUnavailable as error:
-            return self._show_unavailable(error, "")
+            return await self._answer_unavailable(request, error, "")
         except RequestError as error:
             if isinstance(error, AccessDeniedError):
                 await self._end(request, str(error))
@@ -259,7 +256,12 @@ class OidcSignInRoutes:
         answer = dict(request.query) if len(set(request.query)) == len(request.query) else {}
         return await self._oidc.finish(request.cookies.get(self._cookie, ""), answer)
 
-    def _show_unavailable(self, error: IssuerUnavailable, place: str) -> web.Response:
+    async def _answer_unavailable(
+        self, request: web.Request, error: IssuerUnavailable, place: str
+    ) -> web.Response:
+        """Lead back to a session whose check can wait, or show the form with the error."""
+        if await self._services.database.write(self._sessions.postpone, request):
+            return web.Response(status=303, headers={"Location": to_local_path(place)})
         _log.warning("openid connect sign-in unavailable", reason=str(error))
         return self._sign_in.form(
             place, ProblemError(503, _ISSUER_UNAVAILABLE, headers={"Retry-After": "10"})

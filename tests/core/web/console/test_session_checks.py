@@ -189,6 +189,28 @@ async def test_whoever_the_issuer_does_not_confirm_is_signed_out(
     assert len(await endings(browser.api)) == 1
 
 
+async def test_without_the_issuer_the_browser_is_not_sent_there(browser, issuer, clock):
+    await issuer.stop()
+    for minutes in (15, 14):
+        renew(issuer, clock, minutes=minutes)
+        lead = await browser.get("/graph")
+        back = await browser.get(lead.headers["Location"])
+        assert (back.status, back.headers["Location"]) == (303, "/graph")
+        assert (await browser.get("/graph")).status == 200
+    renew(issuer, clock, minutes=1)
+    lead = await browser.get("/graph")
+    assert (await browser.get(lead.headers["Location"])).status == 503
+    await issuer.start()
+    assert (await follow(browser, lead)).headers["Location"] == "/graph"
+
+
+async def test_a_code_that_the_issuer_cannot_exchange_now_ends_no_session(browser, issuer, clock):
+    issuer.refusal = (500, {})
+    renew(issuer, clock, minutes=15)
+    assert (await follow(browser, await browser.get("/graph"))).headers["Location"] == "/"
+    assert (await browser.get("/graph")).status == 200
+
+
 async def test_somebody_else_at_the_issuer_gets_a_session_of_their_own(browser, issuer, clock):
     issuer.claims |= {"sub": "ben", "roles": ["viewer"]}
     renew(issuer, clock, minutes=15)
