@@ -79,6 +79,7 @@ class SecOpsSimulator(Simulator):
             web.get(BASE + "/legacy:legacySearchDetections", self.search_detections),
             web.get(BASE + "/legacy:legacySearchCuratedDetections", self.search_curated),
             web.get(BASE + "/curatedRules/{rule}", self.get_curated_rule),
+            web.post(BASE + ":countAllCuratedRuleSetDetections", self.count_curated),
             web.get(BASE + "/legacy:legacyGetAlert", self.get_alert),
             web.post(BASE + "/legacy:legacyUpdateAlert", self.update_alert),
             web.get(BASE + ":udmSearch", self.udm_search),
@@ -128,6 +129,27 @@ class SecOpsSimulator(Simulator):
             case for case in self.curated.get(query["ruleId"], []) if case.created_at in window
         ]
         return self.listed(request, cases, "curatedDetections")
+
+    async def count_curated(self, request: web.Request) -> web.Response:
+        """Answer with the rules that have detections, by the time of the detections."""
+        self.need("counting curated detections")
+        interval = (await request.json())["interval"]
+        start, end = (datetime.fromisoformat(interval[name]) for name in ("startTime", "endTime"))
+        window = Window(start, end)
+        counts = {
+            rule: sum(case.created_at - _BEHIND in window for case in cases)
+            for rule, cases in self.curated.items()
+        }
+        counted = [
+            {
+                "curatedRule": f"{BASE}/curatedRules/{rule}",
+                "precision": "BROAD",
+                "count": str(count),
+            }
+            for rule, count in counts.items()
+            if count
+        ]
+        return self.json({"curatedRuleCounts": counted} if counted else {})
 
     async def get_curated_rule(self, request: web.Request) -> web.Response:
         self.need("chronicle.curatedRules.get")

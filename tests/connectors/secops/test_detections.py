@@ -68,7 +68,7 @@ def test_detection_maps_to_incident_as_in_the_console():
     assert (incident.external_id, incident.title) == ("de_7", "Beaconing")
     assert (incident.severity, incident.raw_severity) == (Severity.CRITICAL, "Critical")
     assert incident.status is IncidentStatus.NEW
-    assert incident.occurred_at == datetime(2026, 11, 20, 9, tzinfo=UTC)
+    assert incident.occurred_at == datetime(2026, 11, 20, 9, 40, 11, 500_000, tzinfo=UTC)
     assert incident.changed_at == datetime(2026, 11, 20, 15, 0, 50, 383_774, tzinfo=UTC)
     assert incident.description == "client_ip: 10.1.2.3"
     assert incident.techniques == ("T1071.004",)
@@ -90,6 +90,54 @@ def test_detection_has_entities_of_its_events():
         ("cloud_resource", "projects/p/secrets/s"),
         ("cve", "CVE-2026-12345"),
     }
+
+
+# https://cloud.google.com/chronicle/docs/reference/udm-field-list
+def test_detection_of_any_shape_maps_as_a_whole():
+    event = {
+        "metadata": {"eventTimestamp": "2026-11-20T09:30:00Z"},
+        "principal": {
+            "process": {
+                "commandLine": '"C:\\Tools\\run.exe" -x evil.example',
+                "parentProcess": {"file": {"fullPath": "C:\\a.exe", "sha256": "9f" * 32}},
+            }
+        },
+        "network": {
+            "dns": {"answers": [{"data": "198.51.100.4", "type": 1}, {"data": "v=spf1"}]},
+            "email": {"cc": ["bob@example.com"], "bcc": ["eve@example.com"]},
+        },
+        "securityResult": [{"about": [{"ip": ["203.0.113.9"]}], "summary": "see vendor.example"}],
+    }
+    rule = {
+        "ruleLabels": [{"key": "rule_name", "value": "Odd run"}],
+        "riskScore": 75,
+        "detectionFields": [
+            {"key": "src_ip", "value": "203.0.113.8"},
+            {"key": "event_id", "value": "9f" * 16},
+        ],
+        "outcomes": [{"key": "hostnames", "value": "ws-1,ws-2"}, {"key": "count", "value": "7"}],
+    }
+    window = {"startTime": "2026-11-20T09:00:00Z", "endTime": "2026-11-20T10:00:00Z"}
+    incident = build_incident(
+        {
+            "id": "de_9",
+            "createdTime": "2026-11-20T15:00:50Z",
+            "timeWindow": window,
+            "detection": [rule],
+            "collectionElements": [{"references": [{"event": event}]}],
+        }
+    )
+    assert incident.title == "Odd run"
+    assert (incident.severity, incident.raw_severity) == (Severity.HIGH, "75")
+    assert not incident.severity_assumed
+    assert incident.occurred_at == datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
+    assert {(entity.kind.value, entity.value) for entity in incident.entities} == {
+        *(("process", "C:\\Tools\\run.exe"), ("process", "C:\\a.exe"), ("file_hash", "9f" * 32)),
+        *(("ip", "198.51.100.4"), ("ip", "203.0.113.9"), ("ip", "203.0.113.8")),
+        *(("email", "bob@example.com"), ("email", "eve@example.com")),
+        *(("host", "ws-1"), ("host", "ws-2")),
+    }
+    assert {entity.value for entity in incident.targets} == {"bob@example.com", "eve@example.com"}
 
 
 @pytest.mark.parametrize(

@@ -192,6 +192,41 @@ async def test_curated_rules_are_requested_separately(instance, opened, put):
         assert set(await read(provider)) == {own.id, curated.id}
 
 
+async def test_curated_detections_are_read_by_default(instance, opened, put):
+    own = put()
+    names = {f"ur_{number}": f"de_of_{number}" for number in range(3)}
+    instance.curated = {rule: [replace(own, id=name)] for rule, name in names.items()}
+    async with opened() as provider:
+        assert set(await read(provider)) == {own.id, *names.values()}
+    async with opened(curated_detections=False) as provider:
+        assert await read(provider) == [own.id]
+
+
+async def test_rules_that_cannot_be_counted_are_reported(instance, opened, put):
+    own = put()
+    instance.curated[CURATED] = [replace(own, id="de_curated")]
+    instance.lacks = {"counting curated detections"}
+    async with opened() as provider:
+        [problem] = (await provider.check()).problems
+        assert await read(provider) == [own.id]
+    assert "countAllCuratedRuleSetDetections answered 403" in problem
+
+
+async def test_check_says_which_wildcard_finds_curated_detections(instance, opened, put):
+    async with opened() as provider:
+        assert "no curated rule has detections" in (await provider.check()).detail
+        case = replace(put(), id="de_curated")
+        instance.curated[CURATED] = [case]
+        assert "`-` finds nothing and `*` finds nothing" in (await provider.check()).detail
+        instance.curated["*"] = [case]
+        assert "`-` finds nothing and `*` works" in (await provider.check()).detail
+
+
+def test_regional_endpoint_is_an_option():
+    url = make_settings(SecOps, **SETTINGS | {"regional_endpoint": True}).url
+    assert url == "https://chronicle.eu.rep.googleapis.com"
+
+
 async def test_rules_can_be_removed_during_a_window(instance, opened, put, clock):
     own = put()
     instance.curated |= {name: [replace(own, id=f"de_of_{name}")] for name in ("ur_a", "ur_b")}

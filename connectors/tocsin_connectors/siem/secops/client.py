@@ -7,6 +7,7 @@ the one that Google calls legacy; the older Backstory API, which ends in July 20
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from http import HTTPStatus
 from typing import Any
 
 from tocsin import Api, ApiResponse, Broken, Clock, Refused, Tools, TryLater, Window
-from tocsin_connectors.siem.records import get_page_token
+from tocsin_connectors.siem.records import children, get_page_token, text
 from tocsin_connectors.siem.secops.service_account import ServiceAccount
 from tocsin_connectors.siem.secops.settings import SecOpsSettings
 
@@ -52,11 +53,13 @@ RULE_DETECTIONS = "legacy:legacySearchDetections", "detections"
 CURATED_DETECTIONS = "legacy:legacySearchCuratedDetections", "curatedDetections"
 GET_ALERT, UPDATE_ALERT = "legacy:legacyGetAlert", "legacy:legacyUpdateAlert"
 SEARCH_EVENTS = "udmSearch"
+COUNT_CURATED = "countAllCuratedRuleSetDetections"
 MAX_EVENTS = 1_000
 _MINUTE, _HOUR, _SECOND = timedelta(minutes=1), timedelta(hours=1), timedelta(seconds=1)
 _SEARCHES_PER_HOUR = 120  # https://cloud.google.com/chronicle/docs/reference/service-limits
 _ABSENT_STATUSES = (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST)
 _PAGING_MEMBERS = frozenset({"nextPageToken", "respTooLargeDetectionsTruncated"})
+_CURATED_RULE = re.compile(r"ur_[A-Za-z0-9_-]{1,100}")
 SecOpsRecord = dict[str, Any]
 
 
@@ -88,8 +91,23 @@ class SecOpsClient:
     async def detections(
         self, rule: str, window: Window, token: str | None, limit: int
     ) -> DetectionPage:
-        """Return a page of the detections of a rule created in a window."""
-        method, member = RULE_DETECTIONS if rule == EVERY_RULE else CURATED_DETECTIONS
+        """Return a page of the detections of a curated rule, or of all others, in a window.
+
+        The detections were created in the window.
+        """
+        kind = RULE_DETECTIONS if rule == EVERY_RULE else CURATED_DETECTIONS
+        return await self._list(kind, rule, window, token, limit)
+
+    async def curated_detections(
+        self, rule: str, window: Window, token: str | None, limit: int
+    ) -> DetectionPage:
+        """Return a page of the detections of a curated rule, even if it is called `-`."""
+        return await self._list(CURATED_DETECTIONS, rule, window, token, limit)
+
+    async def _list(
+        self, kind: tuple[str, str], rule: str, window: Window, token: str | None, limit: int
+    ) -> DetectionPage:
+        method, member = kind
         await self._lists.acquire()
         answer = await self._api.get(
             f"{self._instance}/{method}",
@@ -111,6 +129,28 @@ class SecOpsClient:
         if body.get("respTooLargeDetectionsTruncated"):
             raise Broken(f"GET {method} omitted detections because the response became too large")
         return DetectionPage(records, get_page_token(body, "nextPageToken"), answer.server_time)
+
+    async def curated_rules(self, window: Window) -> tuple[str, ...]:
+        """Return the IDs of the curated rules that have detections in a window.
+
+        The list of curated detections has no wildcard: for `-` it is empty.
+        """
+        body = {
+            "interval": {
+                "startTime": format_time(window.start),
+                "endTime": format_time(window.end),
+            }
+        }
+        path = f"{self._instance}:{COUNT_CURATED}"
+        found = _parse_object(await self._api.request("POST", path, json=body), COUNT_CURATED)
+        if found and not found.keys() & {"curatedRuleCounts", "curatedRuleSetCounts"}:
+            raise Broken(f"POST {COUNT_CURATED} returned a response without `curatedRuleCounts`")
+        names = (
+            (text(counted, "curatedRule") or "").rpartition("/")[2]
+            for counted in children(found, "curatedRuleCounts")
+            if counted.get("count") not in {0, "0"}
+        )
+        return tuple(sorted({name for name in names if _CURATED_RULE.fullmatch(name)}))
 
     async def has_curated_rule(self, rule: str) -> bool:
         """Return whether a curated rule exists."""

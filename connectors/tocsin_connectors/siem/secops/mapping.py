@@ -7,12 +7,13 @@ https://cloud.google.com/chronicle/docs/reference/udm-field-list
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
+from tocsin_connectors.siem.entity_fields import FieldContent, parse_field
 from tocsin_connectors.siem.records import (
     EntityRoles,
     child,
@@ -20,6 +21,7 @@ from tocsin_connectors.siem.records import (
     describe_value,
     find_field_roles,
     find_techniques_in_text,
+    number,
     parse_entities,
     parse_utc,
     text,
@@ -53,6 +55,21 @@ STATUS_WORDS: Mapping[IncidentStatus, str] = {
 def parse_severity(word: str | None) -> Severity | None:
     """Return the severity of a word such as `PRIORITY_HIGH` or `High`, or None."""
     return SEVERITIES.get((word or "").casefold().removeprefix("priority_"))
+
+
+_MIN_SCORES: Mapping[int, Severity] = {
+    90: Severity.CRITICAL,
+    70: Severity.HIGH,
+    40: Severity.MEDIUM,
+    20: Severity.LOW,
+}
+"""Lowest risk score of each severity; an alert without a score of its own has 40."""
+
+
+def rate_score(score: int) -> Severity:
+    """Return the severity of a rule's risk score, for detections without a severity."""
+    rated = (severity for least, severity in _MIN_SCORES.items() if score >= least)
+    return next(rated, Severity.INFORMATIONAL)
 
 
 def parse_status(word: str | None) -> IncidentStatus | None:
@@ -92,13 +109,68 @@ ENTITY_FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
 """Fields that hold entities, by kind, in the spelling of responses."""
 
 
+_HASHES = ("sha256", "sha1", "md5")
+_PARENT = "process.parentProcess.file"
+_READ_FIELDS: Mapping[EntityKind, tuple[str, ...]] = ENTITY_FIELDS | {
+    kind: (
+        *ENTITY_FIELDS[kind],
+        *(f"securityResult.about.{path}" for path in _NOUN_FIELDS.get(kind, ())),
+        *more,
+    )
+    for kind, more in {
+        **dict.fromkeys(_NOUN_FIELDS, ()),
+        EntityKind.IP: ("network.dns.answers.data",),
+        EntityKind.EMAIL: ("network.email.cc", "network.email.bcc"),
+        EntityKind.PROCESS: tuple(f"{noun}.{_PARENT}.fullPath" for noun in _NOUNS),
+        EntityKind.FILE_HASH: tuple(
+            f"{noun}.{_PARENT}.{name}" for noun in _NOUNS for name in _HASHES
+        ),
+    }.items()
+}
+"""Fields that are read; those that are not searched for are answers, copies and results."""
+
+
 def find_entities(event: dict[str, Any], within: str = "") -> Iterator[Entity]:
     """Yield the entities of an event, or of a noun such as `principal`."""
-    for kind, paths in ENTITY_FIELDS.items():
+    for kind, paths in _READ_FIELDS.items():
         for path in paths:
             if path.startswith(within):
                 for value in texts_at(event, path):
                     yield from parse_entities(kind, value)
+    for noun in _NOUNS:
+        if noun.startswith(within.removesuffix(".")):
+            yield from _parse_command_line(child(child(event, noun), "process"))
+
+
+def _parse_command_line(process: dict[str, Any]) -> Iterator[Entity]:
+    """Yield the program of a command line, if the process has no file."""
+    found = _PROGRAM.match(text(process, "commandLine") or "")
+    if found and not text(child(process, "file"), "fullPath"):
+        yield from parse_entities(EntityKind.PROCESS, found["quoted"] or found["bare"])
+
+
+_PROGRAM = re.compile(r"""\s*(?:"(?P<quoted>[^"]{1,500})"|(?P<bare>[^\s"]{1,500}))""")
+_CONTENTS: Mapping[str, FieldContent] = {
+    **dict.fromkeys(("ip", "ips", "address"), FieldContent.ADDRESS),
+    **dict.fromkeys(("host", "hostname", "hosts", "hostnames"), FieldContent.HOST),
+    **dict.fromkeys(("user", "userid", "username", "users"), FieldContent.USER),
+    **dict.fromkeys(("email", "emails"), FieldContent.EMAIL),
+    **dict.fromkeys(("domain", "domains"), FieldContent.DOMAIN),
+    **dict.fromkeys(("url", "urls"), FieldContent.URL),
+    **dict.fromkeys(("hash", "hashes", *_HASHES), FieldContent.FILE_HASH),
+    "process": FieldContent.PROGRAM,
+}
+"""Contents of the variables of rules, by the last word of their name, such as `src_ip`."""
+
+
+def _find_variables(rule: dict[str, Any]) -> Iterator[Entity]:
+    """Yield the entities in the match and outcome variables of a rule."""
+    for variable in (*children(rule, "detectionFields"), *children(rule, "outcomes")):
+        name = re.split(r"[^a-z0-9]+", (text(variable, "key") or "").casefold().strip("$"))[-1]
+        if content := _CONTENTS.get(name):
+            listed = texts_at(variable, "stringSeq.stringVals")
+            for value in [*(text(variable, "value") or "").split(","), *listed]:
+                yield from parse_field(content, value)
 
 
 _ROLE_KINDS = frozenset({EntityKind.IP, EntityKind.HOST, EntityKind.USER, EntityKind.EMAIL})
@@ -123,7 +195,9 @@ def find_roles(event: dict[str, Any]) -> EntityRoles:
 
 
 _SENDERS = {EntityKind.EMAIL: ("network.email.from",)}
-_RECIPIENTS = {EntityKind.EMAIL: ("network.email.to",)}
+_RECIPIENTS = {
+    EntityKind.EMAIL: ("network.email.to", "network.email.cc", "network.email.bcc"),
+}
 
 
 def build_incident(given: Mapping[str, Any]) -> Incident:
@@ -137,7 +211,9 @@ def build_incident(given: Mapping[str, Any]) -> Incident:
     feedback = child(record, "feedbackSummary")
     word, status = _select_severity(rule, feedback), text(feedback, "status")
     severity = parse_severity(word)
-    title = text(rule, "ruleName") or f"Detection {name}"
+    if word is None and (score := number(rule, "riskScore")) is not None:
+        word, severity = str(score), rate_score(score)
+    title = text(rule, "ruleName") or _get_label(rule, _TITLE_LABELS) or f"Detection {name}"
     occurred_at = _parse_start(record) or created_at
     roles = EntityRoles.merge(map(find_roles, _iterate_events(record)))
     return Incident(
@@ -153,7 +229,7 @@ def build_incident(given: Mapping[str, Any]) -> Incident:
         changed_at=changed_at,
         source_url=_get_link(rule),
         techniques=union([_find_techniques(rule)]),
-        entities=union(find_entities(event) for event in _iterate_events(record)),
+        entities=union([*map(find_entities, _iterate_events(record)), _find_variables(rule)]),
         sources=roles.sources,
         targets=roles.targets,
         alerts=(
@@ -190,21 +266,39 @@ def _parse_time(record: dict[str, Any], member: str) -> datetime | None:
 
 
 def _parse_start(record: dict[str, Any]) -> datetime | None:
-    return _parse_time(child(record, "timeWindow"), "startTime") or _parse_time(
-        record, "detectionTime"
+    """Return the time of the first event, or else when the examined interval starts."""
+    metadata = (child(event, "metadata") for event in _iterate_events(record))
+    times = [at for item in metadata if (at := _parse_time(item, "eventTimestamp"))]
+    return (
+        min(times, default=None)
+        or _parse_time(child(record, "timeWindow"), "startTime")
+        or _parse_time(record, "detectionTime")
     )
 
 
 def _select_severity(rule: dict[str, Any], feedback: dict[str, Any]) -> str | None:
     """Return the severity term of the analyst, or else of the rule."""
-    labels = children(rule, "ruleLabels") + children(rule, "outcomes")
-    values = (
-        text(label, "value")
-        for label in labels
-        if (text(label, "key") or "").casefold() == "severity"
+    priorities = (
+        *(text(feedback, "priority"), text(rule, "severity")),
+        _get_label(rule, ("severity",)),
     )
-    priorities = (text(feedback, "priority"), text(rule, "severity"), *values)
     return next((word for word in priorities if word and word.casefold() not in UNSPECIFIED), None)
+
+
+def _get_label(rule: dict[str, Any], keys: Sequence[str]) -> str | None:
+    """Return the first value of a rule's labels, or else outcomes, with one of several keys."""
+    labels = [*children(rule, "ruleLabels"), *children(rule, "outcomes")]
+    return next(
+        (
+            value
+            for label in labels
+            if (text(label, "key") or "").casefold() in keys and (value := text(label, "value"))
+        ),
+        None,
+    )
+
+
+_TITLE_LABELS = ("rule_name", "rulename", "name", "title")
 
 
 def _describe(rule: dict[str, Any]) -> Iterator[str]:

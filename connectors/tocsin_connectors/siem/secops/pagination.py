@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Self
@@ -22,6 +21,8 @@ class DetectionCursor:
     page: str | None = None
     passed_over: bool = False
     """Whether a part of the interval could not be listed."""
+    others: tuple[str, ...] | None = None
+    """Rules to list after this one; None until they are known."""
 
     @classmethod
     def first(cls, rule: str, whole: Window) -> Self:
@@ -42,28 +43,29 @@ class DetectionCursor:
         """Return the cursor after its part, without rows of it."""
         return replace(self, page=None, passed_over=True)
 
-    def following(
-        self, found: DetectionPage, whole: Window, rules: Sequence[str]
-    ) -> DetectionCursor | None:
+    def following(self, found: DetectionPage, whole: Window) -> DetectionCursor | None:
         """Return the next cursor, or None at the end of the last rule."""
         if found.next_token is not None:
             return replace(self, page=found.next_token)
         if self.part.end < whole.end:
             return replace(self, part=Window(self.part.end, whole.end), page=None)
-        following = rules[rules.index(self.rule) + 1 :]
-        return replace(self, rule=following[0], part=whole, page=None) if following else None
+        if not self.others:
+            return None
+        return replace(self, rule=self.others[0], others=self.others[1:], part=whole, page=None)
 
     def encode(self) -> list[Any]:
         """Return the page token; the inverse of `decode`."""
         times = (self.part.start.isoformat(), self.part.end.isoformat())
-        return [self.rule, *times, self.page, self.passed_over]
+        others = None if self.others is None else list(self.others)
+        return [self.rule, *times, self.page, self.passed_over, others]
 
     @classmethod
     def decode(cls, token: Any) -> Self:
         """Return the cursor of a page token; the inverse of `encode`."""
-        rule, start, end, page, passed_over = token
+        rule, start, end, page, passed_over, *others = token
         part = Window(datetime.fromisoformat(start), datetime.fromisoformat(end))
-        return cls(rule, part, page, passed_over)
+        names = None if others in ([], [None]) else tuple(others[0])
+        return cls(rule, part, page, passed_over, names)
 
 
 async def list_page(

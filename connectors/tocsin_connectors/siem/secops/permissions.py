@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from http import HTTPStatus
+from typing import NamedTuple
 
 from tocsin import CredentialsRefused, Refused, Window
 from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
-from tocsin_connectors.siem.secops.client import EVERY_RULE, SecOpsClient
+from tocsin_connectors.siem.secops.client import COUNT_CURATED, EVERY_RULE, SecOpsClient
 
 LIST = "chronicle.legacies.legacySearchDetections"
 CURATED = "chronicle.legacies.legacySearchCuratedDetections"
@@ -19,7 +20,7 @@ SEARCH = "chronicle.events.udmSearch"
 UPDATE = "chronicle.legacies.legacyUpdateAlert"
 PERMISSIONS = (
     LIST,
-    f"{CURATED}, if curated_rules are set",
+    f"{CURATED}, unless curated_detections is off",
     f"{RULE}, so that `tocsin check` can detect unknown curated rules",
     GET,
     SEARCH,
@@ -27,6 +28,10 @@ PERMISSIONS = (
 )
 _MISSING_ALERT = "de_00000000-0000-0000-0000-000000000000"
 _RECENT = timedelta(minutes=1)
+_WEEK = timedelta(days=7)
+_WILDCARDS = ("-", "*")
+NOT_COUNTED = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
+"""Statuses of an instance, or a service account, that does not count curated detections."""
 _ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST)
 
 
@@ -50,6 +55,44 @@ async def find_permission_problems(
         *(f"the service account lacks the permission {name}" for name in lacking),
         *(f"the curated rule {rule} does not exist" for rule in unknown),
     ]
+
+
+class CuratedRules(NamedTuple):
+    """What reading curated detections has to know about an instance."""
+
+    detail: str = ""
+    problems: tuple[str, ...] = ()
+
+
+async def examine_curated_rules(client: SecOpsClient, now: datetime) -> CuratedRules:
+    """Return how many curated rules have detections this week, and which wildcards find them.
+
+    The documentation names no wildcard, so each is tried if there are detections to find.
+    """
+    week = Window(now - _WEEK, now)
+    try:
+        rules = await client.curated_rules(week)
+    except (CredentialsRefused, Refused) as refused:
+        if refused.status not in NOT_COUNTED:
+            raise
+        problem = (
+            f"curated detections are not read, since {COUNT_CURATED} answered {refused.status}:"
+            " grant the service account roles/chronicle.viewer, or set curated_rules"
+        )
+        return CuratedRules(problems=(problem,))
+    if not rules:
+        return CuratedRules("no curated rule has detections this week")
+    found = [f"`{name}` {await _try_wildcard(client, name, week)}" for name in _WILDCARDS]
+    fired = f"{len(rules)} curated rules have detections this week, read one by one"
+    return CuratedRules(f"{fired} (as a wildcard, {' and '.join(found)})")
+
+
+async def _try_wildcard(client: SecOpsClient, name: str, window: Window) -> str:
+    try:
+        found = await client.curated_detections(name, window, None, 1)
+    except Refused:
+        return "is refused"
+    return "works" if found.records else "finds nothing"
 
 
 async def _is_known(client: SecOpsClient, rule: str) -> bool:

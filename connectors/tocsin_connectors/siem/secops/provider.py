@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from tocsin import (
     Broken,
+    CredentialsRefused,
     Entity,
     Health,
     Incident,
@@ -31,9 +34,16 @@ from tocsin_connectors.siem.secops.mapping import (
     parse_times,
 )
 from tocsin_connectors.siem.secops.pagination import DetectionCursor, list_page, probe_page
-from tocsin_connectors.siem.secops.permissions import PERMISSIONS, find_permission_problems
+from tocsin_connectors.siem.secops.permissions import (
+    NOT_COUNTED,
+    PERMISSIONS,
+    examine_curated_rules,
+    find_permission_problems,
+)
 from tocsin_connectors.siem.secops.search import search_events
 from tocsin_connectors.siem.secops.settings import SecOpsSettings
+
+_DAY = timedelta(days=1)
 
 
 class SecOps(LookbackProvider):
@@ -51,7 +61,6 @@ class SecOps(LookbackProvider):
         """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         self._client = SecOpsClient(settings, tools)
-        self._rules = union([(EVERY_RULE, *settings.curated_rules)])
 
     async def check(self) -> Health:
         """Return the permissions that the service account lacks."""
@@ -60,6 +69,10 @@ class SecOps(LookbackProvider):
             self._client, settings.curated_rules, now, writes=settings.write_back
         )
         detail = f"detections of {settings.instance} can be read"
+        if settings.curated_detections and not settings.curated_rules:
+            curated = await examine_curated_rules(self._client, now)
+            detail = f"{detail}; {curated.detail}" if curated.detail else detail
+            lacking += curated.problems
         return Health(detail=detail, problems=tuple(lacking))
 
     async def list_changes(self, stream: str, window: Window, token: Any, limit: int) -> Listing:
@@ -73,7 +86,7 @@ class SecOps(LookbackProvider):
             if token is None
             else DetectionCursor.decode(token)
         )
-        if cursor.rule not in self._rules:  # the operator has changed the rules
+        if self._is_removed(cursor.rule):
             raise Broken(f"the rule {cursor.rule} was removed from the settings")
         asked = partial(list_page, self._client, limit=limit)
         if stream == NEW:
@@ -81,7 +94,9 @@ class SecOps(LookbackProvider):
         else:
             probed = partial(probe_page, self._client, cursor)
             cursor, found = await isolate_broken_record(cursor, asked, probed, self.tools)
-        following = cursor.following(found, whole, self._rules)
+        if cursor.others is None:
+            cursor = replace(cursor, others=await self._list_curated_rules(whole))
+        following = cursor.following(found, whole)
         self.passed_over = cursor.passed_over and following is None
         return Listing(
             records=[
@@ -90,6 +105,31 @@ class SecOps(LookbackProvider):
             next_token=following and following.encode(),
             server_time=found.server_time,
         )
+
+    def _is_removed(self, rule: str) -> bool:
+        """Return whether the operator has changed the rules since a window began."""
+        settings = self.settings
+        if rule == EVERY_RULE:
+            return False
+        named = settings.curated_rules
+        return not settings.curated_detections or bool(named and rule not in named)
+
+    async def _list_curated_rules(self, window: Window) -> tuple[str, ...]:
+        """Return the curated rules to list: those of the settings, or those with detections.
+
+        Detections are counted by their own time, which is up to a day behind their creation.
+        Without the permission to count there are none, which `check` reports.
+        """
+        if not self.settings.curated_detections:
+            return ()
+        if self.settings.curated_rules:
+            return union([self.settings.curated_rules])
+        try:
+            return await self._client.curated_rules(Window(window.start - _DAY, window.end))
+        except (CredentialsRefused, Refused) as refused:
+            if refused.status not in NOT_COUNTED:
+                raise
+            return ()
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident:
         """Return the incident of a detection. Raises ValueError if it is invalid."""

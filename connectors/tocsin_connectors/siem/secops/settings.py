@@ -33,10 +33,16 @@ class SecOpsSettings(WindowedProvider.Settings, ApiSettings):
     detections: Literal["alerting", "all"] = Field(
         default="alerting", description="Detections to read: those of alerting rules, or all."
     )
+    regional_endpoint: bool = Field(
+        default=False, description="Use the endpoint chronicle.<region>.rep.googleapis.com."
+    )
+    curated_detections: bool = Field(
+        default=True, description="Also read the detections of Google's curated rules."
+    )
     curated_rules: tuple[RuleName, ...] = Field(
         default=(),
         max_length=50,
-        description="IDs of curated rules whose detections are also read; each begins with ur_.",
+        description="IDs of the curated rules to read; each begins with ur_. Default: all of them.",
     )
     lists_per_minute: int = Field(
         default=10, ge=1, le=600, description="Maximum requests for detections per minute."
@@ -71,6 +77,8 @@ class SecOpsSettings(WindowedProvider.Settings, ApiSettings):
     @classmethod
     def _add_region_endpoint(cls, given: Any) -> Any:
         match given:
+            case {"region": str(region), "regional_endpoint": True}:
+                return {"url": f"https://chronicle.{region}.rep.googleapis.com"} | given
             case {"region": str(region)}:
                 return {"url": f"https://{region}-chronicle.googleapis.com"} | given
         return given  # the error is reported for the field
