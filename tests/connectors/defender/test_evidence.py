@@ -84,6 +84,11 @@ def named(kind: str, **members: object) -> set[tuple[EntityKind, str]]:
             },
             {*OF_FILE, *OF_ANN, (K.PROCESS, "a.exe")},
         ),
+        (
+            "process",
+            {"imageFile": {"fileName": "a.exe"}, "parentProcessImageFile": {"fileName": "b.exe"}},
+            {(K.FILE, "a.exe"), (K.FILE, "b.exe"), (K.PROCESS, "a.exe"), (K.PROCESS, "b.exe")},
+        ),
         ("url", {"url": "https://evil.example.com/x"}, {(K.URL, "https://evil.example.com/x")}),
         ("dns", {"domainName": "evil.example.com"}, {(K.DOMAIN, "evil.example.com")}),
         (

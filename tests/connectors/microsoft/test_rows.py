@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.connectors.json_values import JSON
 
-from tocsin import Entity, EntityKind, RelationType, SiemEvent
+from tocsin import Entity, EntityKind, RelationType, SiemEvent, Window
+from tocsin_connectors.siem.microsoft.kql import build_search_query
 from tocsin_connectors.siem.microsoft.search import build_event
+from tocsin_connectors.siem.microsoft.tables import HUNTING_TABLES
 from tocsin_connectors.siem.sentinel.entities import find_entities
 from tocsin_connectors.siem.sentinel.tables import list_tables
 
@@ -52,6 +54,59 @@ def test_row_becomes_event():
     assert set(found.entities) == {ATTACKER, ALICE, WEB}
     assert found.fields["table"] == "DeviceLogonEvents"
     assert found.fields["LogonType"] == "RemoteInteractive"
+
+
+# https://learn.microsoft.com/defender-xdr/advanced-hunting-schema-tables
+DIGEST = "9f86d081884c7d659a2feaa0c55ad015"
+
+
+@pytest.mark.parametrize(
+    ("table", "record", "asked"),
+    [
+        ("AlertEvidence", {"RemoteIP": "203.0.113.7", "AccountUpn": "ann@example.com"}, ATTACKER),
+        ("AlertEvidence", {"SHA256": "9f" * 32}, Entity(EntityKind.FILE_HASH, "9f" * 32)),
+        ("DeviceRegistryEvents", {"DeviceName": "web01.example.com"}, WEB),
+        ("DeviceImageLoadEvents", {"SHA1": "9f" * 20}, Entity(EntityKind.FILE_HASH, "9f" * 20)),
+        ("DeviceInfo", {"PublicIP": "203.0.113.7"}, ATTACKER),
+        (
+            "DeviceInfo",
+            {"LoggedOnUsers": '[{"UserName": "alice", "DomainName": "EXAMPLE"}]'},
+            ALICE,
+        ),
+        (
+            "EmailPostDeliveryEvents",
+            {"RecipientEmailAddress": "ann@example.com"},
+            Entity(EntityKind.MAILBOX, "ann@example.com"),
+        ),
+        (
+            "MessageEvents",
+            {"RecipientDetails": [{"RecipientSmtpAddress": "ann@example.com"}]},
+            Entity(EntityKind.EMAIL, "ann@example.com"),
+        ),
+        (
+            "DeviceNetworkEvents",
+            {"InitiatingProcessMD5": DIGEST},
+            Entity(EntityKind.FILE_HASH, DIGEST),
+        ),
+        (
+            "DeviceProcessEvents",
+            {"InitiatingProcessParentFileName": "winword.exe"},
+            Entity(EntityKind.PROCESS, "winword.exe"),
+        ),
+        (
+            "DeviceFileEvents",
+            {"InitiatingProcessSHA256": "9f" * 32},
+            Entity(EntityKind.FILE_HASH, "9f" * 32),
+        ),
+    ],
+)
+def test_tables_of_hunting_name_the_queried_entity(table, record, asked):
+    assert asked in event(table, record, asked).entities
+    now = datetime(2026, 11, 20, tzinfo=UTC)
+    window = Window(now - timedelta(hours=1), now)
+    [one] = [found for found in HUNTING_TABLES if found.name == table]
+    query = build_search_query([one], "Timestamp", asked, window, 10)
+    assert all(f'column_ifexists("{column}", "")' in query for column in record)
 
 
 def test_only_successful_sign_ins_have_relations():

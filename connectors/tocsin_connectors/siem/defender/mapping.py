@@ -115,8 +115,9 @@ def _find_named(thing: dict[str, Any]) -> Iterator[Entity]:
         return
     yield from _find_machine(thing)
     yield from parse_file(text(thing, "filePath"), text(thing, "fileName"))
-    if image := text(child(thing, "imageFile"), "fileName"):
-        yield Entity(EntityKind.PROCESS, image)
+    for member in ("imageFile", "parentProcessImageFile"):
+        if image := text(child(thing, member), "fileName"):
+            yield Entity(EntityKind.PROCESS, image)
     for member, kind in _ENTITY_MEMBERS.items():
         for value in texts(thing, member):
             yield from parse_entity(kind, value)

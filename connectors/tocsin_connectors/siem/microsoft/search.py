@@ -22,9 +22,9 @@ from typing import Any
 
 from tocsin import Entity, EntityKind, Refused, Relation, SiemEvent, TryLater, Window, parse_json
 from tocsin_connectors.siem.microsoft.kql import AT, FROM, RECORD, build_search_query
-from tocsin_connectors.siem.microsoft.mapping import parse_entity
+from tocsin_connectors.siem.microsoft.mapping import parse_entity, parse_user
 from tocsin_connectors.siem.microsoft.tables import LogColumn, LogTable
-from tocsin_connectors.siem.records import number, parse_utc, relate, text, union
+from tocsin_connectors.siem.records import children, number, parse_utc, relate, text, union
 
 LogRow = Mapping[str, Any]
 EntityReader = Callable[[Any], Iterable[Entity]]
@@ -78,9 +78,20 @@ def _find_mentioned(
 ) -> Iterator[Entity]:
     columns = union(table.mentions.values())
     for column in columns:
-        yield from (
-            _use_queried_spelling(entity, asked) for entity in read(record.get(str(column)))
-        )
+        value = record.get(str(column))
+        for entity in (*read(value), *_read_details(value)):
+            yield _use_queried_spelling(entity, asked)
+
+
+def _read_details(value: Any) -> Iterator[Entity]:
+    """Yield the users and addresses in `LoggedOnUsers` and `RecipientDetails`."""
+    if isinstance(value, str):
+        with suppress(ValueError):
+            value = parse_json(value.encode())
+    for item in children({"": value}, ""):
+        yield from parse_user(text(item, "UserName"), text(item, "DomainName"))
+        if address := text(item, "RecipientSmtpAddress"):
+            yield from parse_entity(EntityKind.EMAIL, address)
 
 
 def _find_in_column(

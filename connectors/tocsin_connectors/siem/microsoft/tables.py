@@ -46,13 +46,17 @@ class LogTable:
 _ACCOUNT: LogColumn = ("AccountDomain", "AccountName")
 _INITIATOR: LogColumn = ("InitiatingProcessAccountDomain", "InitiatingProcessAccountName")
 _PROGRAM = "InitiatingProcessFileName"
+_PROGRAMS: tuple[LogColumn, ...] = (_PROGRAM, "InitiatingProcessParentFileName")
 _USERS: tuple[LogColumn, ...] = ("AccountUpn", _ACCOUNT)
 _INITIATORS: tuple[LogColumn, ...] = ("InitiatingProcessAccountUpn", _INITIATOR)
 _HASH_COLUMNS: tuple[LogColumn, ...] = ("SHA256", "SHA1", "MD5")
+_INITIATOR_HASHES: tuple[LogColumn, ...] = (
+    *("InitiatingProcessSHA256", "InitiatingProcessSHA1", "InitiatingProcessMD5"),
+)
 _HOST_COLUMNS: EntityColumns = {EntityKind.HOST: ("DeviceName",)}
 _FILE_COLUMNS: EntityColumns = {
     EntityKind.FILE: ("FolderPath", "FileName"),
-    EntityKind.FILE_HASH: _HASH_COLUMNS,
+    EntityKind.FILE_HASH: (*_HASH_COLUMNS, *_INITIATOR_HASHES),
 }
 _IDENTITY: EntityColumns = {
     EntityKind.USER: _USERS,
@@ -80,8 +84,8 @@ HUNTING_TABLES = (
             EntityKind.URL: ("RemoteUrl",),
             EntityKind.DOMAIN: ("RemoteUrl",),
             EntityKind.USER: _INITIATORS,
-            EntityKind.PROCESS: (_PROGRAM,),
-            EntityKind.FILE_HASH: ("InitiatingProcessSHA256", "InitiatingProcessSHA1"),
+            EntityKind.PROCESS: _PROGRAMS,
+            EntityKind.FILE_HASH: _INITIATOR_HASHES,
         },
         shown=("ActionType", _PROGRAM, "RemoteIP", "RemotePort", "RemoteUrl", "DeviceName"),
         ties=(
@@ -100,7 +104,7 @@ HUNTING_TABLES = (
         columns={
             **_HOST_COLUMNS,
             **_FILE_COLUMNS,
-            EntityKind.PROCESS: ("FileName", _PROGRAM),
+            EntityKind.PROCESS: ("FileName", *_PROGRAMS),
             EntityKind.USER: (*_USERS, *_INITIATORS),
         },
         shown=("ActionType", "ProcessCommandLine", "FileName", _PROGRAM, "DeviceName"),
@@ -116,6 +120,8 @@ HUNTING_TABLES = (
             EntityKind.HOST: ("DeviceName", "RemoteDeviceName"),
             EntityKind.IP: ("RemoteIP",),
             EntityKind.USER: _USERS,
+            EntityKind.PROCESS: _PROGRAMS,
+            EntityKind.FILE_HASH: _INITIATOR_HASHES,
         },
         shown=("ActionType", "LogonType", "AccountName", "RemoteIP", "DeviceName", "FailureReason"),
         ties=(
@@ -134,7 +140,7 @@ HUNTING_TABLES = (
             EntityKind.IP: ("FileOriginIP", "RequestSourceIP"),
             EntityKind.URL: ("FileOriginUrl",),
             EntityKind.USER: _INITIATORS,
-            EntityKind.PROCESS: (_PROGRAM,),
+            EntityKind.PROCESS: _PROGRAMS,
         },
         shown=("ActionType", "FolderPath", "FileName", _PROGRAM, "DeviceName"),
         ties=(ColumnRelation("SHA256", RelationType.DOWNLOADED_FROM, "FileOriginUrl"),),
@@ -149,9 +155,52 @@ HUNTING_TABLES = (
             EntityKind.URL: ("RemoteUrl",),
             EntityKind.DOMAIN: ("RemoteUrl",),
             EntityKind.USER: (*_USERS, *_INITIATORS),
-            EntityKind.PROCESS: (_PROGRAM,),
+            EntityKind.PROCESS: _PROGRAMS,
         },
         shown=("ActionType", "FileName", "RemoteIP", "RemoteUrl", _PROGRAM, "DeviceName"),
+    ),
+    LogTable(
+        name="DeviceRegistryEvents",
+        what="registry",
+        columns={
+            **_HOST_COLUMNS,
+            EntityKind.USER: _INITIATORS,
+            EntityKind.PROCESS: _PROGRAMS,
+            EntityKind.FILE_HASH: _INITIATOR_HASHES,
+        },
+        shown=("ActionType", "RegistryKey", "RegistryValueName", _PROGRAM, "DeviceName"),
+    ),
+    LogTable(
+        name="DeviceImageLoadEvents",
+        what="image load",
+        columns={
+            **_HOST_COLUMNS,
+            **_FILE_COLUMNS,
+            EntityKind.USER: _INITIATORS,
+            EntityKind.PROCESS: _PROGRAMS,
+        },
+        shown=("ActionType", "FolderPath", "FileName", _PROGRAM, "DeviceName"),
+    ),
+    LogTable(
+        name="DeviceInfo",
+        what="device state",
+        columns={**_HOST_COLUMNS, EntityKind.IP: ("PublicIP",)},
+        mentions={EntityKind.USER: ("LoggedOnUsers",)},
+        shown=("DeviceName", "OSPlatform", "PublicIP", "OnboardingStatus"),
+    ),
+    LogTable(
+        name="AlertEvidence",
+        what="evidence of an alert",
+        columns={
+            EntityKind.HOST: ("DeviceName",),
+            EntityKind.USER: _USERS,
+            EntityKind.IP: ("RemoteIP", "LocalIP"),
+            EntityKind.URL: ("RemoteUrl",),
+            EntityKind.DOMAIN: ("RemoteUrl",),
+            EntityKind.FILE: ("FolderPath", "FileName"),
+            EntityKind.FILE_HASH: ("SHA256", "SHA1"),
+        },
+        shown=("Title", "Severity", "EntityType", "EvidenceRole", "FileName", "DeviceName"),
     ),
     LogTable(
         name="IdentityLogonEvents",
@@ -213,6 +262,22 @@ HUNTING_TABLES = (
             EntityKind.FILE_HASH: ("SHA256",),
         },
         shown=("FileName", "ThreatTypes", "SenderFromAddress", "RecipientEmailAddress"),
+    ),
+    LogTable(
+        name="EmailPostDeliveryEvents",
+        what="mail after delivery",
+        columns={
+            EntityKind.EMAIL: ("RecipientEmailAddress",),
+            EntityKind.MAILBOX: ("RecipientEmailAddress",),
+        },
+        shown=("ActionType", "ActionResult", "ThreatTypes", "RecipientEmailAddress"),
+    ),
+    LogTable(
+        name="MessageEvents",
+        what="Teams message",
+        columns={EntityKind.EMAIL: ("SenderEmailAddress",)},
+        mentions={EntityKind.EMAIL: ("RecipientDetails",)},
+        shown=("DeliveryAction", "ThreatTypes", "SenderEmailAddress", "Subject"),
     ),
     LogTable(
         name="EmailUrlInfo",

@@ -75,7 +75,11 @@ def _get_kind(thing: SentinelObject) -> str:
 
 
 def _iterate_names(thing: SentinelObject) -> Iterator[str]:
-    yield from (name.lower() for key in ("$id", "id") if (name := text(thing, key)))
+    """Yield the IDs of an object; references use the resource ID, or its last part alone."""
+    for key in ("$id", "id"):
+        if name := text(thing, key):
+            yield name.lower()
+            yield name.lower().rpartition("/")[2]
 
 
 def _resolve_reference(
