@@ -109,6 +109,8 @@ from .model import (
     Verdict,
     Verification,
     Window,
+    parse_tactics,
+    sort_tactics,
 )
 from .observables import (
     EntityPattern,
@@ -256,7 +258,9 @@ __all__ = [
     "find_observables",
     "hookimpl",
     "parse_json",
+    "parse_tactics",
     "refang",
     "retry_after",
+    "sort_tactics",
     "values_at",
 ]

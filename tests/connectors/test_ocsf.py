@@ -81,7 +81,7 @@ def test_incident_finding_becomes_incident_with_alerts(provider):
     assert incident.occurred_at == datetime(2024, 11, 20, 11, 59, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("class_uid", [2001, 4001])
+@pytest.mark.parametrize("class_uid", [4001])
 def test_other_classes_are_no_incidents(provider, class_uid):
     assert provider.to_incident(detection(class_uid=class_uid)) is None
 
@@ -356,3 +356,36 @@ async def test_a_file_becomes_pages(make_feed, eve):
     (page,) = await make_feed(eve, Ocsf).read()
     assert [incident.status for incident in page.incidents] == ["New", "Closed"]
     assert (page.records, len(page.rejected)) == (4, 1)
+
+
+def test_tactics_are_those_of_its_attacks(provider):
+    attacks = [
+        {"tactic": {"uid": "TA0006", "name": "Credential Access"}},
+        {"tactics": [{"uid": "TA0001"}], "technique": {"uid": "T1110"}},
+    ]
+    found = provider.to_incident(detection(attacks=attacks))
+    assert set(found.tactics) == {"TA0001", "TA0006"}
+    assert found.techniques == ("T1110",)
+
+
+# https://schema.ocsf.io/1.1.0/classes/security_finding
+def test_legacy_security_finding_is_an_incident(provider):
+    found = provider.to_incident(
+        {
+            "class_uid": 2001,
+            "activity_id": 1,
+            "severity_id": 4,
+            "state_id": 2,
+            "state": "In Progress",
+            "time": SECONDS * 1000,
+            "finding": {"uid": "old-1", "title": "Open bucket", "desc": "Anyone can read it."},
+            "metadata": {"uid": "event-9", "version": "1.0.0"},
+            "attacks": [{"tactics": [{"uid": "TA0009"}], "technique": {"uid": "T1530"}}],
+            "resources": [{"uid": "arn:aws:s3:::corp", "type": "AwsS3Bucket"}],
+        }
+    )
+    assert (found.external_id, found.title) == ("old-1", "Open bucket")
+    assert found.description == "Anyone can read it."
+    assert (found.status, found.raw_status) == (IncidentStatus.ACTIVE, "In Progress")
+    assert (found.severity, found.techniques) == (Severity.HIGH, ("T1530",))
+    assert found.tactics == ("TA0009",)

@@ -333,9 +333,13 @@ def test_techniques(provider):
     metadata = {
         "mitre_technique_id": ["T1190", "t1059_001", "other"],
         "mitre_attack": ["T1071", "T1190"],
+        "mitre_tactic_id": ["TA0001"],
+        "mitre_tactic_name": ["Initial_Access"],
     }
-    found = provider.to_incident(alert(alert__metadata=metadata)).techniques
-    assert found == ("T1190", "T1059.001", "T1071")
+    found = provider.to_incident(alert(alert__metadata=metadata))
+    assert found.techniques == ("T1190", "T1059.001", "T1071")
+    assert found.tactics == ("TA0001",)
+    assert provider.fold([found, provider.to_incident(alert())])[0].tactics == ("TA0001",)
 
 
 def test_alert_without_addresses_becomes_incident(provider):

@@ -13,7 +13,7 @@ import pytest
 from markdown_it import MarkdownIt
 from slack_sdk.models.blocks import Block
 
-from receiver_events import RENDERER, check, written
+from receiver_events import RENDERER, check, make, written
 from receiver_samples import ALERT, COMPLETED, DISABLED, FAILED, SAMPLES
 from tocsin import Event, EventType, defang
 
@@ -328,3 +328,15 @@ def test_addresses_are_defanged_in_one_style(receiver):
     event = by_others(EventType.INCIDENT_ALERT, "see https://evil.example/a from 203.0.113.9")
     rendered = RENDERER.render(receiver, event, part="text" if receiver == "email" else "body")
     assert "see hxxps[://]evil[.]example/a from 203.0.113.9" in rendered.decode()
+
+
+def test_tactics_and_techniques_of_an_incident_are_told():
+    context = {"incident": {"tactics": ["TA0006", "TA0109"], "techniques": ["T1110.003"]}}
+    usual = make(EventType.INCIDENT_ALERT).context["incident"]
+    event = make(EventType.INCIDENT_ALERT, {"incident": {**usual, **context["incident"]}})
+    assert check("ocsf", event)["finding_info"]["attacks"] == [
+        {"tactic": {"uid": "TA0006", "name": "Credential Access"}},
+        {"tactic": {"uid": "TA0109", "name": "TA0109"}},
+        {"technique": {"uid": "T1110.003"}},
+    ]
+    assert "Credential Access, TA0109" in str(check("slack", event))

@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
-from tocsin import Broken, Entity, EntityKind, Relation, RelationType, values_at
+from tocsin import Broken, Entity, EntityKind, Relation, RelationType, parse_tactics, values_at
 
 MAX_TEXT_LENGTH = 4096
 
@@ -230,6 +230,11 @@ def _parse_paths(
         for path in paths:
             for value in texts_at(record, path):
                 yield parse_entities(kind, value)
+
+
+def find_tactics(record: Any, *paths: str) -> Iterator[str]:
+    """Yield the IDs of the ATT&CK tactics in fields, by ID or by name."""
+    yield from parse_tactics(value for path in paths for value in texts_at(record, path))
 
 
 def filter_techniques(values: Iterable[str]) -> Iterator[str]:

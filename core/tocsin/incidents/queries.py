@@ -46,6 +46,7 @@ COLUMNS = (
     "source_url",
     "alert_count",
     "techniques",
+    "tactics",
     "occurred_at",
     "created_at",
     "updated_at",

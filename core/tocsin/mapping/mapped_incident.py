@@ -96,6 +96,7 @@ class MappedIncident(_MappedModel):
     merged_into: Annotated[str | None, Optional] = None
     source_url: Link = None
     techniques: Annotated[list[str], Sparse] = []
+    tactics: Annotated[list[str], Sparse] = []
     entities: Annotated[list[MappedEntity], Sparse] = []
     alerts: Annotated[list[MappedAlert], Sparse] = []
 
@@ -121,6 +122,7 @@ class MappedIncident(_MappedModel):
             occurred_at=occurred_at,
             changed_at=self.changed_at,
             techniques=tuple(filter(None, self.techniques)),
+            tactics=tuple(filter(None, self.tactics)),
             entities=self._list_entities(),
             sources=self._list_entities("source"),
             targets=self._list_entities("target"),

@@ -69,10 +69,12 @@ from tocsin.model.report import (
     TimelineEntry,
     Verdict,
 )
+from tocsin.model.tactics import TACTICS, name_tactic, parse_tactics, sort_tactics
 from tocsin.model.vocabulary import EntityKind, IncidentStatus, Json, Severity, Vocabulary
 
 __all__ = [
     "QUESTIONS",
+    "TACTICS",
     "Action",
     "Alert",
     "AnswerCondition",
@@ -144,4 +146,7 @@ __all__ = [
     "Vocabulary",
     "Window",
     "find_marking",
+    "name_tactic",
+    "parse_tactics",
+    "sort_tactics",
 ]

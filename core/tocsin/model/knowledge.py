@@ -132,6 +132,7 @@ class IncidentRecord:
     source_url: str | None = None
     merged_into: str | None = None
     techniques: tuple[str, ...] = ()
+    tactics: tuple[str, ...] = ()
     entities: tuple[Entity, ...] = ()
     sources: tuple[Entity, ...] = ()
     """Those of its entities where the activity came from, as far as the SIEM tells."""

@@ -155,6 +155,8 @@ class Report:
     """The incidents that were named by number in the question."""
     techniques: tuple[str, ...] = ()
     """ATT&CK techniques, in the order of their tactics."""
+    tactics: tuple[str, ...] = ()
+    """ATT&CK tactics that the SIEM names for the examined incidents, in the order of an attack."""
     gaps: tuple[Statement, ...] = ()
     """Sources that could not be asked or were skipped, with the reason."""
     actions: tuple[Action, ...] = ()

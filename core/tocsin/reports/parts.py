@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from tocsin.model import Action, EntityAssessment, Finding, Relation, Report, Section, TimelineEntry
+from tocsin.model import (
+    Action,
+    EntityAssessment,
+    Finding,
+    Relation,
+    Report,
+    Section,
+    TimelineEntry,
+    name_tactic,
+)
 from tocsin.reports.blocks import (
     MAX_ROWS,
     build_bullets,
@@ -60,6 +69,7 @@ def build_facts(report: Report) -> Facts:
         ("Query", (report.query,)),
         ("Time range", (window,)),
         ("Incidents examined", (_numbers(report.incidents),)),
+        ("ATT&CK tactics", (join_words(map(name_tactic, report.tactics)),)),
         ("ATT&CK techniques", (join_words(report.techniques),)),
         ("Persona", (report.persona.value,)),
     ]

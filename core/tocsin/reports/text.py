@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tocsin.model import Action, Finding, Report, Statement
+from tocsin.model import Action, Finding, Report, Statement, name_tactic
 from tocsin.reports.parts import describe_verdict
 from tocsin.reports.text_format import clean_line, defang_links, format_number, truncate
 
@@ -58,6 +58,7 @@ def _said(report: Report) -> Iterator[str]:
     for each in report.entities:
         yield each.entity.value
         yield from _texts(each.statements)
+    yield from map(name_tactic, report.tactics)
     yield from report.techniques
     yield from _texts(report.gaps)
     for action in report.actions:

@@ -124,6 +124,7 @@ incidents = Table(
     Column("merged_into", String(500)),
     Column("source_url", Text),
     Column("techniques", Document, nullable=False),
+    Column("tactics", Document, nullable=False, server_default="[]"),
     Column("occurred_at", Timestamp, nullable=False),
     Column("source_changed_at", Timestamp),
     Column("created_at", Timestamp, nullable=False),

@@ -38,6 +38,7 @@ def techniques(scenario, source=None, **changes):
         ("acme/php-webshell", ["T1505.003"]),
         ("crowdsecurity/impossible-travel", ["T1078"]),
         ("crowdsecurity/http-dos-random-uri", ["T1498"]),
+        ("acme/http-ddos", ["T1498"]),
         ("crowdsecurity/postfix-spam", []),
         ("acme/bfg-dosing-scanner", []),
         ("manual 'ban' from 'tocsin' after ssh-bf", []),

@@ -44,8 +44,12 @@ ENDPOINT = {
     "parent_details": {"filename": "cmd.exe", "sha256": "7c" * 32},
     "network_accesses": [{"remote_address": "198.51.100.4", "remote_port": 443}],
     "ioc_context": [{"ioc_type": "domain", "ioc_value": "evil.example.com"}],
+    "tactic_id": "TA0006",
     "technique_id": "T1003.001",
-    "mitre_attack": [{"technique_id": "CST0007"}, {"technique_id": "T1059"}],
+    "mitre_attack": [
+        {"technique_id": "CST0007", "tactic_id": "CSTA0004"},
+        {"technique_id": "T1059"},
+    ],
 }
 IDENTITY = {
     "product": "idp",
@@ -103,6 +107,7 @@ def test_alert_maps_to_incident_as_in_the_console():
     assert incident.changed_at == datetime(2026, 11, 20, 10, 5, 0, 987_654, tzinfo=UTC)
     assert incident.description == "Command line: procdump.exe -ma lsass.exe"
     assert incident.techniques == ("T1003.001", "T1059")
+    assert incident.tactics == ("TA0006",)
     assert incident.source_url == f"{CONSOLE}/unified-detections/{NAME}"
     assert [alert.external_id for alert in incident.alerts] == [NAME]
 

@@ -16,6 +16,7 @@ ALERT = {
     "id": "da6375_1",
     "title": "Suspicious file",
     "severity": "low",
+    "category": "DefenseEvasion",
     "mitreTechniques": ["T1564.001", "later"],
     "createdDateTime": "2026-11-20T09:20:00Z",
     "firstActivityDateTime": "2026-11-20T09:00:00.1234567Z",
@@ -54,6 +55,7 @@ def test_incident_has_the_fields_of_its_record():
     assert found.occurred_at == datetime(2026, 11, 20, 9, 0, 0, 123456, tzinfo=UTC)
     assert found.source_url == RECORD["incidentWebUrl"]
     assert found.techniques == ("T1564.001",)
+    assert found.tactics == ("TA0005",)
     assert found.entities == (Entity(EntityKind.IP, "203.0.113.7"),)
     [alert] = found.alerts
     assert (alert.external_id, alert.title, alert.severity) == (

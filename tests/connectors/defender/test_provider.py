@@ -146,6 +146,21 @@ async def test_unordered_list_is_read_in_smaller_windows(feed, simulator, put, c
     assert len(feed.latest) == 120
 
 
+async def test_check_says_whether_the_list_is_sorted(feed, simulator, put, clock):
+    said = []
+    for unordered in (False, False, True):
+        said.append((await feed.provider.check()).detail.rpartition("; ")[2])
+        for number in range(4):
+            put(str(number))
+            clock.advance(seconds=1)
+        clock.advance(minutes=2)
+        simulator.unordered = unordered
+    said.append((await feed.provider.check()).detail.rpartition("; ")[2])
+    assert said[0].startswith("too few incidents")
+    assert said[1] == "4 incidents are sorted by update time"
+    assert said[3].startswith("incidents are not sorted by update time")
+
+
 async def test_incidents_with_too_many_alerts_are_listed_without_them(feed, simulator, put, clock):
     put("7")
     put("8")

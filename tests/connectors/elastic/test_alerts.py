@@ -49,6 +49,7 @@ def source(**changes):
         "kibana.alert.rule.threat": [
             {
                 "framework": "MITRE ATT&CK",
+                "tactic": {"id": "TA0006", "name": "Credential Access"},
                 "technique": [{"id": "T1110", "subtechnique": [{"id": "T1110.001"}]}],
             },
             {"technique": [{"id": "T1078"}]},
@@ -81,6 +82,7 @@ def test_alert_becomes_incident():
         "Many failed sign-ins, then one that succeeds.",
     ]
     assert (found.severity, found.raw_severity) == (Severity.HIGH, "high")
+    assert found.tactics == ("TA0006",)
     assert (found.status, found.raw_status) == (IncidentStatus.ACTIVE, "acknowledged")
     assert found.occurred_at == datetime(2026, 11, 20, 8, 59, 58, 123_456, tzinfo=UTC)
     assert found.changed_at == datetime(2026, 11, 20, 10, tzinfo=UTC)

@@ -63,7 +63,7 @@ DIGEST = "9f86d081884c7d659a2feaa0c55ad015"
 @pytest.mark.parametrize(
     ("table", "record", "asked"),
     [
-        ("AlertEvidence", {"RemoteIP": "203.0.113.7", "AccountUpn": "ann@example.com"}, ATTACKER),
+        ("AlertEvidence", {"RemoteIP": "203.0.113.7"}, ATTACKER),
         ("AlertEvidence", {"SHA256": "9f" * 32}, Entity(EntityKind.FILE_HASH, "9f" * 32)),
         ("DeviceRegistryEvents", {"DeviceName": "web01.example.com"}, WEB),
         ("DeviceImageLoadEvents", {"SHA1": "9f" * 20}, Entity(EntityKind.FILE_HASH, "9f" * 20)),

@@ -170,18 +170,19 @@ def test_ids_references_and_texts_in_a_document_are_not_entities():
             "sourceIPAddress": "203.0.113.7",
             "userAgent": "console.vendor.example",
             "message": "T1059 seen by bob@vendor.example at https://vendor.example/x",
-            "threat": {"technique": {"id": ["T1078"]}},
+            "threat": {"technique": {"id": ["T1078"]}, "tactic": {"id": ["TA0001"]}},
         }
     )
-    found = attach_findings(
-        read(), [{**FINDING, "queries": [], "document_list": [{"document": document}]}]
-    )
+    queries = [{"tags": ["attack.credential_access", "high"]}]
+    finding = {**FINDING, "queries": queries, "document_list": [{"document": document}]}
+    found = attach_findings(read(), [finding])
     assert set(found.entities) == {
         Entity(EntityKind.USER, "ann"),
         Entity(EntityKind.CLOUD_RESOURCE, "arn:aws:iam::111122223333:user/ann"),
         Entity(EntityKind.IP, "203.0.113.7"),
     }
     assert found.techniques == ("T1078",)
+    assert found.tactics == ("TA0006", "TA0001")
 
 
 def test_target_account_is_an_entity():

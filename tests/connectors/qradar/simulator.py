@@ -87,6 +87,10 @@ class QRadarSimulator(ArielSimulator):
         ]
 
     def is_signed(self, request: web.Request) -> bool:
+        known = {version["version"] for version in self.versions}
+        asked = request.headers.get("Version")
+        if asked is not None and asked not in known:
+            raise ErrorResponse(422, "the version of the API is not supported")
         return request.headers.get("SEC") == TOKEN
 
     def need(self, permission: str) -> None:

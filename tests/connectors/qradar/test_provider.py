@@ -90,6 +90,19 @@ async def test_unsupported_api_version_is_reported_with_supported_ones(opened):
     assert problem.endswith("version 17.0 of the API: set api_version to one of 26.0, 27.0")
 
 
+async def test_older_console_is_read_with_a_version_that_it_has(console, opened, put):
+    console.versions = [{"version": name, "removed": False} for name in ("24.0", "25.0", "27.0")]
+    put("7")
+    async with opened() as provider:
+        health = await provider.check()
+        found = await provider.incident("7")
+    assert health.problems == ()
+    assert "does not support version 26.0, so 25.0 is used" in health.detail
+    assert found is not None
+    told = {request.headers.get("Version") for request in console.requests[-2:]}
+    assert told == {"25.0"}
+
+
 async def test_check_reports_missing_property(opened):
     async with opened(event_properties={"url": ["URL"]}) as provider:
         assert (await provider.check()).problems == ()

@@ -48,6 +48,7 @@ DETECTION: dict[str, Any] = {
                 {"key": "severity", "value": "Critical"},
                 {"key": "mitre_attack_technique", "value": "T1071.004"},
                 {"key": "author", "value": "T1 of T1000"},
+                {"key": "mitre_attack_tactic", "value": "Command and Control"},
             ],
             "detectionFields": [{"key": "client_ip", "value": "10.1.2.3"}],
         }
@@ -72,6 +73,7 @@ def test_detection_maps_to_incident_as_in_the_console():
     assert incident.changed_at == datetime(2026, 11, 20, 15, 0, 50, 383_774, tzinfo=UTC)
     assert incident.description == "client_ip: 10.1.2.3"
     assert incident.techniques == ("T1071.004",)
+    assert incident.tactics == ("TA0011",)
     assert incident.source_url == LINK
 
 

@@ -60,6 +60,7 @@ def test_incident_has_the_fields_of_its_record():
     assert found.changed_at == datetime(2026, 11, 20, 10, 0, 0, 123456, tzinfo=UTC)
     assert found.source_url == "https://portal.azure.com/#asset/x"
     assert found.techniques == ("T1110.003",)
+    assert found.tactics == ("TA0006",)
     assert found.description == "Many accounts, one address"
 
 

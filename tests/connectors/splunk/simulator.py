@@ -72,6 +72,7 @@ class SplunkSimulator(Simulator):
         self.messages: list[dict[str, str]] = []
         """What every job says about itself."""
         self.capabilities = list(CAPABILITIES)
+        self.version: str | None = "9.2.1"
         self.indexes = ["notable"]
         self.finalized = self.failed = self.refuses_updates = False
         self.unsaid: set[str] = set()
@@ -83,6 +84,7 @@ class SplunkSimulator(Simulator):
     def routes(self) -> list[web.RouteDef]:
         return [
             web.get("/services/authentication/current-context", self.context),
+            web.get("/services/server/info", self.server_info),
             web.post(_JOBS, self.begin),
             web.get(_JOBS + "/{sid}", self.show_job),
             web.delete(_JOBS + "/{sid}", self.clear),
@@ -96,6 +98,11 @@ class SplunkSimulator(Simulator):
     async def context(self, request: web.Request) -> web.Response:
         content = {"username": "tocsin", "capabilities": self.capabilities, "roles": ["tocsin"]}
         return self.json({"entry": [{"name": "context", "content": content}]})
+
+    async def server_info(self, request: web.Request) -> web.Response:
+        if self.version is None:
+            raise ErrorResponse(403, "insufficient permission")
+        return self.json({"entry": [{"name": "server-info", "content": {"version": self.version}}]})
 
     # search jobs
 

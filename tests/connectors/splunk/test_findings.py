@@ -28,6 +28,7 @@ def finding(**changes):
         "_time": "2026-11-20T09:00:12.000+00:00",
         "annotations": '{"mitre_attack":["T1110.003"],"cis20":["CIS 16"]}',
         "annotations.mitre_attack": ["T1110.003", "T1078"],
+        "annotations.mitre_attack.mitre_tactic": ["credential-access", "other"],
         "dest": ["web-1.example.com", "10.0.0.9"],
         "dest_risk_score": "560",
         "drilldown_earliest": "1795164300.000000000",
@@ -72,8 +73,33 @@ def test_finding_becomes_incident():
     assert (found.status, found.raw_status) == (IncidentStatus.ACTIVE, "In Progress")
     assert found.occurred_at == datetime(2026, 11, 20, 9, 0, 12, tzinfo=UTC)
     assert found.changed_at == datetime(2026, 11, 20, 9, 1, 4, tzinfo=UTC)
+    assert found.tactics == ("TA0006",)
     [alert] = found.alerts
     assert (alert.external_id, alert.title) == (NAME, "Access - Many Failed Sign-ins - Rule")
+
+
+@pytest.mark.parametrize(
+    ("matched", "value", "kind"),
+    [
+        ("src", "198.51.100.4", EntityKind.IP),
+        ("query", "evil.example.com", EntityKind.DOMAIN),
+        ("file_hash", "9f" * 32, EntityKind.FILE_HASH),
+        ("url", "https://evil.example.com/x", EntityKind.URL),
+    ],
+)
+def test_matched_indicator_has_the_kind_of_its_field(matched, value, kind):
+    found = incident(threat_match_field=matched, threat_match_value=value)
+    assert Entity(kind, value) in found.entities
+    other = incident(threat_match_field="certificate_serial", threat_match_value=value)
+    assert Entity(kind, value) not in other.entities
+
+
+def test_accounts_of_sign_ins_are_users():
+    found = incident(acct="svc-web", target_user="root")
+    assert {Entity(EntityKind.USER, "svc-web"), Entity(EntityKind.USER, "root")} <= set(
+        found.entities
+    )
+    assert Entity(EntityKind.USER, "root") in found.targets
 
 
 def test_entities_come_from_fields_without_placeholders():

@@ -30,6 +30,7 @@ ALERT = Alert(external_id="a", title="alert", severity=Severity.HIGH, occurred_a
         ({"occurred_at": NAIVE}, "occurred_at is datetime"),
         ({"changed_at": "yesterday"}, "changed_at is 'yesterday'"),
         ({"techniques": (None,)}, "a technique is None"),
+        ({"tactics": (None,)}, "a tactic is None"),
         ({"techniques": "T1059"}, "techniques is 'T1059'"),
         ({"entities": ("10.0.0.1",)}, "one of the entities is '10.0.0.1'"),
         ({"entities": (Entity("ip", "10.0.0.1"),)}, "the kind of one of the entities is 'ip'"),

@@ -49,6 +49,7 @@ async def test_an_incident_is_shown_with_its_entities_and_alerts(database):
         "alert_count": 3,
         "entities": [{"kind": "ip", "value": "192.0.2.1"}, {"kind": "user", "value": "eve"}],
         "techniques": ["T1059.001"],
+        "tactics": [],
     }
 
 

@@ -139,6 +139,15 @@ async def test_roles_of_entities_are_stored_and_grow(feed, database):
     )
 
 
+async def test_tactics_are_stored_by_id_and_grow(feed, database):
+    await feed.store(incident(tactics=("Impact", "TA0006", "Malware")))
+    stored = await feed.store(incident(tactics=("InitialAccess",)))
+    assert stored.counts.changed == 1
+    assert (await feed.store(incident(tactics=("TA0006",)))).counts.changed == 0
+    [record] = await database.read(load_incidents, [1], {})
+    assert record.tactics == ("TA0001", "TA0006", "TA0040")
+
+
 async def test_an_alert_counts_once_however_often_it_is_handed_over(feed):
     alert = Alert(external_id="x", title="t", severity=Severity.LOW, occurred_at=NOW)
     await feed.store(incident(alerts=(alert, alert)))

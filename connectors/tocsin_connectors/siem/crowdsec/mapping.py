@@ -63,7 +63,7 @@ SCENARIO_TECHNIQUES = (
     ),
     ScenarioTechnique("webshell", "T1505.003", "web server that runs commands of others"),
     ScenarioTechnique("impossible-travel", "T1078", "one account used from distant places"),
-    ScenarioTechnique("dos|req-limit-exceeded", "T1498", "request flood"),
+    ScenarioTechnique("d?dos|req-limit-exceeded", "T1498", "request flood"),
 )
 """Every matching entry adds its technique. The hub has no scenarios like `http-sqli` or `webshell`:
 these are our own interpretation. Spam has no technique."""

@@ -21,6 +21,7 @@ from tocsin_connectors.siem.records import (
     describe_value,
     filter_techniques,
     find_field_roles,
+    find_tactics,
     number,
     parse_entities,
     parse_utc,
@@ -200,6 +201,7 @@ def build_incident(given: Mapping[str, Any], console: str) -> Incident:
         changed_at=changed_at,
         source_url=_build_url(record, name, console),
         techniques=union([_find_techniques(record)]),
+        tactics=union([find_tactics(record, *_TACTIC_FIELDS)]),
         entities=union([find_entities(record)]),
         sources=roles.sources,
         targets=roles.targets,
@@ -240,6 +242,9 @@ def _describe(record: dict[str, Any]) -> Iterator[str]:
             yield f"{what}: {value}"
     if record.get("show_in_ui") is False:
         yield "Hidden in the console"
+
+
+_TACTIC_FIELDS = ("tactic_id", "tactic", "mitre_attack.tactic_id", "mitre_attack.tactic")
 
 
 def _find_techniques(record: dict[str, Any]) -> Iterator[str]:

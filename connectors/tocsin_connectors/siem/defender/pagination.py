@@ -76,6 +76,12 @@ class DefenderCursor:
         return cls(*token)
 
 
+def is_sorted(records: Sequence[DefenderRecord]) -> bool:
+    """Return whether incidents are sorted by update time, oldest first."""
+    updated = [at for at, _ in _iterate_updated(records)]
+    return updated == sorted(updated)
+
+
 def _iterate_updated(records: Sequence[DefenderRecord]) -> Iterator[tuple[datetime, str]]:
     """Yield the update times of the records that have one, parsed and as text."""
     for record in records:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ClassVar
 
@@ -28,7 +28,7 @@ from tocsin_connectors.microsoft.entra import EntraClient, EntraSettings
 from tocsin_connectors.siem.defender import write_back
 from tocsin_connectors.siem.defender.client import INCIDENTS, DefenderClient
 from tocsin_connectors.siem.defender.mapping import build_incident
-from tocsin_connectors.siem.defender.pagination import DefenderCursor
+from tocsin_connectors.siem.defender.pagination import DefenderCursor, is_sorted
 from tocsin_connectors.siem.microsoft.search import LogTableSearcher, list_entity_kinds
 from tocsin_connectors.siem.microsoft.tables import HUNTING_TABLES
 from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
@@ -40,6 +40,9 @@ _READ = "SecurityIncident.Read.All"
 _HUNT = "ThreatHunting.Read.All"
 _WRITE = "SecurityIncident.ReadWrite.All"
 _RECENT = timedelta(minutes=5)
+_MONTH = timedelta(days=30)
+_PROBED, _SORTABLE = 10, 3
+"""Incidents that show whether a list is sorted, and the least number of them."""
 
 
 class Defender(WindowedProvider):
@@ -89,10 +92,25 @@ class Defender(WindowedProvider):
         granted = self._client.granted()
         if writes and granted and _WRITE not in granted and _WRITE not in missing:
             missing.append(_WRITE)
+        detail = f"incidents of {self.settings.tenant_id} can be read; advanced hunting works"
+        if not missing:
+            detail = f"{detail}; {await self._examine_order(now)}"
         return Health(
-            detail=f"incidents of {self.settings.tenant_id} can be read; advanced hunting works",
+            detail=detail,
             problems=tuple(f"the app lacks the permission {name}" for name in missing),
         )
+
+    async def _examine_order(self, now: datetime) -> str:
+        """Return whether Graph sorts incidents by update time, which it does not document."""
+        month = Window(now - _MONTH, now)
+        records, _, _ = await self._client.incidents(
+            DefenderCursor.first(month), month, _PROBED, alerts=False
+        )
+        if len(records) < _SORTABLE:
+            return "too few incidents this month to see whether they are sorted"
+        if is_sorted(records):
+            return f"{len(records)} incidents are sorted by update time"
+        return "incidents are not sorted by update time, so reads are split into small pieces"
 
     async def list_changes(
         self,

@@ -23,6 +23,7 @@ from tocsin_connectors.siem.records import (
     children,
     describe_value,
     filter_techniques,
+    find_tactics,
     number,
     parse_entities,
     parse_utc,
@@ -94,6 +95,7 @@ ENTITY_FIELDS: dict[EntityKind, tuple[str, ...]] = {
     EntityKind.CLOUD_RESOURCE: ("cloud.instance.id", "orchestrator.resource.id"),
 }
 _THREAT_FIELDS = ("kibana.alert.rule.threat", "kibana.alert.rule.parameters.threat", "threat")
+_TACTIC_FIELDS = tuple(f"{name}.tactic.id" for name in _THREAT_FIELDS)
 
 
 def find_entities(source: dict[str, Any]) -> Iterator[Entity]:
@@ -153,6 +155,7 @@ def build_alert_incident(hit: Mapping[str, Any], settings: ElasticSettings) -> I
         source_url=first_text(source, "kibana.alert.url")
         or _build_alert_url(alert.external_id, source, settings),
         techniques=union([find_techniques(source)]),
+        tactics=union([find_tactics(source, *_TACTIC_FIELDS)]),
         entities=union([find_entities(source)]),
         sources=roles.sources,
         targets=roles.targets,
@@ -246,6 +249,7 @@ def has_alerts(case: Mapping[str, Any]) -> bool:
 def attach_alerts(incident: Incident, hits: Iterable[Mapping[str, Any]]) -> Incident:
     """Add alerts to an incident, with their entities and techniques."""
     alerts, entities, techniques = [], [incident.entities], [incident.techniques]
+    tactics = [incident.tactics]
     roles = [EntityRoles(incident.sources, incident.targets)]
     for hit in hits:
         with suppress(ValueError):  # skip invalid alerts
@@ -253,6 +257,7 @@ def attach_alerts(incident: Incident, hits: Iterable[Mapping[str, Any]]) -> Inci
             source = child(dict(hit), "_source")
             entities.append(tuple(find_entities(source)))
             techniques.append(tuple(find_techniques(source)))
+            tactics.append(tuple(find_tactics(source, *_TACTIC_FIELDS)))
             roles.append(find_document_roles(source))
     merged = EntityRoles.merge(roles)
     return replace(
@@ -262,6 +267,7 @@ def attach_alerts(incident: Incident, hits: Iterable[Mapping[str, Any]]) -> Inci
         sources=merged.sources,
         targets=merged.targets,
         techniques=union(techniques),
+        tactics=union(tactics),
     )
 
 

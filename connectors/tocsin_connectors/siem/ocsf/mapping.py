@@ -8,9 +8,18 @@ from typing import Any
 
 from tocsin import Alert, Incident, IncidentStatus, Severity
 from tocsin_connectors.siem.ocsf.entities import find_entities, find_roles, find_techniques
-from tocsin_connectors.siem.records import child, children, number, parse_utc, text, union
+from tocsin_connectors.siem.records import (
+    child,
+    children,
+    find_tactics,
+    number,
+    parse_utc,
+    text,
+    union,
+)
 
-_DETECTION_FINDING, _INCIDENT_FINDING = 2004, 2005
+_SECURITY_FINDING, _DETECTION_FINDING, _INCIDENT_FINDING = 2001, 2004, 2005
+_TACTIC_FIELDS = ("attacks.tactic.uid", "attacks.tactic.name", "attacks.tactics.uid")
 _CLOSE = 3  # the value of activity_id
 
 _SEVERITIES = {
@@ -32,6 +41,12 @@ _STATUSES = {
         4: IncidentStatus.CLOSED,  # Resolved
         5: IncidentStatus.CLOSED,  # Archived
         6: IncidentStatus.CLOSED,  # Deleted
+    },
+    _SECURITY_FINDING: {  # until OCSF 1.1; its status is `state_id`
+        1: IncidentStatus.NEW,
+        2: IncidentStatus.ACTIVE,
+        3: IncidentStatus.CLOSED,  # Suppressed
+        4: IncidentStatus.CLOSED,  # Resolved
     },
     _INCIDENT_FINDING: {
         1: IncidentStatus.NEW,
@@ -69,11 +84,12 @@ def build_incident(record: dict[str, Any]) -> Incident:
         raw_severity=_get_raw(record, "severity"),
         severity_assumed=severity is None,
         status=_parse_status(record),
-        raw_status=_get_raw(record, "status"),
+        raw_status=_get_raw(record, "state") or _get_raw(record, "status"),
         occurred_at=occurred_at,
         changed_at=_parse_change_time(record, details),
         source_url=_get_source_url(record, first),
         techniques=union([find_techniques(record, details)]),
+        tactics=union(find_tactics(holder, *_TACTIC_FIELDS) for holder in [*details, record]),
         entities=union([find_entities(record)]),
         sources=roles.sources,
         targets=roles.targets,
@@ -82,12 +98,13 @@ def build_incident(record: dict[str, Any]) -> Incident:
 
 
 def _list_details(record: dict[str, Any]) -> list[dict[str, Any]]:
-    return [*children(record, "finding_info"), *children(record, "finding_info_list")]
+    members = ("finding_info", "finding_info_list", "finding")
+    return [detail for member in members for detail in children(record, member)]
 
 
 def _get_external_id(record: dict[str, Any], details: list[dict[str, Any]]) -> str:
-    own = text(child(record, "finding_info"), "uid") or text(child(record, "metadata"), "uid")
-    if own:
+    own = text(child(record, "finding_info"), "uid") or text(child(record, "finding"), "uid")
+    if own := own or text(child(record, "metadata"), "uid"):
         return own
     for detail in details:
         if uid := text(detail, "uid"):
@@ -101,11 +118,14 @@ def _parse_severity(record: dict[str, Any]) -> Severity | None:
 
 
 def _parse_status(record: dict[str, Any]) -> IncidentStatus:
-    of_class = _STATUSES.get(number(record, "class_uid") or 0, {})
-    by_word = _STATUS_WORDS.get((text(record, "status") or "").casefold())
+    kind, key = number(record, "class_uid") or 0, "status"
+    if kind == _SECURITY_FINDING and ("state_id" in record or "state" in record):
+        key = "state"
+    of_class = _STATUSES.get(kind, {})
+    by_word = _STATUS_WORDS.get((text(record, key) or "").casefold())
     is_closing = number(record, "activity_id") == _CLOSE
     by_activity = IncidentStatus.CLOSED if is_closing else IncidentStatus.NEW
-    return of_class.get(number(record, "status_id") or 0) or by_word or by_activity
+    return of_class.get(number(record, f"{key}_id") or 0) or by_word or by_activity
 
 
 def _get_raw(record: dict[str, Any], key: str) -> str | None:

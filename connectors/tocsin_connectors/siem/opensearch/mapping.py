@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from tocsin import Alert, Entity, Incident, IncidentStatus, Severity, Window
+from tocsin import Alert, Entity, Incident, IncidentStatus, Severity, Window, parse_tactics
 from tocsin_connectors.siem.indices.documents import decode_object, find_document_roles
 from tocsin_connectors.siem.indices.ecs_fields import find_ecs_techniques, find_log_entities
 from tocsin_connectors.siem.opensearch.pagination import to_milliseconds
@@ -18,6 +18,7 @@ from tocsin_connectors.siem.records import (
     children,
     describe_value,
     filter_techniques,
+    find_tactics,
     number,
     parse_utc,
     text,
@@ -159,6 +160,7 @@ class OpenSearchFinding:
     alert: Alert | None
     severity: Severity | None
     techniques: tuple[str, ...]
+    tactics: tuple[str, ...]
     entities: tuple[Entity, ...]
     roles: EntityRoles
 
@@ -177,6 +179,12 @@ def parse_finding(record: dict[str, Any]) -> OpenSearchFinding:
         alert=_build_alert(record, queries, severity),
         severity=severity,
         techniques=union([named, *techniques]),
+        tactics=union(
+            [
+                parse_tactics(tags),
+                *(find_tactics(document, "threat.tactic.id") for document in documents),
+            ]
+        ),
         entities=union(item.entities for item in found),
         roles=EntityRoles.merge(map(find_document_roles, documents)),
     )
@@ -225,6 +233,7 @@ def attach_findings(incident: Incident, records: Iterable[dict[str, Any]]) -> In
         sources=roles.sources,
         targets=roles.targets,
         techniques=union(finding.techniques for finding in findings),
+        tactics=union(finding.tactics for finding in findings),
         entities=union(finding.entities for finding in findings),
         alerts=tuple(finding.alert for finding in findings if finding.alert),
     )

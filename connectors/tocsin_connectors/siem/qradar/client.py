@@ -10,6 +10,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from http import HTTPStatus
 from itertools import pairwise
 from typing import Any, Self, TypeVar
@@ -17,11 +18,18 @@ from typing import Any, Self, TypeVar
 from tocsin import Api, ApiResponse, Broken, Refused, Tools, Window
 from tocsin_connectors.siem.qradar.mappings import to_milliseconds
 from tocsin_connectors.siem.qradar.settings import QRadarSettings
-from tocsin_connectors.siem.records import number
+from tocsin_connectors.siem.records import number, text
 
 QRadarRecord = dict[str, Any]
 MAX_RANGES = 200
 """Maximum number of ranges in a list that ends."""
+_VERSION_REFUSED = (
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.NOT_ACCEPTABLE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+)
+"""Statuses with which a console may refuse a version that it does not have."""
+_VERSION = re.compile(r"\d{1,3}\.\d{1,3}")
 _TOTAL = re.compile(r"items (?:\d+-\d+|\*)/(\d+)")
 
 
@@ -53,15 +61,52 @@ class QRadarClient:
         """Store the dependencies. Performs no I/O."""
         self._api = Api(tools, settings)
         self._token = settings.token
-        self._version = {"Version": settings.api_version}
+        self._log = tools.log
+        self._version = settings.api_version
+        self._is_version_known = False
+
+    @property
+    def version(self) -> str:
+        """API version of the requests."""
+        return self._version
 
     async def request(
         self, method: str, path: str, *, span: str | None = None, **query: Any
     ) -> ApiResponse:
         """Send a request to a path below `/api`. `span` is a range such as `0-49`."""
         bounds = {} if span is None else {"Range": f"items={span}"}
-        headers = {"SEC": self._token.get_secret_value(), **self._version, **bounds}
-        return await self._api.request(method, f"/api{path}", query=query, headers=headers)
+        headers = {"SEC": self._token.get_secret_value(), **bounds}
+        asked = partial(self._api.request, method, f"/api{path}", query=query)
+        try:
+            answer = await asked(headers=headers | {"Version": self._version})
+        except Refused as refused:
+            if not await self._choose_version(refused):
+                raise
+            answer = await asked(headers=headers | {"Version": self._version})
+        self._is_version_known = True
+        return answer
+
+    async def _choose_version(self, refused: Refused) -> bool:
+        """Choose the latest version up to the configured one that the console supports.
+
+        Returns whether there is another one than the refused version. Consoles below update package
+        12 of version 7.5.0 do not support 26.0.
+        """
+        if self._is_version_known or refused.status not in _VERSION_REFUSED:
+            return False
+        try:
+            versions = await self.versions()
+        except (Broken, Refused):
+            return False
+        listed = (version for version in versions if version.get("removed") is not True)
+        known = [name for version in listed if (name := text(version, "version"))]
+        usable = [name for name in known if _rank(name) <= _rank(self._version)]
+        if not usable or self._version in known:
+            return False
+        found = max(usable, key=_rank)
+        self._log.warning("API version not supported", version=self._version, instead=found)
+        self._version = found
+        return True
 
     async def versions(self) -> Sequence[QRadarRecord]:
         """Return the API versions that the console supports. The request names none."""
@@ -92,6 +137,16 @@ class QRadarClient:
             if part.ends(first, count) or len(found) == most:
                 return found
         raise Broken(f"GET {path} has more than {MAX_RANGES} ranges")
+
+
+def _rank(version: str) -> tuple[int, ...]:
+    """Return a version as numbers; one that is none comes first."""
+    return tuple(int(part) for part in version.split(".")) if _VERSION.fullmatch(version) else ()
+
+
+def is_earlier(version: str, than: str) -> bool:
+    """Return whether a version of the API is earlier than another one."""
+    return _rank(version) < _rank(than)
 
 
 def _parse_records(content: Any, path: str) -> list[QRadarRecord]:

@@ -17,6 +17,7 @@ from tocsin_connectors.siem.qradar.client import (
     OffenseClient,
     OffenseCursor,
     QRadarClient,
+    is_earlier,
 )
 from tocsin_connectors.siem.qradar.search import ArielSearcher
 from tocsin_connectors.siem.qradar.settings import QRadarSettings
@@ -67,9 +68,12 @@ class QRadarPermissionCheck:
     def detail(self) -> str:
         """Result of the check: what can be read, and the limits of the API version."""
         detail = f"offenses of {self.settings.url} can be read"
+        wanted, used = self.settings.api_version, self.console.version
+        if used != wanted:
+            detail = f"{detail}; the console does not support version {wanted}, so {used} is used"
         if self.offenses.clock == PERSISTED:
             return detail
-        return f"{detail}; API version {self.settings.api_version} does not return {PERSISTED}"
+        return f"{detail}; API version {used} does not return {PERSISTED}"
 
     async def _check_version(self) -> str | None:
         """Return the problem with the configured API version, if any."""
@@ -84,8 +88,8 @@ class QRadarPermissionCheck:
         )
         known = [version for version in supported if version]
         wanted = self.settings.api_version
-        if not known or wanted in known:
-            return None
+        if not known or wanted in known or any(is_earlier(name, wanted) for name in known):
+            return None  # an earlier version is used instead
         message = f"the console does not support version {wanted} of the API"
         return f"{message}: set api_version to one of {', '.join(known)}"
 

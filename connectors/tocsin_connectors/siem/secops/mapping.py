@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
+from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity, parse_tactics
 from tocsin_connectors.siem.entity_fields import FieldContent, parse_field
 from tocsin_connectors.siem.records import (
     EntityRoles,
@@ -20,6 +20,7 @@ from tocsin_connectors.siem.records import (
     children,
     describe_value,
     find_field_roles,
+    find_tactics,
     find_techniques_in_text,
     number,
     parse_entities,
@@ -111,21 +112,24 @@ ENTITY_FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
 
 _HASHES = ("sha256", "sha1", "md5")
 _PARENT = "process.parentProcess.file"
-_READ_FIELDS: Mapping[EntityKind, tuple[str, ...]] = ENTITY_FIELDS | {
-    kind: (
-        *ENTITY_FIELDS[kind],
-        *(f"securityResult.about.{path}" for path in _NOUN_FIELDS.get(kind, ())),
-        *more,
-    )
-    for kind, more in {
-        **dict.fromkeys(_NOUN_FIELDS, ()),
-        EntityKind.IP: ("network.dns.answers.data",),
-        EntityKind.EMAIL: ("network.email.cc", "network.email.bcc"),
-        EntityKind.PROCESS: tuple(f"{noun}.{_PARENT}.fullPath" for noun in _NOUNS),
-        EntityKind.FILE_HASH: tuple(
-            f"{noun}.{_PARENT}.{name}" for noun in _NOUNS for name in _HASHES
-        ),
-    }.items()
+_READ_FIELDS: Mapping[EntityKind, tuple[str, ...]] = {
+    **ENTITY_FIELDS,
+    **{
+        kind: (
+            *ENTITY_FIELDS[kind],
+            *(f"securityResult.about.{path}" for path in _NOUN_FIELDS.get(kind, ())),
+            *more,
+        )
+        for kind, more in {
+            **dict.fromkeys(_NOUN_FIELDS, ()),
+            EntityKind.IP: ("network.dns.answers.data",),
+            EntityKind.EMAIL: ("network.email.cc", "network.email.bcc"),
+            EntityKind.PROCESS: tuple(f"{noun}.{_PARENT}.fullPath" for noun in _NOUNS),
+            EntityKind.FILE_HASH: tuple(
+                f"{noun}.{_PARENT}.{name}" for noun in _NOUNS for name in _HASHES
+            ),
+        }.items()
+    },
 }
 """Fields that are read; those that are not searched for are answers, copies and results."""
 
@@ -229,6 +233,7 @@ def build_incident(given: Mapping[str, Any]) -> Incident:
         changed_at=changed_at,
         source_url=_get_link(rule),
         techniques=union([_find_techniques(rule)]),
+        tactics=union([_find_rule_tactics(rule)]),
         entities=union([*map(find_entities, _iterate_events(record)), _find_variables(rule)]),
         sources=roles.sources,
         targets=roles.targets,
@@ -322,6 +327,14 @@ def _find_techniques(rule: dict[str, Any]) -> Iterator[str]:
             yield from find_techniques_in_text(text(rulelabel, "value") or "")
     for item in children(child(rule, "attackDetails"), "techniques"):
         yield from find_techniques_in_text(text(item, "subtechniqueId") or text(item, "id") or "")
+
+
+def _find_rule_tactics(rule: dict[str, Any]) -> Iterator[str]:
+    """Yield the ATT&CK tactics of a rule, from its labels and attack details."""
+    for label in children(rule, "ruleLabels"):
+        if "tactic" in (text(label, "key") or "").casefold():
+            yield from parse_tactics(re.split(r"[,;]", text(label, "value") or ""))
+    yield from find_tactics(rule, "attackDetails.tactics.id", "attackDetails.tactics.name")
 
 
 def _iterate_events(record: dict[str, Any]) -> Iterator[dict[str, Any]]:

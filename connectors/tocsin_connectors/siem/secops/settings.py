@@ -42,7 +42,7 @@ class SecOpsSettings(WindowedProvider.Settings, ApiSettings):
     curated_rules: tuple[RuleName, ...] = Field(
         default=(),
         max_length=50,
-        description="IDs of the curated rules to read; each begins with ur_. Default: all of them.",
+        description="IDs of the curated rules to read, instead of all; each begins with ur_.",
     )
     lists_per_minute: int = Field(
         default=10, ge=1, le=600, description="Maximum requests for detections per minute."

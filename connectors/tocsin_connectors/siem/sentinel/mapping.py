@@ -16,6 +16,7 @@ from tocsin_connectors.siem.records import (
     children,
     describe_value,
     filter_techniques,
+    find_tactics,
     number,
     text,
     texts,
@@ -62,6 +63,7 @@ def build_incident(record: Mapping[str, Any], portal: str | None, tenant: str) -
         changed_at=changed_at,
         source_url=_build_url(properties, portal, tenant),
         techniques=union([_iterate_techniques([more])]),
+        tactics=union([find_tactics(more, "tactics")]),
     )
 
 
@@ -103,6 +105,12 @@ def build_alerts(records: Iterable[Mapping[str, Any]]) -> Iterator[Alert]:
 def find_techniques(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the ATT&CK techniques of alerts."""
     yield from _iterate_techniques(child(dict(record), "properties") for record in records)
+
+
+def find_alert_tactics(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the ATT&CK tactics of alerts."""
+    for record in records:
+        yield from find_tactics(record, "properties.tactics")
 
 
 def find_alert_entities(records: Iterable[Mapping[str, Any]]) -> Iterator[Entity]:

@@ -31,6 +31,7 @@ from tocsin_connectors.siem.sentinel.mapping import (
     build_incident,
     find_alert_entities,
     find_alert_roles,
+    find_alert_tactics,
     find_techniques,
     is_own,
 )
@@ -171,4 +172,5 @@ class Sentinel(WindowedProvider):
             sources=roles.sources,
             targets=roles.targets,
             techniques=union([incident.techniques, find_techniques(alerts)]),
+            tactics=union([incident.tactics, find_alert_tactics(alerts)]),
         )

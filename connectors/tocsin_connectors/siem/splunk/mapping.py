@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
+from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity, parse_tactics
 from tocsin_connectors.siem.records import (
     EntityRoles,
     children,
@@ -64,7 +64,7 @@ _CIM_FIELDS: dict[EntityKind, tuple[str, ...]] = {
         *("src", "src_host", "src_dns", "src_nt_host", "dest", "dest_host", "dest_dns"),
         *("dest_nt_host", "dvc", "dvc_host", "orig_host"),
     ),
-    EntityKind.USER: ("user", "src_user", "user_name", "src_user_name"),
+    EntityKind.USER: ("user", "src_user", "user_name", "src_user_name", "acct", "target_user"),
     EntityKind.DOMAIN: ("query", "answer", "domain", "url_domain"),
     EntityKind.URL: ("url", "http_url", "http_referrer"),
     EntityKind.FILE_HASH: ("file_hash", "process_hash", "parent_process_hash"),
@@ -95,6 +95,12 @@ _ACCOUNT_PROPERTY = re.compile(
 _DOTTED_NAME = re.compile(
     r"[^\s/]+\.[^\s/]+"
 )  # `query` also holds searches, and names without a dot
+_TACTIC_FIELDS = (
+    "annotations.mitre_attack.mitre_tactic",
+    "annotations.mitre_attack.mitre_tactic_id",
+    "mitre_tactic",
+    "mitre_tactic_id",
+)
 _TECHNIQUE_FIELDS = (
     "annotations.mitre_attack",
     "annotations.mitre_attack.mitre_technique_id",
@@ -111,6 +117,7 @@ def find_entities(record: dict[str, Any]) -> Iterator[Entity]:
     for risk, value in risks:
         if kind_of_risk := _RISK_OBJECTS.get(risk.casefold()):
             yield from parse_entities(kind_of_risk, value)
+    yield from _find_threat_match(record)
 
 
 _SOURCE_FIELDS = {
@@ -123,6 +130,7 @@ _TARGET_FIELDS = {
     EntityKind.IP: ("dest_ip",),
     EntityKind.HOST: ("dest", "dest_host", "dest_dns", "dest_nt_host"),
     EntityKind.EMAIL: ("recipient",),
+    EntityKind.USER: ("target_user",),
 }
 
 
@@ -160,11 +168,27 @@ def find_artifacts(record: dict[str, Any]) -> Iterator[Entity]:
                 yield from _parse_field(record, name, kind)
 
 
+def _find_threat_match(record: dict[str, Any]) -> Iterator[Entity]:
+    """Yield the matched indicator of a threat match, of the kind of the field that matched."""
+    matched = first_text(record, "threat_match_field") or ""
+    for kind, names in _CIM_FIELDS.items():
+        if matched in names:
+            for value in texts(record, "threat_match_value"):
+                yield from parse_entities(kind, value)
+
+
 def find_techniques(record: dict[str, Any]) -> Iterator[str]:
     """Yield the ATT&CK IDs in the annotations of a finding."""
     named = [text for name in _TECHNIQUE_FIELDS for text in texts(record, name)]
     named += _list_encoded(record, "annotations", "mitre_attack")
     yield from filter_techniques(named)
+
+
+def _find_tactics(record: dict[str, Any]) -> Iterator[str]:
+    """Yield the ATT&CK tactics in the annotations of a finding."""
+    yield from parse_tactics(text for name in _TACTIC_FIELDS for text in texts(record, name))
+    for key in ("mitre_tactic", "mitre_tactic_id"):
+        yield from parse_tactics(_list_encoded(record, "annotations", key))
 
 
 def _parse_field(record: dict[str, Any], name: str, kind: EntityKind) -> Iterator[Entity]:
@@ -211,6 +235,7 @@ def build_incident(record: dict[str, Any], web_url: str | None) -> Incident:
         changed_at=_parse_change_time(record),
         source_url=web_url and _build_url(web_url, external_id, occurred_at),
         techniques=union([find_techniques(record)]),
+        tactics=union([_find_tactics(record)]),
         entities=union([find_entities(record), find_artifacts(record)]),
         sources=roles.sources,
         targets=roles.targets,

@@ -15,6 +15,7 @@ from tocsin_connectors.siem.records import (
     child,
     children,
     describe_value,
+    find_tactics,
     normalize_address,
     number,
     parse_entities,
@@ -91,6 +92,12 @@ def find_techniques(record: dict[str, Any]) -> Iterator[str]:
     for name in (*texts(metadata, "mitre_technique_id"), *texts(metadata, "mitre_attack")):
         if match := _TECHNIQUE.fullmatch(name):
             yield ".".join(part.upper() for part in match.groups() if part)
+
+
+_TACTIC_FIELDS = (
+    *("alert.metadata.mitre_tactic_id", "alert.metadata.mitre_tactic_name"),
+    "alert.metadata.mitre_attack",
+)
 
 
 def find_web_entities(http: dict[str, Any]) -> Iterator[Entity]:
@@ -241,6 +248,7 @@ def build_incident(record: dict[str, Any], window: timedelta) -> Incident:
         severity_assumed=severity is None,
         occurred_at=occurred_at,
         techniques=union([find_techniques(record)]),
+        tactics=union([find_tactics(record, *_TACTIC_FIELDS)]),
         entities=union([find_entities(record)]),
         sources=roles.sources,
         targets=roles.targets,

@@ -69,6 +69,7 @@ def _fold(group: list[Incident]) -> Incident:
         worst,
         occurred_at=min(incident.occurred_at for incident in group),
         techniques=union(incident.techniques for incident in group),
+        tactics=union(incident.tactics for incident in group),
         entities=union(incident.entities for incident in group),
         alerts=union(incident.alerts for incident in group),
     )

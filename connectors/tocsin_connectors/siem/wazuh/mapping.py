@@ -16,6 +16,7 @@ from tocsin_connectors.siem.records import (
     EntityRoles,
     describe_value,
     filter_techniques,
+    find_tactics,
     parse_utc,
     text_at,
     texts,
@@ -122,6 +123,13 @@ def find_techniques(document: Any) -> Iterator[str]:
     for path in ("id", "technique.id", "subtechnique.id"):
         found = value_at(mitre, path)
         yield from filter_techniques(text.upper() for text in texts({"": found}, ""))
+
+
+def find_rule_tactics(document: Any) -> Iterator[str]:
+    """Yield the ATT&CK tactics of the rule."""
+    names = ("tactic", "tactic.id", "tactic.name")
+    paths = [f"{rule}.mitre.{name}" for rule in ("wazuh.rule", "rule") for name in names]
+    yield from find_tactics(document, *paths)
 
 
 def find_entities(document: Any) -> tuple[Entity, ...]:

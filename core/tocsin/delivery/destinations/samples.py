@@ -176,6 +176,7 @@ def _incident(data: dict[str, Json], now: datetime) -> dict[str, Json]:
         "source_url": None,
         "alert_count": 0,
         "techniques": [],
+        "tactics": [],
         "entities": [],
     }
 

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from tocsin.incidents.storage.normalize import ENTITIES, clean_incident
-from tocsin.model import Alert, Entity, EntityKind, Incident
+from tocsin.model import Alert, Entity, EntityKind, Incident, sort_tactics
 from tocsin.store.tables import incident_alerts, incident_entities, incidents
 
 
@@ -31,6 +31,7 @@ def combine_versions(known: Incident, version: Incident) -> Incident:
         newest,
         occurred_at=min(known.occurred_at, version.occurred_at),
         techniques=tuple(sorted({*known.techniques, *version.techniques})),
+        tactics=tuple(sort_tactics([*known.tactics, *version.tactics])),
         entities=tuple(dict.fromkeys((*known.entities, *version.entities))),
         sources=tuple(dict.fromkeys((*known.sources, *version.sources))),
         targets=tuple(dict.fromkeys((*known.targets, *version.targets))),
@@ -59,6 +60,7 @@ def build_columns(incident: Incident) -> dict[str, Any]:
         "source_changed_at": incident.changed_at,
         "occurred_at": incident.occurred_at,
         "techniques": sorted(set(incident.techniques)),
+        "tactics": sort_tactics(incident.tactics),
     }
 
 
@@ -75,6 +77,7 @@ def merge_columns(stored: Mapping[str, Any], version: Incident) -> dict[str, Any
         "source_changed_at": latest["source_changed_at"] or stored["source_changed_at"],
         "occurred_at": min(stored["occurred_at"], version.occurred_at),
         "techniques": sorted({*stored["techniques"], *version.techniques}),
+        "tactics": sort_tactics([*stored["tactics"], *version.tactics]),
     }
 
 

@@ -16,6 +16,7 @@ from tocsin.model import (
     Received,
     Rejected,
     Severity,
+    parse_tactics,
 )
 from tocsin.store import clean_identifier, clean_text
 
@@ -65,6 +66,7 @@ def clean_incident(incident: Incident) -> Incident:
         merged_into=incident.merged_into and clean_identifier(incident.merged_into, IDENTIFIER),
         source_url=clean_text(incident.source_url, ADDRESS),
         techniques=tuple(clean_text(name, WORD) for name in incident.techniques[:TECHNIQUES]),
+        tactics=tuple(parse_tactics(incident.tactics[:TECHNIQUES])),
         entities=clean_entities((*incident.entities, *incident.sources, *incident.targets)),
         sources=clean_entities(incident.sources),
         targets=clean_entities(incident.targets),
@@ -115,6 +117,8 @@ def _check_types(incident: Incident) -> None:
         _require_moment(incident.changed_at, "changed_at")
     for technique in _require_sequence(incident.techniques, "techniques"):
         _require(technique, str, "a technique")
+    for tactic in _require_sequence(incident.tactics, "tactics"):
+        _require(tactic, str, "a tactic")
     for name in ("entities", "sources", "targets"):
         for entity in _require_sequence(getattr(incident, name), name):
             _require(entity, Entity, f"one of the {name}")

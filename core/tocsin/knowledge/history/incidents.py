@@ -48,6 +48,7 @@ _COLUMNS = (
     "source_url",
     "merged_into",
     "techniques",
+    "tactics",
 )
 _i, _e, _a = incidents.c, incident_entities.c, incident_alerts.c
 _newest_first = (_i.occurred_at.desc(), _i.number.desc())
@@ -134,6 +135,7 @@ def _record(
             "severity": Severity(row["severity"]),
             "status": IncidentStatus(row["status"]),
             "techniques": tuple(row["techniques"]),
+            "tactics": tuple(row["tactics"]),
         },
         entities=tuple(entity for entity, _ in involved),
         sources=tuple(entity for entity, role in involved if role in ("source", "both")),

@@ -23,6 +23,7 @@ from jinja2 import (
 from markupsafe import Markup, escape
 
 from tocsin.clock import isoformat
+from tocsin.model import name_tactic
 from tocsin.reports import format_time
 from tocsin.web.console.forms import to_field
 from tocsin.web.console.sessions import FORM_TOKEN, ONCE
@@ -89,6 +90,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "moment": _moment,
+        "tactic": name_tactic,
         "to_field": to_field,
         "lasting": _lasting,
         "pretty": _pretty,

@@ -92,6 +92,7 @@ class IncidentItem(ResponseModel):
         "alert_count": 2,
         "entities": [{"kind": "ip", "value": "203.0.113.7"}, {"kind": "user", "value": "ana"}],
         "techniques": ["T1110.003"],
+        "tactics": ["TA0006"],
     }
 
     number: int = Field(description="Number of the incident in Tocsin.")
@@ -116,6 +117,7 @@ class IncidentItem(ResponseModel):
     alert_count: int
     entities: list[EntityItem]
     techniques: list[str] = Field(description="ATT&CK technique ids.")
+    tactics: list[str] = Field(description="ATT&CK tactic ids, in the order of an attack.")
 
 
 class IncidentList(ResponseModel):

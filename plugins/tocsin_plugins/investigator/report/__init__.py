@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tocsin import Report
+from tocsin import Report, sort_tactics
 from tocsin_plugins.attack import TACTICS, find_tactics
 from tocsin_plugins.investigator.assessment import Conclusion
 from tocsin_plugins.investigator.case import CaseFile
@@ -43,6 +43,7 @@ def build_report(conclusion: Conclusion) -> Report:
         incidents=tuple(sorted(case.incidents)),
         about=tuple(incident for incident in case.scope.incidents if incident in case.incidents),
         techniques=_techniques(case),
+        tactics=_collect_tactics(case),
         gaps=conclusion.gaps,
         actions=build_actions(conclusion),
         sections=SECTIONS[inquiry.persona],
@@ -55,6 +56,11 @@ def _techniques(case: CaseFile) -> tuple[str, ...]:
     found = {technique for record in case.records for technique in record.techniques}
     found |= {technique for opinion in case.opinions for technique in opinion.enrichment.techniques}
     return tuple(sorted(found, key=lambda technique: (_place(technique), technique)))
+
+
+def _collect_tactics(case: CaseFile) -> tuple[str, ...]:
+    """Return the tactics that the SIEM names for the incidents, in the order of an attack."""
+    return tuple(sort_tactics(tactic for record in case.records for tactic in record.tactics))
 
 
 def _place(technique: str) -> int:

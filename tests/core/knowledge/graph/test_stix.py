@@ -102,11 +102,14 @@ def test_markings_are_valid_and_say_their_level(tlp):
 
 
 async def test_incidents_techniques_and_what_they_name_are_exported(graph):
-    await graph.add(IP, HOST, techniques=["T1110"], title="Brute force", provider="edge")
+    await graph.add(
+        IP, HOST, techniques=["T1110"], tactics=["TA0006"], title="Brute force", provider="edge"
+    )
     part = await graph.read(find_neighborhood, IP, depth=2)
     found = await export(graph, part)
     [incident] = found["incident"]
     assert incident.name == "Brute force"
+    assert "tactic:TA0006" in incident.labels
     assert incident.external_references[0].source_name == "edge"
     [pattern] = found["attack-pattern"]
     assert pattern.external_references[0].external_id == "T1110"

@@ -134,7 +134,10 @@ class _BundleBuilder:
             **domain_object("incident", name, incident.occurred_at, incident.updated_at),
             "name": incident.title,
             **({"description": incident.description} if incident.description else {}),
-            "labels": [f"severity:{incident.severity}", f"status:{incident.status}"],
+            "labels": [
+                *(f"severity:{incident.severity}", f"status:{incident.status}"),
+                *(f"tactic:{tactic}" for tactic in incident.tactics),
+            ],
             "external_references": [reference],
         }
 
