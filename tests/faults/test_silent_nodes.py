@@ -93,7 +93,7 @@ async def test_another_node_takes_over_from_one_that_froze_under_load(
     await until(lambda: len(receiver.oracle.arrivals) > 20)
     frozen._process.send_signal(signal.SIGSTOP)
     sensor.write(200)
-    await until(lambda: len(receiver.oracle.accepted("soc")) == 400, seconds=60)
+    await until(lambda: len(receiver.oracle.accepted("soc")) == 400, seconds=80)
     frozen._process.send_signal(signal.SIGCONT)
     sensor.write(10)
     await until(lambda: len(receiver.oracle.accepted("soc")) == 410)

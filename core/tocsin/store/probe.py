@@ -129,11 +129,16 @@ def write_as_intake(connection: Connection) -> None:
 
 
 def _identify_server(connection: Connection) -> str:
-    """Return what tells PostgreSQL's cluster and database from any other; empty for SQLite."""
+    """Return what tells PostgreSQL's cluster and database from any other; empty for SQLite.
+
+    Without the right to know the cluster, it is the database alone.
+    """
     if connection.dialect.name != "postgresql":
         return ""
-    query = (
-        "SELECT system_identifier || '/' || oid FROM pg_control_system(), pg_database "
-        "WHERE datname = current_database()"
-    )
-    return str(connection.execute(text(query)).scalar_one())
+    known = "oid::text, has_function_privilege('pg_control_system()', 'execute')"
+    query = f"SELECT {known} FROM pg_database WHERE datname = current_database()"  # noqa: S608
+    oid, may_ask = connection.execute(text(query)).one()
+    if not may_ask:
+        return str(oid)
+    cluster = text("SELECT system_identifier FROM pg_control_system()")
+    return f"{connection.execute(cluster).scalar_one()}/{oid}"

@@ -18,6 +18,7 @@ from tocsin.store import (
     allot_numbers,
     find_troubled_nodes,
     hold_lock,
+    open_database,
     probe,
     record_heartbeat,
     sqlite_file,
@@ -28,9 +29,20 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
-def _hasty(monkeypatch):
-    monkeypatch.setattr(probe, "PATIENCE", 0.3)
+def _always_anew(monkeypatch):
     monkeypatch.setattr(probe, "PROBE_INTERVAL", 0.0)
+
+
+@pytest.fixture
+def check_hastily(monkeypatch):
+    """Probe with the patience of a fraction of a second."""
+
+    async def check(probing: DatabaseProbe) -> DatabaseFault | None:
+        with monkeypatch.context() as hasty:
+            hasty.setattr(probe, "PATIENCE", 0.2)
+            return await probing.check()
+
+    return check
 
 
 async def test_a_database_that_takes_writes_has_no_fault(database):
@@ -39,30 +51,33 @@ async def test_a_database_that_takes_writes_has_no_fault(database):
 
 @pytest.mark.parametrize("table", ["incidents", "events", "audit"])
 @pytest.mark.parametrize("mode", ["ACCESS EXCLUSIVE", "SHARE"])
-async def test_a_table_that_is_locked_is_a_fault(database, migrated_url, table, mode):
+async def test_a_table_that_is_locked_is_a_fault(
+    database, migrated_url, table, mode, check_hastily
+):
     if not isinstance(database, PostgresDatabase):
         pytest.skip("SQLite locks the whole file")
     outside = await asyncpg.connect(migrated_url.render_as_string(hide_password=False))
     async with outside.transaction():
         await outside.execute(f"LOCK TABLE {table} IN {mode} MODE")
         probing = DatabaseProbe(database)
-        assert await probing.check() is DatabaseFault.TIMED_OUT
-    await asyncio.sleep(0.05)
+        assert await check_hastily(probing) is DatabaseFault.TIMED_OUT
     assert await probing.check() is None
     await outside.close()
 
 
-async def test_the_number_of_the_next_incident_that_is_locked_is_a_fault(database, migrated_url):
+async def test_the_number_of_the_next_incident_that_is_locked_is_a_fault(
+    database, migrated_url, check_hastily
+):
     """As a node that is frozen in a transaction leaves it."""
     if isinstance(database, PostgresDatabase):
         outside = await asyncpg.connect(migrated_url.render_as_string(hide_password=False))
         await outside.execute("BEGIN; SELECT * FROM sequences FOR UPDATE")
-        assert await DatabaseProbe(database).check() is DatabaseFault.TIMED_OUT
+        assert await check_hastily(DatabaseProbe(database)) is DatabaseFault.TIMED_OUT
         await outside.close()
         return
     outside = sqlite3.connect(sqlite_file(migrated_url), isolation_level=None)
     outside.execute("BEGIN IMMEDIATE")
-    assert await DatabaseProbe(database).check() is DatabaseFault.TIMED_OUT
+    assert await check_hastily(DatabaseProbe(database)) is DatabaseFault.TIMED_OUT
     outside.close()
 
 
@@ -130,3 +145,21 @@ async def test_a_node_that_is_silent_or_stuck_is_found_while_it_runs(database, m
     await beat(2, [], NOW + timedelta(minutes=5))
     rows = text("SELECT number FROM nodes")
     assert await database.read(lambda c: list(c.scalars(rows))) == [2]
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("may_ask", [True, False])
+async def test_a_role_without_rights_beyond_its_database_can_probe(database, migrated_url, may_ask):
+    outside = await asyncpg.connect(migrated_url.render_as_string(hide_password=False))
+    await outside.execute("CREATE ROLE plain LOGIN PASSWORD 'plain'")
+    await outside.execute("GRANT ALL ON ALL TABLES IN SCHEMA public TO plain")
+    if not may_ask:
+        await outside.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
+    plain = open_database(migrated_url.set(username="plain", password="plain"))
+    try:
+        assert await DatabaseProbe(plain).check() is None
+    finally:
+        await plain.close()
+        await outside.execute("GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC")
+        await outside.execute("DROP OWNED BY plain; DROP ROLE plain")
+        await outside.close()
