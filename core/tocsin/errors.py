@@ -89,6 +89,10 @@ class NameTakenError(TocsinError):
     """An object with this name exists."""
 
 
+CANNOT_CONNECT = "cannot connect"
+"""In the reason of a failure: no connection was made, whatever was to be sent."""
+
+
 class PluginFailure(TocsinError):  # noqa: N818 - the names are what a plugin says, not what it is
     """A plugin could not do its work; raise one of the kinds below."""
 

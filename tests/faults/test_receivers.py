@@ -10,6 +10,8 @@ from time import asctime
 
 import pytest
 import standardwebhooks.webhooks
+from aiohttp import web
+from aiohttp.test_utils import TestServer, unused_port
 from tests.core.net.conftest import connects  # noqa: F401 - a fixture
 
 from .rogue import answer, receiving
@@ -88,6 +90,38 @@ async def test_a_2xx_without_the_proof_of_the_contract_is_tried_again(station, r
     assert (delivery["state"], attempt["outcome"], attempt["status"]) == ("pending", "later", 200)
     assert "without proof that it has the event" in attempt["reason"]
     assert (await station.destination("n8n"))["failures"] == 1
+
+
+async def test_what_waits_for_a_receiver_that_was_away_is_due_once_it_is_back(station, rogue):
+    port = unused_port()
+    await station.add("away", f"http://127.0.0.1:{port}/")
+    await station.emit(3)
+    await station.until_attempted(3, destination="away")
+    waiting = await station.deliveries("away")
+    assert all("cannot connect" in row["reason"] for row in waiting)
+    assert all(row["due_at"] >= NOW + STEP for row in waiting)
+
+    async def accept(_request):
+        return web.Response(status=204)
+
+    app = web.Application()
+    app.router.add_post("/", accept)
+    async with TestServer(app, port=port):
+        await station.emit()  # its success ends the outage; no time passes
+        await station.until("delivered", destination="away")
+
+
+async def test_what_failed_otherwise_keeps_its_time_when_another_delivery_succeeds(station, rogue):
+    rogue.behave = answer(500)
+    await station.emit()
+    await station.until_attempted()
+    rogue.behave = answer(204)
+    await station.emit()
+    await station.until_attempted(2)
+    await station.finish()
+    first, second = await station.deliveries()
+    assert (first["state"], second["state"]) == ("pending", "delivered")
+    assert is_spread(first, STEP)
 
 
 NOT_ACCEPTED = (300, 304, 400, 401, 403, 404, 408, 409, 413, 425, 451, 500, 501, 503, 599, 999)

@@ -72,7 +72,9 @@ class IncidentWriter:
 def build_alert_policy(provider: Provider, public_url: str) -> AlertPolicy:
     """Build the alert policy from the settings of a provider."""
     settings = provider.settings
-    policy = AlertPolicy(public_url, on_escalation=settings.alert_on_escalation)
+    policy = AlertPolicy(
+        public_url, on_escalation=settings.alert_on_escalation, marking=settings.marking
+    )
     if Capability.REFRESH not in provider.capabilities():
         return policy
     return replace(policy, refresh_after=getattr(settings, "refresh_after", ()))

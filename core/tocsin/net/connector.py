@@ -23,6 +23,7 @@ from aiohttp.connector import AddrInfoType, Connection
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.tracing import Trace
 
+from tocsin.errors import CANNOT_CONNECT
 from tocsin.net.addresses import AddressPolicy
 from tocsin.net.tls import describe_ssl_error
 
@@ -106,7 +107,7 @@ class GuardedSockets:
 _REASONS: tuple[tuple[type[BaseException], str], ...] = (
     (TimeoutError, "time-out"),
     (aiohttp.ClientConnectorDNSError, "name not found"),
-    (aiohttp.ClientConnectorError, "cannot connect"),
+    (aiohttp.ClientConnectorError, CANNOT_CONNECT),
     (aiohttp.ClientResponseError, "the response is not HTTP"),
     (Exception, "connection reset"),
 )

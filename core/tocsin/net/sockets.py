@@ -13,7 +13,7 @@ from aiohappyeyeballs import start_connection
 from aiohttp.abc import ResolveResult
 from aiohttp.connector import AddrInfoType
 
-from tocsin.errors import Misconfigured, TryLater
+from tocsin.errors import CANNOT_CONNECT, Misconfigured, TryLater
 from tocsin.net.addresses import AddressPolicy, Network
 from tocsin.net.connector import BlockedError, GuardedResolver, GuardedSockets
 from tocsin.net.tls import build_verifying_context
@@ -125,4 +125,4 @@ def _describe_error(error: OSError) -> str:
             return "time-out"
         case socket.gaierror():
             return "name not found"
-    return "cannot connect"
+    return CANNOT_CONNECT

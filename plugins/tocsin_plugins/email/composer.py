@@ -115,9 +115,10 @@ class MailComposer:
         message_id = build_message_id(event.id, self._domain)
         before = MailThread.before(delivery)
         about = build_message_id(event.key, self._domain)
-        thread = before or MailThread(message_id, entry.subject)
-        # in another subject's thread, the own identifier does not apply
-        begin = () if before and before != MailThread.of(delivery.remote_id) else (about,)
+        thread = before or MailThread(message_id, entry.subject, about)
+        # the identifier of this subject is the root of its own thread alone
+        is_own = before is None or before == MailThread.of(delivery.remote_id)
+        root = thread.root or (about if is_own else None)
         mail = OutgoingMail(
             message_id=message_id,
             subject=f"Re: {to_one_line(before.subject, LONGEST_SUBJECT)}"
@@ -128,7 +129,7 @@ class MailComposer:
             sent_at=self._tools.clock.now(),
             list_id=self._list_id,
             parent=before.first if before else None,
-            references=(*begin, *((before.first,) if before else ())),
+            references=(*((root,) if root else ()), *((before.first,) if before else ())),
             extra=(("X-Tocsin-Event", event.event_type.value), ("X-Tocsin-Event-Id", event.id)),
         )
         return ComposedMail(mail, thread)

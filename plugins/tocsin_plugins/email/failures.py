@@ -7,6 +7,7 @@ import ssl
 
 from aiosmtplib import (
     SMTPException,
+    SMTPRecipientRefused,
     SMTPResponseException,
     SMTPSenderRefused,
 )
@@ -29,6 +30,7 @@ _REASONS: tuple[tuple[type[BaseException], str], ...] = (
     (TimeoutError, "time-out"),
     (OSError, "the connection was lost"),
 )
+_ABOUT_SENDER = re.compile(r"5\.1\.[78]\b")
 _ABOUT_SIZE = re.compile(r"5\.(2\.3|3\.4)\b")  # RFC 3463: a mailbox's limit, the system's
 
 
@@ -48,7 +50,9 @@ def build_auth_failure(error: SMTPException, host: str) -> PluginFailure | SMTPE
     return error
 
 
-def build_sender_failure(error: SMTPSenderRefused) -> PluginFailure | SMTPException:
+def build_sender_failure(
+    error: SMTPSenderRefused | SMTPRecipientRefused, sender: str
+) -> PluginFailure | SMTPException:
     """Return the failure of a refused sender; the error itself if it is transient."""
     if error.code not in _PERMANENT:
         return error
@@ -57,7 +61,20 @@ def build_sender_failure(error: SMTPSenderRefused) -> PluginFailure | SMTPExcept
         return Refused(f"the mail is too large: {reason}", status=error.code)
     if error.code == _SIGN_IN_FIRST:
         reason += "; give username and password"
-    return Misconfigured(f"sender {error.sender}: {reason}", status=error.code)
+    return Misconfigured(f"sender {sender}: {reason}", status=error.code)
+
+
+def is_about_sender(error: SMTPResponseException, sender: str, recipient: str) -> bool:
+    """Return whether a recipient was refused for the sender: servers may check it that late.
+
+    By the enhanced status (RFC 3463: 5.1.7, 5.1.8), or since the text names only the sender, as in
+    Postfix' `<sender>: Sender address rejected: not owned by user`.
+    """
+    if error.code not in _PERMANENT:
+        return False
+    text = error.message.lower()
+    names_sender = f"<{sender.lower()}>" in text and f"<{recipient.lower()}>" not in text
+    return bool(_ABOUT_SENDER.match(text)) or names_sender or "sender address rejected" in text
 
 
 def _describe_error(error: Exception) -> str:

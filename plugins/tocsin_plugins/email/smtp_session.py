@@ -27,6 +27,7 @@ from tocsin_plugins.email.failures import (
     build_auth_failure,
     build_failure,
     build_sender_failure,
+    is_about_sender,
 )
 from tocsin_plugins.email.fields import SmtpServer
 from tocsin_plugins.email.outcomes import RecipientOutcome
@@ -161,16 +162,21 @@ class SmtpSession:
             try:
                 await self._smtp.mail(sender, options=options, encoding=encoding)
             except SMTPSenderRefused as error:
-                raise build_sender_failure(error) from None
-        return {recipient: await self._address(recipient, encoding) for recipient in recipients}
+                raise build_sender_failure(error, sender) from None
+        return {
+            recipient: await self._address(recipient, sender, encoding) for recipient in recipients
+        }
 
-    async def _address(self, recipient: str, encoding: str) -> RecipientOutcome:
+    async def _address(self, recipient: str, sender: str, encoding: str) -> RecipientOutcome:
         with self._saying("RCPT TO"):
             try:
                 answer = await self._smtp.rcpt(recipient, encoding=encoding)
             except SMTPRecipientRefused as error:
                 if error.code == CLOSING:
                     raise
+                if is_about_sender(error, sender, recipient):
+                    await self.reset()
+                    raise build_sender_failure(error, sender) from None
                 return RecipientOutcome.of(error.code, error.message)
         return RecipientOutcome.of(answer.code, answer.message)
 

@@ -9,7 +9,7 @@ from typing import Self
 
 from tocsin import Delivery
 
-_TOLD = re.compile(r"(<[^<>\s]+>) (.+)")
+_ENCODED = re.compile(r"(?:root=(?P<root><[^<>\s]+>) )?(?P<first><[^<>\s]+>) (?P<subject>.+)")
 _ATOMS = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _LONGEST = 100
 _DIGITS = 32
@@ -22,16 +22,19 @@ class MailThread:
     first: str
     """Message-ID of the first mail."""
     subject: str
+    root: str | None = None
+    """Identifier of the thread itself, which all of its mails refer to."""
 
     def encode(self) -> str:
         """Return the form for the receipt, by which mail readers find the thread."""
-        return f"{self.first} {self.subject}"
+        root = f"root={self.root} " if self.root else ""
+        return f"{root}{self.first} {self.subject}"
 
     @classmethod
     def of(cls, remote: str | None) -> Self | None:
         """Return the thread from the form of `encode`; None for anything else."""
-        found = _TOLD.fullmatch(remote or "")
-        return cls(found[1], found[2]) if found else None
+        found = _ENCODED.fullmatch(remote or "")
+        return cls(found["first"], found["subject"], found["root"]) if found else None
 
     @classmethod
     def before(cls, delivery: Delivery) -> Self | None:

@@ -118,6 +118,23 @@ async def test_a_sender_who_is_refused_waits_and_a_mail_that_is_too_large_does_n
     assert caught.value.status == int(answer[:3])
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "553 5.7.1 <tocsin@example.com>: Sender address rejected: not owned by user soc",
+        "550 5.1.8 <tocsin@example.com>: Domain not found",
+        "550 5.7.1 mail from <tocsin@example.com> is not allowed here",
+    ],
+)
+async def test_a_sender_who_is_refused_at_the_recipients_is_named(server, make_channel, answer):
+    server.desk.answers["RCPT"] = [answer]
+    with pytest.raises(Misconfigured, match=r"^sender tocsin@example.com: 55") as caught:
+        await make_channel(server).deliver(delivery())
+    assert caught.value.status == int(answer[:3])
+    del server.desk.answers["RCPT"]
+    assert (await make_channel(server).deliver(delivery())).status == 250
+
+
 @pytest.mark.parametrize("step", ["DATA", "dot"])
 async def test_content_that_is_refused_is_not_sent_again(server, make_channel, step):
     server.desk.answers[step] = ["554 5.7.1 this looks like spam"]

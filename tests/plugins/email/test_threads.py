@@ -42,9 +42,18 @@ async def test_what_an_investigation_is_about_has_its_thread(server, make_channe
         related={"schedule:night": "<other@example.com> x", "incident:7": receipt.remote_id},
     )
     again, second = await sent(server, channel, completed)
-    assert str(second["In-Reply-To"]) == str(second["References"]) == FIRST
+    assert str(second["In-Reply-To"]) == FIRST
+    # the root that readers thread by, as in every mail of the incident
+    assert str(second["References"]).split() == [str(first["References"]), FIRST]
     assert str(second["Subject"]) == f"Re: {first['Subject']}"
     assert again.remote_id == receipt.remote_id
+
+
+async def test_a_thread_of_which_only_the_first_mail_is_known_is_continued(server, make_channel):
+    brought = delivery(3, remote_id=f"{FIRST} Odd sign-in")
+    again, mail = await sent(server, make_channel(server), brought)
+    assert str(mail["References"]).split() == ["<incident.7@example.com>", FIRST]
+    assert again.remote_id == f"{FIRST} Odd sign-in"
 
 
 async def test_what_has_a_thread_of_its_own_stays_in_it(server, make_channel):

@@ -15,10 +15,11 @@ from tocsin import Broken, CaseChannel, CredentialsRefused, Health, Json, Observ
 from tocsin_connectors.soar.splunk_soar.artifacts import ENTITY_LABEL, ID_PREFIX, build_artifact
 
 _REQUIRED_SEVERITIES = ("low", "medium", "high")
+_REQUIRED_SENSITIVITIES = ("white", "green", "amber", "red")
 
 
 def find_missing_options(options: Json, label: str) -> Iterator[str]:
-    """Yield the missing label and severities in `/rest/container_options`.
+    """Yield the missing label, severities and sensitivities in `/rest/container_options`.
 
     An empty list means that the options are not visible.
     """
@@ -28,6 +29,10 @@ def find_missing_options(options: Json, label: str) -> Iterator[str]:
     for severity in _REQUIRED_SEVERITIES:
         if severities and severity not in severities:
             yield f"the severity {severity} does not exist"
+    sensitivities = _list_names(options, "sensitivity")
+    for sensitivity in _REQUIRED_SENSITIVITIES:
+        if sensitivities and sensitivity not in sensitivities:
+            yield f"the sensitivity {sensitivity} does not exist"
 
 
 def _list_names(options: Json, kind: str) -> set[str]:

@@ -114,7 +114,7 @@ def build_sample(event_type: EventType, public_url: str, now: datetime) -> Event
     kind, identifier = _SUBJECTS[event_type]
     data = _SAMPLES[event_type]()
     data["url"] = f"{public_url}/{kind}s/{identifier}"
-    context = {"incident": _incident(data, now)} if kind == "incident" else _scheduled(data, now)
+    context = _alert_context(data, now) if kind == "incident" else _scheduled(data, now)
     return Event(
         id=new_id("evt"),
         event_type=event_type,
@@ -156,6 +156,11 @@ def _disabled() -> dict[str, Json]:
         "consecutive_failures": 5,
         "last_error": _TITLE,
     }
+
+
+def _alert_context(data: dict[str, Json], now: datetime) -> dict[str, Json]:
+    """Return the context as the producer of an alert does."""
+    return {"incident": _incident(data, now), "marking": {"tlp": "amber", "pap": "amber"}}
 
 
 def _incident(data: dict[str, Json], now: datetime) -> dict[str, Json]:

@@ -18,7 +18,11 @@ from tocsin.delivery.destinations.repository import (
     load_destination,
 )
 from tocsin.delivery.health.breaker import AttemptVerdict, HealthStatus, PausePolicy, apply_verdict
-from tocsin.delivery.queue.states import AttemptResult, requeue_destination
+from tocsin.delivery.queue.states import (
+    AttemptResult,
+    requeue_after_outage,
+    requeue_destination,
+)
 from tocsin.store import announce
 from tocsin.store.tables import destinations
 
@@ -63,6 +67,8 @@ def record_verdicts(
     statement = update(destinations).where(destinations.c.name == after.name)
     connection.execute(statement.values({**columns, "probing_until": None}))
     change = DestinationTransition(before, after)
+    if before.health.failures and not after.health.failures:
+        requeue_after_outage(connection, after.name, now)
     if change.is_state_change:
         if after.state is DestinationState.ACTIVE:
             requeue_destination(connection, after.name, now)

@@ -24,7 +24,6 @@ from sqlalchemy import (
     bindparam,
     case,
     exists,
-    false,
     func,
     insert,
     literal_column,
@@ -35,6 +34,7 @@ from sqlalchemy import (
 )
 
 from tocsin.delivery.health.breaker import AttemptVerdict
+from tocsin.errors import CANNOT_CONNECT
 from tocsin.model import Event, Vocabulary
 from tocsin.store import BulkStatement, announce
 from tocsin.store.tables import attempts, deliveries, destinations, events, remote_objects
@@ -175,6 +175,24 @@ def requeue_destination(connection: Connection, destination: str, now: datetime)
     return moved
 
 
+def requeue_after_outage(connection: Connection, destination: str, now: datetime) -> int:
+    """Make the deliveries due that wait because no connection was made, and return their number.
+
+    Their retry schedules continue. Those that failed for another reason keep their time: the
+    receiver may fail at them again and again.
+    """
+    waits = (
+        deliveries.c.destination == destination,
+        _IS_WAITING,
+        deliveries.c.due_at > now,
+        deliveries.c.reason.contains(CANNOT_CONNECT),
+    )
+    moved = int(connection.execute(update(deliveries).where(*waits).values(due_at=now)).rowcount)
+    if moved:
+        announce(connection, queue_topic(destination))
+    return moved
+
+
 def release_on_hold(connection: Connection, destination: str, now: datetime) -> int:
     """Make the deliveries of a destination that are on hold due, and return their number."""
     at_destination = deliveries.c.destination == destination
@@ -259,41 +277,6 @@ LOOKS = {
     for early in (False, True)
 }
 """Whether a claim would find anything, without writing."""
-
-
-@dataclass(frozen=True, slots=True)
-class DestinationOverview:
-    """A destination that is served, and whether there may be a delivery to claim."""
-
-    name: str
-    revision: int
-    has_work: bool
-    """Whether a delivery is due, or any one is pending where the receiver is to be probed."""
-
-
-def load_overview(connection: Connection, now: datetime) -> list[DestinationOverview]:
-    """Return every destination that is served, by name."""
-    of_it = (deliveries.c.destination == destinations.c.name, is_stored_as(PENDING))
-    may_probe = or_(destinations.c.probing_until.is_(None), destinations.c.probing_until <= now)
-    has_work = case(
-        (destinations.c.held_until.is_(None), exists().where(*of_it, deliveries.c.due_at <= now)),
-        (
-            and_(destinations.c.held_until <= now, may_probe),
-            exists().where(*of_it, deliveries.c.lease.is_(None)),
-        ),
-        else_=false(),
-    )
-    query = (
-        select(destinations.c.name, destinations.c.revision, has_work.label("has_work"))
-        .where(destinations.c.state.in_(["active", "paused"]))
-        .order_by(destinations.c.name)
-    )
-    return [
-        DestinationOverview(row.name, row.revision, bool(row.has_work))
-        for row in connection.execute(query)
-    ]
-
-
 TAKEN = (
     select(
         deliveries.c.id.label("delivery_id"),

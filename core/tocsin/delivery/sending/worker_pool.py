@@ -11,8 +11,9 @@ import structlog
 from tocsin.clock import Clock
 from tocsin.delivery.destinations.repository import TOPIC, Destination, load_destinations
 from tocsin.delivery.metrics.meters import DeliveryMeters
+from tocsin.delivery.queue.overview import load_overview
 from tocsin.delivery.queue.sql import DeliveryQueue
-from tocsin.delivery.queue.states import load_overview, queue_topic
+from tocsin.delivery.queue.states import queue_topic
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.sending.worker import Worker
 from tocsin.events import Notifiers

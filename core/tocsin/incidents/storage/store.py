@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -21,7 +21,7 @@ from tocsin.incidents.coverage import (
 from tocsin.incidents.queries import represent_incident
 from tocsin.incidents.storage.merge import IDENTITY, IncidentChange, build_changes, fold_versions
 from tocsin.incidents.storage.normalize import reject_invalid
-from tocsin.model import Entity, Event, EventType, Page, Received, Severity
+from tocsin.model import Entity, Event, EventType, Marking, Page, Received, Severity
 from tocsin.store import INCIDENT_CHANGE, INCIDENT_NUMBER, allot_numbers, build_insert
 from tocsin.store.tables import (
     incident_alerts,
@@ -50,6 +50,8 @@ class AlertPolicy:
     on_escalation: bool = False
     refresh_after: tuple[timedelta, ...] = ()
     """The ages at which a new incident is refreshed, in order; empty for never."""
+    marking: Marking = field(default_factory=Marking)
+    """The sharing marking of the provider's incidents, for receivers that have such a field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +202,10 @@ def build_alert_event(
         timestamp=now,
         data={"incident_number": context["number"], **{name: context[name] for name in members}},
         subject=f"incident:{context['number']}",
-        context={"incident": context},
+        context={
+            "incident": context,
+            "marking": {"tlp": policy.marking.tlp.value, "pap": policy.marking.pap.value},
+        },
     )
 
 

@@ -48,6 +48,28 @@ async def test_entity_artifact_equals_that_of_the_template(harness: ChannelHarne
     assert [item for item in rendered if item["label"] == ENTITY_LABEL] == made
 
 
+@pytest.mark.parametrize(
+    ("tlp", "sensitivity"),
+    [("clear", "white"), ("green", "green"), ("amber+strict", "amber"), ("red", "red")],
+)
+async def test_container_has_start_time_sensitivity_techniques_and_link(
+    harness: ChannelHarness, tlp, sensitivity
+):
+    event = harness.alert()
+    event.context["marking"] = {"tlp": tlp, "pap": "amber"}
+    event.context["incident"] |= {
+        "techniques": ["T1110.003", "T1078"],
+        "occurred_at": "2026-11-21T05:20:00.000Z",
+    }
+    await harness.bring(event)
+    [container] = harness.simulator.records["container"]
+    assert container["start_time"] == "2026-11-21T05:20:00.000Z"
+    assert container["sensitivity"] == sensitivity
+    assert container["data"]["techniques"] == ["T1110.003", "T1078"]
+    assert {"T1110.003", "T1078"} <= set(container["tags"])
+    assert container["description"].endswith(event.data["url"])
+
+
 async def test_event_keeps_the_origin_artifact(harness: ChannelHarness):
     receipt = await harness.bring(harness.alert())
     first = harness.simulator.of("artifact", int(receipt.remote_id))[0]
