@@ -12,15 +12,17 @@ from pathlib import Path
 import asyncpg
 import pytest
 import structlog
-from sqlalchemy import URL, make_url
+from sqlalchemy import URL, make_url, update
 
 from end_to_end.service import free_port, until
 from incident_rows import add_incidents
 from tocsin.accounting import Period, report_period
 from tocsin.clock import SystemClock
 from tocsin.node import ServiceNode, open_node
+from tocsin.node.head import HeadKeeper
 from tocsin.settings import Settings
-from tocsin.store import JUMP, UnusableDatabaseError, load_head
+from tocsin.store import JUMP, DatabaseReplaced, HeadFile, UnusableDatabaseError, load_head
+from tocsin.store.tables import sequences
 
 from .conftest import HastyClock
 
@@ -144,6 +146,21 @@ async def test_a_node_under_which_the_database_goes_back_ends_and_issues_no_numb
             await asyncio.wait_for(task, 20)
     async with open_node(settings) as node:
         assert await node.database.write(add_incidents) == [8 + JUMP + 1]
+
+
+@on_postgresql
+async def test_a_server_that_loses_its_last_commits_issues_none_of_their_numbers_again(
+    tmp_path, database
+):
+    keeper = HeadKeeper(HeadFile(tmp_path / "data", "here"), database, SystemClock())
+    await keeper.start()
+    assert await database.write(add_incidents, 5) == [1, 2, 3, 4, 5]
+    lose = update(sequences).where(sequences.c.name.like("incident\\_%")).values(value=3)
+    await database.write(lambda connection: connection.execute(lose) and None)
+    with pytest.raises(DatabaseReplaced, match="5 had been issued, the next one would be 4"):
+        await database.write(add_incidents)
+    with pytest.raises(DatabaseReplaced, match="had reached incident 5"):
+        await keeper.check()
 
 
 @pytest.mark.full

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -86,18 +87,29 @@ class HeadKeeper:
         """Store the head if it moved; raises DatabaseReplaced where the database is behind it."""
         self._database.check_identity()
         head = await self._database.lookup(load_head)
-        if head == self._head and self._is_stored:
-            return
         if self._head is not None:
-            rollback = await self._database.read(find_rollback, self._head)
+            known = self._raise_to_floors(self._head)
+            if head == self._head == known and self._is_stored:
+                return
+            rollback = await self._database.read(find_rollback, known)
             if rollback is not None:
                 raise DatabaseReplaced(str(rollback))
         if self._head is None or head.epoch_id != self._head.epoch_id:
             self._history = await self._database.read(load_epochs)
         self._head = head
-        self._database.floors[INCIDENT_NUMBER] = head.incident_number
-        self._database.floors[INCIDENT_CHANGE] = head.incident_change
+        known = self._raise_to_floors(head)
+        self._database.floors[INCIDENT_NUMBER] = known.incident_number
+        self._database.floors[INCIDENT_CHANGE] = known.incident_change
         await self._store(head)
+
+    def _raise_to_floors(self, head: Head) -> Head:
+        """Return the head with the highest numbers that are known to be issued."""
+        floors = self._database.floors
+        return replace(
+            head,
+            incident_number=max(head.incident_number, floors.get(INCIDENT_NUMBER, 0)),
+            incident_change=max(head.incident_change, floors.get(INCIDENT_CHANGE, 0)),
+        )
 
     async def _store(self, head: Head) -> None:
         """Store the head; a failure is logged, and the next check tries again."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from typing import Any, TypeVar
 
-from sqlalchemy import URL
+from sqlalchemy import URL, Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
@@ -19,7 +19,7 @@ from tocsin.store.database import Database, Operation, P
 from tocsin.store.faults import describe_connection_failure, describe_fault
 from tocsin.store.notifications import ALL_TOPICS, CHANNEL, Listener
 from tocsin.store.session_limits import SCHEMA_CHANGE_SECONDS, SESSION_LIMITS, limit_sessions
-from tocsin.store.statements import FLOORS
+from tocsin.store.statements import ALLOTTED, FLOORS
 from tocsin.store.text import dump_json, load_json
 
 T = TypeVar("T")
@@ -154,7 +154,21 @@ class PostgresDatabase(Database):
             return await self.write(operation, *args, **kwargs)
 
     async def _write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._run(self._engine.begin(), operation, *args, **kwargs)
+        """Run the operation in one transaction.
+
+        Numbers that it allots are known to be issued once it is committed. A server that fails over
+        and loses its last commits is noticed by that before it issues them again.
+        """
+        allotted: dict[str, int] = {}
+
+        def operate(connection: Connection) -> T:
+            connection.info[ALLOTTED] = allotted
+            return operation(connection, *args, **kwargs)
+
+        result = await self._run(self._engine.begin(), operate)
+        for name in allotted.keys() & self.floors.keys():
+            self.floors[name] = max(self.floors[name], allotted[name])
+        return result
 
     async def _run(
         self,

@@ -116,6 +116,8 @@ def count_matching(
 
 FLOORS = "tocsin_floors"
 """The execution option with the highest numbers that are known to be issued, by sequence."""
+ALLOTTED = "tocsin_allotted"
+"""The entry of a connection's `info` for the highest numbers that its transaction allotted."""
 
 
 def allot_numbers(connection: Connection, name: str, count: int) -> range:
@@ -136,6 +138,7 @@ def allot_numbers(connection: Connection, name: str, count: int) -> range:
             f"the database went back in time while it was used: {name} {floor} had been issued, "
             f"the next one would be {last - count + 1}"
         )
+    connection.info.get(ALLOTTED, {})[name] = last
     return range(last - count + 1, last + 1)
 
 
