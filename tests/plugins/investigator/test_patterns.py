@@ -67,6 +67,7 @@ def test_a_network_of_one_address_and_a_list_are_addresses():
         ("src=203.0.113.5", "src="),
         ("did alice@example.com use the frobnicator?", "frobnicator"),
         ("incident 1 in berlin", "berlin"),
+        ("export.example.com on port 22", "port"),
         ("203.0.113.5 since yesterday until monday", "monday"),
         ("one two three four five six seven eight nine ten eleven twelve thirteen", "thirteen"),
     ],

@@ -132,6 +132,17 @@ async def test_attackers_with_a_common_target_are_no_sequence():
     assert not any(web.value in text for text in against)
 
 
+async def test_an_attacked_server_is_not_blocked_for_an_alert_on_its_reply():
+    web, other = ip("192.0.2.10"), ip("198.51.100.1")
+    attack, reply = (
+        incident(number, "exploit", entities=(web, other), sources=(source,), targets=(target,))
+        for number, source, target in ((1, other, web), (2, web, ip("198.51.100.2")))
+    )
+    report, _ = await investigate(World([attack, reply]), "incidents 1 and 2")
+    blocked = [action.text for action in report.actions if action.text.startswith("Block")]
+    assert blocked == ["Block the address 198.51.100.1."]
+
+
 async def test_attackers_with_nothing_in_common_are_not_added_up():
     web, bad = host("web-1"), [ip(f"198.51.100.{number}") for number in (1, 2)]
     opinions = {"lists": [opinion(bad[0], Disposition.MALICIOUS)]}

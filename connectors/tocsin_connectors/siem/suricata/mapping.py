@@ -50,7 +50,15 @@ def find_entities(record: dict[str, Any]) -> Iterator[Entity]:
 
 
 def find_endpoints(record: dict[str, Any]) -> tuple[list[Entity], list[Entity]]:
-    """Return client and server. The addresses of an alert are those of one packet."""
+    """Return client and server, or attacker and victim if a rule names them (keyword `target`).
+
+    The addresses of an alert are those of one packet.
+    """
+    alert = child(record, "alert")
+    sides = [children(alert, key) for key in ("source", "target")]
+    attacker, victim = ([one for part in side for one in _find_address(part)] for side in sides)
+    if attacker or victim:
+        return attacker, victim
     flow = child(record, "flow")
     holder = flow if text(flow, "src_ip") else record
     keys = ("src_ip", "dest_ip")
@@ -61,15 +69,11 @@ def find_endpoints(record: dict[str, Any]) -> tuple[list[Entity], list[Entity]]:
 
 
 def find_roles(record: dict[str, Any]) -> EntityRoles:
-    """Return the attacker and the victim that the rule names (keyword `target`).
+    """Return the endpoints as source and target, and the sender and the recipients of a mail.
 
-    Without them, client and server of the connection, and sender and recipients of a mail. The name
-    in a request (`Host`, SNI) is chosen by the client, and has no role.
+    The name in a request (`Host`, SNI) is chosen by the client, and has no role.
     """
-    alert = child(record, "alert")
-    sides = (children(alert, key) for key in ("source", "target"))
-    named = [[found for side in named for found in _find_address(side)] for named in sides]
-    client, server = named if any(named) else find_endpoints(record)
+    client, server = find_endpoints(record)
     senders, receivers = (
         [
             address

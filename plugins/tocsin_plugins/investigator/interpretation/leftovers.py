@@ -52,7 +52,7 @@ def _find_unread(token: str, named: list[str]) -> Iterator[str]:
 
 def _is_named(plain: str, named: list[str]) -> bool:
     value = plain.lower()
-    if any(value == name or (len(value) > 1 and value in name) for name in named):
+    if any(value == name or (" " in name and value in name) for name in named):
         return True
     found = find_observables(plain)
     values = [*(entity.value.lower() for entity in found.entities), *found.techniques]

@@ -245,4 +245,5 @@ def _can_be_blocked(conclusion: Conclusion, entity: Entity) -> bool:
     )
     is_benign = conclusion.case.find_disposition(entity) is Disposition.BENIGN
     can_be = entity.kind in _BLOCKED and conclusion.case.is_outside(entity)
-    return can_be and not disputed and not is_benign
+    is_victim = entity in conclusion.roles.victims
+    return can_be and not (disputed or is_benign or is_victim)
