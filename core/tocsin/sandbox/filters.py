@@ -34,6 +34,7 @@ _WRITERS = frozenset(
 )
 """Filters that convert their arguments to text."""
 _PASSED_BY_JINJA = frozenset({"context", "env", "environment", "eval_ctx"})
+_WITHOUT_FILL = 2  # arguments of `batch` and `slice`
 _APPLIES_OTHERS = frozenset({"map", "reject", "rejectattr", "select", "selectattr"})
 
 
@@ -54,7 +55,9 @@ def _guard_filter(name: str, function: Any) -> Callable[..., Any]:
         spend(1)
         if cost is not None:
             spend(cost(*given, **kwargs))
-        return _settle(function(*args, **kwargs))
+        return _settle(
+            function(*args, **kwargs), repeats="fill_with" in kwargs or len(given) > _WITHOUT_FILL
+        )
 
     return guarded
 
@@ -78,7 +81,7 @@ def _guard_application(name: str, function: Any) -> Callable[..., Any]:
             for parameter, option in kwargs.items():
                 MEMBER_OPTIONS.get(parameter, check_value)(option)
         spend(1)
-        return _settle(function(context, value, *args, **kwargs))
+        return _settle(function(context, value, *args, **kwargs), repeats="default" in kwargs)
 
     return guarded
 
@@ -93,10 +96,15 @@ def _admit(name: str, values: Iterable[Any]) -> None:
             require_data(value)
 
 
-def _settle(result: Any) -> Any:
-    """Return a result that was paid for; what would be computed later is computed now."""
+def _settle(result: Any, *, repeats: bool) -> Any:
+    """Return a result that was paid for; what would be computed later is computed now.
+
+    Items that an iterator passes on or makes one by one are paid for already. One that `repeats` an
+    argument is paid for in full.
+    """
     if isinstance(result, Iterator):
         result = list(_pay_items(result))
+        return charge(result) if repeats else result
     check_integer(result)
     return charge(result)
 
