@@ -188,7 +188,7 @@ async def test_what_is_taken_may_stand_in_several_fields(api, admin):
 async def raw(api, *lines: str) -> tuple[str, str]:
     """Send a request as it is written here, and return the status line and the rest."""
     reader, writer = await asyncio.open_connection(api.client.host, api.client.port)
-    writer.write("\r\n".join([*lines, "Host: x", "Connection: close", "", ""]).encode())
+    writer.write("\r\n".join([*lines, "Host: localhost", "Connection: close", "", ""]).encode())
     answer = (await reader.read()).decode()
     writer.close()
     await writer.wait_closed()
