@@ -244,5 +244,5 @@ def test_on_a_terminal_a_trace_is_a_tree_that_steers_nothing(write, tmp_path):
     written = on_a_terminal(tmp_path, "trace", "1")
     depths = [len(line) - len(line.lstrip()) for line in written.splitlines()]
     assert depths == [0, 2, 2, 2, 4, 6]
-    assert "Sign-ins [2J from afar" in written
+    assert r"Sign-ins\u001b[2J from afar" in written
     assert "\x1b" not in written
