@@ -24,8 +24,9 @@ from tocsin import (
     WindowedProvider,
 )
 from tocsin_connectors.siem.records import contains_entity
-from tocsin_connectors.siem.splunk import settings, spl
+from tocsin_connectors.siem.splunk import investigations, settings, spl
 from tocsin_connectors.siem.splunk.events import build_event
+from tocsin_connectors.siem.splunk.investigations import InvestigationClient
 from tocsin_connectors.siem.splunk.jobs import ResultCursor, SearchJobs, SplunkRecord
 from tocsin_connectors.siem.splunk.mapping import (
     ENTITY_FIELDS,
@@ -37,7 +38,7 @@ from tocsin_connectors.siem.splunk.mapping import (
 from tocsin_connectors.siem.splunk.permissions import find_permission_problems
 from tocsin_connectors.siem.splunk.write_back import SplunkWriteBack
 
-NEW, REVIEWED = "new", "reviewed"
+NEW, REVIEWED, INVESTIGATED = "new", "reviewed", "investigations"
 _BEFORE = timedelta(seconds=1)  # the time of a finding is slightly before the one in its ID
 
 
@@ -61,6 +62,7 @@ class Splunk(WindowedProvider):
         most, patience = settings.most_searches, settings.search_timeout
         self._jobs = SearchJobs(self._api, tools.clock, most, patience)
         self._writer = SplunkWriteBack(self._api, self._jobs)
+        self._investigations = InvestigationClient(self._api, settings.investigations_for)
 
     async def check(self) -> Health:
         """Return the owner of the token, and the missing permissions."""
@@ -70,11 +72,19 @@ class Splunk(WindowedProvider):
         return Health(detail=f"{username} can search findings and their reviews", problems=problems)
 
     def streams(self) -> Sequence[str]:
-        """Return the streams: indexed findings and reviews."""
-        return (NEW, REVIEWED)
+        """Return the streams: indexed findings, reviews, and investigations if they are read."""
+        return (NEW, REVIEWED, *([INVESTIGATED] if self.settings.investigations else []))
 
     async def list_changes(self, stream: str, window: Window, token: Any, limit: int) -> Listing:
-        """Return a page of the findings that were indexed or reviewed in the window."""
+        """Return a page of the findings that were indexed or reviewed in the window.
+
+        Or of the investigations that changed in it.
+        """
+        if stream == INVESTIGATED:
+            found = await self._investigations.changed(window, token or 0, limit)
+            return Listing(
+                records=found.records, next_token=found.following, server_time=found.server_time
+            )
         if token is None:
             cursor = await self._jobs.run(self._search(stream, window))
         else:
@@ -90,7 +100,12 @@ class Splunk(WindowedProvider):
         return Listing(records=rows, next_token=following, server_time=cursor.server_time)
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident:
-        """Return the incident of a finding. Raises ValueError if it has no ID or no time."""
+        """Return the incident of a finding or an investigation.
+
+        Raises ValueError if it has no ID or no time.
+        """
+        if "investigation_guid" in record:
+            return investigations.build_incident(record, self.settings.web_url)
         return build_incident(dict(record), self.settings.web_url)
 
     def record_version(self, record: Mapping[str, Any]) -> Json:
@@ -98,8 +113,18 @@ class Splunk(WindowedProvider):
         return select_stable(dict(record))
 
     async def incident(self, external_id: str) -> Incident | None:
-        """Return the current finding, or None if there is none within `look_back`."""
-        for record in await self._findings([external_id]):
+        """Return the current finding or investigation, or None if there is none.
+
+        Findings are searched within `look_back`.
+        """
+        records: Sequence[Mapping[str, Any]]
+        if external_id.startswith(investigations.PREFIX):
+            name = external_id.removeprefix(investigations.PREFIX)
+            found = await self._investigations.one(name)
+            records = [] if found is None else [found]
+        else:
+            records = await self._findings([external_id])
+        for record in records:
             try:
                 return self.to_incident(record)
             except ValueError as error:

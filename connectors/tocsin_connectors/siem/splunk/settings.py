@@ -28,6 +28,15 @@ class SplunkSettings(WindowedProvider.Settings, ApiSettings):
         gt=timedelta(0),
         description="Maximum time between the event time of a finding and its indexing or review.",
     )
+    investigations: bool = Field(
+        default=False,
+        description="Also read the investigations of Enterprise Security 8, which group findings.",
+    )
+    investigations_for: Duration = Field(
+        default=timedelta(days=30),
+        gt=timedelta(0),
+        description="Age up to which investigations are checked for changes.",
+    )
     event_indexes: tuple[IndexName, ...] = Field(
         default=("*",),
         min_length=1,

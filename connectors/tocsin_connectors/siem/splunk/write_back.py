@@ -17,6 +17,7 @@ from tocsin_connectors.siem.idempotency_marker import (
     read_comments,
 )
 from tocsin_connectors.siem.splunk import spl
+from tocsin_connectors.siem.splunk.investigations import PREFIX, build_investigation_path
 from tocsin_connectors.siem.splunk.jobs import SearchJobs
 from tocsin_connectors.siem.splunk.mapping import STATUS_NUMBERS, parse_id_time
 
@@ -34,16 +35,25 @@ class SplunkWriteBack:
 
     async def comment(self, identifier: str, text: str, key: str) -> None:
         """Write a comment, unless one with this key exists."""
-        if parse_id_time(identifier) is None:
+        if identifier.startswith(PREFIX):
+            path = f"{build_investigation_path(identifier.removeprefix(PREFIX))}/notes"
+            if not has_marker(key, await self._notes(f"{path}?")):
+                note = {"content": add_marker(fence_text(text), key)}
+                await self._api.request("POST", path, json=note)
+        elif parse_id_time(identifier) is None:
             rows = await self._jobs.all(spl.build_comments_search(identifier))
             if not has_marker(key, read_comments(rows, "comment")):
                 await self._update(identifier, comment=add_marker(text, key))
-        elif not has_marker(key, await self._notes(identifier)):
+        elif not has_marker(key, await self._notes(f"{_build_notes_path(identifier)}&")):
             note = {"content": add_marker(fence_text(text), key)}
             await self._api.request("POST", _build_notes_path(identifier), json=note)
 
     async def set_status(self, identifier: str, status: IncidentStatus) -> None:
-        """Set the status of a finding."""
+        """Set the status of a finding or an investigation."""
+        if identifier.startswith(PREFIX):
+            path = build_investigation_path(identifier.removeprefix(PREFIX))
+            await self._api.request("POST", path, json={"status": STATUS_NUMBERS[status]})
+            return
         if parse_id_time(identifier) is None:
             await self._update(identifier, status=STATUS_NUMBERS[status])
             return
@@ -61,9 +71,9 @@ class SplunkWriteBack:
                 raise Refused(f"POST {UPDATE}: {rest.get('message')!s:.200}")
         raise Broken(f"POST {UPDATE} returned a response without `success`")
 
-    async def _notes(self, identifier: str) -> Sequence[str]:
-        """Return the latest notes of a finding, 100 at most."""
-        path = f"{_build_notes_path(identifier)}&limit={_MAX_NOTES}&sort=create_time%3A-1"
+    async def _notes(self, path: str) -> Sequence[str]:
+        """Return the latest notes, 100 at most. `path` is that of the notes, open for a query."""
+        path = f"{path}limit={_MAX_NOTES}&sort=create_time%3A-1"
         match (await self._api.get(path)).json:
             case {"items": list(items)}:
                 notes = [item for item in items if isinstance(item, dict)]
