@@ -389,3 +389,19 @@ def test_legacy_security_finding_is_an_incident(provider):
     assert (found.status, found.raw_status) == (IncidentStatus.ACTIVE, "In Progress")
     assert (found.severity, found.techniques) == (Severity.HIGH, ("T1530",))
     assert found.tactics == ("TA0009",)
+
+
+async def test_skipped_classes_are_named_once_in_the_coverage(make_feed, eve):
+    feed = make_feed(eve, Ocsf)
+    flow = {"class_uid": 4001, "class_name": "Network Activity", "time": SECONDS * 1000}
+    records = (flow, {**flow, "class_uid": 3002, "class_name": None}, detection())
+    for _ in range(2):
+        with eve.open("ab") as file:
+            file.writelines(orjson.dumps(record) + b"\n" for record in records)
+        await feed.read()
+    covered = [part for page in feed.pages for part in page.covered]
+    assert [part.passed_over for part in covered if part.passed_over] == [
+        "records of class 4001 (Network Activity) are not findings",
+        "records of class 3002 are not findings",
+    ]
+    assert len(feed.ids) == 2

@@ -24,6 +24,10 @@ class IncidentParser(Protocol):
         """
         ...
 
+    def explain_skip(self, record: dict[str, Any]) -> str | None:
+        """Return why a record without an incident is skipped, to be reported once; else None."""
+        ...
+
     def fold(self, incidents: list[Incident]) -> tuple[Incident, ...]:
         """Merge the incidents of one page that have the same `external_id`."""
         ...
@@ -40,6 +44,7 @@ class LineBatch:
         self._records = 0
         self._incidents: list[Incident] = []
         self._rejected: list[Rejected] = []
+        self._skipped: dict[str, None] = {}
 
     def fill(self) -> bool:
         """Read lines until the page is full, and return whether more may follow."""
@@ -54,6 +59,12 @@ class LineBatch:
         covered = [] if lost is None else [lost]
         if self._lines.end > self._start:
             covered.insert(0, Covered(source=self._path, start=self._start, end=self._lines.end))
+            covered += [
+                Covered(
+                    source=self._path, start=self._start, end=self._lines.end, passed_over=reason
+                )
+                for reason in self._skipped
+            ]
         if not covered:
             return None
         return Page(
@@ -73,8 +84,11 @@ class LineBatch:
             return
         self._records += 1
         try:
-            if incident := self._parser.to_incident(_parse_line(line)):
+            record = _parse_line(line)
+            if incident := self._parser.to_incident(record):
                 self._incidents.append(incident)
+            elif reason := self._parser.explain_skip(record):
+                self._skipped[reason] = None
         except ValueError as error:
             self._reject(line, str(error))
         except Exception as error:  # noqa: BLE001 - a bug in one record must not stop the feed
@@ -123,6 +137,10 @@ class WindowedParser:
         if incident is None or (incident.changed_at or incident.occurred_at) not in self._window:
             return None
         return incident
+
+    def explain_skip(self, record: dict[str, Any]) -> str | None:  # noqa: ARG002 - see the reads
+        """Return None: the reads report what is skipped."""
+        return None
 
     def fold(self, incidents: list[Incident]) -> tuple[Incident, ...]:
         """Merge the incidents of one page as the other parser does."""

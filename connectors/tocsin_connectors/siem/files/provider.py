@@ -64,6 +64,10 @@ class FileProvider(Provider):
         Raises ValueError with the reason if the record is invalid.
         """
 
+    def explain_skip(self, record: dict[str, Any]) -> str | None:  # noqa: ARG002 - for subclasses
+        """Return why a record without an incident is skipped, once per reason; else None."""
+        return None
+
     @abstractmethod
     def event_time(self, record: dict[str, Any]) -> datetime:
         """Return the time of the record. Raises ValueError if it has none."""
