@@ -24,7 +24,7 @@ from tocsin.testing import Fault, Siem, open_provider
 from tocsin_connectors.siem.qradar import QRadar
 from tocsin_connectors.siem.qradar.write_back import MAX_NOTE_LENGTH, split_note
 
-from .simulator import RULE, SETTINGS, TOKEN, QRadarSimulator
+from .simulator import RULE, SETTINGS, TOKEN, QRadarSimulator, offense_id
 from .streams import Reading, asked
 
 # what every request has
@@ -92,10 +92,10 @@ async def test_unsupported_api_version_is_reported_with_supported_ones(opened):
 
 async def test_older_console_is_read_with_a_version_that_it_has(console, opened, put):
     console.versions = [{"version": name, "removed": False} for name in ("24.0", "25.0", "27.0")]
-    put("7")
+    name = str(offense_id(put()))
     async with opened() as provider:
         health = await provider.check()
-        found = await provider.incident("7")
+        found = await provider.incident(name)
     assert health.problems == ()
     assert "does not support version 26.0, so 25.0 is used" in health.detail
     assert found is not None

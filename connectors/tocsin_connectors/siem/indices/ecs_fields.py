@@ -86,10 +86,9 @@ ECS = FieldTable(
 )
 """ECS. `related.user` is left out: it mixes user names with IDs, full names and addresses."""
 
-_TENANT_FIELDS = ("host.name", "host.hostname")
+TENANT_FIELDS = ("host.name", "host.hostname")
 _TENANT_MODULES = frozenset({"o365", "azure", "github", "okta", "google_workspace"})
 """Modules whose `host` is the tenant, not a machine."""
-_ECS_OF_TENANTS = ECS.without(_TENANT_FIELDS)
 
 
 def declare_windows_fields(prefix: str, *, is_camel_case: bool) -> FieldTable:
@@ -168,20 +167,16 @@ LOGS = (
 """Logs of Security Analytics whose fields are not those of ECS."""
 
 _EVERY = ECS | LOGS
-_EVERY_OF_TENANTS = _EVERY.without(_TENANT_FIELDS)
-
-
-def find_ecs_entities(document: Any, limit: int) -> TableFinds:
-    """Return the entities in the ECS fields of a document."""
-    return (_ECS_OF_TENANTS if _is_of_tenant(document) else ECS).find(document, limit)
+_EVERY_OF_TENANTS = _EVERY.without(TENANT_FIELDS)
 
 
 def find_log_entities(document: Any, limit: int) -> TableFinds:
     """Return the entities in a document in ECS, or with the fields of well-known logs."""
-    return (_EVERY_OF_TENANTS if _is_of_tenant(document) else _EVERY).find(document, limit)
+    return (_EVERY_OF_TENANTS if is_of_tenant(document) else _EVERY).find(document, limit)
 
 
-def _is_of_tenant(document: Any) -> bool:
+def is_of_tenant(document: Any) -> bool:
+    """Return whether `host` in a document is the tenant of a cloud service."""
     return (text_at(document, "event.module") or "") in _TENANT_MODULES
 
 

@@ -9,13 +9,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any
 
-from tocsin import Alert, Entity, EntityKind, Incident, Severity
+from tocsin import Alert, Entity, EntityKind, Incident, Severity, parse_tactics
 from tocsin_connectors.siem.records import (
     EntityRoles,
     child,
     children,
     describe_value,
-    find_tactics,
     normalize_address,
     number,
     parse_entities,
@@ -98,10 +97,11 @@ def find_techniques(record: dict[str, Any]) -> Iterator[str]:
             yield ".".join(part.upper() for part in match.groups() if part)
 
 
-_TACTIC_FIELDS = (
-    *("alert.metadata.mitre_tactic_id", "alert.metadata.mitre_tactic_name"),
-    "alert.metadata.mitre_attack",
-)
+def find_signature_tactics(alert: dict[str, Any]) -> Iterator[str]:
+    """Yield the ATT&CK tactics in the signature's metadata."""
+    metadata = child(alert, "metadata")
+    for name in ("mitre_tactic_id", "mitre_tactic_name", "mitre_attack"):
+        yield from parse_tactics(texts(metadata, name))
 
 
 def find_web_entities(http: dict[str, Any]) -> Iterator[Entity]:
@@ -252,7 +252,7 @@ def build_incident(record: dict[str, Any], window: timedelta) -> Incident:
         severity_assumed=severity is None,
         occurred_at=occurred_at,
         techniques=union([find_techniques(record)]),
-        tactics=union([find_tactics(record, *_TACTIC_FIELDS)]),
+        tactics=union([find_signature_tactics(alert)]),
         entities=union([find_entities(record)]),
         sources=roles.sources,
         targets=roles.targets,

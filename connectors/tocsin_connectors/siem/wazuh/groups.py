@@ -17,8 +17,7 @@ from tocsin_connectors.siem.records import EntityRoles, union
 from tocsin_connectors.siem.wazuh.mapping import (
     WazuhDetection,
     WazuhRule,
-    find_entities,
-    find_roles,
+    find_document_entities,
     find_rule_tactics,
     find_techniques,
     get_rule_id,
@@ -112,7 +111,8 @@ def build_incident(hits: Iterable[dict[str, Any]], length: timedelta) -> Inciden
     found = [(parse_detection(hit), hit["_source"]) for hit in hits]
     if not found:
         raise ValueError("no alerts")
-    roles = EntityRoles.merge(find_roles(document) for _, document in found)
+    named = [find_document_entities(document) for _, document in found]
+    roles = EntityRoles.merge(finds.roles for finds in named)
     newest = max((detection for detection, _ in found), key=lambda detection: detection.at)
     return Incident(
         external_id=AlertGroup.of(newest, length).name,
@@ -123,7 +123,7 @@ def build_incident(hits: Iterable[dict[str, Any]], length: timedelta) -> Inciden
         changed_at=newest.at,
         techniques=union(find_techniques(document) for _, document in found),
         tactics=union(find_rule_tactics(document) for _, document in found),
-        entities=union(find_entities(document) for _, document in found),
+        entities=union(finds.entities for finds in named),
         sources=roles.sources,
         targets=roles.targets,
         alerts=tuple(_build_alert(detection) for detection, _ in found),

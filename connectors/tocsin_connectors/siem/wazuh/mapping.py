@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from tocsin import Entity, EntityKind, Severity
-from tocsin_connectors.siem.entity_fields import FieldContent, parse_field
+from tocsin_connectors.siem.entity_fields import FieldContent, TableFinds, parse_field
 from tocsin_connectors.siem.indices.documents import find_document_roles
-from tocsin_connectors.siem.indices.ecs_fields import find_ecs_entities
+from tocsin_connectors.siem.indices.ecs_fields import ECS, TENANT_FIELDS, is_of_tenant
 from tocsin_connectors.siem.records import (
     EntityRoles,
     describe_value,
@@ -127,38 +127,37 @@ def find_techniques(document: Any) -> Iterator[str]:
 
 def find_rule_tactics(document: Any) -> Iterator[str]:
     """Yield the ATT&CK tactics of the rule."""
-    names = ("tactic", "tactic.id", "tactic.name")
-    paths = [f"{rule}.mitre.{name}" for rule in ("wazuh.rule", "rule") for name in names]
-    yield from find_tactics(document, *paths)
+    mitre = value_at(document, "wazuh.rule.mitre") or value_at(document, "rule.mitre")
+    yield from find_tactics(mitre, "tactic", "tactic.id", "tactic.name")
 
 
 def find_entities(document: Any) -> tuple[Entity, ...]:
     """Return the entities in the known fields of a document, and its agent."""
-    return union(
-        [
-            _parse_agent(document),
-            ALERT_FIELDS.find(document, MAX_ENTITIES).entities,
-            find_ecs_entities(document, MAX_ENTITIES).entities,
-        ]
-    )[:MAX_ENTITIES]
+    return find_document_entities(document).entities
 
 
-def find_roles(document: Any) -> EntityRoles:
-    """Return the source and the target of a document.
+def find_document_entities(document: Any) -> TableFinds:
+    """Return the entities in the known fields of a document with its agent, and their roles.
 
     The agent is the target of a remote source, and the source of what happens on it alone. Between
     two addresses it may be a sensor, and has no role.
     """
+    table = _FIELDS_OF_TENANTS if is_of_tenant(document) else _FIELDS
+    found, agent = table.find(document, MAX_ENTITIES), _parse_agent(document)
+    entities = union([agent, found.entities])[:MAX_ENTITIES]
     if value_at(document, "wazuh.rule") is not None:
-        return find_document_roles(document)
-    roles = ALERT_FIELDS.find(document, MAX_ENTITIES).roles
+        return TableFinds(entities, find_document_roles(document))
+    roles = found.roles
     ends = [any(entity.kind is EntityKind.IP for entity in side) for side in roles]
-    if all(ends):
-        return roles
-    agent = _parse_agent(document)
-    if any(ends):
-        return EntityRoles(roles.sources, union([roles.targets, agent]))
-    return EntityRoles(union([roles.sources, agent]), roles.targets)
+    if any(ends) and not all(ends):
+        roles = EntityRoles(roles.sources, union([roles.targets, agent]))
+    elif not any(ends):
+        roles = EntityRoles(union([roles.sources, agent]), roles.targets)
+    return TableFinds(entities, roles)
+
+
+_FIELDS = ECS | ALERT_FIELDS
+_FIELDS_OF_TENANTS = _FIELDS.without(TENANT_FIELDS)
 
 
 def _parse_agent(document: Any) -> tuple[Entity, ...]:
