@@ -94,6 +94,7 @@ _CODES: Mapping[int, DatabaseFault] = {
     sqlite3.SQLITE_READONLY: DatabaseFault.READ_ONLY,
     sqlite3.SQLITE_FULL: DatabaseFault.FULL,
     sqlite3.SQLITE_IOERR: DatabaseFault.IO_ERROR,
+    sqlite3.SQLITE_IOERR_SHMSIZE: DatabaseFault.FULL,  # no room for the index of the log
     sqlite3.SQLITE_CORRUPT: DatabaseFault.DAMAGED,
     sqlite3.SQLITE_NOTADB: DatabaseFault.DAMAGED,
 }
@@ -150,7 +151,8 @@ def _find_by_state(error: BaseException | None) -> DatabaseFault | None:
 
 def _find_by_code(error: BaseException | None) -> DatabaseFault | None:
     """Return the fault that SQLite's result code names, None for any other."""
-    return _CODES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)  # without the extended code
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return _CODES.get(code) or _CODES.get(code & 0xFF)  # an extended code takes precedence
 
 
 def describe_connection_failure(error: Exception) -> DatabaseFailure:

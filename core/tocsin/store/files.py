@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tocsin.errors import OperatorError
+from tocsin.store.faults import DatabaseFailure, DatabaseFault
 
 
 def make_private_folder(path: Path) -> None:
@@ -42,6 +44,8 @@ def is_locked(database: Path) -> bool:
 def hold_lock(database: Path) -> Iterator[None]:
     """Hold the lock file of a SQLite database; OperatorError where another process holds it.
 
+    Raises DatabaseFailure where the disk is full or broken.
+
     The operating system releases the lock when the process ends, in any way. Only the owner can
     open the file: whoever can open it for reading can hold the lock and keep the service out.
     """
@@ -58,10 +62,19 @@ def hold_lock(database: Path) -> Iterator[None]:
                 f"stop it, or set a different TOCSIN_DATA_DIR or TOCSIN_DATABASE_URL for this one "
                 f"(lock: {path.resolve()})"
             ) from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+        _note_holder(file.fileno(), path)
         yield
+
+
+def _note_holder(descriptor: int, path: Path) -> None:
+    """Write the number of this process; raises DatabaseFailure where the disk does not take it."""
+    try:
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, str(os.getpid()).encode())
+    except OSError as error:
+        is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        fault = DatabaseFault.FULL if is_full else DatabaseFault.IO_ERROR
+        raise DatabaseFailure(f"{path}: {error.strerror}", fault) from error
 
 
 def _open_privately(path: str, flags: int) -> int:

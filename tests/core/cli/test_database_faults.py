@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import sqlite3
 import subprocess
 from datetime import UTC, datetime, timedelta
@@ -25,10 +27,10 @@ def damage(path: Path) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """The data directory on a disk of half a mebibyte; making one takes the rights of root."""
+    """The data directory on a disk of three mebibytes; making one takes the rights of root."""
     folder = tmp_path / "data"
     folder.mkdir(exist_ok=True)
-    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)]
     if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("only root may mount a small disk")
     yield folder
@@ -57,10 +59,13 @@ def test_a_server_that_is_away_is_named_in_one_sentence(command, tocsin, tmp_pat
     assert "sqlalche.me" not in line
 
 
-def test_a_full_disk_is_named_in_one_sentence(tocsin, small_disk, tmp_path):
+@pytest.mark.parametrize("command", ["serve", "prove"])
+def test_a_full_disk_is_named_in_one_sentence(command, tocsin, small_disk, migrated_file, tmp_path):
     (tmp_path / "plugins.toml").touch()
-    (small_disk / "other").write_bytes(bytes(400_000))
-    status, _, errors = tocsin("serve")
+    shutil.copy(migrated_file, small_disk / "tocsin.db")
+    with contextlib.suppress(OSError):
+        (small_disk / "other").write_bytes(bytes(4 * 2**20))
+    status, _, errors = tocsin(command)
     assert status == FAULT
     assert "free space on its disk" in errors.splitlines()[-1]
     assert "Traceback" not in errors

@@ -57,6 +57,7 @@ def test_each_state_of_postgresql_has_its_class(state, fault):
         (sqlite3.SQLITE_READONLY_DBMOVED, DatabaseFault.READ_ONLY),
         (sqlite3.SQLITE_FULL, DatabaseFault.FULL),
         (sqlite3.SQLITE_IOERR_WRITE, DatabaseFault.IO_ERROR),
+        (sqlite3.SQLITE_IOERR_SHMSIZE, DatabaseFault.FULL),
         (sqlite3.SQLITE_CORRUPT_INDEX, DatabaseFault.DAMAGED),
         (sqlite3.SQLITE_NOTADB, DatabaseFault.DAMAGED),
         (sqlite3.SQLITE_CANTOPEN, DatabaseFault.UNREACHABLE),
