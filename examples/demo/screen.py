@@ -46,7 +46,7 @@ def welcome(url: str, folder: Path, log: Path, token: str, key: str) -> None:
     line(
         f"  export TOCSIN_DATA_DIR={short(folder)} TOCSIN_PLUGINS_FILE={short(folder)}/plugins.toml"
     )
-    line("  .venv/bin/tocsin investigations start 'what is behind incident 1?'")
+    line("  .venv/bin/tocsin investigations start 'what happened in incident 1?'")
     line("  .venv/bin/tocsin search severity:high")
     line("  .venv/bin/tocsin coverage")
     line()

@@ -145,6 +145,22 @@ async def test_once_known_the_keys_outlast_the_issuer(api, issuer, claims):
     await issuer.start()
 
 
+async def test_a_token_of_a_new_key_is_not_refused_while_the_issuer_is_away(
+    api, issuer, claims, clock
+):
+    assert (await get(api, bearer(claims))).status == 200
+    await issuer.stop()
+    issuer.keys = [new := ed25519_key("new")]
+    for _ in range(3):
+        response = await get(api, bearer(claims, new))
+        await problem(response, 503)
+        assert response.headers["Retry-After"] == "10"
+        clock.advance(seconds=9)
+    await issuer.start()
+    clock.advance(seconds=10)
+    assert (await get(api, bearer(claims, new))).status == 200
+
+
 async def test_our_own_admins_are_admitted_beside_the_issuers(api, claims):
     for headers in (await api.admin(), bearer(claims)):
         assert (await get(api, headers)).status == 200

@@ -1,12 +1,15 @@
 """Interpretation of messages."""
 
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from investigator_world import NOW, domain, host, ip, user
 
+import tocsin.web
 from tocsin import Severity, Window
 from tocsin_plugins.investigator.interpretation import FollowUp, QueryIntent, interpret_messages
 from tocsin_plugins.investigator.interpretation.time_ranges import find_range
@@ -186,3 +189,10 @@ def test_a_very_long_range_is_cut_and_said():
     found = scope("incidents 1-1000000")
     assert len(found.incidents) == 1_000
     assert "only the first 1,000 numbers" in found.doubts[0]
+
+
+def test_the_question_that_the_console_suggests_is_understood():
+    template = Path(tocsin.web.__path__[0]) / "console/templates/incident.html.j2"
+    [words] = re.findall(r'"([^"]+ incident )" ~ incident.number', template.read_text("utf-8"))
+    understood = scope(f"{words}1?")
+    assert (understood.incidents, understood.doubts) == ((1,), ())

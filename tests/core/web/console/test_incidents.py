@@ -202,8 +202,8 @@ async def test_a_viewer_reads_everything_and_changes_nothing(viewer, store):
 async def test_investigating_an_incident_leads_to_the_investigation(api, person, store):
     number = await store()
     page = f"/incidents/{number}"
-    assert f"What is behind incident {number}?" in await person.text(page)
-    query = {"query": f"What is behind incident {number}?", "persona": "executive"}
+    assert f"What happened in incident {number}?" in await person.text(page)
+    query = {"query": f"What happened in incident {number}?", "persona": "executive"}
     text = await person.submit(page, f"{page}/investigate", **query)
     assert "Investigation started." in text
     assert "queued" in text
