@@ -42,8 +42,15 @@ class SampledLog:
         self._log.warning(event, **fields, **({"left_out": left_out} if left_out else {}))
 
 
-def configure_logs(form: Literal["console", "json"]) -> None:
-    """Write logs for people or, as one JSON object per line, for programs."""
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+def configure_logs(form: Literal["console", "json"], level: LogLevel = "info") -> None:
+    """Write logs for people or, as one JSON object per line, for programs.
+
+    The level is that of Tocsin. Libraries log warnings alone: below that, their lines hold headers,
+    bodies and parameters of statements.
+    """
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -52,7 +59,9 @@ def configure_logs(form: Literal["console", "json"]) -> None:
     last = _json_processors() if form == "json" else _console_processors()
     structlog.configure(
         processors=[*shared, *last],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        wrapper_class=structlog.make_filtering_bound_logger(
+            logging.getLevelNamesMapping()[level.upper()]
+        ),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )

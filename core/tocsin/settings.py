@@ -199,6 +199,11 @@ class Settings(BaseSettings):
     log_format: Literal["console", "json"] = Field(
         default="console", description="`console` for readable lines, `json` for log collectors."
     )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info",
+        description="Lowest level to log. `debug` adds a line for each request that is served or "
+        "sent, without paths of URLs, headers and bodies.",
+    )
 
     @field_validator("base_url", "auth_url", "oidc_issuer")
     @classmethod

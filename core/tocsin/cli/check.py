@@ -64,7 +64,7 @@ def check() -> None:
     Exit status: 0 if all checks pass, 1 if a check fails, 2 if the configuration is invalid.
     """
     settings = load_settings()
-    configure_logs(settings.log_format)
+    configure_logs(settings.log_format, settings.log_level)
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     if status := asyncio.run(_check(settings)):
         raise typer.Exit(status)

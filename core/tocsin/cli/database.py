@@ -118,7 +118,7 @@ def upgrade() -> None:
     With SQLite, `tocsin serve` upgrades the schema when it starts.
     """
     settings = load_settings()
-    configure_logs(settings.log_format)  # on standard error
+    configure_logs(settings.log_format, settings.log_level)  # on standard error
     print_text(asyncio.run(_upgrade(parse_url(settings.database))))
 
 

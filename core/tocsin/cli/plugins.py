@@ -89,7 +89,7 @@ def explain(
     Exit status: 0 if the plugin can be used, 1 if it cannot.
     """
     settings = load_settings()
-    configure_logs(settings.log_format)
+    configure_logs(settings.log_format, settings.log_level)
     if not traceback:
         structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     file, _ = read_plugins_file(settings.plugins_file)

@@ -35,7 +35,7 @@ def serve() -> None:
     forced.
     """
     settings = load_settings()
-    configure_logs(settings.log_format)
+    configure_logs(settings.log_format, settings.log_level)
     asyncio.run(_serve(settings))
 
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 from importlib.metadata import version
 
 import aiohttp
+import structlog
 from yarl import URL
 
 from tocsin.errors import Misconfigured, OperatorError, PluginFailure, TryLater
@@ -36,6 +37,7 @@ from tocsin.net.urls import (
 
 # Below the 5 s after which common servers close an idle connection: a POST at that moment
 # fails, and repeating it is not safe.
+_log = structlog.get_logger()
 _KEEPALIVE_SECONDS = 4
 _LOOK_UP_SECONDS = 2.0
 _REMEMBERED_URLS = 256
@@ -145,6 +147,9 @@ class GuardedClient:
                     method, target, headers=headers, data=content, allow_redirects=False
                 ) as response,
             ):
+                # no more of the URL than its origin: a path or query may be a secret
+                origin = str(target.origin())
+                _log.debug("request sent", method=method, to=origin, status=response.status)
                 return await _read_response(response, limit)
         except (aiohttp.ClientError, OSError) as error:
             # Without the cause: aiohttp's errors contain the full URL, which may hold a token.

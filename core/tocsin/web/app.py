@@ -7,6 +7,7 @@ import secrets
 from collections import defaultdict
 from collections.abc import Collection
 
+import structlog
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 from structlog.contextvars import bind_contextvars
@@ -22,6 +23,7 @@ from tocsin.web.problems import BODY_LIMIT, problem_response
 from tocsin.web.rate_limits import address_key
 from tocsin.web.refusals import REASONS
 
+_log = structlog.get_logger()
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 # Responses are data: nothing in them may be executed, framed or guessed
@@ -151,9 +153,17 @@ def _make_envelope(
             if response.status in REASONS:
                 address = services.addresses.find(request)
                 services.refusals.count(address_key(address), REASONS[response.status])
+        _log_request(request, response)
         if RATE_LIMIT_FIELDS in request:
             response.headers.update(request[RATE_LIMIT_FIELDS])
         headers.complete(request, response, request_id)
         return response
 
     return envelope
+
+
+def _log_request(request: web.Request, response: web.StreamResponse) -> None:
+    # the pattern of the path alone: callers may put a secret into a path or a query
+    resource = request.match_info.route.resource
+    path = "unknown" if resource is None else resource.canonical
+    _log.debug("request served", method=request.method, path=path, status=response.status)

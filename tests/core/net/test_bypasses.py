@@ -17,6 +17,7 @@ from typing import NamedTuple
 import pytest
 from aiohttp import web
 
+from bypasses import HOSTS, NAMES, PUBLIC, SPELLINGS
 from cases import try_cases
 from tocsin import Misconfigured, TryLater
 from tocsin.net.addresses import AddressPolicy
@@ -26,83 +27,6 @@ LOOPBACK = (ip_network("127.0.0.1/32"),)
 EVERYWHERE = (ip_network("0.0.0.0/0"), ip_network("::/0"))
 # Allowed throughout, so that it is the address that is refused and not plain http as such.
 ELSEWHERE = (ip_network("10.99.0.0/16"),)
-PUBLIC = "93.184.216.34"  # never connected to: it only stands beside an address that is refused
-
-HOSTS = {
-    1: ["127.0.0.1"],
-    2: ["127.255.255.254"],
-    3: ["0.0.0.0"],
-    14: ["[::1]"],
-    15: ["[::]"],
-    16: ["[::ffff:127.0.0.1]"],
-    17: ["[::ffff:a9fe:a9fe]"],
-    18: ["[::7f00:1]"],
-    19: ["[::ffff:0:7f00:1]"],
-    20: ["[::5efe:7f00:1]"],
-    21: ["[64:ff9b::7f00:1]"],
-    22: ["[64:ff9b:1::1]"],
-    23: ["[2002:7f00:1::]"],
-    24: ["[2001:0:4136:e378:8000:63bf:3f57:fdf2]"],
-    26: ["[fec0::1]"],
-    27: ["[fd00:ec2::254]"],
-    28: ["[fd20:ce::254]"],
-    29: ["169.254.169.254"],
-    30: ["169.254.170.2"],
-    32: ["100.100.100.200"],
-    33: ["168.63.129.16"],
-    34: ["192.0.0.192"],
-    35: ["10.0.0.1", "172.16.0.1", "172.31.255.254", "192.168.0.1"],
-    36: ["100.64.0.1"],
-    37: ["192.88.99.1"],
-    38: ["224.0.0.1", "239.255.255.250"],
-    39: ["255.255.255.255"],
-    40: ["①②⑦.⓪.⓪.①", "\uff11\uff12\uff17.0.0.1"],
-    41: ["127。0。0。1"],
-}
-SPELLINGS = {
-    4: ["https://0/"],
-    5: ["https://127.1/"],
-    6: ["https://2130706433/"],
-    7: ["https://0x7f000001/"],
-    8: ["https://0x7f.1/", "https://0X7F.0.0.1/"],
-    9: ["https://0177.0.0.1/", "https://127.0.0.01/", "https://127.0.0.1./"],
-    25: ["https://[fe80::1%25eth0]/", "https://[fe80::1%eth0]/"],
-    42: ["https://example.com@127.0.0.1/", "https://@127.0.0.1/", "https://:@127.0.0.1/"],
-    43: ["https://127.0.0.1#@example.com/", "https://127.0.0.1\\@example.com/"],
-    44: [
-        "https://127.0.0.1%2eexample.com/",
-        "https://127.0.0.1%00.example.com/",
-        "https://127.0.0.1%0d%0a.example.com/",
-        "https://127.0.0.1\r\n.example.com/",
-        "https://127.0.\t0.1/",
-    ],
-    45: ["//127.0.0.1/", "https:/127.0.0.1/", "https:127.0.0.1", "https:///path", "127.0.0.1", ""],
-    46: [
-        "tcp://127.0.0.1/",
-        "ws://127.0.0.1/",
-        "wss://127.0.0.1/",
-        "ftp://127.0.0.1/",
-        "file:///etc/passwd",
-        "gopher://127.0.0.1/",
-        "unix:///run/docker.sock",
-        "http+unix://%2Frun%2Fdocker.sock/",
-    ],
-}
-NAMES = {
-    10: {"localhost": ["127.0.0.1"]},
-    11: {"LOCALHOST.": ["127.0.0.1"]},
-    12: {"foo.localhost": ["127.0.0.1"]},
-    13: {"localhost.localdomain": ["::1"]},
-    31: {"metadata.google.internal": ["169.254.169.254"]},
-    47: {"127.0.0.1.nip.io": ["127.0.0.1"], "localtest.me": ["::1"]},
-    48: {
-        "first.example": ["127.0.0.1", PUBLIC],
-        "last.example": [PUBLIC, "192.168.0.1"],
-        "ipv6.example": [PUBLIC, "::1"],
-        "ipv4.example": ["2606:4700::1", "0.0.0.0"],
-    },
-}
-
 ADDRESS_WORDS = "is not allowed; add its network to allow_networks"
 SPELLING_WORDS = "^the (host of the )?URL "
 
