@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test test-full check fix bench docs requirements clean
+.PHONY: help run serve test test-full check fix bench docs security sbom audit requirements clean
 
 help: ## Show what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,19 @@ docs: $(VENV)/.docs ## Build the documentation as a site with offline search, in
 	@$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --builder html docs docs/_build/html
 	@echo docs/_build/html/index.html
 
+security: $(VENV)/.dev ## Run the security tests, those with the marker `full` too, and print figures by area
+	@$(BIN)/python tests/security/figures.py
+
+sbom: $(VENV)/.tools ## Write the bill of materials of the pinned runtime (CycloneDX 1.6) to sbom.cdx.json
+	@$(VENV)/tools/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --short-PURLs \
+	  --output-file sbom.cdx.json requirements/runtime.txt
+	@echo sbom.cdx.json
+
+audit: $(VENV)/.tools ## Look for known vulnerabilities of the pinned runtime; ADVISORIES=FOLDER uses a copy of them
+	@$(if $(ADVISORIES),$(VENV)/tools/bin/python tests/advisories.py $(ADVISORIES) requirements/runtime.txt,\
+	  $(VENV)/tools/bin/pip-audit --requirement requirements/runtime.txt --require-hashes --disable-pip --strict \
+	  --progress-spinner off)
+
 requirements: ## Update the pinned dependencies, with hashes
 	@uv pip compile pyproject.toml --extra postgres --group build --group dev --universal --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate --upgrade --quiet -o requirements/dev.txt
@@ -63,9 +76,11 @@ requirements: ## Update the pinned dependencies, with hashes
 	  --no-emit-index-url --no-header --no-annotate -c requirements/dev.txt --upgrade --quiet -o requirements/runtime.txt
 	@uv pip compile --group pyproject.toml:docs --universal --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate -c requirements/dev.txt --quiet -o requirements/docs.txt
+	@uv pip compile --group pyproject.toml:security --universal --generate-hashes \
+	  --no-emit-index-url --no-header --no-annotate -c requirements/dev.txt --quiet -o requirements/security.txt
 
 clean: ## Remove the virtual environment and every cache
-	@rm -rf $(VENV) docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) sbom.cdx.json docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tocsin needs Python 3.11 or newer; set PYTHON=...")'
@@ -81,6 +96,12 @@ $(VENV)/.dev: requirements/dev.txt pyproject.toml | $(VENV)/bin/python
 	@$(PIP) --require-hashes -r requirements/dev.txt
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@ $(VENV)/.runtime
+
+# Apart from what is tested: these tools need libraries of their own
+$(VENV)/.tools: requirements/security.txt | $(VENV)/bin/python
+	@$(PYTHON) -m venv $(VENV)/tools
+	@$(VENV)/tools/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/security.txt
+	@touch $@
 
 $(VENV)/.docs: requirements/docs.txt | $(VENV)/bin/python
 	@$(PIP) --require-hashes -r requirements/docs.txt

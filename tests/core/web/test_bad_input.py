@@ -259,16 +259,19 @@ async def test_that_a_token_expired_is_said_only_of_our_own(api, forger, clock):
 # What is not HTTP, or too large for it
 
 SECRET = b"s3cret"
-POST = b"POST /oauth/token HTTP/1.1\r\nHost: a\r\n"
-GET = b"GET / HTTP/1.1\r\nHost: a\r\n"
+POST = b"POST /oauth/token HTTP/1.1\r\nHost: localhost\r\n"
+GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 NOT_HTTP = {
     "words": (SECRET + b"\r\n\r\n", 400),
     "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + SECRET, 400),
-    "an unknown method": (b"S3CRET / HTTP/1.1\r\nHost: a\r\n\r\n", 400),
-    "another version": (b"GET / HTTP/9.9\r\nHost: a\r\nX: " + SECRET + b"\r\n\r\n", 400),
-    "NUL in the path": (b"GET /" + SECRET + b"\0 HTTP/1.1\r\nHost: a\r\n\r\n", 400),
-    "a path beyond ASCII": (b"GET /" + SECRET + b"\xff HTTP/1.1\r\nHost: a\r\n\r\n", 400),
-    "a URL that is none": (b"GET http://[" + SECRET + b"/ HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+    "an unknown method": (b"S3CRET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+    "another version": (b"GET / HTTP/9.9\r\nHost: localhost\r\nX: " + SECRET + b"\r\n\r\n", 400),
+    "NUL in the path": (b"GET /" + SECRET + b"\0 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+    "a path beyond ASCII": (b"GET /" + SECRET + b"\xff HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+    "a URL that is none": (
+        b"GET http://[" + SECRET + b"/ HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        400,
+    ),
     "a header without a colon": (GET + SECRET + b"\r\n\r\n", 400),
     "a header on two lines": (GET + b"X: a\r\n " + SECRET + b"\r\n\r\n", 400),
     "NUL in a header": (GET + b"X: " + SECRET + b"\0\r\n\r\n", 400),
@@ -287,9 +290,9 @@ NOT_HTTP = {
         POST + b"Transfer-Encoding: chunked\r\n\r\n" + SECRET + b"\r\n\r\n",
         400,
     ),
-    "a path of 9 kB": (b"GET /" + SECRET * 1_500 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414),
-    "a query of 9 kB": (b"GET /?" + SECRET * 1_500 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414),
-    "a path of 1 MB": (b"GET /" + SECRET * 170_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414),
+    "a path of 9 kB": (b"GET /" + SECRET * 1_500 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 414),
+    "a query of 9 kB": (b"GET /?" + SECRET * 1_500 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 414),
+    "a path of 1 MB": (b"GET /" + SECRET * 170_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 414),
     "a header of 9 kB": (GET + b"X-API-Key: " + SECRET * 1_500 + b"\r\n\r\n", 431),
     "a header of 1 MB": (GET + b"X-API-Key: " + SECRET * 170_000 + b"\r\n\r\n", 431),
     "a name of 9 kB": (GET + SECRET * 1_500 + b": x\r\n\r\n", 431),
@@ -338,9 +341,9 @@ async def test_what_is_not_http_is_a_problem_that_echoes_nothing(speak, sent, st
 
 
 LARGEST = {
-    "URL": b"GET /healthz?" + b"a" * 7_980 + b" HTTP/1.1\r\nHost: a\r\n\r\n",
-    "field": b"GET /healthz?x HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 8_000 + b"\r\n\r\n",
-    "header": b"GET /healthz?x HTTP/1.1\r\nHost: a\r\n" + b"X: a\r\n" * 63 + b"\r\n",
+    "URL": b"GET /healthz?" + b"a" * 7_980 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "field": b"GET /healthz?x HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 8_000 + b"\r\n\r\n",
+    "header": b"GET /healthz?x HTTP/1.1\r\nHost: localhost\r\n" + b"X: a\r\n" * 63 + b"\r\n",
 }
 
 
@@ -362,7 +365,7 @@ async def test_a_body_that_cannot_be_read_is_no_fault_to_log(speak, caplog):
         coded = b"Content-Encoding: gzip\r\nContent-Length: 6\r\n\r\n" + SECRET
         form = b"Content-Type: application/x-www-form-urlencoded\r\n"
         assert (await speak(POST + credential + form + coded))[0] == 400
-        anonymous = b"POST /api/admin/api-keys HTTP/1.1\r\nHost: a\r\n" + credential
+        anonymous = b"POST /api/admin/api-keys HTTP/1.1\r\nHost: localhost\r\n" + credential
         assert (await speak(anonymous + coded))[0] == 401
     assert caplog.records == []
 
