@@ -50,7 +50,7 @@ def value_of(name: str, told: str) -> object:
         tomllib.loads(f"it = {value}")["it"] if value in ("true", "false") else value
         for value in quoted(told)
     ]
-    return values if name == "refresh_after" else values[0]
+    return values if name in {"refresh_after", "excluded_products"} else values[0]
 
 
 def quoted(told: str) -> list[str]:
