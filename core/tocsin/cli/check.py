@@ -144,7 +144,7 @@ async def _check_database(
         print_text("database: schema current, encryption key valid")
         missing = await database.read(find_missing_limits)
         if not (is_sqlite(url) or missing):
-            print("database: session limits in effect")
+            print_text("database: session limits in effect")
         problems = [f"session limit not in effect: {limit}" for limit in missing]
         problems += await _find_differences(database, file)
         for problem in problems:
@@ -182,9 +182,9 @@ async def _check_issuer(settings: Settings) -> bool:
     if not settings.oidc_issuer:
         return True
     try:
-        print(f"openid connect: {await describe_issuer(settings)}")
+        print_text(f"openid connect: {await describe_issuer(settings)}")
     except IssuerUnavailable as error:
-        print(f"openid connect: {error}", file=sys.stderr)
+        print_text(f"openid connect: {error}", file=sys.stderr)
         return False
     return True
 
