@@ -52,6 +52,10 @@ def _guard_filter(name: str, function: Any) -> Callable[..., Any]:
         for parameter, value in (*zip(names, given[1:], strict=False), *kwargs.items()):
             if parameter in checks:
                 checks[parameter](value)
+        if name in _WRITERS:
+            for value in (*given, *kwargs.values()):
+                if type(value) is not str:
+                    require_data(value)
         spend(1)
         if cost is not None:
             spend(cost(*given, **kwargs))
@@ -92,8 +96,6 @@ def _admit(name: str, values: Iterable[Any]) -> None:
         if type(value) is not str and name not in _TAKES_ANYTHING:
             check_value(value)
         measure(value)
-        if type(value) is not str and name in _WRITERS:
-            require_data(value)
 
 
 def _settle(result: Any, *, repeats: bool) -> Any:
