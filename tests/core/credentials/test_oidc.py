@@ -526,8 +526,8 @@ async def test_an_unusable_answer_is_no_verdict_on_the_token(issuer, oidc, claim
         setattr(issuer, attribute, value)
     with capture_logs() as logs, pytest.raises(IssuerUnavailable):
         await oidc.verify(RSA.sign(claims))
-    assert [entry["log_level"] for entry in logs] == ["warning"]
-    assert logs[0]["issuer"] == issuer.url
+    [warning] = [entry for entry in logs if entry["log_level"] != "debug"]
+    assert (warning["log_level"], warning["issuer"]) == ("warning", issuer.url)
 
 
 class Answers:

@@ -24,6 +24,7 @@ def alert(number: int = 1, severity: str = "High") -> Event:
         timestamp=datetime(2026, 11, 21, 12, tzinfo=UTC),
         data={"incident_number": number, "severity": severity, "provider": "edge"},
         subject=f"incident:{number}",
+        context={"epoch": 1},  # which deliveries add
     )
 
 
