@@ -70,7 +70,12 @@ def test_searchable_kinds_are_those_of_the_columns():
 
 def test_only_tables_with_the_entity_kind_are_searched():
     asked = read(query("evil@example.com", EntityKind.EMAIL))
-    assert {leg.table for leg in asked.legs} == {"EmailEvents", "EmailAttachmentInfo"}
+    assert {leg.table for leg in asked.legs} == {
+        "EmailAttachmentInfo",
+        "EmailEvents",
+        "EmailPostDeliveryEvents",
+        "MessageEvents",
+    }
     assert query("CVE-2026-1", EntityKind.CVE) == ""
 
 

@@ -680,7 +680,7 @@ def test_a_sample_tells_what_its_kind_tells(clock, kind):
 
 
 def test_a_samples_incident_is_told_as_any_other(clock):
-    [told] = build_sample(EventType.INCIDENT_ALERT, "", clock.now()).context.values()
+    told = build_sample(EventType.INCIDENT_ALERT, "", clock.now()).context["incident"]
     moments = dict.fromkeys(("occurred_at", "created_at", "updated_at"), clock.now())
     columns = dict.fromkeys(COLUMNS) | {"number": 0} | moments
     assert set(told) == set(represent_incident(columns, [], public_url=""))
