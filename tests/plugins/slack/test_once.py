@@ -166,6 +166,9 @@ async def test_the_queue_says_so_when_a_node_died(make, slack, clock, tmp_path, 
 class _Own:
     """Renders everything alike."""
 
+    async def prepare(self, receiver, event_type, parts):
+        pass
+
     def render(self, receiver, event, part="body"):
         return json.dumps(body("an incident")).encode()
 
