@@ -98,6 +98,7 @@ def _runs_on_both(item: pytest.Item) -> bool:
 
 # Tracebacks as they are: drawing them in frames took a tenth of the time that the tests take
 structlog.configure(
+    wrapper_class=structlog.make_filtering_bound_logger("info"),
     processors=[
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -105,7 +106,7 @@ structlog.configure(
         structlog.dev.ConsoleRenderer(
             colors=False, exception_formatter=structlog.dev.plain_traceback
         ),
-    ]
+    ],
 )
 
 

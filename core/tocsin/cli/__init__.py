@@ -33,11 +33,20 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
+    context: typer.Context,
     _version: Annotated[
         bool, typer.Option("--version", callback=_show_version, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    pass
+    if context.obj is not None:
+        context.obj()
+
+
+def _configure_logs() -> None:
+    """Write warnings to standard error, until a command has read the settings of the log."""
+    from tocsin.logs import configure_logs
+
+    configure_logs("console", "warning")
 
 
 def main() -> None:
@@ -47,7 +56,7 @@ def main() -> None:
     """
     sys.excepthook = _print_traceback
     try:
-        app()
+        app(obj=_configure_logs)
     except OperatorError as error:
         _exit(error)
     except Exception as error:

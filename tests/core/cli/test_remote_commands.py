@@ -253,7 +253,7 @@ async def test_json_holds_all_that_the_server_sent(admin, tocsin):
 async def test_on_a_terminal_a_list_is_a_table(api, admin, url, token):
     key = await admin.create_key()
     ours, terminal = pty.openpty()
-    program = "from tocsin.cli import app; app(['keys', 'list'])"
+    program = "import sys; from tocsin.cli import main; sys.argv[1:] = ['keys', 'list']; main()"
     variables = {"TOCSIN_URL": url, "TOCSIN_ADMIN_TOKEN": token, "COLUMNS": "200", "TERM": "xterm"}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-W", "error", "-c", program),
