@@ -1,4 +1,4 @@
-"""Values, entities and ATT&CK techniques in records, of which any field may have any type."""
+"""Values, entities, their roles and ATT&CK techniques in records; any field may have any type."""
 
 from __future__ import annotations
 
@@ -33,6 +33,26 @@ _FORMS = {
 The hash of a program's imports (`IMPHASH`) names no file, and zeros stand for a missing hash."""
 _HOST_KINDS = frozenset({EntityKind.IP, EntityKind.HOST, EntityKind.DOMAIN})
 _TECHNIQUE_ID = re.compile(r"T\d{4}(?:\.\d{3})?")
+
+_DOCUMENT_SOURCES: Mapping[EntityKind, Sequence[str]] = {
+    EntityKind.IP: (
+        *("source.ip", "client.ip", "src_ip", "srcip", "SourceIp", "sourceIPAddress", "src_addr"),
+        *("client_ip", "clientip", "remote_ip", "id.orig_h"),
+    ),
+    EntityKind.EMAIL: ("email.from.address", "email.sender.address"),
+}
+_DOCUMENT_TARGETS: Mapping[EntityKind, Sequence[str]] = {
+    EntityKind.IP: (
+        *("destination.ip", "server.ip", "dest_ip", "dstip", "dst_ip", "DestinationIp"),
+        *("dst_addr", "id.resp_h"),
+    ),
+    EntityKind.USER: ("user.target.name", "TargetUserName"),
+    EntityKind.EMAIL: ("email.to.address", "email.cc.address"),
+}
+_MACHINE: Mapping[EntityKind, Sequence[str]] = {
+    EntityKind.HOST: ("host.name", "host.hostname", "Computer")
+}
+_PROGRAMS = ("process.name", "process.executable", "process.pid", "process.entity_id", "Image")
 
 T = TypeVar("T", bound=Hashable)
 
@@ -230,6 +250,28 @@ def _parse_paths(
         for path in paths:
             for value in texts_at(record, path):
                 yield parse_entities(kind, value)
+
+
+def find_document_roles(document: Any) -> EntityRoles:
+    """Return the source and the target of a document in ECS, or with the usual flat names.
+
+    The machine that logged has the role of its own address. Otherwise it is the target if only a
+    source is named, and the source if it names no address and a process. Between two other
+    addresses, it may be a sensor, and has no role.
+    """
+    roles = find_field_roles(document, _DOCUMENT_SOURCES, _DOCUMENT_TARGETS)
+    machine = find_field_roles(document, _MACHINE, {}).sources
+    own = set(find_field_roles(document, {EntityKind.IP: ("host.ip",)}, {}).sources)
+    if own & set(roles.sources):
+        return EntityRoles(union([roles.sources, machine]), roles.targets)
+    if own & set(roles.targets):
+        return EntityRoles(roles.sources, union([roles.targets, machine]))
+    is_flow = any(entity.kind is EntityKind.IP for entity in roles.targets)
+    if any(entity.kind is EntityKind.IP for entity in roles.sources):
+        return roles if is_flow else EntityRoles(roles.sources, union([roles.targets, machine]))
+    if is_flow or any(value_at(document, path) is not None for path in _PROGRAMS):
+        return EntityRoles(union([roles.sources, machine]), roles.targets)
+    return roles
 
 
 def find_tactics(record: Any, *paths: str) -> Iterator[str]:

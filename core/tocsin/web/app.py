@@ -6,20 +6,21 @@ import re
 import secrets
 from collections import defaultdict
 from collections.abc import Collection
+from ipaddress import ip_address
 
 import structlog
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 from structlog.contextvars import bind_contextvars
+from yarl import URL
 
 from tocsin.web.authentication import RATE_LIMIT_FIELDS, AccessControl
 from tocsin.web.console import RenderMissing, add_console
 from tocsin.web.context import REQUEST_ID, REQUEST_ID_KEY, AccessRole, ApiServices
 from tocsin.web.dispatch import HttpHandler, make_handler
 from tocsin.web.endpoints import ENDPOINTS, NODE_ENDPOINTS
-from tocsin.web.hosts import HostCheck
 from tocsin.web.oauth_endpoint import OAuthEndpoint
-from tocsin.web.problems import BODY_LIMIT, problem_response
+from tocsin.web.problems import BODY_LIMIT, ProblemError, problem_response
 from tocsin.web.rate_limits import address_key
 from tocsin.web.refusals import REASONS
 
@@ -42,6 +43,13 @@ _ALLOWED_FIELDS = (
 _EXPOSED_FIELDS = (
     f"ETag, Idempotency-Replayed, Link, RateLimit, RateLimit-Policy, Retry-After, {REQUEST_ID}"
 )
+
+_LOCAL = "localhost"
+_PROBES = frozenset({"/healthz", "/readyz"})
+"""Paths that answer under any name: probes use the address of the node."""
+_SCRAPED = "/metrics"
+"""The path that answers under any name if a token protects it."""
+_MISDIRECTED = 421
 
 
 class ResponseHeaders:
@@ -83,6 +91,49 @@ class ResponseHeaders:
             headers[hdrs.ACCESS_CONTROL_ALLOW_HEADERS] = _ALLOWED_FIELDS
             headers[hdrs.ACCESS_CONTROL_MAX_AGE] = "600"
         return web.Response(status=204, headers=headers)
+
+
+class HostCheck:
+    """Accepts requests for the names in the URLs of this service, and for this machine.
+
+    A browser that resolves the name of another site to this service (DNS rebinding) treats both as
+    one site.
+    """
+
+    def __init__(self, *urls: str, has_metrics_token: bool) -> None:
+        self._url = urls[0]
+        self._names = frozenset(_normalize(URL(url).raw_host or "") for url in urls)
+        self._exempt = _PROBES | ({_SCRAPED} if has_metrics_token else set())
+
+    def require(self, request: web.Request) -> None:
+        """Raise ProblemError (421, RFC 9110 section 15.5.20) if the request names another host."""
+        if request.path in self._exempt:
+            return
+        named = request.headers.getall(hdrs.HOST, [])
+        if len(named) != 1 or not self._is_ours(named[0]):
+            raise ProblemError(
+                _MISDIRECTED,
+                f"The Host header must name {self._url}. Set TOCSIN_BASE_URL to the URL that "
+                "callers use, and have proxies pass on the header.",
+            )
+
+    def _is_ours(self, named: str) -> bool:
+        try:
+            name = _normalize(URL(f"http://{named}").raw_host or "")
+        except ValueError:
+            return False
+        return name in self._names or name == _LOCAL or _is_loopback(name)
+
+
+def _normalize(name: str) -> str:
+    return name.casefold().removesuffix(".")
+
+
+def _is_loopback(name: str) -> bool:
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 HEADERS = web.AppKey("headers", ResponseHeaders)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from tocsin import Alert, Entity, Incident, IncidentStatus, Severity, Window, parse_tactics
-from tocsin_connectors.siem.indices.documents import decode_object, find_document_roles
+from tocsin_connectors.siem.indices.documents import decode_object
 from tocsin_connectors.siem.indices.ecs_fields import find_ecs_techniques, find_log_entities
 from tocsin_connectors.siem.opensearch.pagination import to_milliseconds
 from tocsin_connectors.siem.records import (
@@ -18,6 +18,7 @@ from tocsin_connectors.siem.records import (
     children,
     describe_value,
     filter_techniques,
+    find_document_roles,
     find_tactics,
     number,
     parse_utc,

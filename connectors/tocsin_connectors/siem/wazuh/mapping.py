@@ -10,12 +10,12 @@ from typing import Any
 
 from tocsin import Entity, EntityKind, Severity
 from tocsin_connectors.siem.entity_fields import FieldContent, TableFinds, parse_field
-from tocsin_connectors.siem.indices.documents import find_document_roles
 from tocsin_connectors.siem.indices.ecs_fields import ECS, TENANT_FIELDS, is_of_tenant
 from tocsin_connectors.siem.records import (
     EntityRoles,
     describe_value,
     filter_techniques,
+    find_document_roles,
     find_tactics,
     parse_utc,
     text_at,
