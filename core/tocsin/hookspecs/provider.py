@@ -87,6 +87,10 @@ class Provider(ABC):
             default=False,
             description="Also send an alert when an incident's severity rises to Medium or higher.",
         )
+        alert_when_first_seen_closed: bool = Field(
+            default=True,
+            description="Also send alerts for incidents that are Closed when they are first seen.",
+        )
         tlp: Annotated[Tlp, any_case(Tlp)] = Field(
             default=Tlp.AMBER,
             description="Traffic Light Protocol marking of its incidents: clear, "

@@ -73,7 +73,10 @@ def build_alert_policy(provider: Provider, public_url: str) -> AlertPolicy:
     """Build the alert policy from the settings of a provider."""
     settings = provider.settings
     policy = AlertPolicy(
-        public_url, on_escalation=settings.alert_on_escalation, marking=settings.marking
+        public_url,
+        on_escalation=settings.alert_on_escalation,
+        first_seen_closed=settings.alert_when_first_seen_closed,
+        marking=settings.marking,
     )
     if Capability.REFRESH not in provider.capabilities():
         return policy

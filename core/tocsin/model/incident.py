@@ -124,3 +124,7 @@ class Incident:
     targets: tuple[Entity, ...] = ()
     """The entities that the activity was directed at, such as the server or the recipients."""
     alerts: tuple[Alert, ...] = ()
+    only_if_stored: bool = False
+    """Whether this version is ignored unless the incident is stored already, such as an alert that
+    is left out while it is hidden, and must not freeze if it was hidden later.
+    """

@@ -32,7 +32,8 @@ ADDRESS = Entity(EntityKind.IP, "198.51.100.9")
 
 async def read(provider):
     pages = [page async for page in provider.read("changed", None, provider.tools.clock.now())]
-    return [incident.external_id for page in pages for incident in page.incidents]
+    found = [incident for page in pages for incident in page.incidents]
+    return [incident.external_id for incident in found if not incident.only_if_stored]
 
 
 async def ask(provider, limit=10):

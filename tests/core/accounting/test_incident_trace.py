@@ -142,6 +142,13 @@ async def test_what_was_said_of_its_alert_is_told_in_words(happened, severity, o
     assert words in alert["detail"]
 
 
+async def test_that_it_was_closed_when_first_seen_is_told_in_words(happened):
+    await happened.sync(alert_outcome="first-seen-closed", status="Closed")
+    alert = (await happened.trace(1))["alert"]
+    assert alert["outcome"] == "first-seen-closed"
+    assert "`alert_when_first_seen_closed` is off" in alert["detail"]
+
+
 async def test_there_is_nothing_to_tell_of_an_unknown_number(happened):
     assert await happened.trace(1) is None
 

@@ -18,11 +18,12 @@ on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 async def test_incidents_are_counted_by_what_was_said_of_their_alert(happened):
     await happened.emit(f"incident:{await happened.sync()}")
-    for outcome in ("quiet", "quiet", "rose-unalerted"):
+    for outcome in ("quiet", "quiet", "rose-unalerted", "first-seen-closed"):
         await happened.sync(alert_outcome=outcome)
     assert (await happened.prove())["incidents"] == {
         "alerted": 1,
         "below-threshold": 0,
+        "first-seen-closed": 1,
         "quiet": 2,
         "rose-unalerted": 1,
     }

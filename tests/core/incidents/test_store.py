@@ -20,6 +20,7 @@ from tocsin.store.tables import (
     incident_entities,
     incidents,
     quarantine,
+    rereads,
 )
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -28,9 +29,8 @@ POLICY = AlertPolicy("https://tocsin.example.org")
 
 
 def incident(external_id="a", severity=Severity.HIGH, **members) -> Incident:
-    return Incident(
-        external_id=external_id, title="t", severity=severity, occurred_at=NOW, **members
-    )
+    given = {"title": "t", "occurred_at": NOW, **members}
+    return Incident(external_id=external_id, severity=severity, **given)
 
 
 def entity(value: str) -> Entity:
@@ -244,6 +244,34 @@ async def test_a_quiet_page_says_so(feed):
     stored = await feed.store(incident(), policy=replace(POLICY, quiet=True))
     assert stored.events == 0
     assert (await feed.only(incidents))["alert_outcome"] == "quiet"
+
+
+@pytest.mark.parametrize("severity", [Severity.LOW, Severity.HIGH])
+async def test_an_incident_first_seen_closed_is_stored_and_never_alerted_if_so_set(feed, severity):
+    policy = replace(POLICY, first_seen_closed=False, on_escalation=True)
+    closed = incident("a", severity, status=IncidentStatus.CLOSED)
+    assert (await feed.store(closed, incident("b", Severity.HIGH), policy=policy)).events == 1
+    reopened = incident("a", Severity.CRITICAL, status=IncidentStatus.ACTIVE)
+    assert (await feed.store(reopened, policy=policy)).events == 0
+    rows = await feed.rows(incidents, incidents.c.external_id)
+    assert [row["alert_outcome"] for row in rows] == ["first-seen-closed", "alerted"]
+    assert [event["subject"] for event in await feed.rows(events)] == ["incident:2"]
+
+
+async def test_an_incident_first_seen_closed_is_alerted_by_default(feed):
+    assert (await feed.store(incident(status=IncidentStatus.CLOSED))).events == 1
+
+
+async def test_a_version_for_stored_incidents_makes_no_new_one(feed):
+    policy = replace(POLICY, refresh_after=(timedelta(minutes=1),))
+    hidden = [incident(name, title="hidden", only_if_stored=True) for name in "ab"]
+    await feed.store(incident("a"), policy=policy)
+    stored = await feed.store(*hidden, incomplete=("a", "b"), policy=policy)
+    assert (stored.counts.new, stored.counts.changed, stored.events) == (0, 1, 0)
+    assert (await feed.only(incidents))["title"] == "hidden"
+    assert [row["external_id"] for row in await feed.rows(rereads)] == ["a"]
+    shown = incident("b", title="shown")
+    assert (await feed.store(shown, hidden[1])).counts.new == 1
 
 
 async def test_the_context_of_an_alert_holds_every_known_entity(feed):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from tocsin import (
@@ -84,19 +85,21 @@ class CrowdStrike(WindowedProvider):
     def to_incident(self, record: Mapping[str, Any]) -> Incident | None:
         """Return the incident of an alert, or None for one that the settings leave out.
 
-        Raises ValueError if the alert is invalid.
+        A hidden alert changes the incident that was stored before it was hidden, and makes no new
+        one: hiding (`show_in_ui`) is an action on an alert, which keeps its status and can be shown
+        again. Raises ValueError if the alert is invalid.
+        https://developer.crowdstrike.com/api-reference/collections/alerts/
         """
         incident = build_incident(record, self._console)
-        return None if self._is_excluded(dict(record)) else incident
+        if self._is_excluded(dict(record)):
+            return None
+        is_hidden = record.get("show_in_ui") is False
+        return replace(incident, only_if_stored=is_hidden and not self.settings.hidden_alerts)
 
     def _is_excluded(self, alert: FalconRecord) -> bool:
-        """Return whether an alert is of an excluded product or type, or hidden."""
+        """Return whether an alert is of an excluded product or type."""
         products, types = self.settings.excluded_products, self.settings.excluded_types
-        return (
-            text(alert, "product") in products
-            or text(alert, "type") in types
-            or (alert.get("show_in_ui") is False and not self.settings.hidden_alerts)
-        )
+        return text(alert, "product") in products or text(alert, "type") in types
 
     async def incident(self, external_id: str) -> Incident | None:
         """Return the current alert, or None if it does not exist."""

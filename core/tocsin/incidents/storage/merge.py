@@ -36,6 +36,7 @@ def combine_versions(known: Incident, version: Incident) -> Incident:
         sources=tuple(dict.fromkeys((*known.sources, *version.sources))),
         targets=tuple(dict.fromkeys((*known.targets, *version.targets))),
         alerts=(*known.alerts, *version.alerts),
+        only_if_stored=known.only_if_stored and version.only_if_stored,
     )
 
 
@@ -130,7 +131,10 @@ class IncidentChange:
 def build_changes(
     connection: Connection, provider: str, page: Mapping[str, Incident]
 ) -> list[IncidentChange]:
-    """Return the change of each incident, with the parts that are not stored yet."""
+    """Return the change of each incident, with the parts that are not stored yet.
+
+    A new incident that may only change a stored one has none.
+    """
     stored = _stored(connection, provider, list(page))
     entities = _known_entities(connection, [row["number"] for row in stored.values()])
     alerts = _known_alerts(
@@ -139,6 +143,8 @@ def build_changes(
     changes = []
     for external_id, incident in page.items():
         row = stored.get(external_id)
+        if row is None and incident.only_if_stored:
+            continue
         number = row["number"] if row else None
         changes.append(_compare(incident, row, entities.get(number, {}), alerts.get(number, set())))
     return changes

@@ -110,7 +110,7 @@ def _check_types(incident: Incident) -> None:
     _require_members(incident, str, _TEXTS)
     _require_members(incident, str | None, _OPTIONAL_TEXTS)
     _require(incident.severity, Severity, "severity")
-    _require(incident.severity_assumed, bool, "severity_assumed")
+    _require_members(incident, bool, ("severity_assumed", "only_if_stored"))
     _require(incident.status, IncidentStatus, "status")
     _require_moment(incident.occurred_at, "occurred_at")
     if incident.changed_at is not None:

@@ -21,7 +21,16 @@ from tocsin.incidents.coverage import (
 from tocsin.incidents.queries import represent_incident
 from tocsin.incidents.storage.merge import IDENTITY, IncidentChange, build_changes, fold_versions
 from tocsin.incidents.storage.normalize import reject_invalid
-from tocsin.model import Entity, Event, EventType, Marking, Page, Received, Severity
+from tocsin.model import (
+    Entity,
+    Event,
+    EventType,
+    IncidentStatus,
+    Marking,
+    Page,
+    Received,
+    Severity,
+)
 from tocsin.store import INCIDENT_CHANGE, INCIDENT_NUMBER, allot_numbers, build_insert
 from tocsin.store.tables import (
     incident_alerts,
@@ -37,6 +46,7 @@ class AlertDecision(StrEnum):
 
     ALERTED = "alerted"
     BELOW_THRESHOLD = "below-threshold"
+    FIRST_SEEN_CLOSED = "first-seen-closed"
     QUIET = "quiet"
     ROSE_UNALERTED = "rose-unalerted"
 
@@ -48,6 +58,8 @@ class AlertPolicy:
     public_url: str
     quiet: bool = False
     on_escalation: bool = False
+    first_seen_closed: bool = True
+    """Whether incidents that are Closed when they are first stored are alerted."""
     refresh_after: tuple[timedelta, ...] = ()
     """The ages at which a new incident is refreshed, in order; empty for never."""
     marking: Marking = field(default_factory=Marking)
@@ -116,7 +128,10 @@ def store_received(
     if after := policy.refresh_after:
         is_young = _is_younger_than(after[-1], now)
         young = [change.incident.external_id for change in new if not past or is_young(change)]
-        names = list(dict.fromkeys((*young, *received.incomplete)))
+        optional = {one.external_id for one in received.incidents if one.only_if_stored}
+        left_out = optional - {change.incident.external_id for change in changes}
+        incomplete = (name for name in received.incomplete if name not in left_out)
+        names = list(dict.fromkeys((*young, *incomplete)))
         schedule_refreshes(connection, key.provider, names, after[0], now)
     emit_events(connection, events)
     return StoreResult(counts, len(events))
@@ -161,23 +176,29 @@ def _judge_alerts(
     events = []
     for change in changes:
         before = change.stored["alert_outcome"] if change.stored else None
-        outcome = judge_alert(change.values["severity"], before, policy)
-        change.values["alert_outcome"] = outcome
+        values = change.values
+        outcome = judge_alert(values["severity"], values["status"], before, policy)
+        values["alert_outcome"] = outcome
         if outcome is AlertDecision.ALERTED and outcome != before:
             entities = [*change.known_entities, *change.entities]
-            columns = {**(change.stored or {}), **change.values}
+            columns = {**(change.stored or {}), **values}
             events.append(build_alert_event(columns, entities, policy, now))
     return events
 
 
-def judge_alert(severity: str, before: str | None, policy: AlertPolicy) -> AlertDecision:
+def judge_alert(
+    severity: str, status: str, before: str | None, policy: AlertPolicy
+) -> AlertDecision:
     """Return the alert outcome of an incident, given its earlier outcome, if any.
 
     An incident is alerted once: when it is first stored at Medium or above or, where the
-    provider's settings allow it, when its severity rises to that.
+    provider's settings allow it, when its severity rises to that. One that is Closed when it is
+    first stored is never alerted where the settings say so.
     """
     serious = Severity(severity).rank >= Severity.MEDIUM.rank
     if before is None:
+        if status == IncidentStatus.CLOSED and not policy.first_seen_closed:
+            return AlertDecision.FIRST_SEEN_CLOSED
         if not serious:
             return AlertDecision.BELOW_THRESHOLD
         return AlertDecision.QUIET if policy.quiet else AlertDecision.ALERTED

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from tocsin import accounting
 from tocsin.fields import parse_iso_duration
+from tocsin.incidents import AlertDecision
 from tocsin.model import EventType, Json, SessionStatus, Severity, Verdict
 from tocsin.web.parsing import QueryModel, ResponseModel
 from tocsin.web.schemas.deliveries import DeliveryStatusItem, TracedAttempt
@@ -90,9 +91,7 @@ class AlertOutcome(ResponseModel):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"detail": "an incident-alert event was created"}
 
-    outcome: str = Field(
-        json_schema_extra={"enum": ["alerted", "below-threshold", "quiet", "rose-unalerted"]}
-    )
+    outcome: str = Field(json_schema_extra={"enum": [decision.value for decision in AlertDecision]})
     detail: str = Field(description="Explanation of the outcome.")
 
 
@@ -295,7 +294,13 @@ class Proof(ResponseModel):
         "failures": [],
         "silent": [],
         "quarantined": 0,
-        "incidents": {"alerted": 1, "below-threshold": 0, "quiet": 0, "rose-unalerted": 0},
+        "incidents": {
+            "alerted": 1,
+            "below-threshold": 0,
+            "first-seen-closed": 0,
+            "quiet": 0,
+            "rose-unalerted": 0,
+        },
         "events": {
             "arrived": 0,
             "on-its-way": 1,
