@@ -14,8 +14,10 @@ import orjson
 
 from tocsin import Entity, EntityKind, IncidentStatus, Severity
 from tocsin.testing import Case
+from tocsin_connectors.siem.falco import Falco
 from tocsin_connectors.siem.ocsf import Ocsf
 from tocsin_connectors.siem.suricata import Suricata
+from tocsin_connectors.siem.zeek import Zeek
 from truth.entrant import Course, Known, ReadEntrant, known_of, stored
 from truth.log_file import LogFile
 
@@ -157,4 +159,88 @@ class SuricataFiles(OfFiles):
             description="Suricata saw this network traffic.",
             entities=frozenset(Entity(EntityKind.IP, address) for address in addresses),
             alerts=len(Counter(record["timestamp"] for record in records)),
+        )
+
+
+class ZeekFiles(OfFiles):
+    """Notices, each version being one; those of one type within an hour are an incident."""
+
+    name = "zeek"
+    kind = Zeek
+    severities: ClassVar = ("Medium", "Low", "Informational")
+    notes: ClassVar = ("Site::Beacon", "Scan::Port_Scan", "SSL::Certificate_Expires_Soon")
+
+    def record(self, case: Case) -> dict[str, Any]:
+        return {
+            "ts": case.changed_at.isoformat(),
+            "uid": f"C{case.number}",
+            "id.orig_h": f"192.0.{2 + case.number // 250}.{case.number % 250}",
+            "id.resp_h": f"198.51.100.{case.changed_at.second}",
+            "note": self.notes[case.number % 3],
+            "msg": f"Notice {case.number}",
+        }
+
+    def malformed(self, case: Case) -> dict[str, Any]:
+        return {"note": "Site::Beacon", "ts": {"number": case.number}}
+
+    def truth(self, cases: Iterable[Case]) -> dict[str, Known]:
+        grouped: dict[str, list[Case]] = {}
+        for case in cases:
+            record = self.record(case)
+            hour = case.changed_at.replace(minute=0, second=0, microsecond=0).isoformat()
+            grouped.setdefault(f"{record['note']}/{record['id.orig_h']}/{hour}", []).append(case)
+        return {name: self._known(group) for name, group in grouped.items()}
+
+    def _known(self, group: list[Case]) -> Known:
+        records = [self.record(case) for case in group]
+        addresses = {record[key] for record in records for key in ("id.orig_h", "id.resp_h")}
+        return Known(
+            title=records[0]["msg"],
+            severity=Severity(self.severities[group[0].number % 3]),
+            description=f"Notice type: {records[0]['note']}",
+            entities=frozenset(Entity(EntityKind.IP, address) for address in addresses),
+            alerts=len(Counter(record["ts"] for record in records)),
+        )
+
+
+class FalcoFiles(OfFiles):
+    """Alerts, each version being one; those of one rule and host within an hour are an incident."""
+
+    name = "falco"
+    kind = Falco
+    priorities: ClassVar = {"Critical": Severity.CRITICAL, "Notice": Severity.LOW}
+
+    def record(self, case: Case) -> dict[str, Any]:
+        return {
+            "time": case.changed_at.isoformat(),
+            "rule": f"Rule {case.number}",
+            "priority": tuple(self.priorities)[case.number % 2],
+            "hostname": "node-1",
+            "message": f"Message {case.number}",
+            "output_fields": {"fd.sip": f"198.51.100.{case.changed_at.second}"},
+        }
+
+    def malformed(self, case: Case) -> dict[str, Any]:
+        return {"rule": f"Rule {case.number}", "time": {"number": case.number}}
+
+    def truth(self, cases: Iterable[Case]) -> dict[str, Known]:
+        grouped: dict[str, list[Case]] = {}
+        for case in cases:
+            hour = case.changed_at.replace(minute=0, second=0, microsecond=0).isoformat()
+            grouped.setdefault(f"Rule {case.number}/node-1/{hour}", []).append(case)
+        return {name: self._known(group) for name, group in grouped.items()}
+
+    def _known(self, group: list[Case]) -> Known:
+        records = [self.record(case) for case in group]
+        return Known(
+            title=records[0]["rule"],
+            severity=self.priorities[records[0]["priority"]],
+            description=records[0]["message"],
+            entities=frozenset(
+                [
+                    Entity(EntityKind.HOST, "node-1"),
+                    *(Entity(EntityKind.IP, one["output_fields"]["fd.sip"]) for one in records),
+                ]
+            ),
+            alerts=len(Counter(record["time"] for record in records)),
         )

@@ -449,6 +449,8 @@ async def test_the_shipped_file_is_valid_with_everything_in_it(write, tmp_path, 
     configuration = await load_configuration(write(text))
     assert [item.name for item in configuration.providers] == [
         "edge-sensors",
+        "zeek",
+        "runtime",
         "edge",
         "falcon",
         "chronicle",

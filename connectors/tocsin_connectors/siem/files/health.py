@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from tocsin import Health
 from tocsin_connectors.siem.files.discovery import FileListing, find_files
+from tocsin_connectors.siem.files.open_file import OpenFile
 from tocsin_connectors.siem.files.reader import MAX_FILES
 
 
@@ -18,6 +20,18 @@ def check_files(pattern: str) -> Health:
     count = len(findings.files)
     detail = f"{count} {'file' if count == 1 else 'files'} at {pattern}"
     return Health(detail=detail, problems=tuple(_find_problems(pattern, findings)))
+
+
+def find_files_beginning(pattern: str, prefix: bytes) -> tuple[str, ...]:
+    """Return the paths of the files whose content begins with a prefix of at most a KiB."""
+    paths = [found.state.path for found in find_files(pattern).files[:MAX_FILES]]
+    return tuple(path for path in paths if _begins_with(path, prefix))
+
+
+def _begins_with(path: str, prefix: bytes) -> bool:
+    with contextlib.suppress(OSError), OpenFile(path) as file:
+        return file.head.startswith(prefix)
+    return False
 
 
 def _find_problems(pattern: str, findings: FileListing) -> Iterator[str]:

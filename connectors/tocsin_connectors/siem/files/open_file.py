@@ -35,7 +35,8 @@ class OpenFile:
         self.damage: str | None = None
         """Reason why the compressed content ended early, once it was read that far."""
         self._asked_before: dict[int, bytes] = {}
-        self._head = self._slice(0, KIB)
+        self.head = self._slice(0, KIB)
+        """First KiB of the content."""
 
     def __enter__(self) -> Self:
         return self
@@ -51,14 +52,14 @@ class OpenFile:
 
     def holds(self, known: FilePosition) -> bool:
         """Return whether this file has the content of a position, up to its offset."""
-        if len(self._head) < known.head_length or not self._has_head(known):
+        if len(self.head) < known.head_length or not self._has_head(known):
             return False
         before = self._read_before(known.offset)
         return len(before) == min(known.offset, KIB) and compute_digest(before) == known.tail
 
     def may_grow_into(self, known: FilePosition) -> bool:
         """Return whether this file may be the beginning of a copy of the content of a position."""
-        if len(self._head) >= known.head_length and not self._has_head(known):
+        if len(self.head) >= known.head_length and not self._has_head(known):
             return False
         return known.offset > 0 and not self._slice(known.offset - 1, 1)
 
@@ -87,8 +88,8 @@ class OpenFile:
         return FilePosition(
             state=self.state,
             offset=lines.end,
-            head=compute_digest(self._head),
-            head_length=len(self._head),
+            head=compute_digest(self.head),
+            head_length=len(self.head),
             tail=compute_digest(lines.recent),
             in_long_line=lines.in_long_line,
             finished=finished,
@@ -103,7 +104,7 @@ class OpenFile:
         return replace(known, in_long_line=known.offset > 0 and not lines.recent.endswith(b"\n"))
 
     def _has_head(self, known: FilePosition) -> bool:
-        return compute_digest(self._head[: known.head_length]) == known.head
+        return compute_digest(self.head[: known.head_length]) == known.head
 
     def _read_before(self, offset: int) -> bytes:
         # Reading it again would rewind compressed content to its beginning.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any
 
 from tocsin import Alert, Entity, EntityKind, Incident, Severity, parse_tactics
+from tocsin_connectors.siem.files import name_alert, name_group
 from tocsin_connectors.siem.records import (
     EntityRoles,
     child,
@@ -212,7 +212,6 @@ _FINDERS: dict[str, Callable[[dict[str, Any]], Iterator[Entity]]] = {
 """Finders of entities by protocol member."""
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SEVERITIES = {
     "critical": Severity.CRITICAL,
     "major": Severity.HIGH,
@@ -243,8 +242,9 @@ def build_incident(record: dict[str, Any], window: timedelta) -> Incident:
         occurred_at=occurred_at,
     )
     roles = find_roles(record)
+    source = normalize_address(text(record, "src_ip") or "") or "-"
     return Incident(
-        external_id=_build_incident_id(record, signature, occurred_at, window),
+        external_id=name_group(occurred_at, window, signature, source),
         title=title,
         description=_describe(record, alert),
         severity=detection.severity,
@@ -274,23 +274,11 @@ def parse_timestamp(record: dict[str, Any]) -> datetime:
     raise ValueError(f"timestamp is {describe_value(record.get('timestamp'))}")
 
 
-def _build_incident_id(
-    record: dict[str, Any], signature: str, occurred_at: datetime, window: timedelta
-) -> str:
-    source = normalize_address(text(record, "src_ip") or "") or "-"
-    try:
-        begin = _EPOCH + (occurred_at - _EPOCH) // window * window
-    except OverflowError as error:
-        raise ValueError(f"the time {occurred_at} is out of range") from error
-    return f"{signature}/{source}/{begin.isoformat()}"
-
-
 def _build_alert_id(record: dict[str, Any], signature: str) -> str:
     flow = child(record, "flow")
     values = [record.get(key) for key in (*_IDENTITY_FIELDS, "pcap_cnt")]
     values += [flow.get(key) for key in _COUNTERS]
-    scalars = [value if isinstance(value, str | int) else None for value in values]
-    return hashlib.sha256(repr([signature, *scalars]).encode()).hexdigest()[:32]
+    return name_alert([signature, *values])
 
 
 def _parse_severity(alert: dict[str, Any]) -> tuple[Severity | None, str | None]:

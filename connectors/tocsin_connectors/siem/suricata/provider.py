@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from pydantic import Field
-
-from tocsin import Duration, EntityKind, Incident, SiemEvent
-from tocsin_connectors.siem.files import FileProvider
-from tocsin_connectors.siem.records import describe_value, union
+from tocsin import EntityKind, Incident, SiemEvent
+from tocsin_connectors.siem.files import GroupingFileProvider
+from tocsin_connectors.siem.records import describe_value
 from tocsin_connectors.siem.suricata.events import build_event
 from tocsin_connectors.siem.suricata.mapping import build_incident, parse_timestamp
 
 
-class Suricata(FileProvider):
+class Suricata(GroupingFileProvider):
     """Suricata alerts in EVE JSON files."""
-
-    class Settings(FileProvider.Settings):
-        """Settings of a Suricata provider."""
-
-        window: Duration = Field(
-            default=timedelta(hours=1),
-            gt=timedelta(0),
-            le=timedelta(days=366),
-            description="Length of the clock interval in which the alerts"
-            " of one signature and one source address form one incident.",
-        )
 
     # EVE records have no processes or cloud resources
     event_kinds = frozenset(EntityKind) - {EntityKind.PROCESS, EntityKind.CLOUD_RESOURCE}
@@ -54,22 +40,3 @@ class Suricata(FileProvider):
         Raises ValueError if a valid timestamp is missing.
         """
         return None if record.get("event_type") == "stats" else build_event(record)
-
-    def fold(self, incidents: list[Incident]) -> tuple[Incident, ...]:
-        """Merge the incidents of one page by `external_id`."""
-        groups: dict[str, list[Incident]] = {}
-        for incident in incidents:
-            groups.setdefault(incident.external_id, []).append(incident)
-        return tuple(_fold(group) for group in groups.values())
-
-
-def _fold(group: list[Incident]) -> Incident:
-    worst = max(group, key=lambda incident: incident.severity.rank)
-    return replace(
-        worst,
-        occurred_at=min(incident.occurred_at for incident in group),
-        techniques=union(incident.techniques for incident in group),
-        tactics=union(incident.tactics for incident in group),
-        entities=union(incident.entities for incident in group),
-        alerts=union(incident.alerts for incident in group),
-    )
