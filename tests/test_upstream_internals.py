@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from aiohttp import TCPConnector
+from aiohttp import ClientRequest, TCPConnector, http_writer
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from asyncpg import Connection as PostgresConnection
@@ -16,17 +17,24 @@ from jinja2.compiler import CodeGenerator, operators
 from jinja2.parser import Parser
 from sqlalchemy import insert
 from sqlalchemy.dialects import sqlite
+from yarl import URL
 
+from tocsin.net.connector import GuardedConnector, KeptConnections
 from tocsin.store.tables import deliveries
 
 PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
 INTERNALS = {
     "aiohttp": [  # tocsin.net.connector
         (TCPConnector, "_get"),
+        (Connection, "close"),
         (Connection, "protocol"),
+        (Connection, "release"),
         (ResponseHandler, "feed_data"),
+        (ResponseHandler, "read"),
+        (ResponseHandler, "set_response_params"),
         (ResponseHandler, "should_close"),
         (ResponseHandler, "set_exception"),
+        (http_writer, "_serialize_headers"),
     ],
     "asyncpg": [  # tocsin.store.session_limits
         (PostgresConnection, "_transport"),
@@ -56,6 +64,14 @@ async def test_a_connector_makes_its_protocols_by_a_factory():
     connector = TCPConnector()
     assert isinstance(connector._factory(), ResponseHandler)
     await connector.close()
+
+
+async def test_a_request_finds_its_connection_by_the_key_of_an_exchange():
+    loop = asyncio.get_running_loop()
+    url = URL("https://siem.example:8443/hook")
+    request = ClientRequest("POST", url, loop=loop)
+    kept = KeptConnections(GuardedConnector(), url, {})
+    assert request.connection_key == kept.key
 
 
 def test_comparisons_are_written_by_their_operators():

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from functools import lru_cache
 from importlib.metadata import version
 
 import aiohttp
 import structlog
+from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from tocsin.errors import Misconfigured, OperatorError, PluginFailure, TryLater
@@ -21,9 +23,11 @@ from tocsin.net.connector import (
     GuardedConnector,
     GuardedResolver,
     GuardedSockets,
+    KeptConnections,
     describe_error,
     is_blocked_error,
     is_proxy_error,
+    read_body,
 )
 from tocsin.net.tls import build_tls_context
 from tocsin.net.urls import (
@@ -41,6 +45,7 @@ _log = structlog.get_logger()
 _KEEPALIVE_SECONDS = 4
 _LOOK_UP_SECONDS = 2.0
 _REMEMBERED_URLS = 256
+_HEADERS = {"User-Agent": f"Tocsin/{version('tocsin')}", "Accept-Encoding": "identity"}
 
 # A proxy may be private; it is the only host that such a client connects to.
 _TO_THE_PROXY = AddressPolicy(public=True, private=True)
@@ -98,6 +103,7 @@ class GuardedClient:
         self._sessions: dict[AddressPolicy, aiohttp.ClientSession] = {}
         # A check costs a tenth of a request; resolved addresses are never cached.
         self._admit = lru_cache(_REMEMBERED_URLS)(self._judge)
+        self._kept = lru_cache(_REMEMBERED_URLS)(self._find_kept)
 
     def check_url(self, url: str) -> None:
         """Raise `Misconfigured` if `url` can never be requested; sends nothing.
@@ -141,22 +147,33 @@ class GuardedClient:
         """
         target, policy = self._admit(url)
         try:
-            async with (
-                asyncio.timeout(timeout.total_seconds()),
-                self._session(policy).request(
-                    method, target, headers=headers, data=content, allow_redirects=False
-                ) as response,
-            ):
-                # no more of the URL than its origin: a path or query may be a secret
-                origin = str(target.origin())
-                _log.debug("request sent", method=method, to=origin, status=response.status)
-                return await _read_response(response, limit)
-        except (aiohttp.ClientError, OSError) as error:
+            async with asyncio.timeout(timeout.total_seconds()):
+                response = None
+                if method == "POST" and content is not None and self._proxy is None:
+                    kept = self._kept(target, policy)
+                    response = await kept.post(headers or {}, content, limit)
+                if response is None:
+                    session = self._session(policy)
+                    requesting = session.request(
+                        method, target, headers=headers, data=content, allow_redirects=False
+                    )
+                    response = await _read_response(requesting, limit)
+        except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
             # Without the cause: aiohttp's errors contain the full URL, which may hold a token.
             raise self._failure(error, target) from None
+        # no more of the URL than its origin: a path or query may be a secret
+        origin = str(target.origin())
+        _log.debug("request sent", method=method, to=origin, status=response.status)
+        return response
+
+    def _find_kept(self, target: URL, policy: AddressPolicy) -> KeptConnections:
+        connector = self._session(policy).connector
+        assert isinstance(connector, GuardedConnector)  # noqa: S101 - `_open_session` makes it
+        return KeptConnections(connector, target, _HEADERS)
 
     async def close(self) -> None:
         """Close every connection."""
+        self._kept.cache_clear()
         while self._sessions:
             _, session = self._sessions.popitem()
             await session.close()
@@ -207,7 +224,7 @@ def _open_session(
             keepalive_timeout=_KEEPALIVE_SECONDS,
             limit=0,  # a destination's `concurrency` is the limit
         ),
-        headers={"User-Agent": f"Tocsin/{version('tocsin')}", "Accept-Encoding": "identity"},
+        headers=_HEADERS,
         cookie_jar=aiohttp.DummyCookieJar(),
         # `request` enforces the time-out
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
@@ -217,13 +234,11 @@ def _open_session(
     )
 
 
-async def _read_response(response: aiohttp.ClientResponse, limit: int) -> HttpResponse:
-    body = bytearray()
-    while len(body) <= limit and not response.content.at_eof():
-        body += await response.content.read(limit + 1 - len(body))
-    return HttpResponse(
-        status=response.status,
-        headers=response.headers,
-        body=bytes(body[:limit]),
-        truncated=len(body) > limit,
-    )
+async def _read_response(
+    requesting: AbstractAsyncContextManager[aiohttp.ClientResponse], limit: int
+) -> HttpResponse:
+    async with requesting as response:
+        body, truncated = await read_body(response.content, limit)
+        return HttpResponse(
+            status=response.status, headers=response.headers, body=body, truncated=truncated
+        )

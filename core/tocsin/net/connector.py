@@ -10,24 +10,36 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Any
 
 import aiohttp
+from aiohttp import StreamReader
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import AddrInfoType, Connection
 from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.http_writer import _serialize_headers as serialize_headers
 from aiohttp.tracing import Trace
+from multidict import CIMultiDict
+from yarl import URL
 
 from tocsin.errors import CANNOT_CONNECT
+from tocsin.hookspecs import HttpResponse
 from tocsin.net.addresses import AddressPolicy
 from tocsin.net.tls import describe_ssl_error
 
 _MAX_RESPONSES = 32
+_MAX_CONTENT = 65_536  # what a connection buffers without waiting for the receiver
+_FRAMING = frozenset(
+    ("connection", "content-encoding", "content-length", "expect", "transfer-encoding", "upgrade")
+)
+_INTERIM = range(100, 200)
 _IPV6_SOCKADDR_LENGTH = 4  # host, port, flow info, scope id
 
 
@@ -109,6 +121,7 @@ _REASONS: tuple[tuple[type[BaseException], str], ...] = (
     (aiohttp.ClientConnectorDNSError, "name not found"),
     (aiohttp.ClientConnectorError, CANNOT_CONNECT),
     (aiohttp.ClientResponseError, "the response is not HTTP"),
+    (HttpProcessingError, "the response is not HTTP"),
     (Exception, "connection reset"),
 )
 
@@ -152,6 +165,10 @@ class GuardedConnector(aiohttp.TCPConnector):
         answers: type[ResponseHandler] = _BoundedResponseHandler
         self._factory = partial(answers, loop=asyncio.get_running_loop())
 
+    async def take_kept(self, key: ConnectionKey) -> Connection | None:
+        """Return a kept connection that is fit for a request; None if there is none."""
+        return await self._get(key, [])
+
     async def _get(self, key: ConnectionKey, traces: list[Trace]) -> Connection | None:
         while (connection := await super()._get(key, traces)) is not None:
             if connection.protocol is not None and not connection.protocol.should_close:
@@ -173,3 +190,80 @@ class _BoundedResponseHandler(ResponseHandler):
         elif self.transport is not None and not self.transport.is_closing():
             self.set_exception(HttpProcessingError(message="more responses than requests"))
             self.transport.close()
+
+
+class KeptConnections:
+    """POST requests to one URL over the kept connections of a connector.
+
+    For each request, aiohttp makes a request, a response, a writer and a task, which take longer
+    than all else that a delivery needs. Its connections and its parser are used here as well.
+    """
+
+    def __init__(
+        self, connector: GuardedConnector, target: URL, defaults: Mapping[str, str]
+    ) -> None:
+        self._connector = connector
+        self._line = f"POST {target.raw_path_qs} HTTP/1.1"
+        self.key = ConnectionKey(
+            host=target.raw_host or "",
+            port=target.port,
+            is_ssl=target.scheme == "https",
+            ssl=True,  # the connector's own context
+            proxy=None,
+            proxy_auth=None,
+            proxy_headers_hash=None,
+        )
+        """The key of the connections in the pool."""
+        self._defaults = CIMultiDict(
+            {"Host": target.host_port_subcomponent or "", **defaults, "Accept": "*/*"}
+        )
+
+    async def post(
+        self, headers: Mapping[str, str], content: bytes, limit: int
+    ) -> HttpResponse | None:
+        """Return the response, its body cut at `limit` bytes; None if nothing was sent.
+
+        Nothing is sent without a kept connection, for large content, or for headers that change how
+        a request is sent. Raises the errors of aiohttp, HttpProcessingError among them.
+        """
+        if len(content) > _MAX_CONTENT or not _FRAMING.isdisjoint(map(str.lower, headers)):
+            return None
+        fields = CIMultiDict(self._defaults)
+        fields.update(headers)
+        fields.setdefault("Content-Type", "application/octet-stream")
+        fields["Content-Length"] = str(len(content))
+        head = serialize_headers(self._line, fields)
+        connection = await self._connector.take_kept(self.key)
+        if connection is None:
+            return None
+        try:
+            response = await _exchange(connection, head + content, limit)
+        except BaseException:
+            connection.close()
+            raise
+        connection.release()  # closes it where the response is not over
+        return response
+
+
+async def _exchange(connection: Connection, request: bytes, limit: int) -> HttpResponse:
+    protocol = connection.protocol
+    assert protocol is not None and protocol.transport is not None  # noqa: PT018, S101 - connected
+    protocol.set_response_params(read_until_eof=True, auto_decompress=False)
+    protocol.transport.write(request)
+    message, payload = await protocol.read()
+    while message.code in _INTERIM and message.code != HTTPStatus.SWITCHING_PROTOCOLS:
+        message, payload = await protocol.read()
+    body, truncated = await read_body(payload, limit)
+    return HttpResponse(
+        status=message.code, headers=message.headers, body=body, truncated=truncated
+    )
+
+
+async def read_body(content: StreamReader, limit: int) -> tuple[bytes, bool]:
+    """Return the body, cut at `limit` bytes, and whether it was cut."""
+    if content.at_eof():
+        return b"", False
+    body = bytearray()
+    while len(body) <= limit and not content.at_eof():
+        body += await content.read(limit + 1 - len(body))
+    return bytes(body[:limit]), len(body) > limit
