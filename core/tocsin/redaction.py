@@ -53,7 +53,7 @@ class Redactor:
 
     def clean_bytes(self, content: bytes) -> bytes:
         """Return the bytes without the secrets; those that are not UTF-8 stay as they are."""
-        if not self._secrets:
+        if not self._secrets or not content:
             return content
         text = content.decode("utf-8", "surrogateescape")
         return self.clean(text).encode("utf-8", "surrogateescape")

@@ -29,7 +29,7 @@ from tocsin import (
     retry_after,
 )
 from tocsin_plugins.webhook.cloudevents import to_binary, to_structured
-from tocsin_plugins.webhook.fields import Headers, split_url
+from tocsin_plugins.webhook.fields import split_url
 from tocsin_plugins.webhook.settings import Settings as WebhookSettings
 from tocsin_plugins.webhook.signing import (
     Ed25519Signer,
@@ -83,16 +83,11 @@ class Webhook(Channel):
         response = await self.tools.http.request(
             "POST",
             self._url,
-            headers={
-                **_reveal_headers(self.settings.headers),
-                **headers,
-                **_epoch_header(delivery.event),
-                **signature,
-            },
+            headers={**self._headers, **headers, **_epoch_header(delivery.event), **signature},
             content=content,
             timeout=self.settings.timeout,
         )
-        rules = delivery.contract.answer if delivery.contract else AnswerRules()
+        rules = delivery.contract.answer if delivery.contract else _NO_RULES
         return read_receipt(response, self.tools.clock.now(), rules, delivery.event.id)
 
     @property
@@ -116,6 +111,12 @@ class Webhook(Channel):
         return *super().list_secrets(), *of_url
 
     @cached_property
+    def _headers(self) -> dict[str, str]:
+        """Additional headers of the settings."""
+        given = self.settings.headers
+        return {name: text.get_secret_value() for name, text in given.items()}
+
+    @cached_property
     def _signers(self) -> tuple[Signer, ...]:
         """Signing keys, current ones first."""
         given: tuple[tuple[type[SharedSecret | Ed25519Signer], SecretStr | None], ...] = (
@@ -131,10 +132,6 @@ def _epoch_header(event: Event) -> dict[str, str]:
     """Return the epoch in which the event was stored, if it was stored: samples are not."""
     epoch = event.context.get("epoch")
     return {} if epoch is None else {"tocsin-epoch": str(epoch)}
-
-
-def _reveal_headers(headers: Headers) -> dict[str, str]:
-    return {name: text.get_secret_value() for name, text in headers.items()}
 
 
 def read_receipt(
@@ -194,6 +191,8 @@ def _build_receipt(response: HttpResponse, pointer: str | None, document: Any) -
 
 
 def _parse_body(body: bytes) -> Any:
+    if not body:
+        return None
     try:
         return json.loads(body)
     except (ValueError, RecursionError):

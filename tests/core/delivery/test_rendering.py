@@ -111,6 +111,19 @@ def test_the_envelope_gives_back_any_data(data):
     }
 
 
+def test_the_envelope_is_the_same_with_the_template_engine_and_without(write):
+    [folder] = tocsin_templates.tocsin_template_paths()
+    shipped = (folder / "envelope" / "incident-alert.json.j2").read_text()
+    by_engine = write("{% if true %}" + shipped + "{% endif %}")
+
+    @given(st.dictionaries(st.text(), JSON, max_size=5))
+    def compare(data):
+        expected = by_engine.render("mine", event(data))
+        assert SHIPPED.render("envelope", event(data)) == expected
+
+    compare()
+
+
 @given(st.text(st.characters(codec=None)))
 def test_the_envelope_takes_any_text_and_replaces_only_what_utf8_cannot_hold(text):
     title = json.loads(SHIPPED.render("envelope", event({"title": text})))["data"]["title"]

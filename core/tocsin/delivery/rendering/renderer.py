@@ -99,8 +99,19 @@ def list_candidates(receiver: str, event_type: str, part: str) -> dict[str, Outp
 MAX_BYTES = 256 * 1024
 MAX_UNITS = 2_000_000
 MAX_SECONDS = 0.5
-_FoundTemplate = tuple[Template, OutputFormat]
+_ENVELOPE = (
+    '{"event_type": {{ event.event_type }}, "timestamp": {{ event.timestamp }}, '
+    '"data": {{ event.data }}}'
+)
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundTemplate:
+    template: Template
+    form: OutputFormat
+    is_envelope: bool
+    """Whether it is the envelope as it is shipped, which needs no template engine."""
 
 
 class _RawVariable:
@@ -173,7 +184,7 @@ class Renderer:
     def _compile(self, receiver: str, event_type: EventType, parts: Iterable[str]) -> None:
         for part in parts:
             with suppress(Misconfigured):
-                template, _ = self._template(receiver, event_type, part)
+                template = self._template(receiver, event_type, part).template
                 self._compile_referenced(template, {template.name})
 
     def _compile_referenced(self, template: Template, known: set[str | None]) -> None:
@@ -194,7 +205,10 @@ class Renderer:
         Raises `Misconfigured` if there is no template, or if it fails, takes too long or produces
         more than 256 KiB; the text names template and line.
         """
-        template, form = self._template(receiver, event.event_type, part)
+        found = self._template(receiver, event.event_type, part)
+        if found.is_envelope and (envelope := _write_envelope(event)) is not None:
+            return envelope
+        template, form = found.template, found.form
         variables = {
             **template.environment.globals,
             "event": _RawVariable(_event_fields(event)),
@@ -240,7 +254,8 @@ class Renderer:
     def _find(self, names: Mapping[str, OutputFormat]) -> _FoundTemplate | Misconfigured:
         for name, form in names.items():
             try:
-                return self._environments[form].get_template(name), form
+                template = self._environments[form].get_template(name)
+                return _FoundTemplate(template, form, form is JSON and _is_envelope(template))
             except TemplateNotFound:
                 continue
             except Exception as error:  # noqa: BLE001 - of Python's compiler as well
@@ -263,6 +278,28 @@ class Renderer:
                 line_written = template.get_corresponding_lineno(line)
                 return self._folders.shown(template.filename, line_written)
         return None
+
+
+def _is_envelope(template: Template) -> bool:
+    """Return whether the template says the same as the shipped envelope, but for comments."""
+    environment = template.environment
+    assert environment.loader is not None  # noqa: S101 - each environment here has one
+    text, *_ = environment.loader.get_source(environment, str(template.name))
+    return bool(environment.parse(text) == environment.parse(_ENVELOPE))
+
+
+def _write_envelope(event: Event) -> bytes | None:
+    """Return what the shipped envelope renders; None where only the template can tell."""
+    envelope = {
+        "event_type": event.event_type.value,
+        "timestamp": isoformat(event.timestamp),
+        "data": event.data,
+    }
+    try:
+        body = orjson.dumps(envelope, default=dict)
+    except orjson.JSONEncodeError:
+        return None
+    return body if len(body) < MAX_BYTES // 2 else None
 
 
 def _join_bounded(size: int, pieces: Iterable[str]) -> bytes:

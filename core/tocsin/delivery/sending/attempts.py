@@ -72,7 +72,7 @@ class AttemptRunner:
             verdict=AttemptVerdict.HEALTHY,
             answer=receipt,
             remote_id=receipt.remote_id and self._clean_id(receipt.remote_id),
-            remote_url=_clean_link(self._id_redactor.clean(str(receipt.remote_url))),
+            remote_url=self._clean_link(receipt.remote_url) if receipt.remote_url else None,
         )
 
     async def _deliver(self, claimed: ClaimedDelivery) -> Receipt:
@@ -141,6 +141,12 @@ class AttemptRunner:
 
     def _clean_id(self, identifier: object) -> str:
         return clean_text(self._id_redactor.clean(str(identifier)), REMOTE_ID_LIMIT)
+
+    def _clean_link(self, url: object) -> str | None:
+        """Return a link that is safe to show, else None."""
+        link = self._id_redactor.clean(str(url))
+        is_link = link.startswith(("https://", "http://")) and link.isprintable()
+        return link if is_link and " " not in link and len(link) <= REMOTE_URL_LIMIT else None
 
     def _judge(
         self, claimed: ClaimedDelivery, error: BaseException
@@ -218,13 +224,6 @@ def _clean_status(status: Any) -> int | None:
     """Return the status of a response; None if the plugin returned no valid one."""
     is_one = isinstance(status, int) and 0 <= status < _LARGEST_STATUS
     return int(status) if is_one else None  # `HTTPStatus` is stored as a plain integer
-
-
-def _clean_link(url: object) -> str | None:
-    """Return a link that is safe to show, else None."""
-    link = str(url)
-    is_link = link.startswith(("https://", "http://")) and link.isprintable() and " " not in link
-    return link if is_link and len(link) <= REMOTE_URL_LIMIT else None
 
 
 def _response_bytes(response: object) -> bytes:
