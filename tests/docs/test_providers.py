@@ -111,6 +111,7 @@ TABLES: Mapping[str, set[str]] = {
         *map(str, crowdstrike.ENTITY_FIELDS),
         *map(str, crowdstrike._INDICATOR_TYPES.values()),
     },
+    "ecs": list_kinds(ECS | LOGS),
     "elastic": set(map(str, elastic.ENTITY_FIELDS)),
     "opensearch": list_kinds(ECS | LOGS),
     "secops": set(map(str, secops._READ_FIELDS)),

@@ -8,7 +8,7 @@ from truth.falcon import OfFalcon
 from truth.kibana import AlertsAndCases
 from truth.local_api import LocalApi
 from truth.microsoft import OfDefender, OfSentinel
-from truth.of_files import FalcoFiles, OcsfFiles, SuricataFiles, ZeekFiles
+from truth.of_files import EcsFiles, FalcoFiles, OcsfFiles, SuricataFiles, ZeekFiles
 from truth.of_simulators import Example
 from truth.pushing import Pushed
 from truth.search_head import OfSplunk
@@ -23,6 +23,7 @@ ENTRANTS: tuple[type[Entrant], ...] = (
     SuricataFiles,
     ZeekFiles,
     FalcoFiles,
+    EcsFiles,
     Pushed,
     OfDefender,
     OfSentinel,

@@ -14,6 +14,7 @@ import orjson
 
 from tocsin import Entity, EntityKind, IncidentStatus, Severity
 from tocsin.testing import Case
+from tocsin_connectors.siem.ecs import Ecs
 from tocsin_connectors.siem.falco import Falco
 from tocsin_connectors.siem.ocsf import Ocsf
 from tocsin_connectors.siem.suricata import Suricata
@@ -243,4 +244,53 @@ class FalcoFiles(OfFiles):
                 ]
             ),
             alerts=len(Counter(record["time"] for record in records)),
+        )
+
+
+class EcsFiles(OfFiles):
+    """Alerts of Elastic Security of which each version is a record, in whatever order they come."""
+
+    name = "ecs"
+    kind = Ecs
+    statuses: ClassVar = {
+        IncidentStatus.NEW: "open",
+        IncidentStatus.ACTIVE: "acknowledged",
+        IncidentStatus.CLOSED: "closed",
+    }
+    fields: ClassVar = {
+        EntityKind.HOST: "host.name",
+        EntityKind.IP: "source.ip",
+        EntityKind.USER: "user.name",
+    }
+
+    def record(self, case: Case) -> dict[str, Any]:
+        return {
+            "@timestamp": case.changed_at.isoformat(),
+            "event.kind": "signal",
+            "kibana.alert.uuid": case.id,
+            "kibana.alert.rule.name": case.title,
+            "kibana.alert.reason": f"Reason: {case.description}",
+            "kibana.alert.severity": str(case.severity).lower(),
+            "kibana.alert.workflow_status": self.statuses[case.status],
+            "kibana.alert.original_time": case.created_at.isoformat(),
+            **{
+                name: [entity.value for entity in case.entities if entity.kind is kind]
+                for kind, name in self.fields.items()
+            },
+        }
+
+    def malformed(self, case: Case) -> dict[str, Any]:
+        return {"event.kind": "signal", "@timestamp": case.number}
+
+    def truth(self, cases: Iterable[Case]) -> dict[str, Known]:
+        return {case.id: self._known(case) for case in cases}
+
+    def _known(self, case: Case) -> Known:
+        return known_of(
+            case,
+            title=stored(case.title.replace("\0", "").strip()[:4096]),
+            description=f"Reason: {case.description}".replace("\0", "").strip()[:4096],
+            merged_into=None,
+            alerts=1,
+            entities=frozenset(entity for entity in case.entities if entity.kind in self.fields),
         )
