@@ -49,8 +49,9 @@ from tocsin.store import (
 _TIMEOUT_SECONDS = 30
 _INVALID_CONFIGURATION = 2
 _NETWORKS_MISSING = (
-    "environment: internal_networks is not set, so investigations take only private addresses for"
-    " yours; list all your networks, public ones too, in [environment] of plugins.toml, such as"
+    "environment: internal_networks is not set, so investigations treat only private"
+    " addresses as internal; list all your networks, including public ones, in [environment] of"
+    " plugins.toml, such as"
     ' internal_networks = ["10.0.0.0/8", "203.0.113.0/24"]'
 )
 

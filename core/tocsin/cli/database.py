@@ -66,7 +66,7 @@ def describe_past(file: HeadFile) -> str | None:
         return (
             f"the database at {stored.location} is missing or empty; until {stored.stored_at}, it "
             f"had reached incident {stored.head.incident_number}. Restore a backup; `tocsin serve` "
-            "would begin with an empty one, in a new epoch"
+            "would create an empty one and begin a new epoch"
         )
     return None
 

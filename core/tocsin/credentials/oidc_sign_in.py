@@ -185,7 +185,7 @@ class OidcSignIn:
 
         A session whose refresh token gives no ID token loses it, and is due at once: the browser
         asks the issuer then. Raises NoLongerSignedIn if the issuer refuses, AccessDeniedError if
-        the user has no role any more, and IssuerUnavailable.
+        the user has no role, and IssuerUnavailable.
         """
         grant = self._grants.open(session.sealed_grant or "")
         without = replace(session, sealed_grant=None, check_at=self._clock.now())

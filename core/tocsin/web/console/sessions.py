@@ -105,11 +105,11 @@ class ConsoleSessions:
         """Return the user as the issuer describes them now."""
         services, oidc = self._services, self._services.oidc_sign_in
         if oidc is None:
-            raise NotSignedIn("the issuer of the session is not configured any more")
+            raise NotSignedIn("the issuer of this session is no longer configured")
         now = services.clock.now()
         if user.session.sealed_grant is None:
             if request.method in {"GET", "HEAD"}:
-                raise CheckRequired("the browser has to ask the issuer")
+                raise CheckRequired("the browser must renew the session at the issuer")
         elif await services.database.write(claim_check, user.secret, now):
             try:
                 session = await oidc.check(user.session)

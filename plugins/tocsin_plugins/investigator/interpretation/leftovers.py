@@ -29,7 +29,7 @@ _PARTS = re.compile(r"[^\W_]+")
 def find_leftovers(text: str, entities: Iterable[Entity], techniques: Iterable[str]) -> list[str]:
     """Return the words of a text that are neither names nor common words, each once, in order.
 
-    `text` has no times, numbers of incidents, providers and patterns any more.
+    `text` is without times, incident numbers, providers and patterns.
     """
     named = [entity.value.lower() for entity in entities] + [name.lower() for name in techniques]
     tokens = strip_severity_and_score(text).split()
