@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from http import HTTPStatus
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -29,17 +30,16 @@ TRACKERS = {entry_point.load().receiver for entry_point in entry_points(group="t
 _TWICE = {
     Idempotency.NATIVE: "The receiver recognizes duplicates by its own key.",
     Idempotency.SEARCH: "The channel searches for the object before it creates one.",
-    Idempotency.NONE: "Deliveries are made at least once, and the receiver has no key to recognize "
-    "duplicates: compare the event's id, which is in the body and in the header "
-    "`webhook-id`.",
+    Idempotency.NONE: "An event can arrive more than once. To detect duplicates, compare the event "
+    "ID, which is in the body and in the header `webhook-id`.",
 }
-_BY_WEBHOOK = "A plain `webhook` creates an object for each delivery, including duplicates."
+_BY_WEBHOOK = "A plain `webhook` creates an object for each delivery, even for a duplicate."
 _TRIED = {
     "real": "Tested with the receiver itself.",
     "recording": "Tested with recorded responses of the receiver.",
     "simulator": "Tested with a simulator.",
-    "contract": "Tested only against the contract, which follows the receiver's documentation: "
-    "with hostile, missing and oversized values, but not with the receiver itself.",
+    "contract": "Tested with hostile, missing and oversized values against the contract, which "
+    "follows the receiver's documentation. Not tested with the receiver itself.",
 }
 
 
@@ -89,7 +89,7 @@ def _lines(receiver: str, contract: Contract) -> Iterator[str]:
         "",
         *_sent(receiver, contract),
     )
-    yield from ("", "Long texts are visibly shortened, with a link to the rest.")
+    yield from ("", "Long texts are shortened, with a link to the full text.")
     if contract.channel is None:
         yield from ("", "## Responses", "", *_answers(contract))
     yield from ("", "## Duplicate events", "", _twice(receiver, contract))
@@ -183,20 +183,21 @@ def _answers(contract: Contract) -> Iterator[str]:
     if proofs := _proofs(answer):
         yield f"- Proof: only {' or '.join(proofs)} is a receipt; any other 2xx is retried."
     if answer.remote_id:
-        yield f"- Remote id: the value at `{answer.remote_id}`, which the receipt stores."
+        yield f"- Remote ID: the value at `{answer.remote_id}`, which the receipt stores."
     if answer.known:
-        words = "with any status: the receiver already has the event, which is a success"
+        words = "with any status, is a success: the receiver already has the event"
         yield f"- A response with `{answer.known.pointer}`, {words}."
-    if answer.permanent:
-        statuses = ", ".join(map(str, answer.permanent))
+    if refused := [status for status in answer.permanent if status != HTTPStatus.GONE]:
+        statuses = ", ".join(map(str, refused))
         yield f"- {statuses}: not retried. The delivery is dead, and can be replayed."
-    yield "- All others are [retried](../webhooks.md#retries); 410 disables the destination."
+    yield "- 410: disables the destination."
+    yield "- All others are [retried](../webhooks.md#retries)."
 
 
 def _proofs(answer: AnswerRules) -> list[str]:
     proofs = list(map(str, answer.accepted))
     if answer.event_id:
-        proofs.append(f"a 2xx with the event's id at `{answer.event_id}`")
+        proofs.append(f"a 2xx with the event ID at `{answer.event_id}`")
     return proofs
 
 

@@ -146,7 +146,7 @@ def test_a_success_says_what_the_contract_wants_and_what_was_made():
 
 @pytest.mark.parametrize("body", [b'{"success": false}', b'{"success": 1}', b"ok", b"", b"[1]"])
 def test_a_2xx_that_does_not_say_so_is_tried_again(body):
-    with pytest.raises(TryLater, match="/success does not say that it succeeded"):
+    with pytest.raises(TryLater, match="/success does not report success"):
         by_contract(200, body)
 
 
@@ -163,15 +163,15 @@ def test_a_receiver_that_hides_failures_gives_proof_of_receipt(status, body):
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"event_id": "evt_2"}', b"<html>Sign in</html>"])
 def test_a_2xx_without_proof_is_tried_again(body):
-    with pytest.raises(TryLater, match="202 or the event's id at /event_id"):
+    with pytest.raises(TryLater, match="202 or the event ID at /event_id"):
         read_receipt(answer(200, body), NOW, PROOF, "evt_1")
 
 
 @pytest.mark.parametrize(
     ("rules", "body", "words"),
     [
-        (AnswerRules(remote_id="/id"), b"<html>Sign in</html>", "without the id"),
-        (AnswerRules(text="ok"), b"<html>Sign in</html>", "not with the text 'ok'"),
+        (AnswerRules(remote_id="/id"), b"<html>Sign in</html>", "without the ID"),
+        (AnswerRules(text="ok"), b"<html>Sign in</html>", "its text is not 'ok'"),
     ],
 )
 def test_the_page_of_a_proxy_is_no_receipt(rules, body, words):

@@ -164,18 +164,18 @@ def _find_missing_proof(
     """Return what a 2xx response lacks to be a receipt by the rules; None if it lacks nothing."""
     for saying in rules.success:
         if not _matches_rule(saying, document):
-            return f"{saying.pointer} does not say that it succeeded"
+            return f"{saying.pointer} does not report success"
     if rules.text is not None and response.body.strip() != rules.text.encode():
-        return f"not with the text {rules.text!r}"
+        return f"its text is not {rules.text!r}"
     if rules.remote_id is not None and not _is_present(rules.remote_id, document):
-        return f"without the id of what it created at {rules.remote_id}"
+        return f"without the ID of the created object at {rules.remote_id}"
     if not (rules.accepted or rules.event_id) or response.status in rules.accepted:
         return None
     if rules.event_id is not None and _resolve_pointer(rules.event_id, document) == event_id:
         return None
     proofs = [*map(str, rules.accepted)]
     if rules.event_id is not None:
-        proofs.append(f"the event's id at {rules.event_id}")
+        proofs.append(f"the event ID at {rules.event_id}")
     return f"without proof that it has the event: {' or '.join(proofs)}"
 
 
