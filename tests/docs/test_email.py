@@ -55,6 +55,6 @@ def test_what_is_shown_of_an_answer_is_how_it_is_kept():
 
 
 def test_numbers_and_marks_are_those_of_the_code():
-    assert f"({MOST_TOGETHER}, unless you set it)" in PAGE
+    assert f"(default: {MOST_TOGETHER})" in PAGE
     assert f"{MAX_DIGEST_SIZE // 1024} KB of text and HTML" in PAGE
     assert f"`{BEGIN}` and `{END}`" in PAGE

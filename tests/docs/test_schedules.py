@@ -63,7 +63,7 @@ def test_every_word_is_told(words):
 
 
 def test_bounds_are_those_of_the_code():
-    assert f"at most {MAX_WAITING} wait" in PAGE
+    assert f"at most {MAX_WAITING} runs wait" in PAGE
 
 
 @pytest.mark.parametrize("text", CRON)
