@@ -15,6 +15,7 @@ from tocsin import Capability, EntityKind
 from tocsin_connectors.siem.crowdstrike import mapping as crowdstrike
 from tocsin_connectors.siem.elastic import mapping as elastic
 from tocsin_connectors.siem.entity_fields import FieldContent, FieldTable
+from tocsin_connectors.siem.graylog.mapping import INFORMATION_MODEL
 from tocsin_connectors.siem.indices.ecs_fields import ECS, LOGS
 from tocsin_connectors.siem.secops import mapping as secops
 from tocsin_connectors.siem.splunk import mapping as splunk
@@ -113,6 +114,7 @@ TABLES: Mapping[str, set[str]] = {
     },
     "ecs": list_kinds(ECS | LOGS),
     "elastic": set(map(str, elastic.ENTITY_FIELDS)),
+    "graylog": list_kinds(ECS | LOGS | INFORMATION_MODEL),
     "opensearch": list_kinds(ECS | LOGS),
     "secops": set(map(str, secops._READ_FIELDS)),
     "splunk": set(map(str, splunk._CIM_FIELDS)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from truth.console import OfQRadar
 from truth.entrant import Entrant
 from truth.falcon import OfFalcon
+from truth.graylog import OfGraylog
 from truth.kibana import AlertsAndCases
 from truth.local_api import LocalApi
 from truth.microsoft import OfDefender, OfSentinel
@@ -32,6 +33,7 @@ ENTRANTS: tuple[type[Entrant], ...] = (
     Analytics,
     Indexer,
     OfFalcon,
+    OfGraylog,
     OfSecOps,
     OfQRadar,
 )

@@ -1,0 +1,43 @@
+"""Settings of a Graylog provider."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr, StringConstraints
+
+from tocsin import ApiSettings, Duration, ServerUrl, WindowedProvider
+
+EventTypeName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
+
+
+class GraylogSettings(WindowedProvider.Settings, ApiSettings):
+    """Settings of `graylog`."""
+
+    url: ServerUrl = Field(
+        description="Graylog URL without /api, such as https://graylog.example.org."
+    )
+    token: SecretStr = Field(description="Access token of a Graylog user.")
+    console_url: ServerUrl | None = Field(
+        default=None, description="URL of the web interface in links. Default: `url`."
+    )
+    events: Literal["alerts", "all"] = Field(
+        default="alerts", description="Events to read: alerts (those with notifications), or all."
+    )
+    excluded_types: tuple[EventTypeName, ...] = Field(
+        default=("system-notifications-v1",),
+        max_length=50,
+        description="Types of event definitions whose events form no incidents."
+        " Default: notifications about Graylog itself.",
+    )
+    refresh_after: tuple[Duration, ...] = Field(
+        default=(),
+        max_length=10,
+        description="Ages at which to refresh a new incident. Graylog's events do not change.",
+    )
+    settle_delay: Duration = Field(
+        default=timedelta(minutes=1),
+        le=timedelta(days=1),
+        description="Minimum age of an event to be read, so that it is indexed.",
+    )
