@@ -10,11 +10,13 @@ from datetime import timedelta
 from io import StringIO
 from threading import Lock
 from time import monotonic
+from traceback import format_exception
 from typing import Any, Literal, TextIO
 
 import orjson
 import structlog
 
+from tocsin.redaction import Redactor
 from tocsin.terminal import neutralize
 
 SAMPLED_EVERY = timedelta(seconds=10)
@@ -42,6 +44,43 @@ class SampledLog:
         self._log.warning(event, **fields, **({"left_out": left_out} if left_out else {}))
 
 
+class RedactedLog:
+    """Log of a plugin, without the secrets of its settings: a server may have repeated them."""
+
+    def __init__(self, log: Any, redactor: Redactor) -> None:
+        self._log = log
+        self._redactor = redactor
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Return a method of the log."""
+
+        def call(*args: Any, **fields: Any) -> Any:
+            method = "error" if name == "exception" else name
+            error = fields.pop("exc_info", name == "exception")
+            if error:
+                error = error if isinstance(error, BaseException) else sys.exc_info()[1]
+                fields["exception"] = "".join(format_exception(error))
+            cleaned = {key: self._clean(value) for key, value in fields.items()}
+            result = getattr(self._log, method)(*map(self._clean, args), **cleaned)
+            return RedactedLog(result, self._redactor) if name in _BINDING else result
+
+        return call
+
+    def _clean(self, value: Any) -> Any:
+        match value:
+            case None | bool() | int() | float():
+                return value
+            case str():
+                return self._redactor.clean(value)
+            case dict():
+                return {self._clean(name): self._clean(member) for name, member in value.items()}
+            case list() | tuple():
+                return [self._clean(item) for item in value]
+        text = f"{value!r} {value}"
+        return value if self._redactor.clean(text) == text else self._redactor.clean(str(value))
+
+
+_BINDING = frozenset({"bind", "new", "try_unbind", "unbind"})
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 

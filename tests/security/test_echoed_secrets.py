@@ -6,6 +6,8 @@ import base64
 import html
 import json
 import re
+import time
+from ipaddress import ip_network
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -34,6 +36,9 @@ from tocsin.delivery.destinations.samples import build_sample
 from tocsin.delivery.queue.states import ClaimedDelivery
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.sending.attempts import AttemptRunner, log_attempts
+from tocsin.logs import RedactedLog
+from tocsin.net import open_client
+from tocsin.providers import Api, ApiSettings, Grant
 from tocsin.redaction import HIDDEN, Redactor
 
 SECRET = 'pa"ss\\w/rd & <ü 😀>'
@@ -87,6 +92,78 @@ def test_the_cut_beginning_of_a_secret_is_removed():
     secret = "0123456789abcdefghij"
     assert Redactor([secret]).clean(f"400: {secret[:15]}…") == f"400: {HIDDEN}…"
     assert Redactor([secret]).clean_bytes(b"\xff " + secret[:-1].encode()) == b"\xff [secret]"
+
+
+@pytest.mark.parametrize("before", ["", "a", "ab", "user:", "Größe:"])
+@pytest.mark.parametrize(
+    "encode", [base64.b64encode, base64.urlsafe_b64encode, lambda data: data.hex().encode()]
+)
+def test_no_half_of_a_secret_is_left_in_base64_or_hex(encode, before):
+    secret = "correct-horse?battery>staple"
+    text = encode((before + secret + "@").encode()).decode()
+    cleaned = Redactor([secret]).clean(f"Basic {text} x")
+    kept = cleaned.removeprefix("Basic ").removesuffix(" x").replace(HIDDEN, "")
+    assert HIDDEN in cleaned
+    assert len(kept) <= len(encode(f"{before}@".encode()).decode()) + 4
+
+
+HOSTILE_ANSWERS = {
+    "backslashes": "\\" * 16_384,
+    "escapes": "\\u" * 8_000,
+    "percent signs": "%" + "25" * 8_000,
+    "entities": "&#" + "0" * 16_000,
+    "the secret's beginning": "\\u\\u" * 4_000,
+}
+
+
+@pytest.mark.parametrize("answer", HOSTILE_ANSWERS.values(), ids=HOSTILE_ANSWERS)
+def test_an_answer_does_not_stop_a_node_while_secrets_are_looked_for(answer):
+    secrets = ["top-secret-value", "\\u" * 8, "\\" * 40, '\\"' * 8, "%" * 16, "&;" * 8]
+    began = time.thread_time()
+    Redactor(secrets).clean(answer)
+    assert time.thread_time() - began < 1  # the first of these took 5.6 s, the second for ever
+
+
+@pytest.mark.parametrize("name", ["warning", "exception"])
+def test_the_log_of_a_plugin_has_no_secret(name):
+    log = RedactedLog(structlog.get_logger(), Redactor([SECRET, TOKEN]))
+    with capture_logs() as logs:
+        try:
+            int(SECRET)
+        except ValueError as error:
+            write = getattr(log.bind(url=quote(TOKEN)), name)
+            write(f"refused {TOKEN}", reason=error, answer=[{"of": SECRET}], status=400)
+    expect_clean(str(logs))
+    [line] = logs
+    assert (line["event"], line["status"]) == (f"refused {HIDDEN}", 400)
+
+
+async def test_an_error_of_a_provider_has_no_secret(clock):
+    async with Repeater(400) as server:
+        settings = TokenSettings.model_construct(
+            url=str(server.make_url("/")).rstrip("/"), token=SecretStr(TOKEN)
+        )
+
+        async def sign_in():
+            return Grant(f"Basic {base64.b64encode(f'user:{TOKEN}'.encode()).decode()}")
+
+        client = open_client(allow_networks=[ip_network("127.0.0.0/8")])
+        tools = Tools(name="edge", http=client, clock=clock, log=structlog.get_logger())
+        try:
+            with pytest.raises(Refused) as caught:
+                await Api(tools, settings, sign_in=sign_in).get("/alerts", key=TOKEN)
+        finally:
+            await client.close()
+    shown = f"{caught.value} {caught.value.response.decode()}"
+    expect_clean(shown)
+    assert HIDDEN in shown
+    assert base64.b64encode(TOKEN.encode()).decode()[:12] not in shown
+
+
+class TokenSettings(ApiSettings):
+    """Settings of a server that takes a token."""
+
+    token: SecretStr
 
 
 def test_short_values_and_other_text_stay():

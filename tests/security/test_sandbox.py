@@ -169,7 +169,7 @@ def test_no_condition_breaks_its_caps(child, text):
 @pytest.mark.full
 @pytest.mark.timeout(1_800)
 @given(text=expressions(EXPRESSION))
-@settings(max_examples=5_000)
+@settings(max_examples=10_000)
 def test_none_of_many_conditions_breaks_its_caps(child, text):
     expect_bounded(child, "expression", text)
 
@@ -199,6 +199,6 @@ def test_no_template_breaks_its_caps(child, text):
 @pytest.mark.full
 @pytest.mark.timeout(1_800)
 @given(text=templates())
-@settings(max_examples=5_000)
+@settings(max_examples=10_000)
 def test_none_of_many_templates_breaks_its_caps(child, text):
     expect_bounded(child, "template", text)

@@ -10,9 +10,11 @@ from typing import Any, NoReturn
 
 import structlog
 from sqlalchemy import Connection, RowMapping, bindparam, exists, select, update
+from sqlalchemy.exc import NoResultFound
 
 from tocsin.audit.rows import allow_any_text, parse_details, select_rows
 from tocsin.clock import Clock
+from tocsin.errors import TocsinError
 from tocsin.loops import beat, run_forever
 from tocsin.store import AUDIT_POSITION, Database, allot_numbers
 from tocsin.store.tables import audit
@@ -52,6 +54,7 @@ def _encode_bytes(value: bytes) -> dict[str, str]:
 
 BATCH = 500
 _PAUSE = timedelta(seconds=5)
+_REPORT_EVERY = timedelta(hours=1)
 _log = structlog.get_logger()
 
 _unsealed = audit.c.position.is_(None)
@@ -62,6 +65,10 @@ _set_seal = (
     .where(audit.c.id == bindparam("row"))
     .values(position=bindparam("its_position"), seal=bindparam("its_seal"))
 )
+
+
+class SequenceMissingError(TocsinError):
+    """The row that counts sealed entries was removed, so that nothing can be sealed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +87,32 @@ class Sealer:
         self._database = database
         self._key = key
         self._clock = clock
+        self._report_at = clock.now()
 
     async def run(self) -> NoReturn:
         """Seal every few seconds until cancelled."""
         await run_forever(self._step, self._clock, "audit log sealer")
 
     async def _step(self) -> None:
-        await self.seal()
+        try:
+            await self.seal()
+        except SequenceMissingError as error:
+            self._report(error)
         await self._clock.sleep(_PAUSE)
 
+    def _report(self, error: SequenceMissingError) -> None:
+        """Log it once an hour: nothing but a restored database ends it."""
+        now = self._clock.now()
+        if now >= self._report_at:
+            self._report_at = now + _REPORT_EVERY
+            advice = "restore the database from a backup, and look into `tocsin audit verify`"
+            _log.error("audit log not sealed", reason=str(error), advice=advice)
+
     async def seal(self) -> int:
-        """Seal all committed, unsealed entries, and return their number."""
+        """Seal all committed, unsealed entries, and return their number.
+
+        Raises `SequenceMissingError`.
+        """
         count = 0
         while await self._database.read(_has_unsealed):
             sealed = await self._database.write(_seal_next, self._key)
@@ -112,7 +134,10 @@ def _seal_next(connection: Connection, key: bytes) -> SealedBatch:
 
 def _seal_batch(connection: Connection, key: bytes) -> SealedBatch:
     # Locking the sequence before the query keeps other sealers from reading the same rows.
-    last = allot_numbers(connection, AUDIT_POSITION, 0).stop - 1
+    try:
+        last = allot_numbers(connection, AUDIT_POSITION, 0).stop - 1
+    except NoResultFound:
+        raise SequenceMissingError(f"the sequence {AUDIT_POSITION!r} is missing") from None
     rows = connection.execute(_next_rows).mappings().all()
     # Where the last row was removed the chain restarts, and `verify` reports the missing row.
     seal = str(connection.execute(_seal_at, {"last": last}).scalar_one_or_none() or GENESIS)

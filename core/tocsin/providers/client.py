@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from urllib.parse import unquote, urlencode, urlsplit
 
 import orjson
+from multidict import CIMultiDict
 from pydantic import Field
 
 from tocsin.errors import Broken, CredentialsRefused, PluginFailure, Refused, TryLater
@@ -20,6 +21,7 @@ from tocsin.fields import Duration, FileOnly, LocalPath, PluginSettings, ServerU
 from tocsin.hookspecs import HttpResponse, Tools
 from tocsin.json_codec import parse_json
 from tocsin.model import Json
+from tocsin.redaction import Redactor, list_secret_values
 
 _LONGEST_DELAY = timedelta(hours=24)
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
@@ -257,6 +259,8 @@ class Api:
             return self._grant
 
     def _judge(self, response: HttpResponse, what: str) -> ApiResponse:
+        if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
+            response = self._without_secrets(response)
         if failure := classify_response(response, what, self._tools.clock.now()):
             if isinstance(failure, CredentialsRefused):
                 self._grant = None
@@ -269,6 +273,16 @@ class Api:
             headers=response.headers,
             server_time=parse_server_time(response.headers),
         )
+
+    def _without_secrets(self, response: HttpResponse) -> HttpResponse:
+        """Return an error response without secrets that the server repeats."""
+        grant = self._grant.authorization.rpartition(" ")[2] if self._grant else ""
+        redactor = Redactor((*list_secret_values(self._settings), grant))
+        headers = CIMultiDict(
+            (name, redactor.clean(value)) for name, value in response.headers.items()
+        )
+        body = redactor.clean_bytes(response.body[:_MAX_BODY])
+        return replace(response, headers=headers, body=body)
 
     def _url(self, path: str, query: Mapping[str, Any] | None) -> str:
         given = {name: value for name, value in (query or {}).items() if value is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, cast
 
 import structlog
 
@@ -23,11 +23,16 @@ from tocsin.hookspecs import (
     Provider,
     Tools,
 )
+from tocsin.logs import RedactedLog
 from tocsin.net import GuardedClient, open_client, open_sockets
 from tocsin.observables import Environment
+from tocsin.redaction import Redactor, list_secret_values
 from tocsin.registry.configuration import Configuration, strict_problem
 from tocsin.registry.loader import AbsentPlugin
 from tocsin.registry.parser import ConfiguredPlugin, Kind, table_path
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 _START_SECONDS = 60
 _NET_OPTIONS = ("allow_networks", "ca_file", "client_certificate", "client_key")
@@ -84,12 +89,14 @@ class PluginFactory:
             **{option: value for option, value in found if value},
         }
         client = open_client(**options, proxy=getattr(settings, "proxy", None))
+        redactor = Redactor(list_secret_values(settings))
+        log = RedactedLog(structlog.get_logger().bind(name=name), redactor)
         tools = Tools(
             name=name,
             http=client,
             sockets=open_sockets(**options),
             clock=self._clock,
-            log=structlog.get_logger().bind(name=name),
+            log=cast("FilteringBoundLogger", log),
             public_url=self._public_url,
             environment=self._environment,
             knowledge=self._knowledge if _matches_base(Enricher, kind) else NoKnowledge(),
@@ -100,6 +107,8 @@ class PluginFactory:
             _expect_kept(made, settings, tools)
             async with asyncio.timeout(_START_SECONDS):
                 await made.start()
+            if isinstance(made, Channel):
+                redactor.add(made.list_secrets())
             if isinstance(made, Provider):
                 _expect_streams(made)
         except BaseException:

@@ -63,15 +63,20 @@ async def test_unknown_key_is_refused(instance, opened):
             await provider.check()
 
 
-async def test_key_is_read_once(instance, opened):
-    service_account._parse_key.cache_clear()
+async def test_key_is_read_once_and_kept_by_its_provider_alone(instance, opened, monkeypatch):
+    parsed = []
+    parse_key = service_account._parse_key
+    monkeypatch.setattr(
+        service_account, "_parse_key", lambda text: parsed.append(parse_key(text)) or parsed[-1]
+    )
     async with opened() as provider:
         for _ in range(3):
             await provider.check()
             instance.forget()
             provider.tools.clock.advance(hours=2)
     assert sum(request.path == "/token" for request in instance.requests) == 3
-    assert service_account._parse_key.cache_info().misses == 1
+    assert len(parsed) == 1
+    assert not hasattr(parse_key, "cache_info")
 
 
 @pytest.mark.parametrize("rule", ["ru_abc", "abc", "ur_"])

@@ -8,12 +8,12 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import insert, select, text
+from sqlalchemy import delete, insert, select, text
 
 from full_run import scale_examples
 from tocsin.audit import Sealer, list_entries, record
 from tocsin.store import open_database
-from tocsin.store.tables import audit
+from tocsin.store.tables import audit, sequences
 
 # Written once and kept: what is sealed today must still verify tomorrow, on either database.
 KEPT = "52b93e67a2214bd0e1ae25460ddd717947c0ae643844430ac1fea4869db17acd"
@@ -247,3 +247,15 @@ async def test_sealing_goes_on_after_a_seal_that_is_none(add, tamper, sealer, se
     await tamper(f"UPDATE audit SET seal = {seal}")
     await add("b")
     assert await sealer.seal() == 1
+
+
+async def test_a_missing_sequence_is_reported_once_an_hour(database, clock, add):
+    await add("a")
+    await database.write(lambda connection: connection.execute(delete(sequences)))
+    sealer = Sealer(database, b"key", clock)
+    with structlog.testing.capture_logs() as logs:
+        for hours in (0, 0, 1, 0):
+            clock.advance(hours=hours)
+            await sealer._step()
+    assert [line["event"] for line in logs] == ["audit log not sealed"] * 2
+    assert "audit_position" in logs[0]["reason"]

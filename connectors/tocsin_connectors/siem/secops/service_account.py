@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cached_property
 from typing import Any
 
 import jwt
@@ -59,12 +59,11 @@ class ServiceAccount:
         }
         return jwt.encode(claims, key.private, algorithm="RS256", headers={"kid": key.name})
 
-    @property
+    @cached_property  # parsing takes as long as a hundred requests
     def _key(self) -> _ServiceAccountKey:
         return _parse_key(self._settings.service_account.get_secret_value())
 
 
-@lru_cache(maxsize=8)  # parsing takes as long as a hundred requests
 def _parse_key(text: str) -> _ServiceAccountKey:
     """Parse a Google key file. Raises `CredentialsRefused` if it is invalid."""
     try:

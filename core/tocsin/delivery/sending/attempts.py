@@ -38,6 +38,7 @@ REASON_LIMIT = 1_000
 REMOTE_ID_LIMIT = 1_000
 REMOTE_URL_LIMIT = 2_000
 LONGEST_DELAY = timedelta(hours=24)
+_LONGEST_CLEANED = 2 * RESPONSE_LIMIT  # more of what a receiver sends is not looked at
 _LARGEST_STATUS = 100_000
 JITTER = 0.1  # fraction of the delay, only ever added
 # channels enforce their own time-out; this stops one that does not
@@ -112,7 +113,7 @@ class AttemptRunner:
             delay=delay,
             requested_delay=requested_delay,
             unsent=unsent,
-            reason=clean_text(self._redactor.clean(reason), REASON_LIMIT),
+            reason=clean_text(self._redactor.clean(reason[:_LONGEST_CLEANED]), REASON_LIMIT),
             answer=error if isinstance(error, TryLater | Refused) else None,
         )
 
@@ -137,14 +138,18 @@ class AttemptRunner:
         )
 
     def _clean_response(self, response: object) -> bytes:
-        return self._redactor.clean_bytes(_response_bytes(response))[:RESPONSE_LIMIT]
+        return self._redactor.clean_bytes(_response_bytes(response)[:_LONGEST_CLEANED])[
+            :RESPONSE_LIMIT
+        ]
 
     def _clean_id(self, identifier: object) -> str:
-        return clean_text(self._id_redactor.clean(str(identifier)), REMOTE_ID_LIMIT)
+        return clean_text(
+            self._id_redactor.clean(str(identifier)[:_LONGEST_CLEANED]), REMOTE_ID_LIMIT
+        )
 
     def _clean_link(self, url: object) -> str | None:
         """Return a link that is safe to show, else None."""
-        link = self._id_redactor.clean(str(url))
+        link = self._id_redactor.clean(str(url)[:_LONGEST_CLEANED])
         is_link = link.startswith(("https://", "http://")) and link.isprintable()
         return link if is_link and " " not in link and len(link) <= REMOTE_URL_LIMIT else None
 
