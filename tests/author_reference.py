@@ -26,8 +26,9 @@ Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 HEAD = """\
 # Reference
 
-Every name that a plugin may import, with its docstring. Parameters after `*` in a signature are
-keyword-only; `=...` marks a default.
+Every name that a plugin may import. Parameters after `*` in a signature are keyword-only; `=...`
+marks a default. Every enumeration has a class method `parse(word)`, which returns the member for a
+word in any letter case; ValueError lists the valid values.
 """
 MARKER = """\
 Marks a function as a plugin's implementation of the hook with its name; see
@@ -49,7 +50,7 @@ def entry(module: ModuleType, name: str) -> str:
     value = getattr(module, name)
     if value is tocsin.hookimpl:
         return f"### `@{name}`\n\n{MARKER}"
-    if inspect.isclass(value):
+    if inspect.isclass(value) and value is not Any:
         return "\n".join(of_class(name, value))
     if inspect.isfunction(value):
         [node] = ast.parse(inspect.getsource(value)).body
@@ -101,16 +102,37 @@ def of_settings(kind: Any) -> Iterator[str]:
     model = kind if issubclass(kind, PluginSettings) else vars(kind).get("Settings")
     if not inspect.isclass(model) or not model.model_fields:
         return
-    base = model.__bases__[0]
-    known = base.model_fields if issubclass(base, PluginSettings) else {}
+    owner, known = inherited(model)
+    if owner:
+        yield f"In addition to the settings of `{owner}`:\n"
     yield "| Setting | Type | Default | Description |\n|---|---|---|---|"
     for setting in list_settings(model, PluginSettings):
-        if setting.name not in known or model.model_fields[setting.name] != known[setting.name]:
+        field = model.model_fields[setting.name]
+        if setting.name not in known or content(field) != content(known[setting.name]):
             default = f"`{setting.default}`" if setting.default else "none"
             default = "required" if setting.required else default
-            kind_of = f"{setting.type}{limits(model.model_fields[setting.name])}"
+            kind_of = f"{setting.type}{limits(field)}"
             yield f"| `{setting.name}` | {kind_of} | {default} | {setting.description} |"
     yield ""
+
+
+def inherited(model: type[PluginSettings]) -> tuple[str, dict[str, FieldInfo]]:
+    """Return the nearest public class whose settings a model extends, and these settings."""
+    names = ((name, getattr(module, name)) for module in MODULES for name in module.__all__)
+    owners = {
+        value if issubclass(value, PluginSettings) else vars(value).get("Settings"): name
+        for name, value in names
+        if inspect.isclass(value) and value is not PluginSettings
+    }
+    for base in model.__mro__[1:]:
+        if base in owners:
+            return owners[base], base.model_fields
+    return "", {}
+
+
+def content(field: FieldInfo) -> tuple[Any, ...]:
+    """Return what the table shows of a field."""
+    return field.annotation, field.default, field.description, repr(field.metadata)
 
 
 SIGNS = (("gt", "more than"), ("ge", "at least"), ("lt", "less than"), ("le", "at most"))
@@ -135,6 +157,8 @@ def of_members(nodes: Sequence[ast.ClassDef]) -> Iterator[str]:
         if isinstance(member, Function) and is_public(member)
     }
     for name, member in methods.items():
+        if name == "parse" and "word" in ast.unparse(member.args):
+            continue  # the head of the page describes it
         yield f"#### `{signature(member, name)}`\n"
         yield f"{marks(member)}{words(ast.get_docstring(member))}\n"
 

@@ -88,7 +88,7 @@ def test_the_page_of_windows_tells_the_defaults(words, name, value):
 
 
 def test_the_page_of_windows_tells_the_limits():
-    assert f"the newest {MAX_SEEN:,} are kept" in PAGES["windows.md"]
+    assert f"the newest {MAX_SEEN:,} digests" in PAGES["windows.md"]
     assert f"more than {MAX_PAGES:,} pages" in PAGES["windows.md"]
 
 

@@ -82,7 +82,7 @@ class ObjectChannel(Channel):
     settling: timedelta | None = None
     """Time in which the platform's search may miss a new object.
 
-    None if the platform has a key of its own, so that nothing has to be found.
+    None if the platform has its own key, so that no search is needed.
     """
 
     settings: Settings
@@ -95,7 +95,7 @@ class ObjectChannel(Channel):
 
     @property
     def tenant_key(self) -> str:
-        """The address of the platform; add what else tells one place there from another."""
+        """The address of the platform; add further identifiers, such as a project."""
         return str(self.settings.url)
 
     # defined by the platform

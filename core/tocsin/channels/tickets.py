@@ -28,7 +28,8 @@ class TicketSettings(ObjectChannel.Settings):
         description="Receiver whose templates render the ticket; the tracker's own by default.",
     )
     username: str | None = Field(
-        default=None, description="User name, if the tracker requires one beside the secret."
+        default=None,
+        description="User name, if the tracker requires one in addition to the secret.",
     )
     secret: SecretStr = Field(description="API token, personal access token or password.")
     project: str = Field(
@@ -60,7 +61,7 @@ class TicketSettings(ObjectChannel.Settings):
     )
     attach_report: bool = Field(
         default=True,
-        description="Put the full report into the comment instead of summary and link.",
+        description="Add the full report as a comment, instead of a summary and a link.",
     )
     options: Mapping[str, str | bool | int | tuple[str, ...]] = Field(
         default_factory=dict, description="Settings of this kind of tracker alone."

@@ -123,7 +123,7 @@ class Channel(ABC):
     """Whether the deliveries of one subject must always be made in order, one at a time."""
 
     parts: ClassVar[tuple[str, ...]] = ("body",)
-    """The parts that it renders of each event, which `tocsin check` tries."""
+    """The parts that it renders of each event, for `tocsin check`."""
 
     @property
     def tenant_key(self) -> str:
@@ -137,7 +137,7 @@ class Channel(ABC):
         """Return all secrets of the destination: those of its settings, in any order.
 
         They are removed from its answers, reasons and errors before anything is stored, shown or
-        logged. Add what is derived from them, such as the value of `Authorization`.
+        logged. Add derived values, such as the value of `Authorization`.
         """
         return list_secret_values(self.settings)
 

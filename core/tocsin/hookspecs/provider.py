@@ -116,8 +116,8 @@ class Provider(ABC):
         ) = Field(
             default=None,
             description="Status for an incident that is still New in the SIEM, set after the "
-            "comment of a completed investigation was written: Active. Needs `write_back`, but "
-            "where its plugin can write no comments.",
+            "comment of a completed investigation was written: Active. Requires `write_back`, "
+            "unless the plugin cannot write comments.",
         )
 
         @property

@@ -32,14 +32,14 @@ class HttpClient(Protocol):
     """Guarded HTTP client: bounded, without redirects or cookies."""
 
     def check_url(self, url: str) -> None:
-        """Return if `url` may be requested, as far as that is known without the network.
+        """Check without network access whether `url` may be requested.
 
         Raises `Misconfigured` with the reason otherwise.
         """
         ...
 
     async def vet_url(self, url: str) -> None:
-        """Return if `url` may be requested, including the addresses that its name resolves to now.
+        """Check whether `url` may be requested, including the addresses that its name resolves to.
 
         Raises `Misconfigured` with the reason otherwise. A name that does not resolve yet passes.
         """
@@ -55,10 +55,10 @@ class HttpClient(Protocol):
         timeout: timedelta = timedelta(seconds=20),
         limit: int = 16_384,
     ) -> HttpResponse:
-        """Return the answer, its body cut at `limit` bytes.
+        """Return the response, with its body truncated at `limit` bytes.
 
-        Raises `Misconfigured` where the address is one that may not be reached, and `TryLater`
-        where the far side could not be reached or did not answer in time.
+        Raises `Misconfigured` if the address is not allowed, and `TryLater` if the server cannot be
+        reached or does not respond in time.
         """
         ...
 

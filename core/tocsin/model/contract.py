@@ -22,7 +22,7 @@ class Idempotency(Vocabulary):
     SEARCH = "search"
     """The channel searches for the object before it creates one."""
     NONE = "none"
-    """Not at all: consumers can recognize duplicates by the event's id in the body."""
+    """Not at all: consumers can recognize duplicates by the event ID in the body."""
 
 
 class Verification(Vocabulary):
@@ -48,16 +48,16 @@ class AnswerCondition(_ContractModel):
 
 
 class AnswerRules(_ContractModel):
-    """Interpretation of the receiver's responses, beside their status."""
+    """Interpretation of the receiver's responses, in addition to their status."""
 
     success: tuple[AnswerCondition, ...] = ()
     """The condition under which a 2xx response counts as a success."""
     accepted: tuple[Status, ...] = ()
-    """The 2xx statuses that prove receipt by themselves; another one must repeat the event's id."""
+    """The 2xx statuses that prove receipt by themselves; another one must repeat the event ID."""
     event_id: Pointer | None = None
-    """The location of the event's id in a 2xx response, as proof that it was received."""
+    """The location of the event ID in a 2xx response, as proof of receipt."""
     text: str | None = None
-    """The whole text of a 2xx response, where the receiver says nothing else."""
+    """The expected text of a 2xx response."""
     remote_id: Pointer | None = None
     """The location of the receiver's id for the created object; a 2xx response must have it."""
     known: AnswerCondition | None = None

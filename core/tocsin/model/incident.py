@@ -119,12 +119,12 @@ class Incident:
     entities: tuple[Entity, ...] = ()
     sources: tuple[Entity, ...] = ()
     """The entities where the activity came from: the client of a connection, the sender of a mail,
-    the machine where a process ran. Only as the SIEM tells them, never by guessing.
+    the machine where a process ran. Only as the SIEM names them, never guessed.
     """
     targets: tuple[Entity, ...] = ()
     """The entities that the activity was directed at, such as the server or the recipients."""
     alerts: tuple[Alert, ...] = ()
     only_if_stored: bool = False
-    """Whether this version is ignored unless the incident is stored already, such as an alert that
-    is left out while it is hidden, and must not freeze if it was hidden later.
+    """Whether this version only updates a stored incident, such as an alert that was hidden after
+    it was read.
     """

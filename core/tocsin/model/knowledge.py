@@ -135,9 +135,9 @@ class IncidentRecord:
     tactics: tuple[str, ...] = ()
     entities: tuple[Entity, ...] = ()
     sources: tuple[Entity, ...] = ()
-    """Those of its entities where the activity came from, as far as the SIEM tells."""
+    """The entities where the activity came from, if the SIEM names them."""
     targets: tuple[Entity, ...] = ()
-    """Those of its entities that the activity was directed at, as far as the SIEM tells."""
+    """The entities that the activity was directed at, if the SIEM names them."""
     alerts: tuple[Alert, ...] = ()
     """Its latest alerts, the earliest first."""
     marking: Marking = field(default_factory=Marking)
@@ -147,7 +147,7 @@ class IncidentRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiemEvent:
-    """A record of a SIEM that is no incident: a log line, a flow, a decision."""
+    """A record of a SIEM other than an incident: a log line, a flow, a decision."""
 
     external_id: str | None
     """The SIEM's own identifier; None if there is none."""
@@ -157,7 +157,7 @@ class SiemEvent:
     entities: tuple[Entity, ...] = ()
     relations: tuple[Relation, ...] = ()
     fields: Mapping[str, Json] = field(default_factory=dict)
-    """The parts of the record that an analyst would look at."""
+    """The fields of the record that matter to an analyst."""
 
 
 class Disposition(Vocabulary):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Self
 
-Json = Any  # any JSON value
+Json = Any
+"""Any JSON value."""
 
 
 class Vocabulary(StrEnum):

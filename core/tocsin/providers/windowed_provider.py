@@ -34,7 +34,7 @@ class WindowedProvider(Provider):
     Both ends of a window are fixed until its last page is stored. Windows overlap, and records in
     the overlap are recognized by their content, so that simultaneous and late changes are not
     missed and known records are not stored again. A page that fails is requested again, then in
-    ever smaller windows until the failing second is found; it is recorded as lost, and tried again
+    ever smaller windows until the failing second is found; it is recorded as lost, and retried
     later.
     """
 
@@ -48,7 +48,7 @@ class WindowedProvider(Provider):
         overlap: Duration = Field(
             default=timedelta(minutes=10),
             le=timedelta(days=7),
-            description="How far each read goes back before the end of the last one, for changes "
+            description="Time that each read repeats from the end of the last one, for changes "
             "that the SIEM shows late.",
         )
         settle_delay: Duration = Field(

@@ -40,7 +40,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEvent:
-    """An event in the SIEM's log that is no incident."""
+    """An event in the SIEM's log."""
 
     id: str
     occurred_at: datetime

@@ -122,7 +122,7 @@ class CoverageRules(HttpConformance):
     async def test_time_comes_from_the_clock(self) -> None:
         """The provider takes the time from `tools.clock` only.
 
-        Tests and replays run at another time than the machine's.
+        Tests and replays use a different time from the machine's clock.
         """
         async with self.harness() as harness:
             harness.clock.advance(days=2_000)

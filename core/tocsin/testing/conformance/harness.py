@@ -251,7 +251,7 @@ class Conformance(ABC):
         return (incident.title, incident.status) == (case.title, case.status)
 
     def malformed(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a record in which nothing but its type can be parsed."""
+        """Return a record that cannot be parsed, except for its type."""
         return {name: {"unexpected": value} for name, value in record.items()}
 
     @abstractmethod

@@ -122,7 +122,7 @@ class SessionRules(HttpConformance):
 
     @rule
     async def test_permissions_are_named(self) -> None:
-        """`permissions` lists what the credentials must be allowed to do.
+        """`permissions` lists the required permissions of the credentials.
 
         Otherwise operators grant everything, or guess.
         """
