@@ -38,30 +38,50 @@ pool_mode = {mode}
 """
 
 
+class PgBouncer:
+    """PgBouncer in front of a database; `url` is where clients get there."""
+
+    def __init__(self, folder: Path, server: Postgres, database: URL, mode: str) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.url = database.set(port=port, database="pooled")
+        self._port = port
+        self._server = server
+        self._settings = folder / "pgbouncer.ini"
+        known = {"server": server.port, "database": database.database, "port": port, "mode": mode}
+        self._settings.write_text(_SETTINGS.format(user=USER, password=PASSWORD, **known))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, and return once it takes connections."""
+        libraries = [str(path.parent) for path in PACKAGE.glob("usr/lib/**/*.so*")]
+        with self._settings.open() as readable:  # which its user may not find otherwise
+            self._process = subprocess.Popen(
+                [PACKAGE / "usr/sbin/pgbouncer", f"/dev/fd/{readable.fileno()}"],
+                env={**os.environ, "LD_LIBRARY_PATH": ":".join(libraries)},
+                pass_fds=[readable.fileno()],
+                stderr=subprocess.DEVNULL,
+                **self._server.unprivileged,
+            )
+        _wait_for(self._port, self._process)
+
+    def kill(self) -> None:
+        """End it with all of its connections."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
 @contextmanager
-def pooling(folder: Path, server: Postgres, database: URL, mode: str) -> Iterator[URL]:
-    """Run PgBouncer in front of a database; give the URL by which a client gets there."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    known = {"server": server.port, "database": database.database, "port": port, "mode": mode}
-    settings = folder / "pgbouncer.ini"
-    settings.write_text(_SETTINGS.format(user=USER, password=PASSWORD, **known))
-    libraries = [str(path.parent) for path in PACKAGE.glob("usr/lib/**/*.so*")]
-    with settings.open() as readable:  # which its user may not find otherwise
-        process = subprocess.Popen(
-            [PACKAGE / "usr/sbin/pgbouncer", f"/dev/fd/{readable.fileno()}"],
-            env={**os.environ, "LD_LIBRARY_PATH": ":".join(libraries)},
-            pass_fds=[readable.fileno()],
-            stderr=subprocess.DEVNULL,
-            **server.unprivileged,
-        )
+def pooling(folder: Path, server: Postgres, database: URL, mode: str) -> Iterator[PgBouncer]:
+    """Run PgBouncer in front of a database."""
+    pooler = PgBouncer(folder, server, database, mode)
     try:
-        _wait_for(port, process)
-        yield database.set(port=port, database="pooled")
+        pooler.start()
+        yield pooler
     finally:
-        process.kill()
-        process.wait()
+        pooler.kill()
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:

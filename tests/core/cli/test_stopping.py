@@ -87,8 +87,8 @@ def test_what_does_not_end_by_itself_is_ended_with_a_status_of_its_own(tmp_path)
 def test_a_pooler_that_shares_sessions_ends_the_start_with_a_sentence(
     tmp_path, migrated_url, postgres
 ):
-    with pooling(tmp_path, postgres, migrated_url, "transaction") as url:
-        given = {"TOCSIN_DATABASE_URL": url.render_as_string(hide_password=False)}
+    with pooling(tmp_path, postgres, migrated_url, "transaction") as pooler:
+        given = {"TOCSIN_DATABASE_URL": pooler.url.render_as_string(hide_password=False)}
         with serving(tmp_path, TOCSIN_ENCRYPTION_KEY="A" * 43 + "=", **given) as process:
             assert process.wait(timeout=60) == 2
             [line] = process.stderr.read().splitlines()

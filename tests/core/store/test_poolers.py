@@ -26,8 +26,8 @@ pytestmark = [
 @pytest.fixture
 def pooled_url(request, tmp_path, migrated_url):
     server = request.getfixturevalue("postgres")
-    with pooling(tmp_path, server, migrated_url, request.param) as url:
-        yield url
+    with pooling(tmp_path, server, migrated_url, request.param) as pooler:
+        yield pooler.url
 
 
 @pytest.fixture

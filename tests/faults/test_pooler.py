@@ -1,0 +1,89 @@
+"""A node that reaches PostgreSQL through a real PgBouncer in session mode."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+
+import aiohttp
+import pytest
+
+from end_to_end.service import Service, until
+from pgbouncer import WHY_NOT, pooling
+
+from .conftest import account_for
+
+pytestmark = [
+    pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT)),
+    pytest.mark.parametrize("database_url", ["postgresql"], indirect=True),
+]
+TOKEN = "a-token-of-the-scripts"
+
+
+class Sender:
+    """Pushes one case after the other; repeats each until it is accepted, as senders do."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self.accepted = 0
+        self.repeated = 0
+
+    async def run(self) -> None:
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        timeout = aiohttp.ClientTimeout(10)
+        async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
+            for number in count():
+                case = {"external_id": f"case-{number}", "title": "Odd sign-in", "severity": "High"}
+                while not await self._push(session, case):
+                    self.repeated += 1
+                    await asyncio.sleep(0.1)
+                self.accepted += 1
+                await asyncio.sleep(0.01)
+
+    async def _push(self, session: aiohttp.ClientSession, case: dict[str, str]) -> bool:
+        try:
+            async with session.post(self._url, json=case) as response:
+                assert response.status in (200, 503), await response.text()
+                return response.status == 200
+        except (aiohttp.ClientError, TimeoutError):
+            return False
+
+
+@pytest.mark.full  # a node in a process of its own, and a pooler that is away for a second
+async def test_pgbouncer_restarted_under_load_loses_nothing(
+    tmp_path, postgres, migrated_url, receiver
+):
+    with pooling(tmp_path, postgres, migrated_url, "session") as pooler:
+        service = Service(tmp_path, pooler.url)
+        (tmp_path / "token").write_text(TOKEN)
+        (tmp_path / "plugins.toml").write_text(
+            """
+            enabled = ["push", "webhook"]
+            [providers.scripts]
+            plugin = "push"
+            format = "incident"
+            token = { file = "token" }
+            """
+            + receiver.destination(retry_schedule=["100ms"] * 3)
+        )
+        sender = Sender(f"{service.url}/api/push/scripts")
+        try:
+            await service.start()
+            pushing = asyncio.create_task(sender.run())
+            delivered = receiver.oracle.accepted
+            await until(lambda: len(delivered("soc")) >= 50)
+            pooler.kill()
+            await until(lambda: sender.repeated > 0)
+            await asyncio.sleep(1)
+            pooler.start()
+            before = sender.accepted
+            await until(lambda: sender.accepted >= before + 100)
+            pushing.cancel()
+            await asyncio.wait([pushing])
+            await until(lambda: len(delivered("soc")) >= sender.accepted)
+            await account_for(service, receiver.oracle)
+            assert await service.stop() == 0
+        finally:
+            await service.kill()
+    # the last one may have been stored without its sender having read the answer
+    assert len(delivered("soc")) - sender.accepted in (0, 1)
