@@ -119,8 +119,9 @@ def _free_port() -> int:
 class Postgres:
     """A server that is started on entering and gone on leaving."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, hosts: str = "127.0.0.1") -> None:
         self.folder = folder
+        self._hosts = hosts
         self.port = _free_port()
         self.unprivileged = _unprivileged()
         self._shared: asyncpg.Connection | None = None
@@ -165,7 +166,7 @@ class Postgres:
         """Start the server, and return once it takes connections."""
         home = self.home
         fast = [part for setting in _FAST for part in ("-c", setting)]
-        listen = ["-h", "127.0.0.1", "-p", str(self.port), "-k", home]
+        listen = ["-h", self._hosts, "-p", str(self.port), "-k", home]
         with (self.folder / "postgres.log").open("wb") as log:
             self.process = subprocess.Popen(
                 [self.binaries / "postgres", "-D", home / "data", *listen, *fast],
@@ -211,6 +212,10 @@ class Postgres:
         """Return the URL of a new database that is a copy of `template`."""
         self._execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}" STRATEGY FILE_COPY')
         return self.dsn(database)
+
+    def reload(self) -> None:
+        """Read the files of settings and access rules again."""
+        self._execute("SELECT pg_reload_conf()")
 
     def drop(self, database: str) -> None:
         self._execute(f'DROP DATABASE "{database}" WITH (FORCE)')

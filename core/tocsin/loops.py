@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tocsin.clock import Clock
+from tocsin.errors import TocsinError
 
 PLUGIN_FAILURES = (Exception, asyncio.CancelledError, SystemExit)
 """Exceptions of a plugin that affect only the plugin; check `was_cancelled` before you swallow one.
@@ -144,7 +145,8 @@ async def run_unless_stopped(work: Coroutine[Any, Any, T], stop: asyncio.Event) 
 
 
 def _log_failure(message: str, error: BaseException, facts: dict[str, str]) -> None:
-    if isinstance(error, OSError | DBAPIError | PoolTimeout):  # an outage, not a bug
+    # an outage or a state, such as a lost lease, not a bug
+    if isinstance(error, OSError | DBAPIError | PoolTimeout | TocsinError):
         reason = getattr(error, "orig", None) or error
         _log.warning(message, **facts, reason=str(reason))
     else:

@@ -10,6 +10,7 @@ import structlog
 
 from tocsin.logs import configure_logs
 from tocsin.loops import SILENCE, Heartbeats, beat, run_forever
+from tocsin.store import LeaseLost
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,7 @@ from tocsin.loops import SILENCE, Heartbeats, beat, run_forever
         (ValueError("a bug"), "error"),
         (asyncio.CancelledError(), "error"),
         (ConnectionRefusedError("away"), "warning"),
+        (LeaseLost("taken over"), "warning"),
     ],
 )
 async def test_a_step_that_fails_is_said_and_tried_again(clock, error, level):

@@ -159,6 +159,8 @@ class Service:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / "serve.log"
+        self.prefix: tuple[str, ...] = ()
+        """The command that runs `tocsin`, where that is not this process."""
         self.is_alone = database.get_backend_name() == "sqlite"
         self.environment = {
             **os.environ,
@@ -186,15 +188,17 @@ class Service:
             status, _, errors = await self.command("apply")
             assert status == 0, errors
         with self.log.open("ab") as log:
+            command = (*self.prefix, sys.executable, "-m", "tocsin", "serve")
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "tocsin", "serve", env=self.environment, stderr=log
+                *command, env=self.environment, stderr=log
             )
         async with asyncio.timeout(30), aiohttp.ClientSession() as session:
-            while not await self._is_ready(session):
+            while not await self.is_ready(session):
                 assert self._process.returncode is None, self.log.read_text()
                 await asyncio.sleep(0.02)
 
-    async def _is_ready(self, session: aiohttp.ClientSession) -> bool:
+    async def is_ready(self, session: aiohttp.ClientSession) -> bool:
+        """Return what the service says of itself."""
         try:
             async with session.get(f"{self.url}/readyz") as response:
                 return response.status == 200
@@ -223,10 +227,7 @@ class Service:
     async def command(self, *arguments: str) -> tuple[int, str, str]:
         """Return status, output and errors of a `tocsin` command."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "tocsin",
-            *arguments,
+            *(*self.prefix, sys.executable, "-m", "tocsin", *arguments),
             env=self.environment,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

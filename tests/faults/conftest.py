@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from sqlalchemy import URL, Connection, exists, or_, select
 from end_to_end.service import Sensor, Service
 from tocsin.accounting import Period, report_period
 from tocsin.clock import Clock, SystemClock
-from tocsin.store import Database, open_database
+from tocsin.store import Database, find_troubled_nodes, open_database
 from tocsin.store.tables import deliveries, events
 
 from .oracle import Oracle
@@ -52,6 +52,13 @@ async def make_service(tmp_path: Path, migrated_url: URL) -> AsyncIterator[Calla
     yield make
     for service in made:
         await service.kill()
+
+
+async def wait_for_nodes(database: Database) -> None:
+    """Return when no node is silent or stuck any more."""
+    async with asyncio.timeout(60):
+        while await database.read(lambda c: [*find_troubled_nodes(c, datetime.now(UTC))]):
+            await asyncio.sleep(0.2)
 
 
 async def account_for(service: Service, oracle: Oracle) -> None:

@@ -28,8 +28,9 @@ async def accept(_arrival: Arrival, _request: web.Request) -> web.StreamResponse
 class Receiver:
     """Tells the oracle of everything that arrives; `answers` has what is not simply accepted."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1") -> None:
         self.port = free_port()
+        self._host = host
         self.oracle = Oracle()
         self.answers: dict[str, Answer] = {}
         self.secret = SECRET
@@ -48,7 +49,7 @@ class Receiver:
         app.router.add_post("/hook/{destination}", self._receive)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
+        await web.TCPSite(self._runner, self._host, self.port).start()
         return self
 
     async def __aexit__(self, *exception: object) -> None:

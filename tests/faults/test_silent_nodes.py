@@ -8,17 +8,18 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
+import aiohttp
 import pytest
 from sqlalchemy import URL
 
 from end_to_end.service import until
 from tocsin.clock import SystemClock
-from tocsin.node.health import HEARTBEAT_INTERVAL
 from tocsin.store import INCIDENT_NUMBER, allot_numbers
 
-from .conftest import account, account_for
+from .conftest import account, account_for, wait_for_nodes
 from .silent_node import LOCKED, NOT_PERMITTED
 from .station import open_station
 
@@ -80,9 +81,10 @@ async def test_a_node_goes_on_within_half_a_minute_with_the_limits_of_a_node(
     await account_for(service, receiver.oracle)
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.full  # waits for the end of a session, half a minute
 async def test_another_node_takes_over_from_one_that_froze_under_load(
-    make_service, sensor, receiver
+    make_service, sensor, receiver, database
 ):
     """Its presence ends with its session: its leases would hold for a minute longer."""
     soc = receiver.destination(retry_schedule=["100ms"] * 3)
@@ -91,12 +93,18 @@ async def test_another_node_takes_over_from_one_that_froze_under_load(
     await other.start(is_applied=True)
     sensor.write(200)
     await until(lambda: len(receiver.oracle.arrivals) > 20)
+    receiver.oracle.breaks.append(datetime.now(UTC))  # what is under way is repeated
     frozen._process.send_signal(signal.SIGSTOP)
     sensor.write(200)
     await until(lambda: len(receiver.oracle.accepted("soc")) == 400, seconds=80)
+    receiver.oracle.breaks.append(datetime.now(UTC))
     frozen._process.send_signal(signal.SIGCONT)
     sensor.write(10)
     await until(lambda: len(receiver.oracle.accepted("soc")) == 410)
-    await asyncio.sleep(HEARTBEAT_INTERVAL.total_seconds() + 1)  # of the node that was frozen
+    async with asyncio.timeout(60), aiohttp.ClientSession() as session:
+        for node in (frozen, other):  # both have said since that they work
+            while not await node.is_ready(session):
+                await asyncio.sleep(0.2)
+    await wait_for_nodes(database)
     await account_for(other, receiver.oracle)
     assert [await node.stop() for node in (frozen, other)] == [0, 0]

@@ -42,6 +42,7 @@ class Nodes:
         self._folder, self._speed = folder, speed
         self._started = 0.0
         self._processes: list[asyncio.subprocess.Process] = []
+        self._count = 0
         (folder / "plugins.toml").write_text("enabled = []\n")
         self._environment = os.environ | {
             "TOCSIN_DATA_DIR": str(folder / "data"),
@@ -61,7 +62,10 @@ class Nodes:
         return BEGIN + timedelta(seconds=(time.time() - self._started) * self._speed)
 
     async def start(self) -> None:
-        with (self._folder / "serve.log").open("ab") as log:
+        """Start one, and return when it works: on a busy machine that takes longer than its life."""
+        path = self._folder / f"serve-{self._count}.log"
+        self._count += 1
+        with path.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 str(Path(__file__).with_name("fast_node.py")),
@@ -70,10 +74,14 @@ class Nodes:
                 stderr=log,
             )
         self._processes.append(process)
+        async with asyncio.timeout(60):
+            while b"started" not in path.read_bytes():
+                assert process.returncode is None, path.read_text()
+                await asyncio.sleep(0.05)
 
     async def kill(self, number: int) -> None:
         process = self._processes.pop(number)
-        assert process.returncode is None, (self._folder / "serve.log").read_text()[-5_000:]
+        assert process.returncode is None
         process.kill()
         await process.wait()
 

@@ -75,7 +75,9 @@ async def hold_lease(
         yield lease
     except BaseException:  # the code under way may have turned the cancellation into another error
         if lost and holder.uncancel() == 0:
-            raise LeaseLost(f"{lease.key}: another node reads this provider now") from None
+            raise LeaseLost(
+                "the lease was taken over by another node, or not renewed in time"
+            ) from None
         raise
     finally:
         renewal.remove_done_callback(cancel_holder)
