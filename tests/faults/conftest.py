@@ -57,7 +57,9 @@ async def make_service(tmp_path: Path, migrated_url: URL) -> AsyncIterator[Calla
 async def wait_for_nodes(database: Database) -> None:
     """Return when no node is silent or stuck any more."""
     async with asyncio.timeout(60):
-        while await database.read(lambda c: [*find_troubled_nodes(c, datetime.now(UTC))]):
+        while await database.read(  # noqa: ASYNC110 - asks a database
+            lambda c: [*find_troubled_nodes(c, datetime.now(UTC))]
+        ):
             await asyncio.sleep(0.2)
 
 

@@ -5,6 +5,7 @@ and one node are on the near side of a bridge, the other node and a client with 
 far side. Prints the measured seconds as JSON.
 """
 
+# ruff: noqa: ASYNC110 - it waits for other processes
 from __future__ import annotations
 
 import asyncio
@@ -118,7 +119,7 @@ async def main(folder: Path, server: Postgres, link: Link) -> None:
         cut.prefix = link.far
         other = make_node(folder / "other", server, "127.0.0.1", receiver)
         try:
-            figures = await measure(folder, server, link, receiver.oracle, cut, other)
+            figures = await measure(server, link, receiver.oracle, cut, other)
         finally:
             await cut.kill()
             await other.kill()
@@ -126,10 +127,10 @@ async def main(folder: Path, server: Postgres, link: Link) -> None:
 
 
 async def measure(
-    folder: Path, server: Postgres, link: Link, oracle: Oracle, cut: Service, other: Service
+    server: Postgres, link: Link, oracle: Oracle, cut: Service, other: Service
 ) -> dict[str, object]:
     """Return the seconds from the cut, and how the nodes ended."""
-    sensor = Sensor(folder / "eve.json")
+    sensor = Sensor(cut.folder.parent / "eve.json")
     status, _, errors = await cut.command("db", "upgrade")
     assert status == 0, errors
     await cut.start()  # which reads the feed, and is the only one that delivers

@@ -103,7 +103,7 @@ async def test_another_node_takes_over_from_one_that_froze_under_load(
     await until(lambda: len(receiver.oracle.accepted("soc")) == 410)
     async with asyncio.timeout(60), aiohttp.ClientSession() as session:
         for node in (frozen, other):  # both have said since that they work
-            while not await node.is_ready(session):
+            while not await node.is_ready(session):  # noqa: ASYNC110 - another process
                 await asyncio.sleep(0.2)
     await wait_for_nodes(database)
     await account_for(other, receiver.oracle)

@@ -62,7 +62,7 @@ class Nodes:
         return BEGIN + timedelta(seconds=(time.time() - self._started) * self._speed)
 
     async def start(self) -> None:
-        """Start one, and return when it works: on a busy machine that takes longer than its life."""
+        """Start one, and return when it works: on a busy machine that takes a while."""
         path = self._folder / f"serve-{self._count}.log"
         self._count += 1
         with path.open("ab") as log:
