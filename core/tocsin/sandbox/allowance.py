@@ -62,7 +62,7 @@ class Allowance:
     def look(self) -> None:
         """Raise `AllowanceExhausted` if units or time are exhausted."""
         if self._units < 0:
-            raise AllowanceExhausted("this reads or produces more than one evaluation may")
+            raise AllowanceExhausted("this exceeds the limit of characters and items")
         self._next_look = max(self._units - _UNITS_BETWEEN_LOOKS, 0)
         now = thread_time()
         if self._deadline == inf:

@@ -79,7 +79,7 @@ async def read_form(request: web.Request) -> Form:
             text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_FORM_FIELDS
         )
     except web.RequestPayloadError:
-        _raise_invalid_request("The body does not arrive as its headers declare.")
+        _raise_invalid_request("The body does not match the length or encoding in its headers.")
     except ValueError:
         _raise_invalid_request("The body is not a form in UTF-8.")
     names = [name for name, _ in pairs]

@@ -44,7 +44,7 @@ class ChangeCursor:
         """Return the cursor that `encode` made this text of; raises ValueError."""
         match = _PLAIN.fullmatch(_decode(text))
         if match is None:
-            raise ValueError("give a cursor from an earlier answer, as it was")
+            raise ValueError("give an unchanged cursor from an earlier response")
         return cls(int(match[1])) if match[1] else cls(int(match[2]), int(match[3]))
 
     @classmethod
@@ -94,7 +94,7 @@ class PageCursor:
         """Return the cursor that `encode` made this text of for this list; raises ValueError."""
         match = _PAGE.fullmatch(_decode(text))
         if match is None or match[1].decode() != kind:
-            raise ValueError("give the next_cursor of an earlier answer, as it was")
+            raise ValueError("give the unchanged next_cursor of an earlier response")
         return cls(kind, match[2].decode())
 
 
@@ -121,7 +121,7 @@ class CompositeCursor:
         except (ValueError, TypeError):
             found, parts = None, []
         if found != kind or len(parts) != len(wanted) or not all(map(_fits, parts, wanted)):
-            raise ValueError("give the next_cursor of an earlier answer, as it was")
+            raise ValueError("give the unchanged next_cursor of an earlier response")
         return cls(kind, tuple(parts))
 
 

@@ -207,9 +207,9 @@ DATABASE_UNAVAILABLE = ProblemType(
 )
 BODY_TOO_LARGE = ProblemType("body-too-large", 413, f"The body exceeds {BODY_LIMIT} bytes.")
 INCOMPLETE_BODY = ProblemType(
-    "incomplete-body", 400, "The body does not arrive as its headers declare."
+    "incomplete-body", 400, "The body does not match the length or encoding in its headers."
 )
-PATH_NOT_FOUND = ProblemType("path-not-found", 404, "There is nothing at this path.")
+PATH_NOT_FOUND = ProblemType("path-not-found", 404, "There is no endpoint at this path.")
 METHOD_NOT_ALLOWED = ProblemType(
     "method-not-allowed",
     405,

@@ -33,7 +33,7 @@ def _not_found(record: str, path: str) -> ProblemType:
 UNAUTHORIZED_PUSH = ProblemType(
     "invalid-push-credential",
     401,
-    "The request does not prove that it may push to this provider.",
+    "The request has no valid credentials for this provider.",
     path=f"/api/push/{PROVIDER}",
 )
 METRICS_TOKEN_REQUIRED = ProblemType(
@@ -61,7 +61,7 @@ TOO_MANY_PUSHES = ProblemType(
 PUSHES_UNDER_WAY = ProblemType(
     "pushes-under-way",
     503,
-    "Other pushes that are under way need the memory; try again in {seconds} s.",
+    "Other pushes in progress occupy the memory; try again in {seconds} s.",
     example={"seconds": 5},
     path=f"/api/push/{PROVIDER}",
 )
@@ -125,7 +125,7 @@ STEP_NOT_FOUND = _not_found("step", f"/api/v1/investigations/{SESSION_ID}/steps/
 REPORT_NOT_FOUND = ProblemType(
     "report-not-found",
     404,
-    "There is no report with this identifier, or not yet.",
+    "This session does not exist, or has no report yet.",
     path=f"/api/v1/investigations/{SESSION_ID}/report.json",
 )
 PUSH_PROVIDER_NOT_FOUND = ProblemType(
@@ -134,7 +134,7 @@ PUSH_PROVIDER_NOT_FOUND = ProblemType(
 NODE_UNKNOWN = ProblemType(
     "graph-node-not-found",
     404,
-    "Nothing is known of {value!r}.",
+    "The graph does not contain {value!r}.",
     example={"value": "203.0.113.7"},
     path="/api/v1/graph/entity/203.0.113.7",
 )

@@ -132,7 +132,7 @@ IDEMPOTENCY_KEY_IN_FLIGHT = ProblemType(
 SECRET_SHOWN = ProblemType(
     "secret-shown",
     409,
-    "This request was already carried out, for {record}. Its response held a secret, which "
+    "This request was already processed, for {record}. Its response held a secret, which "
     "is shown only once. If the secret was lost, create a new one.",
     kind=ProblemKind.SECRET_SHOWN,
     example={"record": f"key:{KEY_ID}"},

@@ -66,7 +66,7 @@ class _Connection(RequestHandler):
     ) -> web.StreamResponse:
         """Return the response to a request that never reached the application, and close."""
         if request.writer.output_size > 0:
-            raise ConnectionError("the answer is under way already")
+            raise ConnectionError("the response has already started")
         response = self._complete(request, _reject(request, status, exc))
         response.force_close()
         return response

@@ -70,7 +70,7 @@ class Bot:
             async with asyncio.timeout(self._settings.timeout.total_seconds()):
                 return await self._deliver(delivery)
         except TimeoutError:
-            raise TryLater("Slack did not respond within the time-out") from None
+            raise TryLater("Slack did not respond before the timeout") from None
 
     async def _deliver(self, delivery: Delivery) -> Receipt:
         body = render_content(delivery)

@@ -85,7 +85,7 @@ def render_content(delivery: Delivery) -> dict[str, Any]:
     """Return the rendered message of the event; `Misconfigured` if it is not a message."""
     body = parse_json(delivery.render("body"))
     if not isinstance(body, dict):
-        raise Misconfigured('the template gives no JSON object, such as {"blocks": [...]}')
+        raise Misconfigured('the template must return a JSON object, such as {"blocks": [...]}')
     return body
 
 

@@ -73,7 +73,7 @@ class WebApi:
     def _judge(self, method: str, answer: ApiResponse, unless: Container[str]) -> SlackReply:
         document = answer.json
         if not isinstance(document, Mapping) or not isinstance(document.get("ok"), bool):
-            raise Broken(f"{method} did not respond as Slack does")
+            raise Broken(f"{method} returned an unexpected response")
         reply = SlackReply(document, answer.status, _scopes(answer.headers))
         if reply.error is None or reply.error in unless:
             return reply

@@ -183,5 +183,5 @@ async def test_a_condition_that_exceeds_its_limit_holds_its_own_delivery_alone(d
     assert await route() == (2, frozenset({"plain"}))
     [costly, *plain] = await offered(database)
     assert costly[:2] == ("costly", "on_hold")
-    assert "more than one evaluation may" in costly[2]
+    assert "limit of characters and items" in costly[2]
     assert plain == [("plain", "pending", None)] * 2

@@ -244,7 +244,7 @@ class OidcSignInRoutes:
             actor="issuer",
             action="console.session-end",
             target=None if ended.subject is None else f"oidc:{ended.subject}",
-            details={"reason": "logout at the issuer", "sessions": count},
+            details={"reason": "logged out at the issuer", "sessions": count},
         )
         audit.record(connection, entry)
 

@@ -36,9 +36,9 @@ def _require_storable(settings: dict[str, Any]) -> dict[str, Any]:
         orjson.dumps(settings)
         text = json.dumps(settings, allow_nan=False)
     except (TypeError, ValueError):
-        raise ValueError("a number in it is larger than can be kept") from None
+        raise ValueError("it contains a number that is too large") from None
     if r"\u0000" in text.replace(r"\\", ""):
-        raise ValueError("it holds the character NUL, which cannot be kept")
+        raise ValueError("it contains the character NUL, which cannot be stored")
     return settings
 
 

@@ -90,7 +90,7 @@ async def test_steps_relations_kinds_and_times_narrow_it_and_go_along_with_its_l
 @on_sqlite
 async def test_what_nothing_is_known_of_can_be_searched_for(person):
     html = await person.html(around("evil.example"), 404)
-    assert "Nothing is known of &#39;evil.example&#39;." in html
+    assert "The graph does not contain &#39;evil.example&#39;." in html
     assert 'value="evil.example"' in html
     assert "/search?q=evil.example" in links(html)
 
@@ -171,7 +171,7 @@ async def test_the_path_between_two_is_told_step_by_step(person, graph):
 async def test_a_path_to_nowhere_keeps_its_ends_and_says_what_is_unknown(person, graph):
     await graph.add(IP)
     html = await person.html(f"/graph/path?from={IP.value}&to=nowhere.example", 404)
-    assert "Nothing is known of &#39;nowhere.example&#39;." in html
+    assert "The graph does not contain &#39;nowhere.example&#39;." in html
     assert f'value="{IP.value}"' in html
     assert 'value="nowhere.example"' in html
     assert "Enter two nodes" in await person.text("/graph/path")

@@ -253,7 +253,7 @@ async def test_a_logout_at_the_issuer_ends_the_session_at_once(browser, issuer, 
     response = await log_out(browser.api, token)
     assert (response.status, response.headers["Cache-Control"]) == (200, "no-store")
     assert (await browser.get("/")).status == 303
-    assert await endings(browser.api) == [("issuer", "logout at the issuer")]
+    assert await endings(browser.api) == [("issuer", "logged out at the issuer")]
 
 
 async def test_a_logout_ends_no_other_session(browser, issuer, clock):
