@@ -9,7 +9,6 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from zlib import crc32
 
 import hypothesis
 import pytest
@@ -23,6 +22,7 @@ from tocsin.testing import ManualClock
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from ordinary_run import mark_full
 from postgres import Postgres, memory
 
 # How long an example takes depends on the machine and says nothing of the code
@@ -44,56 +44,14 @@ def pytest_configure(config: pytest.Config) -> None:
         hypothesis.settings.load_profile("ordinary")
 
 
-_ON_ONE_DATABASE = tuple(
-    f"tests/core/{folder}/" for folder in ("accounting", "audit", "cli", "credentials", "web")
-)
-"""Where ordinary runs take each test on one of both databases, half of them on either.
-
-What differs between the two lies below, in folders whose tests always run on both.
-"""
-_AT_ANY_STEP = {
-    "test_a_failure_at_any_step_changes_no_result",
-    "test_a_lost_response_at_any_step_changes_no_result",
-    "test_refused_credentials_raise_at_every_step",
-}
-"""Rules that try out every request of a channel; ordinary runs do so with a few channels."""
-_TRIED_AT_ANY_STEP = {"TestGitHub", "TestZendesk", "TestTheHive"}
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as `full` what ordinary runs leave out by rules rather than one by one."""
-    for item in items:
-        if _is_done_elsewhere(item) or _is_done_with_others(item):
-            item.add_marker(pytest.mark.full)
+    mark_full(items)
 
 
 def pytest_collection_finish() -> None:
     """Leave thousands of tests alone: going through them took as long as a template may."""
     gc.tune()
-
-
-def _is_done_with_others(item: pytest.Item) -> bool:
-    """Return whether other channels are tried out by this rule."""
-    suite = getattr(item, "cls", None)
-    return (
-        item.name in _AT_ANY_STEP and suite is not None and suite.__name__ not in _TRIED_AT_ANY_STEP
-    )
-
-
-def _is_done_elsewhere(item: pytest.Item) -> bool:
-    """Return whether ordinary runs take the test on the other database."""
-    name, _, parameters = item.nodeid.partition("[")
-    if not name.startswith(_ON_ONE_DATABASE):
-        return False
-    kinds = {"sqlite", "postgresql"} & set(parameters.rstrip("]").split("-"))
-    return kinds == {("sqlite", "postgresql")[crc32(name.encode()) % 2]} and _runs_on_both(item)
-
-
-def _runs_on_both(item: pytest.Item) -> bool:
-    """Return whether nothing at the test itself says on which database it runs."""
-    marks = item.iter_markers("parametrize")
-    return not any("database_url" in str(mark.args[0]) for mark in marks)
 
 
 # Tracebacks as they are: drawing them in frames took a tenth of the time that the tests take

@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.mark.full
 def test_every_part_of_the_benchmarks_can_be_asked_for():
     command = [sys.executable, "-m", "bench", "--help"]
     result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)

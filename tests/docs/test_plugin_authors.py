@@ -96,6 +96,7 @@ def python_of(page: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", PAGES[page], re.DOTALL | re.MULTILINE)
 
 
+@pytest.mark.full
 def test_the_python_of_the_page_of_tests_runs_beside_a_new_provider(tmp_path):
     folder = Scaffold("acme", "provider").make(tmp_path, [])
     for name, kind in (("reputation", "Reputation"), ("lookup", "Lookup")):

@@ -133,6 +133,7 @@ def test_long_lines_that_threads_write_at_once_stay_whole(tmp_path):
     assert sorted(path.read_text().splitlines()) == lines
 
 
+@pytest.mark.full
 def test_a_service_that_cannot_start_is_shown_with_its_reason(tmp_path):
     (tmp_path / "encryption.key").write_text("nonsense")
     with Screen(tmp_path) as screen:

@@ -76,6 +76,7 @@ def cited(value: Any) -> Iterator[str]:
 
 
 @postgresql_in_full
+@pytest.mark.full
 async def test_a_brute_force_becomes_a_report_that_an_analyst_can_work_with(analyst):
     enriched = await analyst.post("incidents/1/enrich")
     assert {enrichment["difference"] for enrichment in enriched["enrichments"]} == {"new"}

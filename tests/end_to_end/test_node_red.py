@@ -170,6 +170,7 @@ async def test_a_body_that_node_red_has_parsed_is_refused(operator):
 
 
 @pytest.mark.parametrize("key", [b"", KEY])
+@pytest.mark.full
 async def test_without_a_secret_nobody_is_let_in(operator, key):
     answer = await operator.post(NOTHING_TO_DO, signed(NOTHING_TO_DO, key), WITHOUT_SECRET)
     assert answer == (500, {"refused": "TOCSIN_WEBHOOK_SECRET is not set"})

@@ -70,6 +70,7 @@ async def test_a_kill_at_any_moment_loses_no_event(service, sensor, receiver, se
 
 
 @postgresql_in_full
+@pytest.mark.full
 async def test_a_receiver_that_fails_gets_the_event_again(service, sensor, receiver):
     receiver.statuses = [503, 500]
     sensor.write(1)
@@ -103,6 +104,7 @@ async def test_what_did_not_arrive_is_listed_and_can_be_sent_again(service, sens
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.full
 async def test_a_second_serve_on_one_sqlite_database_is_refused(service):
     await service.start()
     service.environment["TOCSIN_PORT"] = "0"
@@ -112,6 +114,7 @@ async def test_a_second_serve_on_one_sqlite_database_is_refused(service):
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+@pytest.mark.full
 async def test_a_postgresql_without_its_schema_is_refused(service, postgres):
     service.environment["TOCSIN_DATABASE_URL"] = await asyncio.to_thread(postgres.create, "empty")
     status, _, errors = await service.command("serve")

@@ -77,6 +77,7 @@ async def all_accepted(receiver, sensor) -> None:
 
 
 @by_seed(20)
+@pytest.mark.full
 async def test_a_kill_between_send_and_record_loses_nothing(
     make_node, receiver, sensor, kill, seed
 ):

@@ -72,6 +72,7 @@ async def test_without_a_client_nothing_is_reached():
             await asking
 
 
+@pytest.mark.full
 def test_a_simulator_is_run_by_hand(tmp_path):
     command = [sys.executable, "-c", SCRIPT]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

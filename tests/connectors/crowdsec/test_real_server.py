@@ -272,6 +272,7 @@ async def events_of(provider, entity, window, limit=100) -> list[SiemEvent]:
         return [event async for event in events]
 
 
+@pytest.mark.full
 async def test_events_of_an_address_are_found_by_source_and_range(local_api, provider, feed):
     await local_api.detect(sshd_log("203.0.113.7", ["root", "admin", "oracle"] * 4))
     now = datetime.now(UTC)

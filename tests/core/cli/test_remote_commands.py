@@ -652,6 +652,7 @@ def certificate(tmp_path):
     return path
 
 
+@pytest.mark.full
 async def test_https_needs_a_certificate_that_is_trusted(
     api, admin, aiohttp_server, certificate, token
 ):

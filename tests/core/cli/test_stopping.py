@@ -72,6 +72,7 @@ def test_waiting_for_a_database_at_the_start_ends_on_a_signal(tmp_path, silent_s
         connection.close()
 
 
+@pytest.mark.full
 def test_what_does_not_end_by_itself_is_ended_with_a_status_of_its_own(tmp_path):
     """A loop that is blocked hears of no cancellation, nor of a signal."""
     with serving(tmp_path, _BLOCKED) as process:

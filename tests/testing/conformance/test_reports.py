@@ -78,6 +78,7 @@ def test_a_bug_of_the_provider_is_reported_with_its_traceback(tmp_path):
     assert "return 1 / 0" in output
 
 
+@pytest.mark.full
 def test_a_bug_of_the_simulator_is_reported_with_its_traceback(tmp_path):
     output = run(tmp_path, "TestConfused and every_page")
     assert "a handler of the simulator raised KeyError: 'changed'" in output

@@ -6,6 +6,8 @@ import asyncio
 import os
 import sys
 
+import pytest
+
 from tocsin.testing import ManualClock
 
 from .simulator import KEY, TheHiveSimulator
@@ -46,6 +48,7 @@ async def check(folder, url) -> tuple[int, str]:
     return process.returncode or 0, errors.decode()
 
 
+@pytest.mark.full
 async def test_check_reports_permission_field_and_template_size(tmp_path):
     async with TheHiveSimulator(ManualClock()) as simulator:
         simulator.lacks = {"manageAlert/create"}
