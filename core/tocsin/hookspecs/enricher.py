@@ -83,7 +83,7 @@ class Enricher(ABC):
         """Prepare, once. If it raises, this enricher is not available, with the reason."""
 
     async def check(self) -> Health:
-        """Return whether the source is available. Default: it needs nothing."""
+        """Return whether the source is available. Default: always."""
         return Health(detail="no external source")
 
     @abstractmethod

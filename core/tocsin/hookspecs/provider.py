@@ -196,7 +196,7 @@ class Provider(ABC):
     def receive(self, request: PushRequest) -> AsyncGenerator[Received, None]:
         """Yield the contents of a pushed request; the sender is answered once they are stored.
 
-        Each batch is stored in a transaction of its own before the next one is asked for. Raises
+        Each batch is stored in its own transaction before the next one is asked for. Raises
         `CredentialsRefused` if the request is not authenticated, and `Refused` if it cannot be
         parsed. Derive from `PushProvider`, which checks credentials.
         """
@@ -205,7 +205,7 @@ class Provider(ABC):
     def is_authentic(self, headers: Mapping[str, str]) -> bool | None:  # noqa: ARG002
         """Judge a pushed request by its headers alone, before its body is read.
 
-        Returns whether its credentials are valid, and None where that depends on the body.
+        Returns whether its credentials are valid, and None if that depends on the body.
         """
         return None
 
@@ -226,7 +226,7 @@ class Provider(ABC):
         raise NotImplementedError
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
-        """Set the status of an incident, and change nothing else of it.
+        """Set only the status of an incident.
 
         If the incident already has the status, nothing is written. Raises `Refused` if it can never
         have this status, or does not exist.

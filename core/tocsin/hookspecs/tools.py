@@ -19,7 +19,7 @@ from tocsin.observables import Environment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """Response of a server; `body` holds at most the requested limit."""
+    """Response of a server; `body` is truncated at the requested limit."""
 
     status: int
     headers: Mapping[str, str]

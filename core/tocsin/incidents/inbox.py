@@ -56,7 +56,7 @@ class PushInbox:
         return int(getattr(settings, "max_body_mib", MAX_BODY_MIB)) * 2**20
 
     def is_authentic(self, name: str, headers: Mapping[str, str]) -> bool | None:
-        """Return whether headers prove who sends them, None where that depends on the body."""
+        """Return whether headers prove who sends them, None if that depends on the body."""
         return self._writers[name].provider.is_authentic(headers)
 
     async def take(self, name: str, request: PushRequest) -> ReadCounts:

@@ -31,7 +31,7 @@ MAX_UNITS = 20_000_000
 MAX_SECONDS = 2.0
 """The bounds of one rendering."""
 LIMITS = JsonLimits(records=100_000, values=200_000, batch_records=250, batch_values=20_000)
-"""The bounds of a body. A batch is stored in a transaction of its own, within 0.1 s or so."""
+"""The bounds of a body. A batch is stored in its own transaction, within 0.1 s or so."""
 MAX_REJECTED = 100
 """How many rejected records of a body are kept; the others are counted."""
 _MOST_MISTAKES = 5
@@ -39,12 +39,12 @@ _JINJA_NAMES = ("caller", "kwargs", "loop", "varargs")
 
 
 class MappingTemplate:
-    """Maps JSON to incidents; raises ValueError where the text is not a valid mapping.
+    """Maps JSON to incidents; raises ValueError if the text is not a valid mapping.
 
     `source` is the source of records that cannot be mapped. `records` names the member of a body
     that is the list of its records, so that a large body is mapped in batches of them: the
-    template is rendered once for each. It is empty where the body itself is the list, and None
-    where a body is to be mapped as a whole.
+    template is rendered once for each. It is empty if the body itself is the list, and None if a
+    body is mapped as a whole.
     """
 
     def __init__(self, text: str, source: str, records: str | None = None) -> None:
@@ -56,7 +56,7 @@ class MappingTemplate:
         """Map the content, and yield incidents in batches, then the rejected records.
 
         An incident without a time occurred `now`. Each step is slow, so run it in a thread. Raises
-        `Refused` where the content is not JSON, the mapping fails, or all incidents are invalid:
+        `Refused` if the content is not JSON, the mapping fails, or all incidents are invalid:
         before the first batch, unless the mapping fails for a later one.
         """
         body = _parse_body(content, self._records)

@@ -145,7 +145,7 @@ class Grant:
 
     authorization: str
     expires_at: datetime | None = None
-    """None where the server did not state it."""
+    """None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class ApiResponse:
     headers: Mapping[str, str]
     """Names are case-insensitive."""
     server_time: datetime | None
-    """The time of the server, to the second; None where it did not state it."""
+    """The time of the server, to the second; None if unknown."""
 
 
 class Api:

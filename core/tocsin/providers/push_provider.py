@@ -109,7 +109,7 @@ class PushProvider(Provider):
     def unpack(self, body: bytes) -> Iterable[Received]:
         """Parse the body of a request; raises `Refused` where it is invalid.
 
-        Returns its contents in batches, each stored in a transaction of its own: a generator keeps
+        Returns its contents in batches, each stored in its own transaction: a generator keeps
         only one of them in memory. It runs in a thread, since large bodies take long.
         """
 

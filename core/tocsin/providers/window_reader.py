@@ -47,7 +47,7 @@ class Listing:
     next_token: Json = None
     """The token of the next page; None on the last page."""
     server_time: datetime | None = None
-    """The time of the SIEM; None where it did not state it."""
+    """The time of the SIEM; None if unknown."""
 
 
 class WindowSource(RecordSource, Protocol):

@@ -38,7 +38,7 @@ class ScheduleGauges:
         self._count = metrics.gauge("tocsin_schedules", "Schedules, by status", "status")
         self._overdue = metrics.gauge(
             "tocsin_schedules_overdue_seconds",
-            "Delay of the most overdue schedule; 0 where none is due",
+            "Delay of the most overdue schedule; 0 if none is due",
         )
 
     def show(self, standing: ScheduleSummary) -> None:

@@ -28,7 +28,7 @@ class Fault(StrEnum):
     ERROR = auto()
     """500."""
     UNAUTHORIZED = auto()
-    """401, whatever the credentials."""
+    """401, even with valid credentials."""
     FORBIDDEN = auto()
     """403."""
     PARTIAL = auto()

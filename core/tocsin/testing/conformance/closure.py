@@ -87,7 +87,7 @@ class ClosureRules(ChannelSuite):
                 expect(again <= usual, f"unexpected requests: {sorted(again - usual)}")
 
     async def _deliver_unclosed(self, harness: ChannelHarness, *, recovered: bool) -> Event:
-        """Deliver an event that closes nothing, and return it."""
+        """Deliver an event that closes no data, and return it."""
         if recovered:
             await harness.bring(harness.failed(1))
         else:

@@ -172,7 +172,7 @@ class DeliveryRules(ScenarioSuite):
 
     @rule
     async def test_hostile_texts_are_data(self) -> None:
-        """An alert becomes one object, whatever its title contains.
+        """An alert becomes one object, with any title.
 
         Attackers influence the titles of incidents.
         """

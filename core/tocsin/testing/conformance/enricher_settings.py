@@ -20,7 +20,7 @@ class EnricherSettingsRules(EnricherSuite):
     async def test_name_kinds_and_batch_are_declared(self) -> None:
         """An enricher declares a name, entity kinds, and a batch size of at least one.
 
-        The core asks for nothing else, and reports and ledgers cite the name.
+        The core uses these values, and reports and ledgers cite the name.
         """
         kind = self.enricher
         expect(getattr(kind, "name", ""), "no name")

@@ -109,8 +109,7 @@ class EnrichmentRules(EnricherSuite):
 
     @rule
     async def test_results_are_within_limits(self) -> None:
-        """Texts are shortened, scores are from 0 to 100, and links are web links, whatever the
-        source sends.
+        """Texts are shortened, scores are from 0 to 100, and links are web links, for any source.
 
         The core cuts longer texts anywhere, and drops invalid techniques and links.
         """

@@ -64,7 +64,7 @@ class EventRules(Conformance):
     async def test_events_of_an_entity_are_found(self) -> None:
         """`events` returns the SIEM's events of an entity, each with its time zone and the entity.
 
-        Investigations see nothing else of the SIEM.
+        Investigations rely on these events.
         """
         async with self.harness() as harness:
             logged = [_log_events(self, harness, minutes) for minutes in (50, 40, 30)]
@@ -131,7 +131,7 @@ class EventRules(Conformance):
 
     @rule
     async def test_an_event_summary_is_one_line(self) -> None:
-        """`summary` describes the event on one line, whatever the record contains.
+        """`summary` describes the event on one line, for any record.
 
         A line break would forge another entry in lists and reports.
         """
@@ -182,7 +182,7 @@ class HttpEventRules(HttpConformance):
     async def test_events_are_read_page_by_page(self) -> None:
         """`events` returns the events of every page.
 
-        SIEMs limit the page size, whatever was requested.
+        SIEMs limit the page size, regardless of the request.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             logged = [_log_events(self, harness, 50 - minutes) for minutes in range(3 * PAGE + 1)]

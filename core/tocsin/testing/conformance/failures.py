@@ -44,7 +44,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_bad_gateway_is_temporary(self) -> None:
-        """502 raises `TryLater`, and nothing is lost after the SIEM recovers.
+        """502 raises `TryLater`, and no data is lost after the SIEM recovers.
 
         If it counted as an empty response, all changes in between would be lost.
         """
@@ -52,7 +52,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_reading_recovers_from_server_errors(self) -> None:
-        """500 raises `Broken` or `TryLater`, and nothing is lost after the SIEM recovers.
+        """500 raises `Broken` or `TryLater`, and no data is lost after the SIEM recovers.
 
         If it counted as an empty response, all changes in between would be lost.
         """
@@ -60,7 +60,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_broken_connection_is_temporary(self) -> None:
-        """A connection that breaks during a response raises, and nothing is lost.
+        """A connection that breaks during a response raises, and no data is lost.
 
         A partial response can look complete.
         """
@@ -68,7 +68,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_an_unreachable_siem_is_temporary(self) -> None:
-        """An unreachable SIEM raises `TryLater`, and nothing is lost after it returns.
+        """An unreachable SIEM raises `TryLater`, and no data is lost after it returns.
 
         Servers restart at night, when nobody watches.
         """
@@ -82,7 +82,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_restart_of_the_siem_loses_nothing(self) -> None:
-        """A restart of the SIEM, which drops sessions and page tokens, loses nothing.
+        """A restart of the SIEM, which drops sessions and page tokens, loses no data.
 
         The provider must sign in again and request new tokens.
         """
@@ -97,7 +97,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_login_page_is_an_error(self) -> None:
-        """200 with an HTML login page raises, and nothing is lost after the SIEM recovers.
+        """200 with an HTML login page raises, and no data is lost after the SIEM recovers.
 
         Proxies respond like this after a session ends. The feed must not go silent.
         """
@@ -105,7 +105,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_partial_response_is_an_error(self) -> None:
-        """206 raises, and nothing is lost once the response is complete.
+        """206 raises, and no data is lost once the response is complete.
 
         Some nodes of the SIEM did not respond in time, and their incidents are missing.
         """
@@ -113,7 +113,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_truncated_json_is_an_error(self) -> None:
-        """Truncated JSON raises, and nothing is lost.
+        """Truncated JSON raises, and no data is lost.
 
         The readable part is not the whole response.
         """
@@ -121,7 +121,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_an_empty_body_is_an_error(self) -> None:
-        """200 without a body raises, and nothing is lost.
+        """200 without a body raises, and no data is lost.
 
         A SIEM without incidents sends an empty list.
         """
@@ -129,7 +129,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_missing_member_is_not_an_empty_list(self) -> None:
-        """JSON without the member that holds the list raises, and nothing is lost.
+        """JSON without the member that holds the list raises, and no data is lost.
 
         If the vendor renames it, a provider that looks healthy would fall silent.
         """

@@ -14,7 +14,7 @@ class IdentityRules(Conformance):
 
     @rule
     async def test_an_incident_keeps_its_id(self) -> None:
-        """A new version of an incident has the same `external_id`, whatever changed.
+        """A new version of an incident has the same `external_id`, after any change.
 
         An id derived from mutable fields creates a new incident and a new alert for every update.
         """

@@ -155,7 +155,7 @@ class PaginationRules(HttpConformance):
 
     @rule
     async def test_a_missing_page_token_is_not_the_end(self) -> None:
-        """A response without the member that leads to the next page raises, and nothing is lost.
+        """A response without the member that leads to the next page raises, and no data is lost.
 
         If the vendor renames it, every list would end after its first page.
         """

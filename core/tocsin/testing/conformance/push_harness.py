@@ -79,7 +79,7 @@ class PushHarness(Harness):
         return kept
 
     async def arrive(self) -> None:
-        """Send each queued version in a request of its own.
+        """Send each queued version in a separate request.
 
         A refused request counts as rejected, because the sender receives an error.
         """

@@ -24,7 +24,7 @@ class RecordRules(Conformance):
     async def test_each_severity_is_kept(self) -> None:
         """Each severity of the vendor maps to its counterpart, without `severity_assumed`.
 
-        Alerting depends on the severity: one that is too low wakes nobody.
+        Alerting depends on the severity: one that is too low alerts nobody.
         """
         async with self.harness() as harness:
             harness.differing("the severity of an incident", severity=Severity.LOW)

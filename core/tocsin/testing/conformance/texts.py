@@ -35,7 +35,7 @@ class TextRules(Conformance):
 
     @rule
     async def test_hostile_text_is_read(self) -> None:
-        """An incident arrives whatever its title contains: NUL, other scripts, markup, commands.
+        """An incident arrives with any title: NUL, other scripts, markup, commands.
 
         Attackers influence titles, and an unreadable one would hide their actions.
         """

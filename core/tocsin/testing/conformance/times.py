@@ -76,8 +76,8 @@ class TimeRules(Conformance):
 
     @rule
     async def test_times_without_a_zone_are_never_local(self) -> None:
-        """A timestamp without a time zone counts as UTC or is rejected, whatever the local time
-        zone.
+        """A timestamp without a time zone counts as UTC or is rejected, regardless of the local
+        time zone.
 
         As local time, it would be off by hours, and shift twice a year.
         """
