@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from truth.console import OfQRadar
+from truth.datadog import OfDatadog
 from truth.entrant import Entrant
 from truth.falcon import OfFalcon
 from truth.graylog import OfGraylog
@@ -33,6 +34,7 @@ ENTRANTS: tuple[type[Entrant], ...] = (
     Analytics,
     Indexer,
     OfFalcon,
+    OfDatadog,
     OfGraylog,
     OfSecOps,
     OfQRadar,

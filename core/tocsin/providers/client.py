@@ -38,6 +38,7 @@ _TRANSIENT = frozenset(
     }
 )
 _EPOCH_SECONDS = re.compile(r"\d{10}")
+_RESET_DELAY = re.compile(r"\d{1,6}")  # longer numbers are times
 _THROTTLING = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
@@ -46,11 +47,14 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
 
     RFC 9110 section 10.2.3: a number of seconds, or a date in any of the three forms of section
     5.6.7. Fractions of a second are accepted, since some servers send them. A past date is ignored.
-    Without it, the time in `X-RateLimit-RetryAfter` (CrowdStrike), in seconds since 1970.
+    Without it, the time in `X-RateLimit-RetryAfter` (CrowdStrike), in seconds since 1970, or the
+    delay in `X-RateLimit-Reset` (Datadog), in seconds.
     """
     value = headers.get("Retry-After", "").strip()
     if not value and (reset := _EPOCH_SECONDS.fullmatch(headers.get("X-RateLimit-RetryAfter", ""))):
         value = str(int(reset[0]) - now.timestamp())
+    if not value and _RESET_DELAY.fullmatch(reset_in := headers.get("X-RateLimit-Reset", "")):
+        value = reset_in
     try:
         delay = _parse_seconds(value) if _SECONDS.fullmatch(value) else _parse_date(value) - now
     except (ValueError, OverflowError):  # no date, or one outside the calendar

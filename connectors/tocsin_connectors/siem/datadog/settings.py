@@ -1,0 +1,79 @@
+"""Settings of a Datadog provider, and Datadog's sites.
+
+An organization is on one site: https://docs.datadoghq.com/getting_started/site/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+from pydantic import Field, SecretStr, model_validator
+
+from tocsin import ApiSettings, Duration, ServerUrl, WindowedProvider
+
+SiteName = Literal[
+    "datadoghq.com",
+    "us3.datadoghq.com",
+    "us5.datadoghq.com",
+    "datadoghq.eu",
+    "uk1.datadoghq.com",
+    "ap1.datadoghq.com",
+    "ap2.datadoghq.com",
+    "ddog-gov.com",
+    "us2.ddog-gov.com",
+]
+CONSOLES: Mapping[str, str] = MappingProxyType(
+    {
+        site: f"https://app.{site}" if site.count(".") == 1 else f"https://{site}"
+        for site in get_args(SiteName)
+    }
+)
+"""URLs of the web interface by site."""
+
+
+class DatadogSettings(WindowedProvider.Settings, ApiSettings):
+    """Settings of `datadog`."""
+
+    site: SiteName = Field(default="datadoghq.com", description="Datadog site: datadoghq.com, ...")
+    url: ServerUrl = Field(
+        default="https://api.datadoghq.com", description="API endpoint. Default: that of the site."
+    )
+    api_key: SecretStr = Field(description="API key of the organization.")
+    application_key: SecretStr = Field(description="Application key of a user or service account.")
+    query: str = Field(
+        default="",
+        max_length=4_000,
+        description="Search query for the signals to read, such as status:(high OR critical).",
+    )
+    log_search: bool = Field(default=True, description="Search logs for events.")
+    changes_every: Duration = Field(
+        default=timedelta(minutes=15),
+        ge=timedelta(seconds=1),
+        description="Interval between checks for changed signals.",
+    )
+    changes_for: Duration = Field(
+        default=timedelta(days=7),
+        gt=timedelta(0),
+        description="Age up to which signals are checked for changes.",
+    )
+    settle_delay: Duration = Field(
+        default=timedelta(minutes=1),
+        le=timedelta(days=1),
+        description="Minimum age of a signal, so that the search finds it.",
+    )
+    refresh_after: tuple[Duration, ...] = Field(
+        default=(),
+        max_length=10,
+        description="Intervals after which a new signal is read again. Changes are read anyway.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _add_site_endpoint(cls, given: Any) -> Any:
+        match given:
+            case {"site": str(site)} if site in CONSOLES:
+                return {"url": f"https://api.{site}"} | given
+        return given  # the error is reported for the field

@@ -1,0 +1,25 @@
+"""Conformance of the Datadog provider."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tocsin.testing.conformance import ProviderConformance, exempt
+from tocsin_connectors.siem.datadog import Datadog
+
+from .simulator import SETTINGS, DatadogSimulator
+
+
+class TestDatadog(ProviderConformance):
+    """Signals, which are found by when they were made."""
+
+    provider = Datadog
+    simulator = DatadogSimulator
+
+    # `test_provider` has this
+    test_a_throttled_siem_is_read_to_the_end = exempt("each look for changes lists all signals")
+
+    def settings(self, url: str) -> Mapping[str, Any]:
+        own = {"changes_every": "1s", "changes_for": "31d", "settle_delay": "30s"}
+        return {"url": url, **SETTINGS, **own}
