@@ -21,6 +21,7 @@ from .fields import (
     decode_webhook_key,
 )
 from .hookspecs import (
+    ApiRetirement,
     AttemptLog,
     Capability,
     Channel,
@@ -131,6 +132,7 @@ from .providers import (
     WindowedProvider,
     retry_after,
 )
+from .shapes import RecordContract
 
 __all__ = [
     "Action",
@@ -139,6 +141,7 @@ __all__ = [
     "AnswerRules",
     "Api",
     "ApiResponse",
+    "ApiRetirement",
     "ApiSettings",
     "AttemptLog",
     "Broken",
@@ -224,6 +227,7 @@ __all__ = [
     "Question",
     "Receipt",
     "Received",
+    "RecordContract",
     "Refused",
     "Rejected",
     "Relation",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -34,6 +35,7 @@ _COLUMNS = (
     "covered_until",
     "next_read_at",
     "clock_skew_seconds",
+    "warnings",
 )
 
 
@@ -44,7 +46,14 @@ def providers(as_json: AsJson = False) -> None:
     now = SystemClock().now()
     records = run_on_database(settings, lambda database: database.read(list_providers, facts, now))
     if not as_json:
-        records = [{**record, "covered_until": _covered_until(record)} for record in records]
+        records = [
+            {
+                **record,
+                "covered_until": _covered_until(record),
+                "warnings": "; ".join(describe_warnings(record)) or None,
+            }
+            for record in records
+        ]
     print_columns(records, _COLUMNS, as_json=as_json)
 
 
@@ -66,6 +75,17 @@ def require_known(settings: Settings, name: str) -> None:
     if name not in known:
         message = f"--provider: found {name!r}; name one of: {', '.join(known) or 'none yet'}"
         raise OperatorError(message + suggest_nearest(name, known))
+
+
+def describe_warnings(record: Mapping[str, Any]) -> list[str]:
+    """Return one line for each field that drifted and each API that ends."""
+    return [
+        *(
+            f"{drift['kind']}: {drift['field']} {drift['problem']} since {drift['since']}"
+            for drift in record["drift"]
+        ),
+        *(f"{api['api']}: end of life {api['ends_on']}" for api in record["retirements"]),
+    ]
 
 
 def _covered_until(record: dict[str, Any]) -> str | None:

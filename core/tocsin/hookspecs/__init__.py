@@ -15,6 +15,7 @@ from tocsin.hookspecs.channel import Channel
 from tocsin.hookspecs.enricher import Enricher
 from tocsin.hookspecs.investigator import Investigator, QueryClient
 from tocsin.hookspecs.provider import Capability, Provider, PushRequest
+from tocsin.hookspecs.retirement import ApiRetirement
 from tocsin.hookspecs.tools import (
     AttemptLog,
     HttpClient,
@@ -29,6 +30,7 @@ from tocsin.hookspecs.tools import (
 from tocsin.model import Event
 
 __all__ = [
+    "ApiRetirement",
     "AttemptLog",
     "Capability",
     "Channel",

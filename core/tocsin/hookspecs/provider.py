@@ -7,11 +7,13 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
 from tocsin.fields import Duration, PluginSettings, any_case
+from tocsin.hookspecs.retirement import ApiRetirement
 from tocsin.hookspecs.tools import Tools
 from tocsin.model import (
     Entity,
@@ -27,6 +29,7 @@ from tocsin.model import (
     Tlp,
     Window,
 )
+from tocsin.shapes import RecordContract, ShapeRecorder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +134,14 @@ class Provider(ABC):
     event_kinds: ClassVar[frozenset[EntityKind]] = frozenset(EntityKind)
     """The entity kinds that `events` supports."""
 
+    record_contracts: ClassVar[Mapping[str, RecordContract]] = MappingProxyType({})
+    """The fields of its SIEM's records that it needs, by stream; also those of details that
+    `note_shapes` is called with, by a name of your choice. Fields that vanish are warned about.
+    """
+
+    retirements: ClassVar[Sequence[ApiRetirement]] = ()
+    """The announced ends of APIs that it uses, which are warned about."""
+
     clock_skew: timedelta | None = None
     """The last known offset of the SIEM's clock from the local one; None if unknown."""
 
@@ -138,6 +149,7 @@ class Provider(ABC):
         """Store the arguments; do no I/O. `settings` is an instance of this class's `Settings`."""
         self.settings = settings
         self.tools = tools
+        self.shapes = ShapeRecorder()
 
     @classmethod
     def capabilities(cls) -> frozenset[Capability]:
@@ -151,6 +163,11 @@ class Provider(ABC):
             Capability.STATUS: (cls.set_status, Provider.set_status),
         }
         return frozenset(name for name, (own, base) in methods.items() if own is not base)
+
+    @classmethod
+    def list_retirements(cls, settings: Any) -> tuple[ApiRetirement, ...]:
+        """Return the announced ends of the APIs that it uses with these settings."""
+        return tuple(one for one in cls.retirements if one.applies(settings))
 
     async def start(self) -> None:
         """Prepare, once. If it raises, this provider is not available, with the reason."""
@@ -174,6 +191,22 @@ class Provider(ABC):
         a crash may repeat a page but never loses one. The caller may stop after any page and
         continue later.
         """
+
+    def note_shapes(self, kind: str, records: Sequence[Mapping[str, Any]]) -> None:
+        """Note the shapes of some raw records, as the SIEM returned them: paths and types.
+
+        `kind` is a key of `record_contracts`; other kinds are ignored. Call it for each page of new
+        records. `WindowedProvider` does so for what `list_changes` returns.
+        """
+        if contract := self.record_contracts.get(kind):
+            self.shapes.record(kind, contract, records, self.tools.clock.now())
+
+    async def sample(self, stream: str) -> Sequence[Mapping[str, Any]]:  # noqa: ARG002
+        """Return some recent raw records, which `tocsin check` compares with the contract.
+
+        Default: none.
+        """
+        return ()
 
     async def incident(self, external_id: str) -> Incident | None:
         """Return the current version of an incident, None if the SIEM no longer has it.

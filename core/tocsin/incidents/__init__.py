@@ -20,6 +20,7 @@ from tocsin.incidents.coverage import (
     list_quarantine,
     load_read_until,
 )
+from tocsin.incidents.drift import DriftGauges, load_drift
 from tocsin.incidents.inbox import PUSH_STREAM, PushInbox
 from tocsin.incidents.metrics import SyncMeters
 from tocsin.incidents.queries import IncidentPage, get_incident, list_incidents
@@ -44,6 +45,7 @@ __all__ = [
     "BackfillPage",
     "BackfillState",
     "CoverageOutcome",
+    "DriftGauges",
     "IncidentPage",
     "ProviderFacts",
     "ProviderSync",
@@ -65,5 +67,6 @@ __all__ = [
     "list_providers",
     "list_quarantine",
     "load_backfill",
+    "load_drift",
     "load_read_until",
 ]

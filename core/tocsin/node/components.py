@@ -16,7 +16,7 @@ from ulid import ULID
 from tocsin.clock import Clock
 from tocsin.enrichment import Enrichers, EnrichmentMeters, IncidentEnricher
 from tocsin.events import Notifiers
-from tocsin.incidents import load_read_until
+from tocsin.incidents import DriftGauges, ProviderFacts, load_drift, load_read_until
 from tocsin.investigations import (
     Finisher,
     HistoryAnswers,
@@ -156,6 +156,14 @@ def _absent_providers(plugins: LivePlugins) -> dict[str, str]:
         for absent in plugins.absent
         if absent.name.startswith(prefix)
     }
+
+
+def register_drift_gauges(
+    metrics: Metrics, database: Database, providers: Sequence[ProviderFacts]
+) -> None:
+    """Register the gauges of vendor drift."""
+    gauges = DriftGauges(metrics, {facts.name: facts.retirements for facts in providers})
+    register_database_gauges(metrics, database, load_drift, gauges.show, gauges.clear)
 
 
 def _measure_lag(metrics: Metrics, database: Database) -> None:

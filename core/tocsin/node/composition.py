@@ -35,6 +35,7 @@ from tocsin.node.components import (
     build_investigations,
     build_scheduler,
     explain_missing_investigator,
+    register_drift_gauges,
 )
 from tocsin.node.configuration import settle_configuration
 from tocsin.node.head import HeadKeeper
@@ -106,6 +107,8 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
             channels=channels,
             renderer=renderer,
         )
+        providers = describe_providers(configuration, plugins.absent)
+        register_drift_gauges(metrics, database, providers)
         roles = dict.fromkeys((role.value for role in settings.roles), False)
         name = f"{platform.node()}:{settings.port}"
         clocks = ClockWatch(database, clock, workers.number, metrics, name=name)
@@ -127,7 +130,7 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
                 no_investigator=explain_missing_investigator(plugins),
                 node=state,
                 is_shared=not is_sqlite(url),
-                providers=describe_providers(configuration, plugins.absent),
+                providers=providers,
             )
         )
         app = make_app(api.services, has_api=NodeRole.API in settings.roles)

@@ -29,6 +29,10 @@ class RecordSource(Protocol):
         """Return the part of a record that is constant until the incident changes."""
         ...
 
+    def note_shapes(self, kind: str, records: Sequence[Mapping[str, Json]]) -> None:
+        """Note the shapes of some raw records."""
+        ...
+
     def to_incident(self, record: Mapping[str, Json]) -> Incident | None:
         """Return the incident of a record."""
         ...
@@ -65,26 +69,31 @@ class MappedRecords:
 
 
 class RecordMapper:
-    """Maps the records of one stream."""
+    """Maps the records of one stream; `past` for backfills, whose records may be old."""
 
-    def __init__(self, source: RecordSource, stream: str) -> None:
+    def __init__(self, source: RecordSource, stream: str, *, past: bool = False) -> None:
         self._source = source
         self._stream = stream
+        self._past = past
 
     async def take(
         self, records: Sequence[Mapping[str, Json]], seen: Mapping[str, int], window: Window
     ) -> MappedRecords:
         """Map the records that were not seen before."""
         taken = MappedRecords(records=len(records))
+        fresh: list[Mapping[str, Json]] = []
         for record in records:
             name = compute_digest(self._source.record_version(record))
             if name in seen or name in taken.brought:
                 continue
+            fresh.append(record)
             try:
                 taken.brought[name] = await self._take(record, window, taken)
             except (TryLater, Misconfigured) as stopped:
                 taken.stopped = stopped
                 break
+        if not self._past:
+            self._source.note_shapes(self._stream, fresh)
         return taken
 
     async def _take(self, record: Mapping[str, Json], window: Window, taken: MappedRecords) -> int:

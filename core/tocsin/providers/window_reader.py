@@ -67,10 +67,10 @@ class WindowSource(RecordSource, Protocol):
 class WindowReader:
     """Reads one stream; between reads it remembers only failures and clock skews."""
 
-    def __init__(self, source: WindowSource, stream: str) -> None:
+    def __init__(self, source: WindowSource, stream: str, *, past: bool = False) -> None:
         self._source = source
         self._stream = stream
-        self._taker = RecordMapper(source, stream)
+        self._taker = RecordMapper(source, stream, past=past)
         self._breaks = 0
         self._skews: deque[timedelta] = deque(maxlen=SKEW_SAMPLES)
 

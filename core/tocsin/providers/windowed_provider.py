@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
@@ -25,6 +25,8 @@ from tocsin.providers.cursor import (
 from tocsin.providers.window_reader import Listing, WindowReader
 
 __all__ = ["Listing", "WindowedProvider"]
+_SAMPLE_SPANS = (timedelta(hours=1), timedelta(days=1), timedelta(days=7))
+_SAMPLE_SIZE = 10
 _log = structlog.get_logger()
 
 
@@ -124,6 +126,16 @@ class WindowedProvider(Provider):
         """
         return incident
 
+    async def sample(self, stream: str) -> Sequence[Mapping[str, Any]]:
+        """Return up to ten records of the last hour, or else of the last day or week."""
+        end = floor_to_second(self.tools.clock.now() - self.settings.settle_delay)
+        for span in _SAMPLE_SPANS:
+            window = Window(end - span, end)
+            listing = await self.list_changes(stream, window, None, _SAMPLE_SIZE)
+            if listing.records:
+                return listing.records[:_SAMPLE_SIZE]
+        return ()
+
     async def read(
         self, stream: str, position: Mapping[str, Any] | None, until: datetime
     ) -> AsyncGenerator[Page, None]:
@@ -158,5 +170,5 @@ class WindowedProvider(Provider):
         """Return the reader of a stream, which remembers its failures."""
         key = stream, past
         if key not in self._readers:
-            self._readers[key] = WindowReader(self, stream)
+            self._readers[key] = WindowReader(self, stream, past=past)
         return self._readers[key]

@@ -192,6 +192,18 @@ stream_positions = Table(
     Column("updated_at", Timestamp, nullable=False),
 )
 
+# Shapes of the records of providers, by stream or kind of detail: paths, times
+# and counts, no values. `drift` is what the last sample made of them.
+record_shapes = Table(
+    "record_shapes",
+    metadata,
+    Column("provider", String(100), primary_key=True),
+    Column("kind", String(100), primary_key=True),
+    Column("shape", Document, nullable=False),
+    Column("drift", Document, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
+)
+
 # One row per provider that was ever read: its lease and its sync status. The node that holds the
 # lease renews it; incidents of the provider are stored only under the token of the lease.
 providers = Table(

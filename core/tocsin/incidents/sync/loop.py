@@ -18,6 +18,7 @@ from tocsin.incidents.backfills import (
     find_untried_losses,
 )
 from tocsin.incidents.coverage import ReadFailure, StreamKey, record_failure
+from tocsin.incidents.drift import DriftWatch
 from tocsin.incidents.failures import SUPERSEDED, classify_failure, compute_pause, log_failure
 from tocsin.incidents.metrics import SyncMeter
 from tocsin.incidents.sync.lease import hold_lease
@@ -53,6 +54,7 @@ class ProviderSync:
         self._reader = StreamReader(self._writer)
         self._refresher = IncidentRefresher(self._writer)
         self._backfill_runner = BackfillRunner(self._writer)
+        self._drift = DriftWatch(self._writer)
         self._failures = 0
         self._failing: set[str] = set()
         self._stored_status: tuple[ReadFailure | None, datetime] | None = None
@@ -68,8 +70,16 @@ class ProviderSync:
         async with hold_lease(self._provider, self._database, self._clock, self._node) as lease:
             self._writer.lease = lease
             _log.info("provider lease acquired", provider=self.name, node=str(self._node))
+            self._warn_of_retirements()
             while True:
                 await self.step()
+
+    def _warn_of_retirements(self) -> None:
+        provider, now = self._provider, self._clock.now()
+        for retirement in provider.list_retirements(provider.settings):
+            if retirement.is_due(now):
+                detail = retirement.describe(now)
+                _log.warning("vendor API retires", provider=self.name, detail=detail)
 
     async def step(self) -> None:
         """Read all streams, then run backfills and refreshes until the next poll.
@@ -106,6 +116,7 @@ class ProviderSync:
             self._backfill_runner.current = began_at
         pause = self._pause(errors, has_more=False in ended)
         await self._store_status(errors, pause)
+        await self._drift.save()
         return pause
 
     def _pause(self, errors: Sequence[BaseException], *, has_more: bool) -> timedelta:

@@ -10,8 +10,9 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, func, literal, select, update
 
 from tocsin.clock import isoformat, isoformat_or_none
-from tocsin.hookspecs import Capability
+from tocsin.hookspecs import ApiRetirement, Capability
 from tocsin.incidents.coverage import ReadFailure
+from tocsin.incidents.drift import load_drift
 from tocsin.registry import AbsentPlugin, Configuration
 from tocsin.store import Lease
 from tocsin.store.tables import Timestamp, providers, stream_positions
@@ -98,6 +99,8 @@ class ProviderFacts:
     capabilities: frozenset[Capability]
     absent: str | None = None
     """The reason why the plugin is absent; None where it is present."""
+    retirements: tuple[ApiRetirement, ...] = ()
+    """The ends of vendors' APIs that it uses with its settings."""
 
     @property
     def is_pushed(self) -> bool:
@@ -116,6 +119,7 @@ def describe_providers(
             item.settings.plugin,
             frozenset() if item.kind is None else item.kind.capabilities(),
             reasons.get(f"providers.{item.name}"),
+            () if item.kind is None else item.kind.list_retirements(item.settings),
         )
         for item in configuration.providers
     ]
@@ -126,18 +130,40 @@ def list_providers(
 ) -> list[dict[str, Any]]:
     """Return the configured providers, then removed ones that were once read."""
     statuses, streams = load_statuses(connection, now), _load_streams(connection)
+    drift = load_drift(connection)
     names = {facts.name for facts in configured}
     gone = [(name, status) for name, status in statuses.items() if name not in names]
     return [
         *(
             _represent_configured(facts, statuses.get(facts.name), streams.get(facts.name, ()))
+            | _represent_warnings(facts.retirements, drift.get(facts.name, []), now)
             for facts in configured
         ),
         *(
             _arrange(name, {**status, "state": "removed"}, [], streams.get(name, ()))
+            | _represent_warnings((), [], now)
             for name, status in gone
         ),
     ]
+
+
+def _represent_warnings(
+    retirements: Iterable[ApiRetirement], drift: list[dict[str, Any]], now: datetime
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the JSON of fields that drifted, and of APIs whose end is near or past."""
+    return {
+        "drift": drift,
+        "retirements": [
+            {
+                "api": one.api,
+                "ends_on": one.ends_on.isoformat(),
+                "advice": one.advice,
+                "source": one.source,
+            }
+            for one in retirements
+            if one.is_due(now)
+        ],
+    }
 
 
 _NEVER_READ: Mapping[str, Any] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from tocsin import incidents
 from tocsin.incidents import BackfillOrigin, BackfillState
 from tocsin.model import Json
+from tocsin.shapes import DriftProblem
 from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel
 from tocsin.web.schemas.examples import BACKFILL_ID, CREATED, FINISHED
 from tocsin.web.schemas.fields import Limit, Timestamp, cursor_field
@@ -29,6 +30,47 @@ class StreamProgress(ResponseModel):
     covered_until: datetime | None = Field(
         description="All changes before this time were read; null if the stream is not time-based."
     )
+
+
+class DriftedField(ResponseModel):
+    """A field that the provider needs, and that no record has had as expected for a day."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "kind": "changed",
+        "field": "severity_name",
+        "problem": "missing",
+        "expected": "string",
+        "since": CREATED,
+        "records": 48,
+        "appeared": ["severity_label"],
+    }
+
+    kind: str = Field(description="Stream, or kind of detail, of the records.")
+    field: str = Field(description="Path of the field.")
+    problem: DriftProblem
+    expected: str = Field(description="Types that the provider understands, separated by `|`.")
+    found: str | None = Field(description="Types found instead; null if it is missing.")
+    since: datetime = Field(description="Time of the first record without it.")
+    records: int = Field(description="Number of sampled records since then.")
+    appeared: list[str] = Field(
+        description="Fields beside it that appeared since then, which may replace it."
+    )
+
+
+class RetiringApi(ResponseModel):
+    """A vendor's API that the provider uses and whose end is near or past."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "api": "Example API v1",
+        "ends_on": "2027-02-01",
+        "advice": "update Tocsin before then",
+        "source": "https://vendor.example.com/notices/api-v1",
+    }
+
+    api: str
+    ends_on: date
+    advice: str = Field(description="What to do.")
+    source: str = Field(description="Page of the vendor that announces it.")
 
 
 class ProviderItem(ResponseModel):
@@ -70,6 +112,10 @@ class ProviderItem(ResponseModel):
         description="Capabilities beyond reading new records: `refresh`, `backfill`, `push`."
     )
     streams: list[StreamProgress]
+    drift: list[DriftedField] = Field(description="Needed fields that the records lack.")
+    retirements: list[RetiringApi] = Field(
+        description="APIs that end within 180 days, or have ended."
+    )
 
 
 class ProviderList(ResponseModel):

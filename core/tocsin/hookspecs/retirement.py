@@ -1,0 +1,39 @@
+"""End of life of a vendor's API that a provider uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any
+
+WARNING_PERIOD = timedelta(days=180)
+"""How long before its end an API is warned about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiRetirement:
+    """The announced end of an API, or of a version, that a provider uses."""
+
+    api: str
+    """The API in the vendor's own words."""
+    ends_on: date
+    advice: str
+    """What the operator can do."""
+    source: str
+    """The vendor's page that announces it."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The values of settings with which the provider uses this API; empty for always."""
+
+    def applies(self, settings: Any) -> bool:
+        """Return whether a provider with these settings uses this API."""
+        return all(getattr(settings, name) == value for name, value in self.settings.items())
+
+    def is_due(self, now: datetime) -> bool:
+        """Return whether the end is near or past."""
+        return self.ends_on - now.date() <= WARNING_PERIOD
+
+    def describe(self, now: datetime) -> str:
+        """Return one line for people."""
+        verb = "ended" if self.ends_on <= now.date() else "ends"
+        return f"{self.api} {verb} on {self.ends_on.isoformat()}: {self.advice} ({self.source})"

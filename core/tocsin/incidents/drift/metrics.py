@@ -1,0 +1,41 @@
+"""Gauges of vendor drift and of vendors' APIs that end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, time
+
+from tocsin.hookspecs import ApiRetirement
+from tocsin.metrics import Metrics
+
+
+class DriftGauges:
+    """Gauges by provider."""
+
+    def __init__(
+        self, metrics: Metrics, retirements: Mapping[str, Iterable[ApiRetirement]]
+    ) -> None:
+        self._fields = metrics.gauge(
+            "tocsin_provider_drifted_fields",
+            "Fields that a provider needs and that its SIEM's records have lacked for a day",
+            "provider",
+        )
+        ends = metrics.gauge(
+            "tocsin_provider_api_end_timestamp_seconds",
+            "Announced end of a vendor's API that a provider uses",
+            "provider",
+            "api",
+        )
+        for provider, several in retirements.items():
+            for retirement in several:
+                end = datetime.combine(retirement.ends_on, time(), UTC)
+                ends.labels(provider, retirement.api).set(end.timestamp())
+
+    def show(self, drift: Mapping[str, Sequence[object]]) -> None:
+        """Set the number of fields of each provider."""
+        for provider, several in drift.items():
+            self._fields.labels(provider).set(len(several))
+
+    def clear(self) -> None:
+        """Clear the gauges while the values are unknown."""
+        self._fields.clear()
