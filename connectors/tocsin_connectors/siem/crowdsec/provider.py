@@ -39,6 +39,7 @@ from tocsin_connectors.siem.crowdsec.client import (
     parse_alerts,
     parse_grant,
 )
+from tocsin_connectors.siem.crowdsec.contract import CONTRACTS
 from tocsin_connectors.siem.crowdsec.events import find_decisions, find_lines
 from tocsin_connectors.siem.crowdsec.go_time import format_duration
 from tocsin_connectors.siem.crowdsec.mapping import (
@@ -49,6 +50,7 @@ from tocsin_connectors.siem.crowdsec.mapping import (
     stabilize_decisions,
 )
 from tocsin_connectors.siem.crowdsec.pagination import MAX_GROWTH, CrowdSecCursor
+from tocsin_connectors.siem.retirements import load_retirements
 
 _NOT_FOUND = 404
 _ATTEMPTS = 3
@@ -71,6 +73,8 @@ class CrowdSec(WindowedProvider):
             "decisions have ended.",
         )
 
+    record_contracts = CONTRACTS
+    retirements = load_retirements("crowdsec")
     event_kinds = ENTITY_KINDS
     permissions = ("a validated machine (cscli machines add); a bouncer API key is not sufficient",)
 

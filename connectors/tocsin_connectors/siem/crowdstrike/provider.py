@@ -21,6 +21,7 @@ from tocsin import (
     WindowedProvider,
 )
 from tocsin_connectors.siem.crowdstrike.client import BY_ID, FalconClient, FalconRecord
+from tocsin_connectors.siem.crowdstrike.contract import CONTRACTS
 from tocsin_connectors.siem.crowdstrike.mapping import STATUS_WORDS, STATUSES, build_incident
 from tocsin_connectors.siem.crowdstrike.pagination import AlertCursor
 from tocsin_connectors.siem.crowdstrike.permissions import (
@@ -33,6 +34,7 @@ from tocsin_connectors.siem.crowdstrike.search import EVENT_FIELDS, FalconSearch
 from tocsin_connectors.siem.crowdstrike.settings import FALCON_CLOUDS, CrowdStrikeSettings
 from tocsin_connectors.siem.idempotency_marker import add_marker, has_marker, read_comments
 from tocsin_connectors.siem.records import children, text
+from tocsin_connectors.siem.retirements import load_retirements
 
 
 class CrowdStrike(WindowedProvider):
@@ -47,6 +49,8 @@ class CrowdStrike(WindowedProvider):
         f"{SEARCH}, unless event_repository is empty",
         f"{WRITE}, if write_back is on",
     )
+    record_contracts = CONTRACTS
+    retirements = load_retirements("crowdstrike")
     event_kinds = frozenset(EVENT_FIELDS)
     page_size = 200
 

@@ -27,12 +27,14 @@ from tocsin_connectors.microsoft.clouds import MICROSOFT_CLOUDS
 from tocsin_connectors.microsoft.entra import EntraClient, EntraSettings
 from tocsin_connectors.siem.defender import write_back
 from tocsin_connectors.siem.defender.client import INCIDENTS, DefenderClient
+from tocsin_connectors.siem.defender.contract import CONTRACTS
 from tocsin_connectors.siem.defender.mapping import build_incident
 from tocsin_connectors.siem.defender.pagination import DefenderCursor, is_sorted
 from tocsin_connectors.siem.microsoft.search import LogTableSearcher, list_entity_kinds
 from tocsin_connectors.siem.microsoft.tables import HUNTING_TABLES
 from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
 from tocsin_connectors.siem.records import parse_utc
+from tocsin_connectors.siem.retirements import load_retirements
 
 _TIME = "Timestamp"
 """Time column of every advanced hunting table."""
@@ -64,6 +66,8 @@ class Defender(WindowedProvider):
         _HUNT,
         f"{_WRITE} instead of the first, if write_back is on",
     )
+    record_contracts = CONTRACTS
+    retirements = load_retirements("defender")
     event_kinds = list_entity_kinds(HUNTING_TABLES)
     page_size = 50
 

@@ -29,6 +29,7 @@ from tocsin_connectors.siem.elastic.client import (
     list_changed_cases,
     list_new_cases,
 )
+from tocsin_connectors.siem.elastic.contract import CONTRACTS
 from tocsin_connectors.siem.elastic.events import build_event
 from tocsin_connectors.siem.elastic.mapping import ENTITY_FIELDS, build_change_query
 from tocsin_connectors.siem.elastic.permissions import find_permission_problems
@@ -42,6 +43,7 @@ from tocsin_connectors.siem.indices.client import (
 )
 from tocsin_connectors.siem.indices.documents import build_entity_query
 from tocsin_connectors.siem.records import children, text
+from tocsin_connectors.siem.retirements import load_retirements
 
 _STREAMS = {"alerts": ("alerts",), "cases": ("new-cases", "changed-cases")}
 _LISTS = {"new-cases": list_new_cases, "changed-cases": list_changed_cases}
@@ -54,6 +56,8 @@ class Elastic(WindowedProvider):
     class Settings(settings.ElasticSettings):
         """Settings of an Elastic provider."""
 
+    record_contracts = CONTRACTS
+    retirements = load_retirements("elastic")
     event_kinds = frozenset(ENTITY_FIELDS)
     permissions = (
         "read on .alerts-security.alerts-<space> and on the event indexes",

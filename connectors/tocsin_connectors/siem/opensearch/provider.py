@@ -45,6 +45,7 @@ from tocsin_connectors.siem.opensearch.client import (
     list_rows,
     probe_rows,
 )
+from tocsin_connectors.siem.opensearch.contract import CONTRACTS, FINDINGS
 from tocsin_connectors.siem.opensearch.events import ENTITY_FIELDS, build_event
 from tocsin_connectors.siem.opensearch.mapping import (
     STATUSES,
@@ -56,6 +57,7 @@ from tocsin_connectors.siem.opensearch.mapping import (
 from tocsin_connectors.siem.opensearch.pagination import DetectorCursor
 from tocsin_connectors.siem.permissions import PermissionAttempts
 from tocsin_connectors.siem.records import text
+from tocsin_connectors.siem.retirements import load_retirements
 
 _NONE = "no Security Analytics detector is visible to the user"
 
@@ -91,6 +93,8 @@ class OpenSearch(LookbackProvider):
         )
 
     settings: Settings
+    record_contracts = CONTRACTS
+    retirements = load_retirements("opensearch")
     event_kinds = frozenset(ENTITY_FIELDS)
     permissions = (
         "cluster:admin/opensearch/securityanalytics/detector/search",
@@ -175,6 +179,7 @@ class OpenSearch(LookbackProvider):
         """Add the findings of the alert to the incident."""
         names = list_finding_ids(dict(record))
         findings = await self._analytics.findings(record[DETECTOR]["id"], names)
+        self.note_shapes(FINDINGS, findings)
         return attach_findings(incident, findings)
 
     async def incident(self, external_id: str) -> Incident | None:

@@ -27,6 +27,7 @@ from tocsin_connectors.siem.qradar.client import (
     OffenseCursor,
     QRadarClient,
 )
+from tocsin_connectors.siem.qradar.contract import CONTRACTS
 from tocsin_connectors.siem.qradar.lookups import OffenseLookups
 from tocsin_connectors.siem.qradar.mapping import build_incident
 from tocsin_connectors.siem.qradar.new_offenses import NEW, NewOffenseReader
@@ -35,6 +36,7 @@ from tocsin_connectors.siem.qradar.search import ArielSearcher
 from tocsin_connectors.siem.qradar.settings import QRadarSettings
 from tocsin_connectors.siem.qradar.write_back import QRadarWriteBack
 from tocsin_connectors.siem.records import children, number
+from tocsin_connectors.siem.retirements import load_retirements
 
 CHANGED = "changed"
 CLOSED = "closed"
@@ -48,6 +50,8 @@ class QRadar(WindowedProvider):
 
     settings: Settings
     permissions = PERMISSIONS
+    record_contracts = CONTRACTS
+    retirements = load_retirements("qradar")
     event_kinds = frozenset(EntityKind) - {EntityKind.MAILBOX, EntityKind.CLOUD_RESOURCE}
     page_size = 50
 

@@ -25,7 +25,9 @@ from tocsin import (
 from tocsin_connectors.siem.idempotency_marker import add_marker, has_marker, read_comments
 from tocsin_connectors.siem.lookback import NEW, LookbackProvider, isolate_broken_record
 from tocsin_connectors.siem.records import child, children, text, union
+from tocsin_connectors.siem.retirements import load_retirements
 from tocsin_connectors.siem.secops.client import EVERY_RULE, GET_ALERT, SecOpsClient, SecOpsRecord
+from tocsin_connectors.siem.secops.contract import CONTRACTS
 from tocsin_connectors.siem.secops.mapping import (
     ENTITY_FIELDS,
     STATUS_WORDS,
@@ -54,6 +56,8 @@ class SecOps(LookbackProvider):
 
     settings: Settings
     permissions = PERMISSIONS
+    record_contracts = CONTRACTS
+    retirements = load_retirements("secops")
     event_kinds = frozenset(ENTITY_FIELDS)
     page_size = 500
 

@@ -23,8 +23,10 @@ from tocsin import (
 from tocsin_connectors.microsoft.entra import EntraClient
 from tocsin_connectors.siem.microsoft.search import LogTableSearcher, list_entity_kinds
 from tocsin_connectors.siem.records import EntityRoles, union
+from tocsin_connectors.siem.retirements import load_retirements
 from tocsin_connectors.siem.sentinel import write_back
 from tocsin_connectors.siem.sentinel.client import TIME_COLUMN, SentinelClient, WorkspaceLogs
+from tocsin_connectors.siem.sentinel.contract import ALERTS, CONTRACTS
 from tocsin_connectors.siem.sentinel.entities import find_entities, find_roles
 from tocsin_connectors.siem.sentinel.mapping import (
     build_alerts,
@@ -59,6 +61,8 @@ class Sentinel(WindowedProvider):
         "Microsoft Sentinel Reader, on the workspace",
         "Microsoft Sentinel Responder instead, if write_back is on",
     )
+    record_contracts = CONTRACTS
+    retirements = load_retirements("sentinel")
     event_kinds = list_entity_kinds(list_tables({}))
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
@@ -163,6 +167,7 @@ class Sentinel(WindowedProvider):
 
     async def _with_details(self, incident: Incident) -> Incident:
         alerts = await self._workspace.alerts(incident.external_id)
+        self.note_shapes(ALERTS, alerts)
         entities = await self._workspace.entities(incident.external_id)
         roles = EntityRoles.merge([find_roles(entities), find_alert_roles(alerts)])
         return replace(

@@ -24,7 +24,9 @@ from tocsin import (
     WindowedProvider,
 )
 from tocsin_connectors.siem.records import contains_entity
+from tocsin_connectors.siem.retirements import load_retirements
 from tocsin_connectors.siem.splunk import investigations, settings, spl
+from tocsin_connectors.siem.splunk.contract import CONTRACTS
 from tocsin_connectors.siem.splunk.events import build_event
 from tocsin_connectors.siem.splunk.investigations import InvestigationClient
 from tocsin_connectors.siem.splunk.jobs import ResultCursor, SearchJobs, SplunkRecord
@@ -48,6 +50,8 @@ class Splunk(WindowedProvider):
     class Settings(settings.SplunkSettings):
         """Settings of a Splunk provider."""
 
+    record_contracts = CONTRACTS
+    retirements = load_retirements("splunk")
     event_kinds = frozenset(ENTITY_FIELDS)
     permissions = (
         "the capability search, and the index notable among the searchable indexes of the role",

@@ -37,6 +37,8 @@ from tocsin_connectors.siem.indices.client import (
 from tocsin_connectors.siem.indices.documents import build_entity_query
 from tocsin_connectors.siem.indices.settings import ClusterSettings
 from tocsin_connectors.siem.permissions import PermissionAttempts
+from tocsin_connectors.siem.retirements import load_retirements
+from tocsin_connectors.siem.wazuh.contract import CONTRACTS
 from tocsin_connectors.siem.wazuh.events import build_event
 from tocsin_connectors.siem.wazuh.groups import (
     AlertGroup,
@@ -97,6 +99,8 @@ class Wazuh(WindowedProvider):
 
     settings: Settings
     page_size = 200
+    record_contracts = CONTRACTS
+    retirements = load_retirements("wazuh")
     event_kinds = frozenset(ENTITY_FIELDS)
     permissions = ("index permission `read` on wazuh-alerts-* and wazuh-findings-v5-*",)
 

@@ -82,6 +82,19 @@ def leave_out(paths: Iterable[Path]) -> Alteration:
     return alter
 
 
+def without_field(record: Json, path: str) -> Json:
+    """Return the record without a field, by its path in a record contract."""
+    if isinstance(record, list):
+        return [without_field(item, path) for item in record]
+    if not isinstance(record, dict):
+        return record
+    return {
+        name: without_field(value, path[len(name) + 1 :]) if path.startswith(f"{name}.") else value
+        for name, value in record.items()
+        if name != path
+    }
+
+
 def change_texts(change: Callable[[str], str]) -> Alteration:
     """Return a function that changes every text of a record."""
 

@@ -21,6 +21,7 @@ from tocsin.testing.conformance.positions import PositionRules
 from tocsin.testing.conformance.push_requests import PushRequestRules
 from tocsin.testing.conformance.rate_limits import RateLimitRules
 from tocsin.testing.conformance.receivers import ReceiverRules
+from tocsin.testing.conformance.record_contracts import RecordContractRules
 from tocsin.testing.conformance.records import RecordRules
 from tocsin.testing.conformance.sessions import SessionRules
 from tocsin.testing.conformance.settings import SettingsRules
@@ -35,6 +36,7 @@ class SharedRules(SettingsRules, RecordRules, IdentityRules, TextRules, TimeRule
 
 class ProviderConformance(
     SharedRules,
+    RecordContractRules,
     PaginationRules,
     PositionRules,
     FailureRules,

@@ -1,0 +1,41 @@
+"""Fields of Defender XDR incidents that the mapping needs.
+
+https://learn.microsoft.com/graph/api/resources/security-incident and
+https://learn.microsoft.com/graph/api/resources/security-alert
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from tocsin import RecordContract
+
+_ALERT = ("id", "title", "severity", "createdDateTime", "firstActivityDateTime")
+_EVIDENCE = (
+    *("ipAddress", "deviceDnsName", "fileDetails.fileName", "fileDetails.filePath"),
+    *("fileDetails.sha256", "imageFile.fileName", "imageFile.sha256", "url", "domainName"),
+    *("userAccount.accountName", "userAccount.userPrincipalName", "primaryAddress"),
+    *("recipientEmailAddress", "senderIp", "p1Sender.emailAddress", "p2Sender.emailAddress"),
+    *("resourceId", "hostName"),
+)
+CONTRACT = RecordContract(
+    required={
+        "id": "string",
+        "lastUpdateDateTime": "string",
+        "displayName": "string",
+        "severity": "string",
+        "status": "string",
+        "incidentWebUrl": "string",
+    },
+    optional={
+        **dict.fromkeys(("createdDateTime", "redirectIncidentId", "description"), "string"),
+        **dict.fromkeys(("classification", "determination"), "string"),
+        **dict.fromkeys((f"alerts.{name}" for name in _ALERT), "string"),
+        "alerts.category": "string",
+        "alerts.mitreTechniques": "string | string[]",
+        "alerts.evidence.roles": "string | string[]",
+        **dict.fromkeys((f"alerts.evidence.{name}" for name in _EVIDENCE), "string"),
+    },
+)
+CONTRACTS = MappingProxyType({"changed": CONTRACT})
+"""By kind of record."""
