@@ -12,6 +12,7 @@ import typer
 
 from tocsin.accounting import load_rollbacks
 from tocsin.cli.database import check_presence, describe_past
+from tocsin.cli.drift_checks import find_drift_warnings
 from tocsin.cli.output import print_text
 from tocsin.cli.receiver_checks import check_receivers
 from tocsin.clock import SystemClock, isoformat
@@ -19,6 +20,7 @@ from tocsin.credentials import IssuerUnavailable, describe_issuer, open_proven_v
 from tocsin.delivery import ChannelFactory, Destination, load_destinations
 from tocsin.errors import OperatorError, PluginFailure
 from tocsin.hookspecs import Channel, Enricher, Provider
+from tocsin.incidents import load_drift
 from tocsin.logs import configure_logs
 from tocsin.model import Health
 from tocsin.observables import Environment
@@ -93,8 +95,8 @@ async def _check_parts(settings: Settings, configuration: Configuration) -> bool
     passed = [await _check_database(settings, configuration, maker), await _check_issuer(settings)]
     live = await start_plugins(configuration, maker)
     try:
+        passed += [await _check_provider(provider) for provider in live.providers.values()]
         for section, plugins in (
-            ("providers", live.providers),
             ("enrichers", live.enrichers),
             ("destinations", live.channels),
         ):
@@ -150,6 +152,7 @@ async def _check_database(
         problems += await _find_differences(database, file)
         for problem in problems:
             print_text(f"database: {problem}", file=sys.stderr)
+        await _report_drift(database, configuration)
         channels = ChannelFactory(configuration, maker, vault.decrypt, settings.allow_networks)
         known = await database.read(load_destinations)
         await database.read(plan_file, configuration)  # raises if a name is taken
@@ -165,6 +168,15 @@ async def _check_database(
         return False
     finally:
         await database.close()
+
+
+async def _report_drift(database: Database, configuration: Configuration) -> None:
+    """Print the fields that the records of configured providers have lacked for a day."""
+    recorded = await database.read(load_drift)
+    for item in configuration.providers:
+        for drift in recorded.get(item.name, []):
+            what = f"{drift['kind']}: {drift['field']} {drift['problem']} since {drift['since']}"
+            print_text(f"providers.{item.name}: warning: {what}", file=sys.stderr)
 
 
 async def _find_differences(database: Database, file: HeadFile) -> list[str]:
@@ -201,6 +213,14 @@ async def _check_destination(destination: Destination, channels: ChannelFactory)
         return await _check_plugin("destinations", live.plugin)
     finally:
         await live.close()
+
+
+async def _check_provider(provider: Provider) -> bool:
+    """Return whether a provider passes its check; what it reads is compared with its contract."""
+    passed = await _check_plugin("providers", provider)
+    for warning in await find_drift_warnings(provider) if passed else ():
+        print_text(f"providers.{provider.tools.name}: warning: {warning}", file=sys.stderr)
+    return passed
 
 
 async def _check_plugin(section: str, plugin: Provider | Channel | Enricher) -> bool:

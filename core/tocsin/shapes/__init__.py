@@ -4,9 +4,9 @@ A shape is the paths and types of a record, without its values.
 """
 
 from tocsin.shapes.contract import RecordContract
-from tocsin.shapes.drift import DRIFT_PERIOD, DriftProblem, FieldDrift, find_drift
+from tocsin.shapes.drift import DRIFT_PERIOD, DriftProblem, FieldDrift, compare_samples, find_drift
 from tocsin.shapes.history import ShapeHistory
-from tocsin.shapes.sampling import ShapeRecorder, ShapeSample, read_shape
+from tocsin.shapes.samples import ShapeRecorder, ShapeSample, read_shape
 
 __all__ = [
     "DRIFT_PERIOD",
@@ -16,6 +16,7 @@ __all__ = [
     "ShapeHistory",
     "ShapeRecorder",
     "ShapeSample",
+    "compare_samples",
     "find_drift",
     "read_shape",
 ]

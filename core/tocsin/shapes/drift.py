@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from tocsin.clock import isoformat
-from tocsin.shapes.contract import FieldSpec, RecordContract
+from tocsin.shapes.contract import EMPTY_LIST, FieldSpec, RecordContract
 from tocsin.shapes.history import FieldHistory, ShapeHistory
+from tocsin.shapes.samples import ShapeSample
 
 DRIFT_PERIOD = timedelta(days=1)
 """How long a field must be missing, or of another type, in all records."""
@@ -90,6 +91,20 @@ def find_drift(kind: str, contract: RecordContract, shape: ShapeHistory) -> Iter
                 records=history.missed,
                 appeared=_find_appeared(path, shape.others, history.missed_since),
             )
+
+
+def compare_samples(
+    contract: RecordContract, samples: Sequence[ShapeSample]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the fields that no sample has as expected: path, expected types, and types found.
+
+    Optional fields are compared only by their type; nothing is found of a missing field.
+    """
+    for path, spec in contract.fields.items():
+        types = frozenset[str]().union(*(one.types.get(path, frozenset()) for one in samples))
+        found = sorted(types - {"null", EMPTY_LIST})
+        if samples and not spec.accepts(types) and (found or spec.is_required):
+            yield path, str(spec), " | ".join(found)
 
 
 def _is_drift(

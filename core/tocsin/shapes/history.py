@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.shapes.contract import EMPTY_LIST, FieldSpec, RecordContract
-from tocsin.shapes.sampling import ShapeSample
+from tocsin.shapes.samples import ShapeSample
 
 MAX_OTHERS = 200
 """The fields beside the needed ones that are remembered."""
@@ -17,6 +17,8 @@ FORGET_AFTER = timedelta(days=30)
 """The age at which such a field is forgotten if there are too many."""
 _EMPTY = frozenset(("null", EMPTY_LIST))
 """Types of members without a value, which are as good as missing."""
+PRIOR_RECORDS = 10
+"""Records without a field that are assumed beside those seen, so that few of them prove little."""
 MAX_COUNT = 10_000
 """The count above which older records weigh half."""
 
@@ -37,7 +39,7 @@ class FieldHistory:
     @property
     def share(self) -> float:
         """The share of records that had it before, estimated low where few were seen."""
-        return self.good / (self.of + 2)
+        return self.good / (self.of + PRIOR_RECORDS)
 
     def note(self, types: frozenset[str], spec: FieldSpec, at: datetime) -> None:
         """Add one record."""

@@ -10,15 +10,8 @@ from types import MappingProxyType
 from tocsin import RecordContract
 
 _TEXTS = (
-    *(
-        "message",
-        "machine_id",
-        "source.scope",
-        "source.value",
-        "source.ip",
-        "source.as_name",
-        "source.cn",
-    ),
+    *("message", "machine_id", "source.scope", "source.value", "source.ip"),
+    *("source.as_name", "source.cn"),
     *("decisions.type", "decisions.duration", "decisions.origin"),
     *("events.meta.key", "events.meta.value"),
 )

@@ -11,10 +11,7 @@ from tocsin import RecordContract
 from tocsin_connectors.siem.crowdstrike.mapping import ENTITY_FIELDS
 
 _TIMES = (
-    "signal_start_timestamp",
-    "first_timestamp",
-    "start_time",
-    "timestamp",
+    *("signal_start_timestamp", "first_timestamp", "start_time", "timestamp"),
     "created_timestamp",
 )
 CONTRACT = RecordContract(

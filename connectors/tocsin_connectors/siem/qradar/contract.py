@@ -10,6 +10,7 @@ from types import MappingProxyType
 from tocsin import RecordContract
 
 _TEXTS = ("description", "assigned_to", "closing_user", "source_network")
+_NUMBERS = ("magnitude", "severity", "closing_reason_id", "domain_id", "rules.id")
 CONTRACT = RecordContract(
     required={
         "id": "number",
@@ -20,9 +21,7 @@ CONTRACT = RecordContract(
     },
     optional={
         **dict.fromkeys(("last_persisted_time", "last_updated_time", "close_time"), "number"),
-        **dict.fromkeys(
-            ("magnitude", "severity", "closing_reason_id", "domain_id", "rules.id"), "number"
-        ),
+        **dict.fromkeys(_NUMBERS, "number"),
         **dict.fromkeys(("source_address_ids", "local_destination_address_ids"), "number[]"),
         **dict.fromkeys(_TEXTS, "string"),
         **dict.fromkeys(("categories", "destination_networks"), "string | string[]"),

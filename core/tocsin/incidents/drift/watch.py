@@ -12,6 +12,7 @@ from tocsin.clock import isoformat
 from tocsin.incidents.drift.repository import add_samples
 from tocsin.incidents.writer import IncidentWriter
 from tocsin.shapes import FieldDrift
+from tocsin.store import LeaseLost
 
 SAVE_INTERVAL = timedelta(minutes=5)
 """The interval at which shapes are stored, and up to which they are lost if the process ends."""
@@ -44,7 +45,7 @@ class DriftWatch:
 
         try:
             before, after = await self._writer.database.write(add)
-        except (SQLAlchemyError, OSError) as away:
+        except (SQLAlchemyError, OSError, LeaseLost) as away:
             _log.warning("record shapes not stored", provider=self._writer.name, reason=str(away))
         else:
             self._log_changes(before, after)

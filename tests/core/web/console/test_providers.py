@@ -6,6 +6,7 @@ import re
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import insert
 
 from api_server import URL
 from tocsin.hookspecs import Provider
@@ -13,6 +14,7 @@ from tocsin.incidents.coverage.positions import StreamKey, load_position
 from tocsin.incidents.storage.store import AlertPolicy, store_page
 from tocsin.incidents.sync.lease import acquire_lease
 from tocsin.model import Covered, Page
+from tocsin.store.tables import record_shapes
 
 KEY = StreamKey("edge", "changed")
 HOSTILE = "<script>alert('{{ 7 * 7 }}')</script>"
@@ -128,3 +130,24 @@ async def test_a_viewer_is_not_led_to_reading_it(viewer):
     text = await viewer.text("/providers")
     assert "Gaps" in text
     assert "/admin/new-backfill" not in await viewer.html("/providers")
+
+
+async def test_fields_that_vanished_are_shown_with_what_to_do(api, viewer, clock):
+    drift = {
+        "kind": "changed",
+        "field": "level",
+        "problem": "missing",
+        "expected": "string",
+        "found": None,
+        "since": "2026-11-20T10:00:00.000Z",
+        "records": 48,
+        "appeared": [HOSTILE],
+    }
+    row = {"provider": "edge", "kind": "changed", "shape": {}, "updated_at": clock.now()}
+    await api.services.database.write(
+        lambda connection: connection.execute(insert(record_shapes), row | {"drift": [drift]})
+    )
+    text = await viewer.text("/providers")
+    assert "changed: level is missing in all records since 2026-11-20 10:00:00 UTC" in text
+    assert "update Tocsin" in text
+    assert "<script>alert" not in await viewer.html("/providers")

@@ -1,0 +1,40 @@
+"""Vendor drift in `tocsin check`: live records against contracts, and ends of APIs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from tocsin.clock import SystemClock
+from tocsin.errors import PluginFailure
+from tocsin.hookspecs import Provider
+from tocsin.shapes import RecordContract, ShapeSample, compare_samples, read_shape
+
+_TIMEOUT_SECONDS = 30
+
+
+async def find_drift_warnings(provider: Provider) -> list[str]:
+    """Return what differs between a few live records and their contract, and ends of APIs."""
+    now = SystemClock().now()
+    retirements = provider.list_retirements(provider.settings)
+    warnings = [one.describe(now) for one in retirements if one.is_due(now)]
+    for stream in provider.streams():
+        if contract := provider.record_contracts.get(stream):
+            try:
+                async with asyncio.timeout(_TIMEOUT_SECONDS):
+                    records = await provider.sample(stream)
+            except (PluginFailure, TimeoutError) as error:
+                reason = str(error) or f"no response within {_TIMEOUT_SECONDS} seconds"
+                warnings.append(f"{stream}: no records to compare with the contract: {reason}")
+            else:
+                samples = [ShapeSample(now, read_shape(record, contract)) for record in records]
+                warnings += _describe_differences(stream, contract, samples)
+    return warnings
+
+
+def _describe_differences(
+    stream: str, contract: RecordContract, samples: list[ShapeSample]
+) -> Iterator[str]:
+    for path, expected, found in compare_samples(contract, samples):
+        seen = f"is {found}, not {expected}," if found else "is missing"
+        yield f"{stream}: {path} {seen} in the latest {len(samples)} records"
