@@ -16,6 +16,7 @@ from tests.connectors.crowdstrike.test_conformance import TestCrowdStrike as Cro
 from tests.connectors.defender.test_conformance import TestDefender as DefenderSuite
 from tests.connectors.elastic.test_conformance import TestAlerts as ElasticAlertsSuite
 from tests.connectors.elastic.test_conformance import TestCases as ElasticCasesSuite
+from tests.connectors.graylog.test_conformance import TestGraylog as GraylogSuite
 from tests.connectors.opensearch.test_conformance import TestOpenSearch as OpenSearchSuite
 from tests.connectors.qradar.test_conformance import TestQRadar as QRadarSuite
 from tests.connectors.secops.test_conformance import TestSecOps as SecOpsSuite
@@ -34,6 +35,7 @@ SUITES = {
     "defender": DefenderSuite,
     "elastic-alerts": ElasticAlertsSuite,
     "elastic-cases": ElasticCasesSuite,
+    "graylog": GraylogSuite,
     "opensearch": OpenSearchSuite,
     "qradar": QRadarSuite,
     "secops": SecOpsSuite,
@@ -56,6 +58,7 @@ VALUES: tuple[Any, ...] = (
         "EventCRE",
         "attacked",
         "technique",
+        {"source_ip": "198.51.100.7", "x": 3},
     ),
     *('{"mitre_attack": ["T1059"]}', '{"asset": ["x_machine"]}'),
 )
@@ -84,6 +87,7 @@ BESIDE: Mapping[str, Mapping[str, Any]] = {
     "elastic-alerts:_source.kibana.alert.start": {"_source.kibana.alert.original_time": None},
     "elastic-cases:observables.typeKey": {"observables": [{"value": "198.51.100.7"}]},
     "elastic-cases:observables.value": {"observables": [{"typeKey": "observable-type-ipv4"}]},
+    "graylog:event_definition.title": {"message": "m"},
     "qradar:last_updated_time": {"last_persisted_time": None},
     "qradar:severity": {"magnitude": None},
     "qradar:log_sources.type_name": {"log_sources": [{"name": "Linux @ host-7"}]},

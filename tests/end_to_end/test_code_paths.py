@@ -31,6 +31,7 @@ FOUNDATIONS = re.compile(
 OTHER_WORK = re.compile(
     rf"{CORE}/incidents/(?:sync/refresh|sync/status|backfills/.*|failures)\.py|{CORE}/delivery/sending/worker_pool\.py"
     rf"|{CORE}/delivery/queue/overview\.py"
+    rf"|{CORE}/(?:shapes|incidents/drift)/.*\.py|{CORE}/hookspecs/provider\.py"
 )
 """What a round of the sync loop does besides reading: nothing for this incident."""
 MAX_FILES_OF_AN_INCIDENT = 35

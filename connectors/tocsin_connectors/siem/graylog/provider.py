@@ -24,12 +24,14 @@ from tocsin_connectors.siem.graylog.client import (
     GraylogClient,
     format_time,
 )
+from tocsin_connectors.siem.graylog.contract import CONTRACTS
 from tocsin_connectors.siem.graylog.mapping import build_incident
 from tocsin_connectors.siem.graylog.pagination import EventCursor
 from tocsin_connectors.siem.graylog.search import MESSAGE_FIELDS, search_messages
 from tocsin_connectors.siem.graylog.settings import GraylogSettings
 from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
 from tocsin_connectors.siem.records import text
+from tocsin_connectors.siem.retirements import load_retirements
 
 READ = "read access to the stream All events"
 SEARCH = "the right to search messages (role Reader)"
@@ -44,6 +46,8 @@ class Graylog(WindowedProvider):
 
     settings: Settings
     permissions = (READ, SEARCH)
+    record_contracts = CONTRACTS
+    retirements = load_retirements("graylog")
     event_kinds = frozenset(MESSAGE_FIELDS)
     page_size = 200
 
