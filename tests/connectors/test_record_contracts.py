@@ -58,7 +58,7 @@ VALUES: tuple[Any, ...] = (
         "EventCRE",
         "attacked",
         "technique",
-        {"source_ip": "198.51.100.7", "x": 3},
+        {"associated_ip": "198.51.100.77", "x": 3},
     ),
     *('{"mitre_attack": ["T1059"]}', '{"asset": ["x_machine"]}'),
 )
