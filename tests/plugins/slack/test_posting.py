@@ -209,7 +209,7 @@ async def test_a_direct_message_is_a_channel_too(make, slack):
 
 @pytest.mark.parametrize("content", [["a"], "text", 7])
 async def test_a_template_that_makes_no_message_waits_to_be_mended(make, slack, content):
-    with pytest.raises(Misconfigured, match="no JSON object"):
+    with pytest.raises(Misconfigured, match="must return a JSON object"):
         await make().deliver(delivery(content=content))
     assert slack.channel.messages == []
 
@@ -240,7 +240,7 @@ async def test_an_answer_without_a_message_is_no_receipt(make, slack, monkeypatc
 
 async def test_an_attempt_ends_with_its_time_out(make, slack):
     slack.fail(Fault.SLOW, "chat.postMessage")
-    with pytest.raises(TryLater, match="time-out"):
+    with pytest.raises(TryLater, match="timeout"):
         await make(timeout="100ms").deliver(delivery())
 
 

@@ -7,12 +7,13 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import ClassVar
 
-from broken import Answers, Incidents, Records, breaks
+from broken import Answers, Incidents, Lists, Records, breaks
 from pydantic import ConfigDict, Field
 from tocsin_example.provider import ExampleProvider
 
-from tocsin import IncidentStatus, Severity
+from tocsin import IncidentStatus, RecordContract, Severity
 
 WORDS = {"info", "low", "medium", "high", "critical"}
 STATUSES = {"open", "in_progress", "closed", "merged"}
@@ -279,3 +280,21 @@ class LivesInLocalTime(Records):
             moment = datetime.fromisoformat(text)
             return {**record, "created_at": moment.astimezone(UTC).isoformat()}
         return record
+
+
+# contracts of records
+
+
+@breaks("test_each_required_field_is_in_every_record")
+class DeclaresAnotherType(ExampleProvider):
+    record_contracts: ClassVar = {"changed": RecordContract(required={"severity": "number"})}
+
+
+@breaks("test_the_mapping_needs_each_required_field")
+class RequiresAnUnusedField(Lists):
+    record_contracts: ClassVar = {"changed": RecordContract(required={"region": "string"})}
+
+    async def listed(self, ask, window, token):
+        found = await ask()
+        records = [{**record, "region": "eu"} for record in found.records]
+        return replace(found, records=records)

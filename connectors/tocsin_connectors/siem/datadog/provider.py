@@ -22,6 +22,7 @@ from tocsin import (
     Window,
 )
 from tocsin_connectors.siem.datadog.client import SIGNALS, DatadogClient
+from tocsin_connectors.siem.datadog.contract import CONTRACTS
 from tocsin_connectors.siem.datadog.mapping import (
     STATE_WORDS,
     build_incident,
@@ -56,6 +57,7 @@ class Datadog(LookbackProvider):
         f"{WRITE}, if write_back_status is on",
     )
     event_kinds = frozenset(LOG_FIELDS)
+    record_contracts = CONTRACTS
     page_size = 200
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
