@@ -172,7 +172,7 @@ def _body(receiver: str) -> str:
 def _answers(contract: Contract) -> Iterator[str]:
     answer = contract.answer
     said = [
-        f"`{condition.pointer}` being `{json.dumps(condition.equals)}`"
+        f"{_pointed(condition.pointer)} being `{json.dumps(condition.equals)}`"
         for condition in answer.success
     ]
     if answer.text is not None:
@@ -182,6 +182,8 @@ def _answers(contract: Contract) -> Iterator[str]:
     yield f"- Success: any 2xx{' with ' + ' and '.join(said) if said else ''}."
     if proofs := _proofs(answer):
         yield f"- Proof: only {' or '.join(proofs)} is a receipt; any other 2xx is retried."
+    if answer.no_proof:
+        yield f"- Limits of the proof: {answer.no_proof}"
     if answer.remote_id:
         yield f"- Remote ID: the value at `{answer.remote_id}`, which the receipt stores."
     if answer.known:
@@ -194,8 +196,13 @@ def _answers(contract: Contract) -> Iterator[str]:
     yield "- All others are [retried](../webhooks.md#retries)."
 
 
+def _pointed(pointer: str) -> str:
+    return f"`{pointer}`" if pointer else "the whole body"
+
+
 def _proofs(answer: AnswerRules) -> list[str]:
-    proofs = list(map(str, answer.accepted))
+    *others, last = [*map(str, answer.accepted)] or [""]
+    proofs = [*filter(None, [", ".join(others), last])]
     if answer.event_id:
         proofs.append(f"a 2xx with the event ID at `{answer.event_id}`")
     return proofs

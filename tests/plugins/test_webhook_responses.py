@@ -2,16 +2,21 @@
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
+import tocsin_templates
 from tocsin import AnswerCondition, AnswerRules, HttpResponse, Receipt, Refused, TryLater
+from tocsin.contracts import load_contract
 from tocsin_plugins.webhook.channel import read_receipt, retry_after
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+RECEIVERS = [Path(folder) for folder in tocsin_templates.tocsin_template_paths()]
+CONTRACTS = [path for folder in RECEIVERS for path in folder.glob("*/contract.toml")]
 NOT_2XX = st.integers(100, 599).filter(lambda status: status // 100 != 2)
 
 
@@ -177,6 +182,57 @@ def test_a_2xx_without_proof_is_tried_again(body):
 def test_the_page_of_a_proxy_is_no_receipt(rules, body, words):
     with pytest.raises(TryLater, match=words):
         read_receipt(answer(200, body), NOW, rules)
+
+
+PAGE = b"<html>Sign in</html>"
+OWN = b'{"event_id": "evt_1"}'
+
+
+def by_shipped(receiver: str, status: int, body: bytes) -> Receipt:
+    contract = load_contract(RECEIVERS, receiver)
+    assert contract is not None
+    return read_receipt(answer(status, body), NOW, contract.answer, "evt_1")
+
+
+@pytest.mark.parametrize(
+    ("receiver", "status", "body"),
+    [
+        ("tines", 201, b"Ok"),
+        ("tines", 200, OWN),
+        ("torq", 200, OWN),
+        ("secops-soar", 200, b"{}\n"),
+        *(("cloudevents", status, b"") for status in (200, 201, 202, 204)),
+    ],
+)
+def test_what_a_vendor_documents_as_its_success_is_a_receipt(receiver, status, body):
+    assert by_shipped(receiver, status, body).status == status
+
+
+@pytest.mark.parametrize(
+    ("receiver", "status", "body"),
+    [
+        ("tines", 200, PAGE),
+        ("tines", 200, b'{"event_id": "evt_2"}'),
+        ("torq", 200, PAGE),
+        ("torq", 202, b""),
+        ("secops-soar", 200, PAGE),
+        ("secops-soar", 200, b""),
+        ("secops-soar", 200, b'{"error": {"code": 403}}'),
+        ("cloudevents", 203, PAGE),
+    ],
+)
+def test_any_other_2xx_of_a_vendor_is_tried_again(receiver, status, body):
+    with pytest.raises(TryLater, match=f"answered {status}"):
+        by_shipped(receiver, status, body)
+
+
+@pytest.mark.parametrize("receiver", sorted(path.parent.name for path in CONTRACTS))
+def test_every_receiver_of_a_webhook_proves_receipt_or_says_why_not(receiver):
+    contract = load_contract(RECEIVERS, receiver)
+    assert contract is not None
+    rules = contract.answer
+    proof = rules.success or rules.accepted or rules.event_id or rules.text or rules.remote_id
+    assert contract.channel or proof or rules.no_proof
 
 
 def test_what_is_known_already_is_a_success_whatever_the_status():

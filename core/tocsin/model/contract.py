@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tocsin.model.vocabulary import EntityKind, Json, Severity, Vocabulary
 
-Pointer = Annotated[str, Field(pattern=r"^(/[^/]*)+$")]
-"""A JSON Pointer (RFC 6901) into a response, such as `/data/id`."""
+Pointer = Annotated[str, Field(pattern=r"^(/[^/]*)*$")]
+"""A JSON Pointer (RFC 6901) into a response, such as `/data/id`; empty for the whole response."""
 Status = Annotated[int, Field(ge=100, le=599)]
 
 
@@ -64,6 +64,8 @@ class AnswerRules(_ContractModel):
     """The condition under which the object already exists, which counts as a success with any
     status.
     """
+    no_proof: str | None = Field(default=None, min_length=1, max_length=500)
+    """Why a 2xx response cannot prove more, for the receiver's page."""
     permanent: tuple[Status, ...] = ()
     """Statuses that a retry cannot change."""
 

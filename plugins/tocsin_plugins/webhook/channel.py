@@ -164,7 +164,7 @@ def _find_missing_proof(
     """Return what a 2xx response lacks to be a receipt by the rules; None if it lacks nothing."""
     for saying in rules.success:
         if not _matches_rule(saying, document):
-            return f"{saying.pointer} does not report success"
+            return f"{saying.pointer or 'its body'} does not report success"
     if rules.text is not None and response.body.strip() != rules.text.encode():
         return f"its text is not {rules.text!r}"
     if rules.remote_id is not None and not _is_present(rules.remote_id, document):
