@@ -1,26 +1,28 @@
-"""Minimal aiohttp servers: static responses, and responses after the same database reads."""
+"""Minimal aiohttp servers: static responses, alone and after one raw statement."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import sqlite3
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
+import asyncpg
 from aiohttp import web
-from sqlalchemy import URL, Connection, bindparam, func, select
+from sqlalchemy import URL
 
 from bench.receiver import listen
-from tocsin.store import open_database
-from tocsin.store.tables import api_keys, incident_alerts, incident_entities, incidents
+from tocsin.store import is_sqlite, sqlite_file
 
 Bodies = Mapping[str, bytes]
+Read = Callable[[str, int], Awaitable[object]]
+CONNECTIONS = 4
+"""Connections of the floor to PostgreSQL."""
 
-_key = select(api_keys).where(api_keys.c.key_id == bindparam("key_id"))
-_alerts = select(func.count()).where(incident_alerts.c.incident_number == incidents.c.number)
-_incidents = select(incidents, _alerts.scalar_subquery())
-_one = _incidents.where(incidents.c.number == bindparam("number"))
-_latest = _incidents.order_by(incidents.c.change.desc()).limit(20)
-_entities = select(incident_entities).where(
-    incident_entities.c.incident_number.in_(bindparam("numbers", expanding=True))
+_WITH_KEY = "SELECT k.*, {columns} FROM api_keys k LEFT JOIN {source} ON true WHERE k.key_id = $1"
+_ONE = _WITH_KEY.format(columns="i.*", source="(SELECT * FROM incidents WHERE number = $2) i")
+_LATEST = _WITH_KEY.format(
+    columns="i.*", source="(SELECT * FROM incidents ORDER BY change DESC LIMIT $2) i"
 )
 
 
@@ -36,25 +38,53 @@ def answer(send: Callable[[int], None], bodies: Bodies) -> None:
 
 
 def read_and_answer(send: Callable[[int], None], bodies: Bodies, url: URL, key_id: str) -> None:
-    """Serve after the database reads of the real response; send the port."""
+    """Serve each path after one raw statement for the key and the incidents; send the port."""
     asyncio.run(_read_and_answer(send, bodies, url, key_id))
 
 
 async def _read_and_answer(
     send: Callable[[int], None], bodies: Bodies, url: URL, key_id: str
 ) -> None:
-    database = open_database(url)
+    read = _open_sqlite(url) if is_sqlite(url) else await _open_postgres(url)
 
     async def handle(request: web.Request) -> web.Response:
         number = request.match_info.get("number")
-        read = database.read if number is None else database.lookup
-        await read(_read, key_id, number)
+        if number is None:
+            await read(_LATEST, key_id, int(request.query["limit"]))
+        else:
+            await read(_ONE, key_id, int(number))
         return _response(bodies, request)
 
     await listen(_app(handle), send)
 
 
-def _app(handle: Callable[[web.Request], object]) -> web.Application:
+def _open_sqlite(url: URL) -> Callable[[str, str, int], Awaitable[object]]:
+    connection = sqlite3.connect(sqlite_file(url))
+
+    async def read(statement: str, key_id: str, value: int) -> object:
+        return connection.execute(statement, {"1": key_id, "2": value}).fetchall()
+
+    return read
+
+
+async def _open_postgres(url: URL) -> Callable[[str, str, int], Awaitable[object]]:
+    dsn = url.set(drivername="postgresql").render_as_string(hide_password=False)
+    free: asyncio.LifoQueue[Any] = asyncio.LifoQueue()
+    for _ in range(CONNECTIONS):
+        connection = await asyncpg.connect(dsn)
+        free.put_nowait({sql: await connection.prepare(sql) for sql in (_ONE, _LATEST)})
+
+    async def read(statement: str, key_id: str, value: int) -> object:
+        prepared = await free.get()
+        try:
+            return await prepared[statement].fetch(key_id, value)
+        finally:
+            free.put_nowait(prepared)
+
+    return read
+
+
+def _app(handle: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> web.Application:
     app = web.Application()
     paths = ("/api/v1/incidents", "/api/v1/incidents/{number}")
     app.add_routes([web.get(path, handle) for path in paths])
@@ -63,11 +93,3 @@ def _app(handle: Callable[[web.Request], object]) -> web.Application:
 
 def _response(bodies: Bodies, request: web.Request) -> web.Response:
     return web.Response(body=bodies[request.path_qs], content_type="application/json")
-
-
-def _read(connection: Connection, key_id: str, number: str | None) -> None:
-    connection.execute(_key, {"key_id": key_id}).one()
-    found = _latest if number is None else _one
-    values = {} if number is None else {"number": int(number)}
-    numbers = [row.number for row in connection.execute(found, values)]
-    connection.execute(_entities, {"numbers": numbers}).all()

@@ -13,7 +13,7 @@ from sqlalchemy import URL
 from bench.baseline import answer
 from bench.comparison import OURS, interleave, report_times
 from bench.databases import KINDS, NewUrl, new_urls
-from bench.http_reads import INCIDENTS, node, prepare
+from bench.http_reads import INCIDENTS, node, prepare, wait_until_indexed
 from bench.load import rate
 from bench.subprocesses import child
 from tocsin.clock import SystemClock
@@ -38,6 +38,7 @@ def _compare(kind: str, new_url: NewUrl, rounds: int) -> None:
     url, _, _ = asyncio.run(prepare(new_url))
     headers = {"Cookie": f"__Host-tocsin={asyncio.run(_sign_in(url))}"}
     with node(url) as port:
+        wait_until_indexed(url)
         bodies = asyncio.run(_bodies(port, headers, list(PAGES.values())))
         with child(answer, bodies) as bare:
             for name, path in PAGES.items():

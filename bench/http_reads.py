@@ -7,7 +7,8 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -26,7 +27,8 @@ from bench.samples import fill
 from bench.subprocesses import child, free_port
 from tocsin.clock import SystemClock
 from tocsin.credentials import ApiKey, Hasher, Scope, create_api_key, generate_key
-from tocsin.store import Database
+from tocsin.knowledge.search.indexer import count_unindexed
+from tocsin.store import Database, open_database
 
 INCIDENTS = 100_000
 PATHS_OF_ONE = tuple(
@@ -52,18 +54,36 @@ def _compare(kind: str, new_url: NewUrl, rounds: int) -> None:
     with node(url) as port:
         bodies = asyncio.run(_bodies(port, headers))
         with child(answer, bodies) as bare, child(read_and_answer, bodies, url, key_id) as reads:
-            for name, paths in KINDS_OF_READS.items():
-                servers = {
-                    OURS: port,
-                    "minimal handler": bare,
-                    "minimal handler, same reads": reads,
-                }
-                variants = {
-                    server: partial(rate, its_port, paths, headers)
-                    for server, its_port in servers.items()
-                }
-                rates = asyncio.run(interleave(variants, rounds))
-                report_times(f"{name}, {kind}", "requests", rates)
+            servers = {OURS: port, "minimal handler": bare, "minimal handler, one statement": reads}
+
+            def measure(titles: Mapping[str, str], names: Sequence[str]) -> None:
+                for title, name in titles.items():
+                    variants = {
+                        server: partial(rate, servers[server], KINDS_OF_READS[name], headers)
+                        for server in names
+                    }
+                    rates = asyncio.run(interleave(variants, rounds))
+                    report_times(f"{title}, {kind}", "requests", rates)
+
+            beside = {f"{name}, beside indexing": name for name in KINDS_OF_READS}
+            measure(beside, [OURS, "minimal handler"])
+            print(f"\nIncidents not indexed yet: {asyncio.run(_count_unindexed(url)):,}.")
+            wait_until_indexed(url)
+            measure({name: name for name in KINDS_OF_READS}, list(servers))
+
+
+def wait_until_indexed(url: URL) -> None:
+    """Return once the node of this database has indexed every incident."""
+    while asyncio.run(_count_unindexed(url)):
+        time.sleep(1)
+
+
+async def _count_unindexed(url: URL) -> int:
+    database = open_database(url)
+    try:
+        return await database.read(count_unindexed)
+    finally:
+        await database.close()
 
 
 async def prepare(new_url: NewUrl) -> tuple[URL, str, str]:

@@ -61,7 +61,7 @@ async def _refused(port: int) -> None:
             )
             while True:
                 _, key = generate_key()
-                request = f"GET {PATHS_OF_ONE[0]} HTTP/1.1\r\nHost: bench\r\nX-API-Key: {key}"
+                request = f"GET {PATHS_OF_ONE[0]} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-Key: {key}"
                 writer.write(f"{request}\r\n\r\n".encode())
                 head = await reader.readuntil(b"\r\n\r\n")
                 length = int(head.lower().partition(b"content-length:")[2].split(b"\r", 1)[0])

@@ -39,7 +39,9 @@ class _Connection(asyncio.Protocol):
 async def rate(port: int, paths: Sequence[str], headers: Mapping[str, str]) -> float:
     """Return the requests per second that a server answers with 200."""
     more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    requests = cycle(f"GET {path} HTTP/1.1\r\nHost: bench\r\n{more}\r\n".encode() for path in paths)
+    requests = cycle(
+        f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{more}\r\n".encode() for path in paths
+    )
     loop = asyncio.get_running_loop()
     opened = [
         await loop.create_connection(lambda: _Connection(requests), "127.0.0.1", port)

@@ -129,7 +129,7 @@ class Postgres:
 
     def __enter__(self) -> Self:
         self.folder.chmod(0o755)
-        self._home = TemporaryDirectory(prefix="tocsin-postgres-", dir=memory())
+        self._home = TemporaryDirectory(prefix="tocsin-postgres-", dir=self._find_room())
         home = self.home = Path(self._home.name)
         if "user" in self.unprivileged:
             os.chown(home, self.unprivileged["user"], self.unprivileged["group"])
@@ -140,6 +140,10 @@ class Postgres:
         # each connection of each test would pay for the default of 4096
         self._execute(f"SET scram_iterations = 1; ALTER ROLE {USER} PASSWORD '{PASSWORD}'")
         return self
+
+    def _find_room(self) -> str | None:
+        """Return the folder to store data in, None for the usual folder of temporary files."""
+        return memory()
 
     def _initialise(self, home: Path) -> None:
         password = self.folder / "password"
