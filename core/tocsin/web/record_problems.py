@@ -65,6 +65,13 @@ PUSHES_UNDER_WAY = ProblemType(
     example={"seconds": 5},
     path=f"/api/push/{PROVIDER}",
 )
+NODE_SUSPENDED = ProblemType(
+    "node-suspended",
+    503,
+    "This node is suspended: {reason}",
+    example={"reason": "the clock of this node is 5m ahead of the database's"},
+    path=f"/api/push/{PROVIDER}",
+)
 
 # Requests
 PUSH_TOO_LARGE = ProblemType(

@@ -94,6 +94,18 @@ async def test_what_is_refused_is_kept_aside_as_it_came(api, body):
 
 
 @on_sqlite
+async def test_a_suspended_node_stores_nothing_and_the_sender_repeats(api):
+    api.services.node.suspension = "the clock of this node is 5m ahead of the database's"
+    response = await push(api)
+    refusal = await problem(response, 503)
+    assert "5m ahead" in refusal["detail"]
+    assert int(response.headers["Retry-After"]) == 10
+    assert (await rows(api, incidents), await rows(api, events)) == (0, 0)
+    api.services.node.suspension = None
+    assert await taken(await push(api)) == counted(1, new=1, changed=0, rejected=0)
+
+
+@on_sqlite
 async def test_the_token_may_come_as_a_password_or_the_body_signed(api, clock):
     basic = b64encode(f"anyone:{PUSH_TOKEN}".encode()).decode()
     assert (await push(api, headers={"Authorization": f"Basic {basic}"})).status == 200

@@ -16,6 +16,7 @@ from tocsin.web.parsing import require_json
 from tocsin.web.problems import ProblemError
 from tocsin.web.rate_limits import address_key
 from tocsin.web.record_problems import (
+    NODE_SUSPENDED,
     PUSH_NOT_PARSED,
     PUSH_PROVIDER_NOT_FOUND,
     PUSH_TOO_LARGE,
@@ -35,6 +36,7 @@ _REFUSALS = {
     503: PushRefusal.TOO_MANY,
 }
 """How a refused push is counted, by the status of its response."""
+_SUSPENDED_RETRY = {"Retry-After": "10"}
 
 
 async def push_incidents(call: RequestContext) -> Response:
@@ -42,10 +44,13 @@ async def push_incidents(call: RequestContext) -> Response:
 
     They are stored when the response is 200. A repeated push changes nothing, so it is safe to
     retry when no response arrives. A payload that cannot be parsed is quarantined with the reason.
+    A suspended node responds with 503, because it would store wrong times.
     """
     name = call.path["provider"]
     if not call.services.inbox.has(name):
         raise web.HTTPNotFound
+    if (reason := call.services.node.suspension) is not None:
+        raise NODE_SUSPENDED.error(_SUSPENDED_RETRY, reason=reason)
     with _count_refusals(call, name):
         counts = await _receive(call, name)
     return Response(
@@ -118,6 +123,7 @@ ENDPOINTS = (
             PUSH_NOT_PARSED,
             TOO_MANY_PUSHES,
             PUSHES_UNDER_WAY,
+            NODE_SUSPENDED,
         ),
     ),
 )
