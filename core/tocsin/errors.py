@@ -94,7 +94,7 @@ CANNOT_CONNECT = "cannot connect"
 
 
 class PluginFailure(TocsinError):  # noqa: N818 - the names are what a plugin says, not what it is
-    """A plugin could not do its work; raise one of the kinds below."""
+    """A plugin failed; raise one of the subclasses."""
 
 
 class InvestigationFailed(PluginFailure):

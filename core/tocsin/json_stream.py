@@ -148,7 +148,7 @@ class _Scan:
             string, strings = None, 0
             if self._values > self.limits.values:
                 inside = self._list_depth is not None
-                where = f"in record {self._records}" if inside else "beside its records"
+                where = f"in record {self._records}" if inside else "outside of its records"
                 raise JsonLimitError(f"it has more than {self.limits.values:,} values {where}")
 
     def _is_list_of_records(self, depth: int, string: re.Match[bytes] | None) -> bool:

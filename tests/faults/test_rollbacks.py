@@ -122,7 +122,7 @@ async def test_a_database_that_was_replaced_by_an_older_copy_issues_no_number_tw
                 report_period, Period(now - timedelta(days=1), now), now
             )
     [line] = [line for line in logs if line["log_level"] == "error"]
-    assert line["event"].startswith("the database went back in time")
+    assert line["event"].startswith("the database was rolled back")
     [loss] = [item for item in proof["unaccounted"] if item["kind"] == "rolled-back"]
     assert loss["what"] == "epoch:2"
     assert loss["detail"].startswith("incidents 4 to 8 were stored and are gone")
@@ -142,7 +142,7 @@ async def test_a_node_under_which_the_database_goes_back_ends_and_issues_no_numb
         await node.database.write(add_incidents, 5)
         await node.head.check()
         await asyncio.to_thread(archive.restore)
-        with pytest.raises(UnusableDatabaseError, match=r"went back in time|removed or replaced"):
+        with pytest.raises(UnusableDatabaseError, match=r"was rolled back|removed or replaced"):
             await asyncio.wait_for(task, 20)
     async with open_node(settings) as node:
         assert await node.database.write(add_incidents) == [8 + JUMP + 1]
@@ -203,7 +203,7 @@ async def test_a_log_that_is_deleted_after_a_kill_is_found_at_the_next_start(
     assert (status, "UNACCOUNTED" in out) == (1, True)
     await node.start()
     log = node.log.read_text()
-    assert "went back in time" in log or "no database" in log
+    assert "was rolled back" in log or "no database" in log
     sensor.write(1)
     await until(lambda: len(receiver.oracle.accepted("soc")) > 6)
     assert (await node.command("prove"))[0] == 1

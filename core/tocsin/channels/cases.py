@@ -168,8 +168,8 @@ class ObjectChannel(Channel):
     async def explain_closed(self, identifier: str, reason: str) -> None:
         """Give the reason for an object that is closed, unless it is given.
 
-        Implement it where `close` gives the reason in a separate request, after the change: an
-        attempt may be interrupted between the two.
+        Implement it if `close` gives the reason in a separate request after the change, because
+        an attempt may be interrupted between the two.
         """
 
     @abstractmethod

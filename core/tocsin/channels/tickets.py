@@ -157,7 +157,7 @@ class Tracker(ABC):
     ) -> None:
         """Comment with the reason on a ticket that an interrupted attempt has closed.
 
-        Implement it where `close` comments in a separate request, after the change.
+        Implement it if `close` comments in a separate request after the change.
         """
 
     @abstractmethod

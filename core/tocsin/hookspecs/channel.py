@@ -157,7 +157,7 @@ class Channel(ABC):
         self.tools = tools
 
     async def start(self) -> None:
-        """Prepare, once. If it raises, this destination is not available, with the reason."""
+        """Prepare, once. If it raises, this destination is unavailable, with the reason."""
 
     @abstractmethod
     async def check(self) -> Health:

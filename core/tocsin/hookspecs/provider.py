@@ -136,11 +136,11 @@ class Provider(ABC):
 
     record_contracts: ClassVar[Mapping[str, RecordContract]] = MappingProxyType({})
     """The fields of its SIEM's records that it needs, by stream; also those of details that
-    `note_shapes` is called with, by a name of your choice. Fields that vanish are warned about.
+    `note_shapes` is called with, by a name of your choice. Tocsin warns about fields that vanish.
     """
 
     retirements: ClassVar[Sequence[ApiRetirement]] = ()
-    """The announced ends of APIs that it uses, which are warned about."""
+    """The announced retirements of APIs that it uses, about which Tocsin warns."""
 
     clock_skew: timedelta | None = None
     """The last known offset of the SIEM's clock from the local one; None if unknown."""
@@ -166,7 +166,7 @@ class Provider(ABC):
 
     @classmethod
     def list_retirements(cls, settings: Any) -> tuple[ApiRetirement, ...]:
-        """Return the announced ends of the APIs that it uses with these settings."""
+        """Return the announced retirements of the APIs that it uses with these settings."""
         return tuple(one for one in cls.retirements if one.applies(settings))
 
     async def start(self) -> None:
@@ -212,8 +212,8 @@ class Provider(ABC):
         """Return the current version of an incident, None if the SIEM no longer has it.
 
         It is called after the delays of the setting `refresh_after`, if there is one: a tuple of
-        durations, in order. Of backfilled incidents, it is called only for those younger than the
-        last delay.
+        durations, in order. For a backfilled incident, it is called only if the incident is younger
+        than the last delay.
         """
         raise NotImplementedError
 

@@ -13,7 +13,7 @@ WARNING_PERIOD = timedelta(days=180)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiRetirement:
-    """The announced end of an API, or of a version, that a provider uses."""
+    """The announced retirement of an API, or of a version, that a provider uses."""
 
     api: str
     """The API in the vendor's own words."""

@@ -59,7 +59,7 @@ class AnswerRules(_ContractModel):
     text: str | None = None
     """The expected text of a 2xx response."""
     remote_id: Pointer | None = None
-    """The location of the receiver's id for the created object; a 2xx response must have it."""
+    """The location of the receiver's ID for the created object, required in a 2xx response."""
     known: AnswerCondition | None = None
     """The condition under which the object already exists, which counts as a success with any
     status.
@@ -67,7 +67,7 @@ class AnswerRules(_ContractModel):
     no_proof: str | None = Field(default=None, min_length=1, max_length=500)
     """Why a 2xx response cannot prove more, for the receiver's page."""
     permanent: tuple[Status, ...] = ()
-    """Statuses that a retry cannot change."""
+    """Statuses for which a retry would fail again."""
 
 
 class Contract(_ContractModel):

@@ -119,7 +119,7 @@ class Incident:
     entities: tuple[Entity, ...] = ()
     sources: tuple[Entity, ...] = ()
     """The entities where the activity came from: the client of a connection, the sender of a mail,
-    the machine where a process ran. Only as the SIEM names them, never guessed.
+    the machine where a process ran. Only as the SIEM names them, never inferred.
     """
     targets: tuple[Entity, ...] = ()
     """The entities that the activity was directed at, such as the server or the recipients."""

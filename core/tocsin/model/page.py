@@ -56,7 +56,7 @@ class Received:
     incidents: tuple[Incident, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     further_rejected: int = 0
-    """The number of further rejected records, of which nothing is kept."""
+    """The number of further rejected records, whose contents are not kept."""
     covered: tuple[Covered, ...] = ()
     records: int = 0
     """The number of records that were read, of any kind."""

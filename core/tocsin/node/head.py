@@ -1,4 +1,4 @@
-"""Head of the database, kept outside of it, so that a database that went back is noticed."""
+"""Head of the database, kept outside of it to detect a database rollback."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ class HeadKeeper:
         known = [stored.head for stored in self._file.load(history)]
         for rollback in await self._database.write(_settle, known, self._clock.now()):
             _log.error(
-                "the database went back in time; a new epoch begins, and no number is issued twice",
+                "the database was rolled back; a new epoch begins, and no number is issued twice",
                 reason=str(rollback),
                 advice="see `tocsin prove --head`, and "
-                "docs/operators/accounting.md#a-database-that-went-back",
+                "docs/operators/accounting.md#database-rollback",
             )
         await self.check()
 
@@ -117,7 +117,7 @@ class HeadKeeper:
             await asyncio.to_thread(self._file.save, head, self._history, self._clock.now())
         except (OSError, OperatorError) as error:
             if self._is_stored:
-                advice = "without it, nobody notices a database that goes back in time"
+                advice = "without it, a database rollback is not detected"
                 path = str(self._file.path)
                 _log.warning("head not stored", file=path, reason=str(error), advice=advice)
             self._is_stored = False

@@ -101,7 +101,7 @@ class Environment:
         return "." not in name or is_local(name) or _is_below(name, self._internal_domains)
 
     def is_well_known(self, entity: Entity) -> bool:
-        """Return whether the entity is well known and says nothing, such as a public resolver."""
+        """Return whether the entity is well known and insignificant, such as a public resolver."""
         value = entity.value.lower()
         if value in well_known.VALUES or value in self._well_known_values:
             return True

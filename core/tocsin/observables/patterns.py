@@ -43,7 +43,7 @@ class EntityPattern:
         if "*" not in text or not _NAME.fullmatch(text):
             raise ValueError("give a network, an address range or a name with *")
         if sum(letter.isalnum() for letter in text) < _LEAST_LITERAL:
-            raise ValueError("give at least two letters or digits beside *")
+            raise ValueError("give at least two letters or digits in addition to *")
         return cls(re.sub(r"\*+", "*", text), tuple(kinds))
 
     @cached_property

@@ -90,8 +90,8 @@ class PushProvider(Provider):
     async def receive(self, request: PushRequest) -> AsyncGenerator[Received, None]:
         """Authenticate a request, and yield its incidents.
 
-        Raises `CredentialsRefused` where neither token nor signature is valid, before the body is
-        parsed, and whatever `unpack` raises.
+        Raises `CredentialsRefused` if neither token nor signature is valid, before the body is
+        parsed, and any exception of `unpack`.
         """
         if not (self._shows_token(request.headers) or self._is_signed(request)):
             raise CredentialsRefused(_REFUSED)
@@ -107,10 +107,10 @@ class PushProvider(Provider):
 
     @abstractmethod
     def unpack(self, body: bytes) -> Iterable[Received]:
-        """Parse the body of a request; raises `Refused` where it is invalid.
+        """Parse the body of a request; raises `Refused` if it is invalid.
 
         Returns its contents in batches, each stored in its own transaction: a generator keeps
-        only one of them in memory. It runs in a thread, since large bodies take long.
+        only one of them in memory. It runs in a thread, since large bodies take time.
         """
 
     def _shows_token(self, headers: Mapping[str, str]) -> bool:

@@ -46,7 +46,7 @@ class RecordContract:
     required: Mapping[str, str]
     """Fields that every record has."""
     optional: Mapping[str, str] = field(default_factory=dict)
-    """Fields that records have where they apply."""
+    """Fields that only some records have."""
     fields: Mapping[str, FieldSpec] = field(init=False, repr=False)
     """Every field by its path."""
     holders: frozenset[str] = field(init=False, repr=False)

@@ -44,13 +44,13 @@ class FieldDrift:
     records: int
     """The sampled records since then, none of which had it."""
     appeared: tuple[str, ...] = ()
-    """Fields beside it that appeared since then, which may replace it."""
+    """New fields in the same object since then, which may replace it."""
 
     def __str__(self) -> str:
         """Return one line for people."""
         what = "is missing" if self.found is None else f"is {self.found}, not {self.expected},"
         line = f"{self.kind}: {self.field} {what} since {isoformat(self.since)}"
-        return f"{line}; new beside it: {', '.join(self.appeared)}" if self.appeared else line
+        return f"{line}; new fields: {', '.join(self.appeared)}" if self.appeared else line
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON of the drift."""

@@ -1,6 +1,6 @@
 """Epochs: unbroken histories of a database, and its head, up to which the current one goes.
 
-Who keeps a head outside the database can tell later whether the database went back in time: a
+Who keeps a head outside the database can tell later whether the database was rolled back: a
 backup that was restored, a copy, or a file that was removed. Then a new epoch begins, far above all
 numbers that were ever issued, so that none is issued twice.
 """
@@ -46,7 +46,7 @@ class Rollback:
 
     def __str__(self) -> str:
         """Return what was known and what was found, as one sentence."""
-        what = "is another one, or older than that epoch" if self.is_other else "went back in time"
+        what = "is another one, or older than that epoch" if self.is_other else "was rolled back"
         return (
             f"the database {what}: epoch {self.known.epoch} had reached incident "
             f"{self.known.incident_number} (change {self.known.incident_change}); found epoch "

@@ -109,7 +109,7 @@ class DatabaseFailure(TocsinError, OSError):  # noqa: N818 - a state, not a mist
 
 
 class DatabaseReplaced(DatabaseFailure):
-    """The database is no longer the one that was opened: it went back in time, or is another."""
+    """The database is no longer the one that was opened: it was rolled back, or is another."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason, DatabaseFault.REPLACED)

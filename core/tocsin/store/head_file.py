@@ -71,9 +71,9 @@ class HeadFile:
             return []
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise OperatorError(
-                f"{self.path}: cannot be read ({error!r}). It tells whether the database went back "
-                "in time; restore it from a backup, or remove it if the database is known to be "
-                "the newest"
+                f"{self.path}: cannot be read ({error!r}). It shows whether the database was "
+                "rolled back; restore it from a backup, or remove it if the database is known to "
+                "be the newest"
             ) from error
 
 

@@ -123,7 +123,7 @@ ALLOTTED = "tocsin_allotted"
 def allot_numbers(connection: Connection, name: str, count: int) -> range:
     """Allot the next `count` numbers; the sequence is locked until this transaction ends.
 
-    Raises DatabaseReplaced rather than allot a number that is known to be issued.
+    Raises DatabaseReplaced rather than assign a number that was already issued.
     """
     statement = (
         update(sequences)
@@ -135,7 +135,7 @@ def allot_numbers(connection: Connection, name: str, count: int) -> range:
     floor: int = connection.get_execution_options().get(FLOORS, {}).get(name, 0)
     if last - count < floor:
         raise DatabaseReplaced(
-            f"the database went back in time while it was used: {name} {floor} had been issued, "
+            f"the database was rolled back while in use: {name} {floor} had been issued, "
             f"the next one would be {last - count + 1}"
         )
     connection.info.get(ALLOTTED, {})[name] = last

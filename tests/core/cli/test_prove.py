@@ -151,7 +151,7 @@ def test_a_database_behind_its_head_is_no_all_clear(tocsin, write, head, tmp_pat
         assert (status, errors) == (1, "unaccounted for: 1\n")
         [[_, what, _, detail]] = [line for line in lines(out) if line[0] == "UNACCOUNTED"]
         assert what == "head"
-        assert detail.startswith("rolled-back: the database went back in time: epoch 1 had reached")
+        assert detail.startswith("rolled-back: the database was rolled back: epoch 1 had reached")
     report = json.loads(tocsin("prove", "--head", "--json")[1])
     assert report["stored"][0]["incident_number"] == 150
     assert report["database"]["incident_number"] == 0
@@ -164,7 +164,7 @@ def test_check_names_a_database_that_is_behind_or_gone(tocsin, write, head, tmp_
     named = head | {"incident_number": 150, "location": str(path)}
     (tmp_path / "data" / "head.json").write_text(json.dumps({"databases": [named]}))
     status, _, errors = tocsin("check")
-    assert (status, "database: the database went back in time" in errors) == (1, True)
+    assert (status, "database: the database was rolled back" in errors) == (1, True)
     path.unlink()
     status, _, errors = tocsin("check")
     assert (status, "is missing or empty; until 2026-11-21" in errors) == (1, True)

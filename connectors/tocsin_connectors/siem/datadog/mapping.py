@@ -1,7 +1,7 @@
 """Mapping of security signals to incidents, their entities, severities and states.
 
 https://docs.datadoghq.com/api/latest/security-monitoring/ and, for the attributes of signals and
-logs, https://docs.datadoghq.com/standard-attributes/. Answers of the API nest the attributes of a
+logs, https://docs.datadoghq.com/standard-attributes/. API responses contain the attributes of a
 signal in `attributes.attributes` or in `attributes.custom`.
 """
 

@@ -91,7 +91,7 @@ class Wazuh(WindowedProvider):
             default=(timedelta(hours=1), timedelta(hours=6)),
             max_length=10,
             description="Intervals after which the alerts of an incident are counted again, "
-            "including late ones.",
+            "to include late ones.",
         )
         dashboard_url: ServerUrl | None = Field(
             default=None, description="Wazuh dashboard URL, for links."

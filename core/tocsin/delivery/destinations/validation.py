@@ -154,7 +154,7 @@ class DestinationValidator:
     ) -> Channel.Settings:
         """Return the settings; InvalidDestinationError lists every problem."""
         if "plugin" in table:
-            message = "unknown key; `plugin` is given beside the settings, at creation"
+            message = "unknown key; `plugin` is given next to `settings`, at creation"
             raise InvalidDestinationError([DestinationProblem("settings.plugin", message)])
         try:
             settings = kind.Settings.model_validate(

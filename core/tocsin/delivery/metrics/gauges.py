@@ -130,7 +130,7 @@ class DeliveryGauges:
             "destination",
         )
         self._dead = metrics.gauge(
-            "tocsin_delivery_dead", "Deliveries that were given up", "destination"
+            "tocsin_delivery_dead", "Deliveries that are no longer retried", "destination"
         )
         self._breaker = metrics.gauge(
             "tocsin_delivery_breaker_state",

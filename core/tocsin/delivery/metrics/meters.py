@@ -108,7 +108,7 @@ class DeliveryMetrics:
             "Deliveries taken over from nodes that are gone",
         )
         self._database_up = metrics.gauge(
-            "tocsin_database_up", "Whether the database returned the backlog"
+            "tocsin_database_up", "Whether the database responded to the scrape"
         )
         self._gauges = DeliveryGauges(metrics)
         self._database = database

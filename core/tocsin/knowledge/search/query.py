@@ -139,7 +139,7 @@ def _check_or(parts: list[_QueryPart], number: int) -> None:
         _refuse("OR needs a term on both sides", parts[number].place)
     for part in (beside[0], beside[2]):
         if part.without or (part.field and part.field.lower() in MOMENTS):
-            _refuse("terms beside OR must not use -, before: or after:", part.place)
+            _refuse("terms next to OR must not use -, before: or after:", part.place)
 
 
 def _add(query: ParsedQuery, part: _QueryPart, *, joined: bool) -> None:

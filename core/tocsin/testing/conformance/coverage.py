@@ -52,7 +52,7 @@ class CoverageRules(HttpConformance):
 
     @rule
     async def test_the_future_is_not_covered(self) -> None:
-        """`covered` never ends after the time of the read, and finally comes close to it.
+        """`covered` never ends after the time of the read, and eventually approaches it.
 
         Otherwise later incidents would count as read.
         """

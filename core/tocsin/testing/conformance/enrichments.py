@@ -83,7 +83,7 @@ class EnrichmentRules(EnricherSuite):
 
     @rule
     async def test_the_same_request_has_the_same_result(self) -> None:
-        """The same request returns the same result, also after a restart.
+        """The same request returns the same result, even after a restart.
 
         Results are cached and reports repeated. A result that varies looks like news each time.
         """

@@ -158,7 +158,7 @@ class EventRules(Conformance):
 
     @rule
     async def test_event_searches_do_not_affect_reads(self) -> None:
-        """Event queries do not affect regular reads, also across a restart.
+        """Event queries do not affect regular reads, even across a restart.
 
         Investigations query at any time. The same records must still become incidents.
         """

@@ -67,8 +67,8 @@ class PaginationRules(HttpConformance):
     async def test_equal_timestamps_may_span_pages(self) -> None:
         """Incidents that changed at the same time arrive, even across several pages.
 
-        One rule can create hundreds of incidents with the same timestamp. A time alone is no
-        position.
+        One rule can create hundreds of incidents with the same timestamp. A time alone is not
+        a position.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             for _ in range(3 * PAGE + 1):
@@ -80,7 +80,7 @@ class PaginationRules(HttpConformance):
     async def test_numbers_need_not_follow_time(self) -> None:
         """An incident arrives even if its number is lower than earlier ones.
 
-        SIEMs assign numbers in blocks, on several servers. A number is no position.
+        SIEMs assign numbers in blocks, on several servers. A number is not a position.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             for number in (2000, 1998, 1999, 1500, 2001, 17):

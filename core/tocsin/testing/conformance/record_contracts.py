@@ -1,4 +1,4 @@
-"""Rules for the contracts of records, with which vendor drift is noticed."""
+"""Rules for record contracts, which detect vendor drift."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RecordContractRules(Conformance):
     async def test_each_required_field_is_in_every_record(self) -> None:
         """Every record has the required fields of its contract, and all fields have its types.
 
-        A required field that records need not have would be reported as vendor drift.
+        If the field is not always present, its absence would cause a false drift warning.
         """
         async with self.harness() as harness:
             await _put_and_arrive(harness)
@@ -37,7 +37,7 @@ class RecordContractRules(Conformance):
     async def test_the_mapping_needs_each_required_field(self) -> None:
         """Without a required field, a record is rejected or becomes another incident.
 
-        A field that the mapping does not need would be reported as vendor drift for nothing.
+        If the mapping does not need the field, its absence would cause a false drift warning.
         """
         async with self.harness() as harness:
             await _put_and_arrive(harness)

@@ -64,7 +64,7 @@ def security_schemes(issuer_url: str) -> dict[str, Any]:
             "in": "header",
             "name": "webhook-signature",
             "description": "Standard Webhooks 1.0.0: `v1,` and the HMAC-SHA256 by the provider's "
-            "`secret`, beside `webhook-id` and `webhook-timestamp`.",
+            "`secret`, along with `webhook-id` and `webhook-timestamp`.",
         },
     }
 

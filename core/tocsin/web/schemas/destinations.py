@@ -144,7 +144,7 @@ class DestinationItem(ResponseModel):
     created_by: str
     created_at: datetime
     updated_at: datetime
-    revision: int = Field(description="Number of the change, counted up.")
+    revision: int = Field(description="Revision number, incremented by each change.")
 
 
 class DestinationDetail(DestinationItem):

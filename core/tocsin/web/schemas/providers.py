@@ -53,7 +53,7 @@ class DriftedField(ResponseModel):
     since: datetime = Field(description="Time of the first record without it.")
     records: int = Field(description="Number of sampled records since then.")
     appeared: list[str] = Field(
-        description="Fields beside it that appeared since then, which may replace it."
+        description="New fields in the same object since then, which may replace it."
     )
 
 

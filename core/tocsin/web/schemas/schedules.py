@@ -176,7 +176,7 @@ class ScheduleItem(ResponseModel):
     last_error: str | None = Field(description="Error of the last finished run.")
     last_run_at: datetime | None
     next_run_at: datetime | None
-    revision: int = Field(description="Number of the change, counted up.")
+    revision: int = Field(description="Revision number, incremented by each change.")
     created_by: str
     created_at: datetime
     updated_at: datetime

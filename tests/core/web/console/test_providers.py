@@ -148,6 +148,6 @@ async def test_fields_that_vanished_are_shown_with_what_to_do(api, viewer, clock
         lambda connection: connection.execute(insert(record_shapes), row | {"drift": [drift]})
     )
     text = await viewer.text("/providers")
-    assert "changed: level is missing in all records since 2026-11-20 10:00:00 UTC" in text
+    assert "changed: level has been missing in all records since 2026-11-20 10:00:00 UTC" in text
     assert "update Tocsin" in text
     assert "<script>alert" not in await viewer.html("/providers")
