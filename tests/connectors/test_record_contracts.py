@@ -17,7 +17,9 @@ from tests.connectors.datadog.test_conformance import TestDatadog as DatadogSuit
 from tests.connectors.defender.test_conformance import TestDefender as DefenderSuite
 from tests.connectors.elastic.test_conformance import TestAlerts as ElasticAlertsSuite
 from tests.connectors.elastic.test_conformance import TestCases as ElasticCasesSuite
+from tests.connectors.exabeam.test_conformance import TestExabeam as ExabeamSuite
 from tests.connectors.graylog.test_conformance import TestGraylog as GraylogSuite
+from tests.connectors.insightidr.test_conformance import TestInsightIDR as InsightIDRSuite
 from tests.connectors.opensearch.test_conformance import TestOpenSearch as OpenSearchSuite
 from tests.connectors.qradar.test_conformance import TestQRadar as QRadarSuite
 from tests.connectors.secops.test_conformance import TestSecOps as SecOpsSuite
@@ -37,7 +39,9 @@ SUITES = {
     "defender": DefenderSuite,
     "elastic-alerts": ElasticAlertsSuite,
     "elastic-cases": ElasticCasesSuite,
+    "exabeam": ExabeamSuite,
     "graylog": GraylogSuite,
+    "insightidr": InsightIDRSuite,
     "opensearch": OpenSearchSuite,
     "qradar": QRadarSuite,
     "secops": SecOpsSuite,
@@ -97,6 +101,12 @@ BESIDE: Mapping[str, Mapping[str, Any]] = {
     "elastic-alerts:_source.kibana.alert.start": {"_source.kibana.alert.original_time": None},
     "elastic-cases:observables.typeKey": {"observables": [{"value": "198.51.100.7"}]},
     "elastic-cases:observables.value": {"observables": [{"typeKey": "observable-type-ipv4"}]},
+    "exabeam:rules.ruleId": {"rules": [{"ruleName": "Encoded command"}]},
+    **{
+        f"exabeam:rules.{name}": {"rules": [{"ruleId": "r1"}]}
+        for name in ("ruleName", "ruleReason", "approxLogTime")
+    },
+    "exabeam:rules.ruleSeverity": {"priority": "LOW", "rules": [{"ruleId": "r1"}]},
     "graylog:event_definition.title": {"message": "m"},
     "qradar:last_updated_time": {"last_persisted_time": None},
     "qradar:severity": {"magnitude": None},
@@ -134,6 +144,8 @@ USED_ELSEWHERE = {
     "crowdstrike:product",  # both are compared with settings
     "crowdstrike:type",
     "elastic-cases:totalAlerts",  # whether alerts are requested
+    "exabeam:alertId",  # both with `records = "alerts"`
+    "exabeam:alertCreationTimestamp",
     "qradar:closing_reason_id",  # requested by ID
     "qradar:source_address_ids",
     "qradar:local_destination_address_ids",

@@ -13,10 +13,13 @@ import pytest
 import tocsin_connectors.siem
 from tocsin import Capability, EntityKind
 from tocsin_connectors.siem.crowdstrike import mapping as crowdstrike
+from tocsin_connectors.siem.datadog.mapping import LOG_TABLE, SAMPLE_TABLE
 from tocsin_connectors.siem.elastic import mapping as elastic
 from tocsin_connectors.siem.entity_fields import FieldContent, FieldTable
+from tocsin_connectors.siem.exabeam import mapping as exabeam
 from tocsin_connectors.siem.graylog.mapping import INFORMATION_MODEL
 from tocsin_connectors.siem.indices.ecs_fields import ECS, LOGS
+from tocsin_connectors.siem.insightidr import mapping as insightidr
 from tocsin_connectors.siem.secops import mapping as secops
 from tocsin_connectors.siem.splunk import mapping as splunk
 from tocsin_connectors.siem.wazuh.entity_fields import ALERT_FIELDS
@@ -112,9 +115,12 @@ TABLES: Mapping[str, set[str]] = {
         *map(str, crowdstrike.ENTITY_FIELDS),
         *map(str, crowdstrike._INDICATOR_TYPES.values()),
     },
+    "datadog": list_kinds(LOG_TABLE | SAMPLE_TABLE),
     "ecs": list_kinds(ECS | LOGS),
     "elastic": set(map(str, elastic.ENTITY_FIELDS)),
+    "exabeam": list_kinds(exabeam.ENTITY_TABLE),
     "graylog": list_kinds(ECS | LOGS | INFORMATION_MODEL),
+    "insightidr": list_kinds(insightidr.ENTITY_TABLE),
     "opensearch": list_kinds(ECS | LOGS),
     "secops": set(map(str, secops._READ_FIELDS)),
     "splunk": set(map(str, splunk._CIM_FIELDS)),

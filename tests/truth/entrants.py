@@ -5,8 +5,10 @@ from __future__ import annotations
 from truth.console import OfQRadar
 from truth.datadog import OfDatadog
 from truth.entrant import Entrant
+from truth.exabeam import OfExabeam
 from truth.falcon import OfFalcon
 from truth.graylog import OfGraylog
+from truth.insightidr import OfInsightIDR
 from truth.kibana import AlertsAndCases
 from truth.local_api import LocalApi
 from truth.microsoft import OfDefender, OfSentinel
@@ -35,7 +37,9 @@ ENTRANTS: tuple[type[Entrant], ...] = (
     Indexer,
     OfFalcon,
     OfDatadog,
+    OfExabeam,
     OfGraylog,
+    OfInsightIDR,
     OfSecOps,
     OfQRadar,
 )

@@ -1,0 +1,157 @@
+"""Exabeam provider."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from datetime import datetime, timedelta
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+from tocsin import (
+    Broken,
+    Entity,
+    Health,
+    Incident,
+    IncidentStatus,
+    Refused,
+    SiemEvent,
+    Tools,
+    Window,
+)
+from tocsin_connectors.siem.creation_time import CreatedPage, CreationCursor, CreationTimeProvider
+from tocsin_connectors.siem.exabeam.client import MAX_ROWS, READ, SECOND, ExabeamClient
+from tocsin_connectors.siem.exabeam.contract import CONTRACTS
+from tocsin_connectors.siem.exabeam.mapping import (
+    CLOSED_STAGE,
+    NEW_STAGE,
+    build_incident,
+    parse_stage,
+    parse_times,
+)
+from tocsin_connectors.siem.exabeam.search import EVENT_FIELDS, search_events
+from tocsin_connectors.siem.exabeam.settings import ExabeamSettings
+from tocsin_connectors.siem.idempotency_marker import add_marker, has_marker
+from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
+from tocsin_connectors.siem.records import text
+
+READ_CASES, READ_ALERTS = "Threat Center Cases: Read", "Threat Center Alerts: Read"
+WRITE_CASES = "Threat Center Cases: Read, Write, and Delete"
+SEARCH_EVENTS = "Search: Read"
+_MISSING_CASE = "00000000-0000-4000-8000-000000000000"
+_ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST)
+_GROWTH = 4
+"""By what a search grows that returned only records of one second."""
+_REASON = "Other"
+
+
+class Exabeam(CreationTimeProvider):
+    """Cases or alerts of one subscription. Each is an incident."""
+
+    class Settings(ExabeamSettings):
+        """Settings of an Exabeam provider."""
+
+    settings: Settings
+    permissions = (
+        READ_CASES,
+        f'{READ_ALERTS} instead, with records = "alerts"',
+        f"{SEARCH_EVENTS}, unless event_search is off",
+        f"{WRITE_CASES} instead of the first, if write_back is on",
+    )
+    event_kinds = frozenset(EVENT_FIELDS)
+    record_contracts = CONTRACTS
+    precision = SECOND
+    page_size = 500
+
+    def __init__(self, settings: Settings, tools: Tools) -> None:
+        """Store the dependencies. Performs no I/O."""
+        super().__init__(settings, tools)
+        self._client = ExabeamClient(settings, tools)
+
+    async def check(self) -> Health:
+        """Return the permissions that the API key lacks."""
+        now = self.tools.clock.now()
+        recent = Window(now - timedelta(minutes=1), now)
+        await self._client.search(recent.start, recent.end, 1)
+        tried: dict[str, PermissionProbe] = {}
+        if self.settings.event_search:
+            tried[SEARCH_EVENTS] = partial(
+                self._client.events, 'src_ip:"192.0.2.1"', recent, ("id",), 1
+            )
+        if self.settings.write_back or self.settings.write_back_status:
+            tried[WRITE_CASES] = self._change_nothing
+        lacking = await find_refused(tried)
+        problems = tuple(f"the API key lacks the permission {name}" for name in lacking)
+        detail = f"{self.settings.records} of the region {self.settings.region} can be read"
+        return Health(detail=detail, problems=problems)
+
+    async def _change_nothing(self) -> None:
+        """Set the stage of a nonexistent case, which only tests the permission."""
+        try:
+            await self._client.set_stage(_MISSING_CASE, stage=NEW_STAGE)
+        except Refused as refused:
+            if refused.status not in _ABSENT:
+                raise
+
+    async def search(self, cursor: CreationCursor, limit: int) -> CreatedPage:
+        """Return the cases or alerts of a cursor, oldest first.
+
+        Raises `Broken` if more than 3,000 were created in one second.
+        """
+        size = min(limit * _GROWTH**cursor.step, MAX_ROWS)
+        if cursor.step and limit * _GROWTH ** (cursor.step - 1) >= MAX_ROWS:
+            raise Broken(f"more than {MAX_ROWS:,} {self.settings.records} in one second")
+        return await self._client.search(cursor.since, cursor.part.end, size)
+
+    def parse_times(self, record: dict[str, Any]) -> tuple[datetime, datetime]:
+        """Return when a record was created and when it last changed."""
+        return parse_times(record, self.settings.records)
+
+    def to_incident(self, record: Mapping[str, Any]) -> Incident:
+        """Return the incident of a record. Raises ValueError if the record is invalid."""
+        return build_incident(record, self.settings.records, self.settings.web_url)
+
+    async def incident(self, external_id: str) -> Incident | None:
+        """Return the current case or alert, or None if it does not exist."""
+        record = await self._client.record(external_id)
+        if record is None:
+            return None
+        try:
+            return self.to_incident(record)
+        except ValueError as error:
+            raise Broken(f"GET {READ} returned no valid record: {error}") from None
+
+    async def events(
+        self, entity: Entity, window: Window, limit: int
+    ) -> AsyncGenerator[SiemEvent, None]:
+        """Yield the latest events that name an entity; none if `event_search` is off."""
+        if not self.settings.event_search:
+            return
+        async with aclosing(search_events(self._client, entity, window, limit)) as events:
+            async for event in events:
+                yield event
+
+    async def comment(self, external_id: str, text: str, key: str) -> None:
+        """Write a note to a case, unless one with this key exists."""
+        await self._read_stage(external_id)
+        if not has_marker(key, await self._client.notes(external_id)):
+            await self._client.write_note(external_id, add_marker(text, key))
+
+    async def set_status(self, external_id: str, status: IncidentStatus) -> None:
+        """Set the stage of a case, unless its stage has that status already."""
+        if parse_stage(await self._read_stage(external_id)) is status:
+            return
+        if status is IncidentStatus.CLOSED:
+            await self._client.set_stage(external_id, stage=CLOSED_STAGE, closedReason=_REASON)
+        else:
+            is_new = status is IncidentStatus.NEW
+            stage = NEW_STAGE if is_new else self.settings.active_stage
+            await self._client.set_stage(external_id, stage=stage)
+
+    async def _read_stage(self, identifier: str) -> str | None:
+        """Return the stage of a case. Raises `Refused` if it does not exist."""
+        record = await self._client.record(identifier)
+        if record is None:
+            raise Refused(f"the case {identifier} does not exist")
+        return text(record, "stage")

@@ -1,0 +1,82 @@
+"""Settings of an Exabeam provider, and Exabeam's regions.
+
+A subscription is in one region: https://developers.exabeam.com/exabeam/docs/exabeam-api-base-urls
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Literal, Self, get_args
+
+from pydantic import Field, SecretStr, model_validator
+
+from tocsin import ApiSettings, Duration, ServerUrl, WindowedProvider
+
+RegionName = Literal["us-west", "us-east", "ca", "eu", "uk", "ch", "sa", "sg", "jp", "au"]
+
+
+class ExabeamSettings(WindowedProvider.Settings, ApiSettings):
+    """Settings of `exabeam`."""
+
+    region: RegionName = Field(
+        default="us-west", description="Region of the subscription: us-west, us-east, eu, ..."
+    )
+    url: ServerUrl = Field(
+        default="https://api.us-west.exabeam.cloud",
+        description="API endpoint. Default: that of the region.",
+    )
+    client_id: str = Field(min_length=1, description="ID of an API key.")
+    client_secret: SecretStr = Field(description="Secret of the API key.")
+    records: Literal["cases", "alerts"] = Field(
+        default="cases", description="What is an incident: cases or alerts of Threat Center."
+    )
+    filter: str = Field(
+        default="",
+        max_length=4_000,
+        description='Query for the cases or alerts to read, such as NOT priority:"LOW".',
+    )
+    active_stage: str = Field(
+        default="INVESTIGATION",
+        min_length=1,
+        max_length=100,
+        description="Stage that write_back_status sets.",
+    )
+    event_search: bool = Field(default=True, description="Search events.")
+    web_url: ServerUrl | None = Field(
+        default=None,
+        description="URL of Threat Center in a browser, as far as the ID of a case, for links.",
+    )
+    changes_every: Duration = Field(
+        default=timedelta(minutes=15),
+        ge=timedelta(seconds=1),
+        description="Interval between checks for changed cases.",
+    )
+    changes_for: Duration = Field(
+        default=timedelta(days=7),
+        gt=timedelta(0),
+        description="Age up to which cases are checked for changes.",
+    )
+    settle_delay: Duration = Field(
+        default=timedelta(minutes=1),
+        le=timedelta(days=1),
+        description="Minimum age of a case, so that the search finds it.",
+    )
+    refresh_after: tuple[Duration, ...] = Field(
+        default=(),
+        max_length=10,
+        description="Intervals after which a new case is read again. Changes are read anyway.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _add_region_endpoint(cls, given: Any) -> Any:
+        match given:
+            case {"region": str(region)} if region in get_args(RegionName):
+                return {"url": f"https://api.{region}.exabeam.cloud"} | given
+        return given  # the error is reported for the field
+
+    @model_validator(mode="after")
+    def _check_write_back(self) -> Self:
+        if self.records == "alerts" and (self.write_back or self.write_back_status):
+            raise ValueError('write-back is available only with records = "cases"')
+        return self
