@@ -12,16 +12,21 @@ _BOTH_BACKENDS = "tests/core/store/"
 """Where each test runs on both databases: what differs between them lies there."""
 _SUITES = ("tests/connectors/", "tests/plugins/ticketing/")
 _RULES = "tocsin.testing.conformance."
-_WHOLE_TABLES = ("tests/docs/", "tests/security/", "tests/core/net/", "tests/core/store/")
-_CASES = 4
+_WHOLE_TABLES = (
+    "tests/test_",
+    "tests/docs/",
+    "tests/security/",
+    "tests/core/net/",
+    "tests/core/store/",
+)
 
 
 def mark_full(items: list[pytest.Item]) -> None:
     """Mark what ordinary runs leave out by rules rather than one by one.
 
-    Of a test for both databases they take one, PostgreSQL for each fourth; a rule of a conformance
-    kit in a third of the suites; and of a test with many cases four, the first and the last among
-    them. The choice depends on names alone: each worker and each run makes the same.
+    Of a test for both databases they take one, PostgreSQL for each eighth; a rule of a conformance
+    kit in a fifth of the suites; and of a test with several cases the first and the last. The
+    choice depends on names alone: each worker and each run makes the same.
     """
     tables: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
@@ -31,7 +36,7 @@ def mark_full(items: list[pytest.Item]) -> None:
             tables[item.nodeid.partition("[")[0]].append(item)
     for name, cases in tables.items():
         if not name.startswith(_WHOLE_TABLES):
-            for case in _left_out(cases):
+            for case in cases[1:-1]:
                 case.add_marker(pytest.mark.full)
 
 
@@ -43,7 +48,7 @@ def _is_for_other_database(item: pytest.Item) -> bool:
     if not name.startswith("tests/core/") or name.startswith(_BOTH_BACKENDS) or not backend:
         return False
     case = "-".join([name, *(value for value in values if value not in _BACKENDS)])
-    chosen = "sqlite" if crc32(case.encode()) % 4 else "postgresql"
+    chosen = "sqlite" if crc32(case.encode()) % 8 else "postgresql"
     return backend != {chosen} and _runs_on_both(item)
 
 
@@ -57,12 +62,4 @@ def _is_for_other_suite(item: pytest.Item) -> bool:
     """Return whether ordinary runs look at this rule in other suites."""
     rule = getattr(item, "function", None)
     is_rule = getattr(rule, "__module__", "").startswith(_RULES)
-    return is_rule and item.nodeid.startswith(_SUITES) and crc32(item.nodeid.encode()) % 3 != 0
-
-
-def _left_out(cases: list[pytest.Item]) -> list[pytest.Item]:
-    """Return the cases but for four that are as far apart as they can be."""
-    if len(cases) <= _CASES:
-        return []
-    taken = {part * (len(cases) - 1) // (_CASES - 1) for part in range(_CASES)}
-    return [case for number, case in enumerate(cases) if number not in taken]
+    return is_rule and item.nodeid.startswith(_SUITES) and crc32(item.nodeid.encode()) % 5 != 0

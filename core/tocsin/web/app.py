@@ -150,21 +150,23 @@ def make_app(services: ApiServices, *, has_api: bool = True) -> web.Application:
     app = web.Application(client_max_size=BODY_LIMIT)
     app[HEADERS] = headers
     access_control = AccessControl(services)
-    methods: dict[str, set[str]] = defaultdict(lambda: {"OPTIONS"})
+    handlers: dict[str, dict[str, HttpHandler]] = defaultdict(dict)
     for endpoint in ENDPOINTS if has_api else NODE_ENDPOINTS:
         if endpoint.access is AccessRole.CLIENT:
             handler: HttpHandler = OAuthEndpoint(endpoint, services, access_control).handle
         else:
             handler = make_handler(endpoint, services, access_control)
-        methods[endpoint.path].add(endpoint.method)
-        app.router.add_route(endpoint.method, endpoint.path, handler)
+        handlers[endpoint.path][endpoint.method] = handler
         if endpoint.method == "GET":
-            methods[endpoint.path].add("HEAD")
-            app.router.add_route("HEAD", endpoint.path, handler)
+            handlers[endpoint.path]["HEAD"] = handler
+    for path, by_method in handlers.items():
+        resource = app.router.add_resource(path)
+        for method, handler in by_method.items():
+            resource.add_route(method, handler)
+        allowed = {"OPTIONS", *by_method}
+        resource.add_route("OPTIONS", _make_options_handler(headers, allowed))
     render_missing = add_console(app, services, access_control) if has_api else None
     app.middlewares.append(_make_envelope(services, headers, render_missing))
-    for path, allowed in methods.items():
-        app.router.add_route("OPTIONS", path, _make_options_handler(headers, allowed))
     return app
 
 

@@ -210,7 +210,7 @@ async def conform(api: Api, caller, **more: Any) -> None:
     ("caller", "examples", "coverage"),
     [
         (rightful, 1, False),
-        (nobody, 1, False),
+        pytest.param(nobody, 1, False, marks=pytest.mark.full),
         pytest.param(rightful, 3, False, marks=pytest.mark.full),
         pytest.param(rightful, 1, True, marks=pytest.mark.full),
         pytest.param(only_key, 1, False, marks=pytest.mark.full),
