@@ -1,11 +1,13 @@
 import tracemalloc
 from contextlib import suppress
+from datetime import UTC, datetime
 from time import thread_time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tocsin import Event, EventType, TicketSettings
 from tocsin.conditions import Condition, Expression
 from tocsin.sandbox import AllowanceExhausted
 
@@ -114,6 +116,7 @@ def test_a_condition_that_does_not_hold(text):
         ("data.a[::2]", "without a step"),
         ("{data.a: 1}", "texts in quotes"),
         ("99999999999999999999", "at most 64 bits"),
+        ("'\\ud800' ~ data.title", "half of a character"),
         ("data.title.format(data)", "only these can be called: "),
         ("severity == 'High'", "'severity' is not one of event_type, data, subject, context"),
         ("range(9)", "'range' is not one of"),
@@ -206,6 +209,29 @@ def test_a_value_is_json_and_null_where_the_event_lacks_it():
     made = Expression("{'a': data.n, 'b': [data.nope, data.items[:1]], 'c': data.title ~ data.x}")
     assert made.value(ALERT) == {"a": 7, "b": [None, ["b"]], "c": "Many failed VPN sign-ins"}
     assert Expression("data.nope").value(ALERT) is None
+
+
+@pytest.mark.parametrize("text", ["'nan'|float", "[{'a': 1e308 * 10}]"])
+def test_a_number_that_json_lacks_is_no_value(text):
+    with pytest.raises(ValueError, match="not a JSON number"):
+        Expression(text).value(ALERT)
+
+
+def test_all_fields_of_a_ticket_share_the_limits_of_one_expression():
+    fields = {f"f{n}": f"(context.long ~ {n})|length" for n in range(50)}
+    settings = TicketSettings.model_construct(fields=fields | {"ok": "data.n", "bad": "1 / 0"})
+    event = Event(
+        id="evt_1",
+        event_type=EventType.INCIDENT_ALERT,
+        timestamp=datetime(2026, 11, 23, tzinfo=UTC),
+        subject="incident:7",
+        data=ALERT["data"],
+        context=ALERT["context"],
+    )
+    values, reasons = settings.evaluate_fields(event)
+    assert values == {"f0": 60_001, "ok": 7}
+    assert "the limit of characters and items" in reasons["f1"]
+    assert reasons.keys() == (fields.keys() - {"f0"}) | {"bad"}
 
 
 @given(

@@ -205,6 +205,12 @@ class Service:
         except aiohttp.ClientConnectionError:
             return False
 
+    @property
+    def pid(self) -> int:
+        """The id of its process."""
+        assert self._process is not None
+        return self._process.pid
+
     async def wait(self) -> int:
         """Return the status with which it ends by itself."""
         assert self._process is not None

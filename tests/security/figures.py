@@ -28,6 +28,7 @@ AREAS: Mapping[str, tuple[str, ...]] = {
     ),
     "Conditions and templates": (
         "tests/security/test_sandbox.py",
+        "tests/security/test_running_service.py",
         "tests/core/test_sandbox.py",
         "tests/core/delivery/test_rendering_bounds.py",
     ),

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from tocsin.channels.cases import ObjectChannel
-from tocsin.conditions import ExpressionText
+from tocsin.conditions import Expression, ExpressionText, make_allowance
 from tocsin.hookspecs import Tools
-from tocsin.model import EventType, Health, Idempotency, Json, Severity
+from tocsin.model import Event, EventType, Health, Idempotency, Json, Severity
 from tocsin.providers import ApiResponse
 
 Request = Callable[..., Awaitable[ApiResponse]]
@@ -66,6 +66,21 @@ class TicketSettings(ObjectChannel.Settings):
     options: Mapping[str, str | bool | int | tuple[str, ...]] = Field(
         default_factory=dict, description="Settings of this kind of tracker alone."
     )
+
+    def evaluate_fields(self, event: Event) -> tuple[dict[str, Json], dict[str, str]]:
+        """Return the values of `fields` for an event, and the reasons why fields have none.
+
+        All fields together have the limits of one expression.
+        """
+        values: dict[str, Json] = {}
+        reasons: dict[str, str] = {}
+        variables, allowance = event.variables(), make_allowance()
+        for name, text in self.fields.items():
+            try:
+                values[name] = Expression(text).value(variables, allowance)
+            except Exception as error:  # noqa: BLE001 - whatever an operator's expression does
+                reasons[name] = str(error)
+        return values, reasons
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,14 @@ from tocsin.conditions.expression import (
     ConditionText,
     Expression,
     ExpressionText,
+    make_allowance,
 )
 
-__all__ = ["MAX_LENGTH", "Condition", "ConditionText", "Expression", "ExpressionText"]
+__all__ = [
+    "MAX_LENGTH",
+    "Condition",
+    "ConditionText",
+    "Expression",
+    "ExpressionText",
+    "make_allowance",
+]

@@ -7,6 +7,7 @@ Only the nodes that are listed here exist. Each evaluator runs its parts at most
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -33,6 +34,8 @@ from tocsin.conditions.values import (
     to_text,
 )
 from tocsin.sandbox import Allowance
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 VARIABLES = ("event_type", "data", "subject", "context")
 MAX_DEPTH = 150
@@ -77,6 +80,8 @@ def _constant(node: nodes.Const, _depth: int) -> Evaluator:
     value = node.value
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise ValueError(f"an integer may have at most {MAX_BITS} bits")
+    if isinstance(value, str) and _LONE_SURROGATE.search(value):
+        raise ValueError(f"the text {value!a:.40} contains half of a character")
     return lambda _scope: value
 
 

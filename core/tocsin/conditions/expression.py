@@ -31,13 +31,14 @@ class Expression:
     def __init__(self, text: str) -> None:
         self._evaluate = _compile(text)
 
-    def value(self, variables: Mapping[str, Any]) -> Any:
+    def value(self, variables: Mapping[str, Any], allowance: Allowance | None = None) -> Any:
         """Return the value for these variables; None if the event lacks it.
 
-        Raises `AllowanceExhausted` if it takes too much time or memory, and TypeError, ValueError
+        Expressions that are evaluated one after the other share an `allowance`. Raises
+        `AllowanceExhausted` if it takes too much time or memory, and TypeError, ValueError
         or ArithmeticError if it has no value, such as the sum of a number and a text.
         """
-        scope = Scope(variables, Allowance(MAX_UNITS, MAX_SECONDS))
+        scope = Scope(variables, allowance or make_allowance())
         return to_json(self._evaluate(scope), scope.allowance)
 
 
@@ -46,7 +47,12 @@ class Condition(Expression):
 
     def holds(self, variables: Mapping[str, Any]) -> bool:
         """Return whether it is true of these variables; raises what `value` raises."""
-        return is_true(self._evaluate(Scope(variables, Allowance(MAX_UNITS, MAX_SECONDS))))
+        return is_true(self._evaluate(Scope(variables, make_allowance())))
+
+
+def make_allowance() -> Allowance:
+    """Return the allowance of one expression, or of several that share it."""
+    return Allowance(MAX_UNITS, MAX_SECONDS)
 
 
 @lru_cache(maxsize=512)

@@ -6,6 +6,7 @@ Every function that takes an `Allowance` pays from it before it does what it pay
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any, Final
 
 from tocsin.sandbox import Allowance
@@ -83,13 +84,13 @@ def to_items(value: Any, allowance: Allowance) -> Sequence[Any]:
 
 
 def to_json(value: Any, allowance: Allowance) -> Any:
-    """Return the value as JSON, with null in place of missing values."""
-    if value is MISSING:
-        return None
+    """Return the value as JSON, with null in place of missing values.
+
+    Raises ValueError for infinity and not-a-number, which JSON does not have.
+    """
     if isinstance(value, dict | list):
         allowance.pay_for(value)
-        return _copy(value)
-    return value
+    return _copy(value)
 
 
 def _copy(value: Any) -> Any:
@@ -97,6 +98,8 @@ def _copy(value: Any) -> Any:
         return {name: _copy(member) for name, member in value.items()}
     if isinstance(value, list):
         return [_copy(item) for item in value]
+    if isinstance(value, float) and not isfinite(value):
+        raise ValueError(f"{value} is not a JSON number")
     return None if value is MISSING else value
 
 

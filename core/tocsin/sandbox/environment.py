@@ -56,6 +56,7 @@ _METHODS: Mapping[type, frozenset[str]] = MappingProxyType(
         tuple: frozenset({"grouper", "list"}),  # for results of the filter `groupby`
     }
 )
+_CYCLER_ATTRIBUTES = frozenset({"current", "next", "reset"})  # not the tuple of its items
 _JINJAS_OWN = (
     BlockReference,
     Cycler,
@@ -144,6 +145,8 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Return whether templates may access it: a listed method, or Jinja's own object."""
+        if isinstance(obj, Cycler):
+            return attr in _CYCLER_ATTRIBUTES
         if isinstance(obj, _JINJAS_OWN):
             return super().is_safe_attribute(obj, attr, value)
         return any(isinstance(obj, kind) and attr in names for kind, names in _METHODS.items())
@@ -159,9 +162,11 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Return the result of a method, macro or global, charged like its arguments."""
         text = getattr(obj, "__self__", None)
+        # `varargs` and `kwargs` hold their arguments, perhaps the same one many times
+        is_collecting = isinstance(obj, Macro) and (obj.catch_varargs or obj.catch_kwargs)
         for value in (text, *args, *kwargs.values()):
             check_integer(value)
-            measure(value)
+            (charge if is_collecting else measure)(value)
         if isinstance(text, str) and args and isinstance(args[0], str):
             spend(len(text) * len(args[0]) // 64)  # worst case of a search
         return charge(super().call(context, obj, *args, **kwargs))

@@ -14,7 +14,6 @@ from pydantic import ValidationError, model_validator
 from tocsin import (
     Delivery,
     Event,
-    Expression,
     Health,
     Json,
     ObjectChannel,
@@ -149,13 +148,9 @@ class Ticketing(ObjectChannel):
 
         A field that fails is left out, because the ticket matters more.
         """
-        found: dict[str, Json] = {}
-        for name, text in self.settings.fields.items():
-            try:
-                found[name] = Expression(text).value(event.variables())
-            except Exception as error:  # noqa: BLE001 - whatever an operator's expression does
-                facts = {"field": name, "id": event.id, "reason": str(error)}
-                self.tools.log.warning("ticket field left out", **facts)
+        found, reasons = self.settings.evaluate_fields(event)
+        for name, reason in reasons.items():
+            self.tools.log.warning("ticket field left out", field=name, id=event.id, reason=reason)
         return {name: value for name, value in found.items() if value not in (None, "")}
 
 
