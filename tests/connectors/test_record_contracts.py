@@ -14,6 +14,7 @@ import pytest
 from tests.connectors.crowdsec.test_conformance import TestCrowdSec as CrowdSecSuite
 from tests.connectors.crowdstrike.test_conformance import TestCrowdStrike as CrowdStrikeSuite
 from tests.connectors.datadog.test_conformance import TestDatadog as DatadogSuite
+from tests.connectors.defender.test_conformance import TestAlerts as DefenderAlertsSuite
 from tests.connectors.defender.test_conformance import TestDefender as DefenderSuite
 from tests.connectors.elastic.test_conformance import TestAlerts as ElasticAlertsSuite
 from tests.connectors.elastic.test_conformance import TestCases as ElasticCasesSuite
@@ -37,6 +38,7 @@ SUITES = {
     "crowdstrike": CrowdStrikeSuite,
     "datadog": DatadogSuite,
     "defender": DefenderSuite,
+    "defender-alerts": DefenderAlertsSuite,
     "elastic-alerts": ElasticAlertsSuite,
     "elastic-cases": ElasticCasesSuite,
     "exabeam": ExabeamSuite,
@@ -97,6 +99,10 @@ BESIDE: Mapping[str, Mapping[str, Any]] = {
     "defender:alerts.evidence.roles": {"alerts.evidence": [{"ipAddress": "198.51.100.7"}]},
     "defender:alerts.evidence.fileDetails.filePath": {
         "alerts.evidence": [{"fileDetails": {"fileName": "a.exe"}}]
+    },
+    "defender-alerts:createdDateTime": {"firstActivityDateTime": None},
+    "defender-alerts:evidence.fileDetails.filePath": {
+        "evidence": [{"fileDetails": {"fileName": "a.exe"}}]
     },
     "elastic-alerts:_source.kibana.alert.start": {"_source.kibana.alert.original_time": None},
     "elastic-cases:observables.typeKey": {"observables": [{"value": "198.51.100.7"}]},

@@ -11,7 +11,7 @@ from truth.graylog import OfGraylog
 from truth.insightidr import OfInsightIDR
 from truth.kibana import AlertsAndCases
 from truth.local_api import LocalApi
-from truth.microsoft import OfDefender, OfSentinel
+from truth.microsoft import OfDefender, OfDefenderAlerts, OfSentinel
 from truth.of_files import EcsFiles, FalcoFiles, OcsfFiles, SuricataFiles, ZeekFiles
 from truth.of_simulators import Example
 from truth.pushing import Pushed
@@ -30,6 +30,7 @@ ENTRANTS: tuple[type[Entrant], ...] = (
     EcsFiles,
     Pushed,
     OfDefender,
+    OfDefenderAlerts,
     OfSentinel,
     OfSplunk,
     AlertsAndCases,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.connectors.defender.simulator import SETTINGS as OF_DEFENDER
-from tests.connectors.defender.simulator import DefenderSimulator
+from tests.connectors.defender.simulator import DefenderAlertSimulator, DefenderSimulator
 from tests.connectors.sentinel.simulator import SETTINGS as OF_SENTINEL
 from tests.connectors.sentinel.simulator import SentinelSimulator
 
@@ -72,3 +72,24 @@ class OfDefender(OfSimulators):
 
     def unreadable(self, siem: Siem) -> set[bytes]:
         return {f"/incidents/{case.number}?tid=".encode() for case in siem.unreadable().values()}
+
+
+class OfDefenderAlerts(OfDefender):
+    """A tenant of Defender XDR whose alerts are in no incident."""
+
+    name = "defender-alerts"
+
+    def simulate(self, day, clock) -> DefenderAlertSimulator:
+        return DefenderAlertSimulator(Siem(clock))
+
+    def settings(self, simulator: DefenderSimulator) -> dict[str, Any]:
+        return {**super().settings(simulator), "alerts": "without-incident"}
+
+    def truth(self, siem: Siem) -> dict[str, Known]:
+        return {
+            f"alert:{name}": as_told(case, alerts=1, merged_into=None)
+            for name, case in siem.truth().items()
+        }
+
+    def unreadable(self, siem: Siem) -> set[bytes]:
+        return {f"/alerts/{case.number}?tid=".encode() for case in siem.unreadable().values()}

@@ -15,7 +15,7 @@ from tocsin.testing import Case, ErrorResponse, run_simulator
 from tocsin_connectors.microsoft.clouds import MICROSOFT_CLOUDS
 
 SETTINGS = CREDENTIALS
-INCIDENTS = "/v1.0/security/incidents"
+INCIDENTS, ALERTS = "/v1.0/security/incidents", "/v1.0/security/alerts_v2"
 MOST_SKIPPED = 500
 _END = datetime(2200, 1, 1, tzinfo=UTC)
 _FILTER = re.compile(r"lastUpdateDateTime ge (\S+) and lastUpdateDateTime lt (\S+)")
@@ -59,6 +59,9 @@ class DefenderSimulator(MicrosoftSimulator):
         ]
 
     async def list_incidents(self, request: web.Request) -> web.Response:
+        return self.answer_list(request, INCIDENTS)
+
+    def answer_list(self, request: web.Request, path: str) -> web.Response:
         query = request.query
         skip, top = int(query.get("$skip", 0)), min(int(query["$top"]), 1000)
         if skip > MOST_SKIPPED:
@@ -76,7 +79,7 @@ class DefenderSimulator(MicrosoftSimulator):
         reached = skip + len(cases)
         if len(cases) < top and reached < len(self.siem.changed(window)):
             # What the service itself has cut leads on; what `$top` has cut need not
-            answer["@odata.nextLink"] = f"{self.url}{INCIDENTS}?$skip={reached}"
+            answer["@odata.nextLink"] = f"{self.url}{path}?$skip={reached}"
         return self.json(answer)
 
     def shown(self, request: web.Request, case: Case, *, expands: bool) -> dict[str, Any]:
@@ -98,7 +101,9 @@ class DefenderSimulator(MicrosoftSimulator):
         case, body = self.get(request.match_info["id"]), await request.json()
         self.written.append(body)
         now = self.siem.clock.now()
-        case = self.siem.put(replace(case, status=_STANDS[body["status"]], changed_at=now))
+        case = self.siem.put(
+            replace(case, status=_STANDS.get(body["status"], IncidentStatus.NEW), changed_at=now)
+        )
         return self.json(self.show(case))
 
     async def add_comment(self, request: web.Request) -> web.Response:
@@ -155,6 +160,52 @@ class DefenderSimulator(MicrosoftSimulator):
             "createdDateTime": stamp(case.created_at),
             "firstActivityDateTime": stamp(case.created_at),
             "evidence": [evidence_of(entity) for entity in case.entities],
+        }
+
+
+class DefenderAlertSimulator(DefenderSimulator):
+    """Alerts, none of which is in an incident."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.incidents: dict[str, str] = {}
+        """The incidents that alerts were put into."""
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            *(route for route in super().routes() if "/incidents" not in route.path),
+            web.get(INCIDENTS, self.list_nothing),
+            web.get(ALERTS, self.list_alerts),
+            web.get(ALERTS + "/{id}", self.get_incident),
+            web.patch(ALERTS + "/{id}", self.patch_incident),
+            web.post(ALERTS + "/{id}/comments", self.add_comment),
+        ]
+
+    async def list_nothing(self, request: web.Request) -> web.Response:
+        return self.json({"value": []})
+
+    async def list_alerts(self, request: web.Request) -> web.Response:
+        if "$expand" in request.query:
+            raise ErrorResponse(400, "BadRequest: alerts have nothing to expand")
+        return self.answer_list(request, ALERTS)
+
+    def render(self, case: Case) -> dict[str, Any]:
+        return {
+            **self.render_alert(case),
+            "id": case.id,
+            "providerAlertId": case.id,
+            "incidentId": self.incidents.get(case.id),
+            "status": "new" if case.status == "New" else _STATUSES[case.status],
+            "severity": severity_of(case),
+            "serviceSource": "microsoftDefenderForEndpoint",
+            "title": case.title,
+            "description": case.description,
+            "category": "CredentialAccess",
+            "alertWebUrl": f"https://security.microsoft.com/alerts/{case.number}?tid={TENANT}",
+            "classification": "unknown",
+            "determination": "unknown",
+            "lastUpdateDateTime": stamp(case.changed_at),
+            "comments": self.comments(case),
         }
 
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from tocsin import Severity
+from tocsin.testing import Case
 from tocsin.testing.conformance import ProviderConformance
 from tocsin_connectors.siem.defender import Defender
 
-from .simulator import SETTINGS, DefenderSimulator
+from .simulator import SETTINGS, DefenderAlertSimulator, DefenderSimulator
 
 
 class TestDefender(ProviderConformance):
@@ -21,3 +22,17 @@ class TestDefender(ProviderConformance):
 
     def settings(self, url: str) -> Mapping[str, Any]:
         return {"url": url, "authority": url, **SETTINGS}
+
+
+class TestAlerts(ProviderConformance):
+    """Alerts without an incident."""
+
+    provider = Defender
+    simulator = DefenderAlertSimulator
+    severities = TestDefender.severities
+
+    def settings(self, url: str) -> Mapping[str, Any]:
+        return {"url": url, "authority": url, "alerts": "without-incident", **SETTINGS}
+
+    def external_id(self, case: Case) -> str:
+        return f"alert:{case.id}"

@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from tocsin import (
+    Alert,
     Broken,
     Capability,
     CredentialsRefused,
@@ -26,7 +27,14 @@ from tocsin import (
 from tocsin.testing import Case, Fault, LogEvent, Siem, open_provider
 from tocsin_connectors.siem.defender import Defender, tocsin_providers
 
-from .simulator import INCIDENTS, SETTINGS, DefenderSimulator
+from .simulator import (
+    ALERTS,
+    INCIDENTS,
+    SETTINGS,
+    TENANT,
+    DefenderAlertSimulator,
+    DefenderSimulator,
+)
 
 ATTACKER = Entity(EntityKind.IP, "203.0.113.7")
 HUNTING = "runHuntingQuery"
@@ -360,6 +368,96 @@ async def test_status_of_missing_incident_is_refused(provider):
 
 async def test_invalid_incident_response_is_broken(provider, put):
     put("8", malformed=True)
-    with pytest.raises(Broken, match="no valid incident"):
+    with pytest.raises(Broken, match="no valid record"):
         await provider.incident("8")
     assert await provider.incident("9") is None
+
+
+@pytest.fixture
+async def alerts(clock):
+    async with DefenderAlertSimulator(Siem(clock)) as simulator:
+        yield simulator
+
+
+def open_alerts(simulator, clock, wanted, **settings):
+    url = simulator.url
+    given = {"url": url, "authority": url, "alerts": wanted, **SETTINGS, **settings}
+    return open_provider(Defender, clock=clock, **given)
+
+
+def put_alert(simulator, clock, **parts):
+    now = clock.now()
+    given = {"title": "Brute force", "severity": Severity.HIGH, "entities": (ATTACKER,)}
+    case = Case(id="da7", number=7, created_at=now, changed_at=now, **given | parts)
+    return simulator.siem.put(case)
+
+
+async def test_alert_becomes_incident(alerts, clock):
+    case = put_alert(alerts, clock, description="Many failed sign-ins.")
+    clock.advance(minutes=2)
+    async with open_alerts(alerts, clock, "without-incident") as provider:
+        found = await provider.incident("alert:da7")
+    assert found == Incident(
+        external_id="alert:da7",
+        title="Brute force",
+        description="Many failed sign-ins.",
+        severity=Severity.HIGH,
+        raw_severity="high",
+        raw_status="new",
+        occurred_at=case.created_at,
+        changed_at=case.changed_at,
+        source_url=f"https://security.microsoft.com/alerts/7?tid={TENANT}",
+        techniques=("T1110.003",),
+        tactics=("TA0006",),
+        entities=(ATTACKER,),
+        alerts=(
+            Alert(
+                external_id="da7",
+                title="Brute force",
+                severity=Severity.HIGH,
+                occurred_at=case.created_at,
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"), [("none", []), ("without-incident", []), ("all", ["alert:da7"])]
+)
+async def test_alert_in_an_incident_is_no_second_one_unless_wanted(alerts, clock, wanted, found):
+    put_alert(alerts, clock)
+    alerts.incidents["da7"] = "28282"
+    clock.advance(minutes=2)
+    read: list[str] = []
+    async with open_alerts(alerts, clock, wanted) as provider:
+        for stream in provider.streams():
+            async with aclosing(provider.read(stream, None, clock.now())) as pages:
+                read += [one.external_id async for page in pages for one in page.incidents]
+    assert read == found
+
+
+async def test_alert_that_was_put_into_an_incident_later_is_merged(alerts, clock):
+    put_alert(alerts, clock)
+    async with open_alerts(alerts, clock, "without-incident") as provider:
+        alone = await provider.incident("alert:da7")
+        alerts.incidents["da7"] = "28282"
+        merged = await provider.incident("alert:da7")
+    assert (alone.merged_into, alone.status) == (None, IncidentStatus.NEW)
+    assert (merged.merged_into, merged.status) == ("28282", IncidentStatus.CLOSED)
+
+
+async def test_status_of_an_alert_is_set_once(alerts, clock):
+    put_alert(alerts, clock)
+    async with open_alerts(alerts, clock, "all", write_back=True) as provider:
+        for _ in range(2):
+            await provider.set_status("alert:da7", IncidentStatus.ACTIVE)
+        with pytest.raises(Refused, match="alert da8 does not exist"):
+            await provider.set_status("alert:da8", IncidentStatus.ACTIVE)
+    assert alerts.written == [{"status": "inProgress"}]
+
+
+async def test_missing_permission_for_alerts_is_named(alerts, clock):
+    alerts.fail(Fault.FORBIDDEN, where=ALERTS)
+    async with open_alerts(alerts, clock, "all") as provider:
+        (problem,) = (await provider.check()).problems
+    assert problem == "the app lacks the permission SecurityAlert.Read.All"

@@ -37,5 +37,20 @@ CONTRACT = RecordContract(
         **dict.fromkeys((f"alerts.evidence.{name}" for name in _EVIDENCE), "string"),
     },
 )
-CONTRACTS = MappingProxyType({"changed": CONTRACT})
+ALERT_CONTRACT = RecordContract(
+    required={
+        **dict.fromkeys(("id", "lastUpdateDateTime", "title", "severity", "status"), "string"),
+        "alertWebUrl": "string",
+    },
+    optional={
+        **dict.fromkeys(("incidentId", "description", "category"), "string"),
+        **dict.fromkeys(("classification", "determination"), "string"),
+        **dict.fromkeys(("createdDateTime", "firstActivityDateTime"), "string"),
+        "mitreTechniques": "string | string[]",
+        "evidence.roles": "string | string[]",
+        **dict.fromkeys((f"evidence.{name}" for name in _EVIDENCE), "string"),
+    },
+)
+INCIDENT_STREAM, ALERT_STREAM = "changed", "alerts"
+CONTRACTS = MappingProxyType({INCIDENT_STREAM: CONTRACT, ALERT_STREAM: ALERT_CONTRACT})
 """By kind of record."""

@@ -7,6 +7,7 @@ holds in every type: https://learn.microsoft.com/graph/api/resources/security-al
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -144,12 +145,43 @@ def _find_machine(thing: dict[str, Any]) -> Iterator[Entity]:
 # https://learn.microsoft.com/graph/api/resources/security-incident
 STATUSES: Mapping[str, IncidentStatus] = {
     "active": IncidentStatus.NEW,
+    "new": IncidentStatus.NEW,
     "inprogress": IncidentStatus.ACTIVE,
     "awaitingaction": IncidentStatus.ACTIVE,
     "resolved": IncidentStatus.CLOSED,
     "redirected": IncidentStatus.CLOSED,
 }
 _UNKNOWN = "unknown"
+
+
+ALERT_PREFIX = "alert:"
+"""Prefix that tells the IDs of alerts from those of incidents."""
+_ALERT_MEMBERS = frozenset({"alertWebUrl", "providerAlertId", "serviceSource"})
+
+
+def is_alert(record: Mapping[str, Any]) -> bool:
+    """Return whether a record is an alert. Incidents have none of these members."""
+    return not _ALERT_MEMBERS.isdisjoint(record)
+
+
+def build_alert_incident(given: Mapping[str, Any], *, is_merged: bool) -> Incident:
+    """Return the incident of an alert.
+
+    `is_merged` tells whether one in an incident counts as merged into that. Raises ValueError if
+    the alert has no ID or update time.
+    """
+    alert = dict(given)
+    found = build_incident({**alert, "displayName": text(alert, "title"), "alerts": [alert]})
+    merged_into = text(alert, "incidentId") if is_merged else None
+    return replace(
+        found,
+        external_id=f"{ALERT_PREFIX}{found.external_id}",
+        external_number=None,
+        title=text(alert, "title") or f"Alert {found.external_id}",
+        status=IncidentStatus.CLOSED if merged_into else found.status,
+        merged_into=merged_into,
+        source_url=text(alert, "alertWebUrl"),
+    )
 
 
 def build_incident(given: Mapping[str, Any]) -> Incident:

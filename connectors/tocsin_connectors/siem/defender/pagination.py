@@ -1,4 +1,4 @@
-"""Cursor over the incidents that were updated in a window.
+"""Cursor over the incidents, or the alerts, that were updated in a window.
 
 Graph skips 500 incidents at most (https://learn.microsoft.com/graph/api/resources/security-error-codes),
 and offsets move when incidents that were read change. So each page is requested from the time at

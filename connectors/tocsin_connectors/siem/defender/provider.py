@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from tocsin import (
+    ApiResponse,
     Broken,
     Entity,
     Health,
@@ -26,10 +27,15 @@ from tocsin import (
 from tocsin_connectors.microsoft.clouds import MICROSOFT_CLOUDS
 from tocsin_connectors.microsoft.entra import EntraClient, EntraSettings
 from tocsin_connectors.siem.defender import write_back
-from tocsin_connectors.siem.defender.client import INCIDENTS, DefenderClient
-from tocsin_connectors.siem.defender.contract import CONTRACTS
-from tocsin_connectors.siem.defender.mapping import build_incident
-from tocsin_connectors.siem.defender.pagination import DefenderCursor, is_sorted
+from tocsin_connectors.siem.defender.client import ALERTS, INCIDENTS, DefenderClient
+from tocsin_connectors.siem.defender.contract import ALERT_STREAM, CONTRACTS, INCIDENT_STREAM
+from tocsin_connectors.siem.defender.mapping import (
+    ALERT_PREFIX,
+    build_alert_incident,
+    build_incident,
+    is_alert,
+)
+from tocsin_connectors.siem.defender.pagination import DefenderCursor, DefenderRecord, is_sorted
 from tocsin_connectors.siem.microsoft.search import LogTableSearcher, list_entity_kinds
 from tocsin_connectors.siem.microsoft.tables import HUNTING_TABLES
 from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
@@ -41,6 +47,7 @@ _TIME = "Timestamp"
 _READ = "SecurityIncident.Read.All"
 _HUNT = "ThreatHunting.Read.All"
 _WRITE = "SecurityIncident.ReadWrite.All"
+_READ_ALERTS, _WRITE_ALERTS = "SecurityAlert.Read.All", "SecurityAlert.ReadWrite.All"
 _RECENT = timedelta(minutes=5)
 _MONTH = timedelta(days=30)
 _PROBED, _SORTABLE = 10, 3
@@ -59,12 +66,18 @@ class Defender(WindowedProvider):
             default=MICROSOFT_CLOUDS["public"].graph,
             description="Microsoft Graph endpoint. Default: the one of the cloud.",
         )
+        alerts: Literal["none", "without-incident", "all"] = Field(
+            default="none",
+            description="Alerts that are incidents of their own: none, those without-incident, or "
+            "all.",
+        )
 
     settings: Settings
     permissions = (
         _READ,
         _HUNT,
         f"{_WRITE} instead of the first, if write_back is on",
+        f"{_READ_ALERTS}, if alerts are read, or {_WRITE_ALERTS} with write_back",
     )
     record_contracts = CONTRACTS
     retirements = load_retirements("defender")
@@ -79,6 +92,12 @@ class Defender(WindowedProvider):
         self._heavy: Window | None = None
         """Last interval that could not be listed with alerts."""
 
+    def streams(self) -> Sequence[str]:
+        """Return the streams: incidents, and alerts if wanted."""
+        if self.settings.alerts == "none":
+            return (INCIDENT_STREAM,)
+        return (ALERT_STREAM, INCIDENT_STREAM)
+
     async def check(self) -> Health:
         """Return the permissions that the app lacks.
 
@@ -92,10 +111,15 @@ class Defender(WindowedProvider):
             ),
             _HUNT: partial(self._client.hunt, "print Tocsin = 1", recent),
         }
+        needed = {_WRITE} if writes else set()
+        if self.settings.alerts != "none":
+            name = _WRITE_ALERTS if writes else _READ_ALERTS
+            first = DefenderCursor.first(recent)
+            probes[name] = partial(self._client.alerts, first, recent, 1)
+            needed |= {_WRITE_ALERTS} if writes else set()
         missing = await find_refused(probes)
         granted = self._client.granted()
-        if writes and granted and _WRITE not in granted and _WRITE not in missing:
-            missing.append(_WRITE)
+        missing += sorted(needed - granted - set(missing)) if granted else []
         detail = f"incidents of {self.settings.tenant_id} can be read; advanced hunting works"
         if not missing:
             detail = f"{detail}; {await self._examine_order(now)}"
@@ -116,28 +140,17 @@ class Defender(WindowedProvider):
             return f"{len(records)} incidents are sorted by update time"
         return "incidents are not sorted by update time, so reads are split into small pieces"
 
-    async def list_changes(
-        self,
-        stream: str,  # noqa: ARG002 - there is one
-        window: Window,
-        token: Any,
-        limit: int,
-    ) -> Listing:
-        """Return a page of the incidents updated in the window, oldest first.
+    async def list_changes(self, stream: str, window: Window, token: Any, limit: int) -> Listing:
+        """Return a page of the incidents or alerts updated in the window, oldest first.
 
         For incidents with very many alerts, Graph always answers 500. An interval that failed once
         is then listed without alerts, which are requested one incident at a time.
         """
         cursor = DefenderCursor.first(window) if token is None else DefenderCursor.decode(token)
-        since = parse_utc(cursor.since)
-        with_alerts = self._heavy is None or since not in self._heavy
-        try:
-            records, more, answer = await self._client.incidents(
-                cursor, window, limit, alerts=with_alerts
-            )
-        except Broken:
-            self._heavy = Window(since, window.end)
-            raise
+        if stream == ALERT_STREAM:
+            records, more, answer = await self._client.alerts(cursor, window, limit)
+        else:
+            records, more, answer = await self._list_incidents(cursor, window, limit)
         following = cursor.following(records, more=more)
         return Listing(
             records=records,
@@ -145,27 +158,57 @@ class Defender(WindowedProvider):
             server_time=answer.server_time,
         )
 
-    def to_incident(self, record: Mapping[str, Any]) -> Incident:
-        """Return the incident of a record. Raises ValueError if the record is invalid."""
-        return build_incident(record)
+    async def _list_incidents(
+        self, cursor: DefenderCursor, window: Window, limit: int
+    ) -> tuple[Sequence[DefenderRecord], bool, ApiResponse]:
+        since = parse_utc(cursor.since)
+        with_alerts = self._heavy is None or since not in self._heavy
+        try:
+            return await self._client.incidents(cursor, window, limit, alerts=with_alerts)
+        except Broken:
+            self._heavy = Window(since, window.end)
+            raise
+
+    def to_incident(self, record: Mapping[str, Any]) -> Incident | None:
+        """Return the incident of a record, or None for an alert that is in an incident.
+
+        That incident is read, too; with `alerts = "all"`, the alert is another one. Raises
+        ValueError if the record is invalid.
+        """
+        if not is_alert(record):
+            return build_incident(record)
+        found = build_alert_incident(record, is_merged=self._is_merged)
+        return None if found.merged_into else found
+
+    @property
+    def _is_merged(self) -> bool:
+        return self.settings.alerts != "all"
 
     async def complete(self, incident: Incident, record: Mapping[str, Any]) -> Incident:
         """Add the alerts, if the incident was listed without them."""
-        if "alerts" in record:
+        if "alerts" in record or is_alert(record):
             return incident
         return await self.incident(incident.external_id) or incident
 
     async def incident(self, external_id: str) -> Incident | None:
-        """Return the current incident with its alerts, or None if it does not exist."""
-        record = await self._client.incident(external_id)
+        """Return the current incident with its alerts, or None if it does not exist.
+
+        An alert that was put into an incident later is merged into that.
+        """
+        is_incident = not external_id.startswith(ALERT_PREFIX)
+        path = INCIDENTS if is_incident else ALERTS
+        if is_incident:
+            record = await self._client.incident(external_id)
+        else:
+            record = await self._client.alert(external_id.removeprefix(ALERT_PREFIX))
         if record is None:
             return None
         try:
-            return build_incident(record)
+            if is_incident:
+                return build_incident(record)
+            return build_alert_incident(record, is_merged=self._is_merged)
         except ValueError as error:
-            raise Broken(
-                f"GET {INCIDENTS}/{external_id} returned no valid incident: {error}"
-            ) from None
+            raise Broken(f"GET {path}/{external_id} returned no valid record: {error}") from None
 
     async def events(
         self, entity: Entity, window: Window, limit: int
@@ -176,9 +219,9 @@ class Defender(WindowedProvider):
                 yield event
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
-        """Write a comment to an incident, or to the one that it was merged into."""
+        """Write a comment to an alert or incident, or to the one that it was merged into."""
         await write_back.write_comment(self._client, external_id, text, key)
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
-        """Set the status of an incident, or of the one that it was merged into."""
+        """Set the status of an alert or incident, or of the one that it was merged into."""
         await write_back.write_status(self._client, external_id, status)
