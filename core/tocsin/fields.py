@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -27,6 +27,7 @@ from pydantic import (
     field_validator,
 )
 from pydantic_core import PydanticCustomError
+from yarl import URL
 
 from tocsin.model import Vocabulary
 
@@ -242,16 +243,39 @@ def _is_secret(annotation: object) -> bool:
     return annotation is SecretStr or any(_is_secret(part) for part in get_args(annotation))
 
 
-def _find_server(text: str) -> str | None:
-    """Return scheme, host and port of a URL; None if the text is no URL."""
+def find_server(text: str) -> str | None:
+    """Return scheme, host and port of a URL; None if the text is no URL.
+
+    The host is the one that the HTTP client connects to: two spellings of a Unicode name may look
+    the same in lower case, and be different names.
+    """
     try:
-        parts = urlsplit(text.strip())
-        port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
+        url = URL(text.strip())
+        host, port = url.raw_host, url.explicit_port or _DEFAULT_PORTS.get(url.scheme)
     except ValueError:  # no setting has such a URL: the validators of URLs refuse it
         return None
-    if not parts.scheme or not parts.hostname:
+    if not url.scheme or not host:
         return None
-    return f"{parts.scheme}://{parts.hostname}" + (f":{port}" if port else "")
+    shown = f"[{host}]" if ":" in host else host
+    return f"{url.scheme}://{shown}" + (f":{port}" if port else "")
+
+
+def _find_servers(name: str, value: object) -> Iterator[tuple[str, str]]:
+    """Yield the path and server of each URL in a setting."""
+    if isinstance(value, SecretStr):
+        value = value.get_secret_value()
+    if isinstance(value, str):
+        if server := find_server(value):
+            yield name, server
+    elif isinstance(value, BaseModel):
+        for member, inner in value:
+            yield from _find_servers(f"{name}.{member}", inner)
+    elif isinstance(value, Mapping):
+        for member, inner in value.items():
+            yield from _find_servers(f"{name}.{member}", inner)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for number, inner in enumerate(value):
+            yield from _find_servers(f"{name}.{number}", inner)
 
 
 def _is_local(part: object) -> bool:
@@ -364,15 +388,16 @@ class PluginSettings(BaseModel):
     def targets(self) -> dict[str, str]:
         """Return where secrets are sent, by field: scheme, host and port of URLs, names of hosts.
 
-        A URL is recognized by its value, and a host or port by the words of the field's name.
+        A URL is recognized by its value, also inside lists and tables, and a host or port by the
+        words of the field's name.
         """
-        found = {}
+        found: dict[str, str] = {}
         for name, value in self:
-            text = value.get_secret_value() if isinstance(value, SecretStr) else value
-            if isinstance(text, str) and (place := _find_server(text)):
-                found[name] = place
-            elif text is not None and _TARGET_WORDS & set(name.split("_")):
-                found[name] = str(text)
+            servers = dict(_find_servers(name, value))
+            if not servers and value is not None and _TARGET_WORDS & set(name.split("_")):
+                text = value.get_secret_value() if isinstance(value, SecretStr) else value
+                servers = {name: str(text)}
+            found |= servers
         return found
 
     def own_hosts(self) -> frozenset[str]:

@@ -17,7 +17,7 @@ from multidict import CIMultiDict
 from pydantic import Field
 
 from tocsin.errors import Broken, CredentialsRefused, PluginFailure, Refused, TryLater
-from tocsin.fields import Duration, FileOnly, LocalPath, PluginSettings, ServerUrl
+from tocsin.fields import Duration, FileOnly, LocalPath, PluginSettings, ServerUrl, find_server
 from tocsin.hookspecs import HttpResponse, Tools
 from tocsin.json_codec import parse_json
 from tocsin.model import Json
@@ -300,16 +300,10 @@ class Api:
 def _is_below(url: str, server: str) -> bool:
     """Whether a URL is on this server and inside its base path."""
     try:
-        return _parse_origin(url) == _parse_origin(server) and ".." not in unquote(
-            urlsplit(url).path
-        ).split("/")
-    except ValueError:  # invalid port
+        is_same = find_server(url) == find_server(server) is not None
+        return is_same and ".." not in unquote(urlsplit(url).path).split("/")
+    except ValueError:  # no URL
         return False
-
-
-def _parse_origin(url: str) -> tuple[str, str | None, int | None]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port
 
 
 def _parse_body(response: HttpResponse, what: str) -> Json:
