@@ -81,7 +81,7 @@ async def test_a_node_goes_on_within_half_a_minute_with_the_limits_of_a_node(
     await account_for(service, receiver.oracle)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)  # nothing here depends on how fast the machine is
 @pytest.mark.full  # waits for the end of a session, half a minute
 async def test_another_node_takes_over_from_one_that_froze_under_load(
     make_service, sensor, receiver, database
@@ -92,16 +92,16 @@ async def test_another_node_takes_over_from_one_that_froze_under_load(
     await frozen.start()
     await other.start(is_applied=True)
     sensor.write(200)
-    await until(lambda: len(receiver.oracle.arrivals) > 20)
+    await until(lambda: len(receiver.oracle.arrivals) > 20, seconds=120)
     receiver.oracle.breaks.append(datetime.now(UTC))  # what is under way is repeated
     frozen._process.send_signal(signal.SIGSTOP)
     sensor.write(200)
-    await until(lambda: len(receiver.oracle.accepted("soc")) == 400, seconds=80)
+    await until(lambda: len(receiver.oracle.accepted("soc")) == 400, seconds=240)
     receiver.oracle.breaks.append(datetime.now(UTC))
     frozen._process.send_signal(signal.SIGCONT)
     sensor.write(10)
-    await until(lambda: len(receiver.oracle.accepted("soc")) == 410)
-    async with asyncio.timeout(60), aiohttp.ClientSession() as session:
+    await until(lambda: len(receiver.oracle.accepted("soc")) == 410, seconds=240)
+    async with asyncio.timeout(240), aiohttp.ClientSession() as session:
         for node in (frozen, other):  # both have said since that they work
             while not await node.is_ready(session):  # noqa: ASYNC110 - another process
                 await asyncio.sleep(0.2)

@@ -96,7 +96,7 @@ async def check_truth(entrant, day, database, folder, **settings):
         account = await database.read(
             report_period, Period(START - timedelta(days=2), clock.now()), clock.now()
         )
-        assert (account["holes"], account["lost"], account["silent"]) == ([], [], [])
+        assert (account["gaps"], account["lost"], account["silent"]) == ([], [], [])
         assert sum(source["new"] for source in account["coverage"]) == len(truth)
 
 

@@ -48,7 +48,7 @@ TOLERANCE = timedelta(minutes=5)
 """The delay after which due work counts as overdue."""
 
 ANOMALY_KINDS = (
-    "hole",
+    "gap",
     "lost",
     "silent",
     "refused-push",

@@ -23,9 +23,9 @@ from tocsin.store.tables import deliveries, destinations, events
 
 _STATES = (DELIVERED, PENDING, ON_HOLD, DEAD)
 """The delivery states, from best to worst."""
-_STATE_OUTCOMES = ("arrived", "on-its-way", "on-hold", "dead")
+_STATE_OUTCOMES = ("arrived", "pending", "on-hold", "dead")
 _NOT_ROUTED = "not-routed"
-_NO_DESTINATION = "concerned-nobody"
+_NO_DESTINATION = "no-destination"
 EVENT_OUTCOMES = (*_STATE_OUTCOMES, _NO_DESTINATION, _NOT_ROUTED)
 """The outcomes of an event: the state of its worst delivery, or why it has none."""
 

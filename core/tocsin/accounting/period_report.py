@@ -30,7 +30,7 @@ def report_period(connection: Connection, period: Period, now: datetime) -> dict
         "since": isoformat(period.since),
         "until": isoformat(period.until),
         "coverage": reading.coverage,
-        "holes": reading.gaps[:MAX_LISTED],
+        "gaps": reading.gaps[:MAX_LISTED],
         "lost": reading.lost[:MAX_LISTED],
         "passed_over": reading.passed_over[:MAX_LISTED],
         "failures": reading.failures[:MAX_LISTED],
@@ -48,7 +48,7 @@ def report_period(connection: Connection, period: Period, now: datetime) -> dict
 def _list_unread(reading: CoverageReport) -> Iterator[dict[str, Any]]:
     for gap in reading.gaps[:MAX_LISTED]:
         detail = f"{_describe_extent(gap)} was not read"
-        yield represent_anomaly("hole", _describe_source(gap), gap["found_at"], detail)
+        yield represent_anomaly("gap", _describe_source(gap), gap["found_at"], detail)
     for lost in reading.lost[:MAX_LISTED]:
         detail = f"{_describe_extent(lost)}: {lost['reason']}"
         yield represent_anomaly("lost", _describe_source(lost), lost["found_at"], detail)

@@ -16,7 +16,7 @@ HOUR = timedelta(hours=1)
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
-def spans(proof: dict, of: str = "holes") -> list[tuple]:
+def spans(proof: dict, of: str = "gaps") -> list[tuple]:
     return [(item["source"], item["from"], item["to"]) for item in proof[of]]
 
 
@@ -52,7 +52,7 @@ async def test_a_gap_in_a_file_is_a_hole_and_unaccounted_for(happened, clock):
     assert spans(proof) == [(FILE, 100, 140)]
     [item] = proof["unaccounted"]
     assert item == {
-        "kind": "hole",
+        "kind": "gap",
         "what": f"edge/changed {FILE}",
         "since": "2026-11-21T12:01:00.000Z",
         "detail": "byte 100 to 140 was not read",

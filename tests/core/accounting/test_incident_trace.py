@@ -122,7 +122,7 @@ async def test_an_event_that_concerned_nobody_says_so(happened):
     await happened.sync()
     await happened.emit("incident:1")
     [event] = (await happened.trace(1))["events"]
-    assert (event["outcome"], event["deliveries"]) == ("concerned-nobody", [])
+    assert (event["outcome"], event["deliveries"]) == ("no-destination", [])
 
 
 async def test_what_is_about_another_incident_is_left_out(happened):

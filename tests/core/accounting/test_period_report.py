@@ -44,7 +44,7 @@ async def test_an_event_is_as_badly_off_as_its_worst_delivery(happened):
             await happened.deliver(event, state, name)
     await happened.emit(routed=False)
     proof = await happened.prove()
-    outcomes = ("arrived", "on-its-way", "on-hold", "dead", "concerned-nobody", "not-routed")
+    outcomes = ("arrived", "pending", "on-hold", "dead", "no-destination", "not-routed")
     assert proof["events"] == dict.fromkeys(outcomes, 1)
     assert proof["unaccounted"] == []
     assert proof["destinations"] == [
@@ -133,8 +133,8 @@ async def test_periods_that_follow_each_other_share_nothing(happened, clock):
     clock.advance(hours=1)
     hour = timedelta(hours=1)
     before, after = await happened.prove(ended=hour), await happened.prove(back=hour)
-    assert (before["events"]["concerned-nobody"], before["incidents"]["quiet"]) == (1, 1)
-    assert (after["events"]["concerned-nobody"], after["incidents"]["quiet"]) == (0, 0)
+    assert (before["events"]["no-destination"], before["incidents"]["quiet"]) == (1, 1)
+    assert (after["events"]["no-destination"], after["incidents"]["quiet"]) == (0, 0)
 
 
 @on_sqlite

@@ -144,6 +144,11 @@ def test_what_others_wrote_makes_no_link_in_any_form(text):
     assert "|http" not in render_wiki(said)
 
 
+def test_code_cannot_end_its_block_and_holds_nothing_invisible():
+    said = render_wiki(parse_document("```\nuname {noformat} {color:red}\n```"))
+    assert said == "{noformat}\nuname { noformat} {color:red}\n{noformat}"
+
+
 @pytest.mark.parametrize(
     "text", ["!\"#$%&'()*+,-./:;<=>?@[]^_{|}~\\", "h1. bq. https://x a-b h2.h3. {{a}}"]
 )

@@ -19,7 +19,7 @@ class CoverageSegment:
     """A segment of a coverage bar."""
 
     kind: str
-    """`read`, `hole` or `lost`."""
+    """`read`, `gap` or `lost`."""
     begin: float
     width: float
     words: str
@@ -56,7 +56,7 @@ def _build_bar(
     period = _BarScale(_moment(proof["since"]), _moment(proof["until"]))
     name = stream["name"]
     faults = [
-        *period.pieces("hole", _select_stream(proof["holes"], provider, name)),
+        *period.pieces("gap", _select_stream(proof["gaps"], provider, name)),
         *period.pieces("lost", _select_stream(proof["lost"], provider, name)),
     ]
     begins = [
@@ -83,9 +83,8 @@ class _BarScale:
 
     def pieces(self, kind: str, parts: Iterable[Mapping[str, Any]]) -> Iterator[CoverageSegment]:
         for part in parts:
-            label = "gap" if kind == "hole" else kind
             begin, end = _moment(part["from"]), _moment(part["to"])
-            title = f"{label}: {format_time(begin)} to {format_time(end)}. {part.get('reason', '')}"
+            title = f"{kind}: {format_time(begin)} to {format_time(end)}. {part.get('reason', '')}"
             yield self.piece(kind, begin, end, title.strip())
 
     def piece(self, kind: str, begin: datetime, end: datetime, title: str) -> CoverageSegment:

@@ -111,13 +111,13 @@ class TracedDelivery(DeliveryStatusItem):
 class TracedEvent(ResponseModel):
     """An event about an incident."""
 
-    EXAMPLE: ClassVar[dict[str, Json]] = {"id": EVENT_ID, "outcome": "on-its-way"}
+    EXAMPLE: ClassVar[dict[str, Json]] = {"id": EVENT_ID, "outcome": "pending"}
 
     id: str
     event_type: EventType
     timestamp: datetime
     outcome: str = Field(
-        description="Outcome of the worst delivery; `concerned-nobody` if there is none.",
+        description="Outcome of the worst delivery; `no-destination` if there is none.",
         json_schema_extra={"enum": [*accounting.EVENT_OUTCOMES]},
     )
     reason: str | None = Field(description="Reason why the event itself is on hold, if it is.")
@@ -288,7 +288,7 @@ class Proof(ResponseModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "since": "2026-11-20T06:10:00.000Z",
         "until": FINISHED,
-        "holes": [],
+        "gaps": [],
         "lost": [],
         "passed_over": [],
         "failures": [],
@@ -303,10 +303,10 @@ class Proof(ResponseModel):
         },
         "events": {
             "arrived": 0,
-            "on-its-way": 1,
+            "pending": 1,
             "on_hold": 0,
             "dead": 0,
-            "concerned-nobody": 0,
+            "no-destination": 0,
             "not-routed": 0,
         },
         "unaccounted": [],
@@ -315,7 +315,7 @@ class Proof(ResponseModel):
     since: datetime
     until: datetime
     coverage: list[CoveredSource]
-    holes: list[CoverageGap]
+    gaps: list[CoverageGap]
     lost: list[UnreadInterval] = Field(
         description="Intervals that could not be read, and have not been read since."
     )
@@ -329,7 +329,7 @@ class Proof(ResponseModel):
     events: dict[str, int] = Field(description="Number of events, by outcome.")
     destinations: list[DestinationCounts]
     not_arrived: list[OutstandingDelivery] = Field(
-        description=f"The oldest, at most {accounting.MAX_LISTED}, as in `holes`, `lost` and "
+        description=f"The oldest, at most {accounting.MAX_LISTED}, as in `gaps`, `lost` and "
         "`failures`."
     )
     not_arrived_total: int

@@ -26,7 +26,7 @@ _BREAK = " \\\\ "
 _MARKERS = {"strong": "*", "em": "_", "strike": "-"}
 _NOT_IN_LINKS = re.compile(r"[\[\]{}|\\!^\"<>\s]")
 _FENCE = "{noformat}"
-_SPLIT = "{\u200bnoformat"
+_SPLIT = "{ noformat"
 
 
 def render_wiki(document: DocumentNode) -> str:

@@ -164,25 +164,25 @@ async def test_a_style_sheet_is_kept_for_as_long_as_it_is_the_same(api, person):
 
 
 def test_a_hole_is_where_it_was():
-    proof = _proof(holes=[("2026-11-20T06:00:00Z", "2026-11-20T09:00:00Z")])
+    proof = _proof(gaps=[("2026-11-20T06:00:00Z", "2026-11-20T09:00:00Z")])
     [strip] = build_coverage_bars(proof, [_provider(NOON)])
     assert not strip.is_whole
-    [read, hole] = strip.pieces
+    [read, gap] = strip.pieces
     assert (read.begin, read.width) == (0, WIDTH)
-    assert (hole.kind, hole.begin, hole.width) == ("hole", 750, 125)
+    assert (gap.kind, gap.begin, gap.width) == ("gap", 750, 125)
 
 
 @given(st.lists(st.tuples(*[st.datetimes(), st.timedeltas(timedelta(), timedelta(days=3))])))
 def test_whatever_is_missing_lies_on_the_strip_and_can_be_seen(parts):
     moments = [(f"{begin.isoformat()}+00:00", begin, length) for begin, length in parts]
-    holes = []
+    gaps = []
     for text, begin, length in moments:
         try:
-            holes.append((text, f"{(begin + length).isoformat()}+00:00"))
+            gaps.append((text, f"{(begin + length).isoformat()}+00:00"))
         except OverflowError:
             continue
-    [strip] = build_coverage_bars(_proof(holes=holes), [_provider(NOON)])
-    assert len(strip.pieces) == len(holes) + 1
+    [strip] = build_coverage_bars(_proof(gaps=gaps), [_provider(NOON)])
+    assert len(strip.pieces) == len(gaps) + 1
     for piece in strip.pieces[1:]:
         assert 0 <= piece.begin <= WIDTH
         assert piece.width > 0
@@ -212,12 +212,12 @@ def _provider(covered_until: str) -> dict:
     return {"name": "edge", "streams": [{"name": "changed", "covered_until": covered_until}]}
 
 
-def _proof(holes=()) -> dict:
+def _proof(gaps=()) -> dict:
     where = {"provider": "edge", "stream": "changed"}
     return {
         "since": "2026-11-19T12:00:00Z",
         "until": NOON,
         "coverage": [where | {"from": "2026-11-18T00:00:00Z", "to": NOON}],
-        "holes": [where | {"from": begin, "to": end} for begin, end in holes],
+        "gaps": [where | {"from": begin, "to": end} for begin, end in gaps],
         "lost": [],
     }

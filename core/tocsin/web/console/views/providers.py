@@ -43,7 +43,7 @@ def _with_reading(provider: Mapping[str, Any], proof: Mapping[str, Any]) -> dict
         "strips": strips,
         "sources": _select_provider(name, proof["coverage"]),
         "gaps": [
-            *({**gap, "kind": "hole"} for gap in _select_provider(name, proof["holes"])),
+            *({**gap, "kind": "gap"} for gap in _select_provider(name, proof["gaps"])),
             *({**gap, "kind": "lost"} for gap in _select_provider(name, proof["lost"])),
         ],
         "silent": _select_provider(name, proof["silent"]),
