@@ -23,9 +23,26 @@ _TURNS_BETWEEN_SIGNS = 7
 _MOST_TURNS = 300  # ten minutes, after which the browser reconnects
 
 
+_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
+
+
 def live_path(path: str) -> str:
     """Return the path of the event stream of a page."""
     return f"/live{path}"
+
+
+def is_live(request: web.BaseRequest) -> bool:
+    """Return whether a request is for the event stream of a page."""
+    return request.path.startswith("/live/")
+
+
+def build_reload() -> web.Response:
+    """Return the event stream that has the browser load its page again.
+
+    A browser that is refused a stream cannot tell why, and would show the old page forever. The
+    page itself leads to the sign-in, or has the session checked.
+    """
+    return web.Response(body=_encode_event("gone", ""), headers=_HEADERS)
 
 
 class LiveStreams:
@@ -65,8 +82,7 @@ class LiveStreams:
         self, request: web.Request, render: Callable[[], Awaitable[str]]
     ) -> web.StreamResponse:
         first = await render()
-        headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
-        response = web.StreamResponse(headers=headers)
+        response = web.StreamResponse(headers=_HEADERS)
         await response.prepare(request)
         task = asyncio.create_task(self._follow(response, first, render))
         self._open.add(task)
@@ -119,5 +135,9 @@ class LiveStreams:
 
 
 async def _send(response: web.StreamResponse, event: str, content: str) -> None:
+    await response.write(_encode_event(event, content))
+
+
+def _encode_event(event: str, content: str) -> bytes:
     # JSON, because a line break would end the event's data
-    await response.write(b"event: %s\ndata: %s\n\n" % (event.encode(), orjson.dumps(content)))
+    return b"event: %s\ndata: %s\n\n" % (event.encode(), orjson.dumps(content))

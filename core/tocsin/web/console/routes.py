@@ -16,7 +16,7 @@ from tocsin.credentials import BACK_CHANNEL_LOGOUT, CALLBACK
 from tocsin.web.authentication import AccessControl
 from tocsin.web.console import rendering
 from tocsin.web.console.actions import ActionHandler
-from tocsin.web.console.live_updates import LiveStreams, live_path
+from tocsin.web.console.live_updates import LiveStreams, build_reload, is_live, live_path
 from tocsin.web.console.page_request import PageRequest
 from tocsin.web.console.pages import ConsoleAction, ConsolePage, message_key
 from tocsin.web.console.sessions import (
@@ -120,20 +120,26 @@ class _Console:
         async def guarded(request: web.Request) -> web.StreamResponse:
             try:
                 return await handle(request)
-            except CheckRequired:
-                if request.path.startswith("/live/"):
-                    return await self._show_error(request, ProblemError(401, _SIGNED_OUT))
-                place = str(request.rel_url)
-                check = URL(OIDC_SIGN_IN).with_query(next=place, check="yes")
-                return web.Response(status=303, headers={"Location": str(check)})
-            except NotSignedIn:
-                if request.method in {"GET", "HEAD"} and not request.path.startswith("/live/"):
-                    return _lead_to_sign_in(request)
-                return await self._show_error(request, ProblemError(401, _SIGNED_OUT))
+            except (CheckRequired, NotSignedIn) as error:
+                return await self._ask_again(request, error)
             except Exception as error:  # noqa: BLE001 - every error becomes a page
                 return await self._show_error(request, error)
 
         return guarded
+
+    async def _ask_again(
+        self, request: web.Request, error: CheckRequired | NotSignedIn
+    ) -> web.StreamResponse:
+        """Send the browser to the issuer or to the sign-in page."""
+        if is_live(request):
+            return build_reload()
+        if isinstance(error, CheckRequired):
+            place = str(request.rel_url)
+            check = URL(OIDC_SIGN_IN).with_query(next=place, check="yes")
+            return web.Response(status=303, headers={"Location": str(check)})
+        if request.method in {"GET", "HEAD"}:
+            return _lead_to_sign_in(request)
+        return await self._show_error(request, ProblemError(401, _SIGNED_OUT))
 
     async def show_missing(self, request: web.Request, error: Exception) -> web.Response | None:
         """Return a page for a browser at an unknown address, None for any other error."""

@@ -139,7 +139,7 @@ async def test_whoever_has_signed_out_sees_no_more(person, clock):
 
 async def test_nobody_follows_without_a_session(api):
     response = await api.client.get("/live/", allow_redirects=False)
-    assert response.status == 401
+    assert await response.text() == 'event: gone\ndata: ""\n\n'  # the page leads to the sign-in
 
 
 async def test_so_many_pages_and_no_more_are_kept_up_to_date(person):

@@ -320,6 +320,22 @@ async def test_a_logout_with_a_new_key_while_the_issuer_is_away_is_to_be_repeate
     assert (response.status, response.headers["Retry-After"]) == (503, "10")
 
 
+async def test_a_page_that_follows_again_while_a_check_is_due_is_loaded_again_and_follows_on(
+    browser, issuer, clock
+):
+    """As after ten minutes, in a page that comes to the front, or after a restart."""
+    renew(issuer, clock, minutes=15)
+    stream = await browser.get("/live/")
+    assert (stream.content_type, await stream.text()) == (
+        "text/event-stream",
+        'event: gone\ndata: ""\n\n',
+    )
+    assert "check" in (await browser.get("/")).headers["Location"]  # as the browser loads it
+    assert (await browser.sign_in()).status == 303
+    async with await browser.get("/live/") as stream:
+        assert await stream.content.readline() == b"event: shown\n"
+
+
 async def test_the_interval_is_a_setting(issuer, database, clock):
     async with open_for(issuer, database, clock, oidc_recheck_seconds=60) as api:
         browser = Browser(api)
