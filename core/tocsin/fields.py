@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -27,9 +27,9 @@ from pydantic import (
     field_validator,
 )
 from pydantic_core import PydanticCustomError
-from yarl import URL
 
 from tocsin.model import Vocabulary
+from tocsin.servers import find_targets
 
 _SHORT_DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d|w)")
 _ISO_DURATION = re.compile(
@@ -134,11 +134,6 @@ ServerUrl = Annotated[
 """The address of a SIEM's own server; a provider may reach its host even if it is private."""
 
 _SECRET_NAME = re.compile(r"auth|cookie|key|password|secret|token", re.IGNORECASE)
-_TARGET_WORDS = frozenset(
-    {"address", "authority", "cloud", "domain", "endpoint", "host", "hostname", "port", "region"}
-    | {"server", "tls"}
-)
-_DEFAULT_PORTS = {"http": 80, "https": 443, "smtp": 25, "smtps": 465}
 _REFERENCE = 'give { env = "NAME" } or { file = "path" }'
 LONGEST_DURATION = timedelta(days=36_500)
 _UNITS = {
@@ -241,41 +236,6 @@ Duration = Annotated[
 
 def _is_secret(annotation: object) -> bool:
     return annotation is SecretStr or any(_is_secret(part) for part in get_args(annotation))
-
-
-def find_server(text: str) -> str | None:
-    """Return scheme, host and port of a URL; None if the text is no URL.
-
-    The host is the one that the HTTP client connects to: two spellings of a Unicode name may look
-    the same in lower case, and be different names.
-    """
-    try:
-        url = URL(text.strip())
-        host, port = url.raw_host, url.explicit_port or _DEFAULT_PORTS.get(url.scheme)
-    except ValueError:  # no setting has such a URL: the validators of URLs refuse it
-        return None
-    if not url.scheme or not host:
-        return None
-    shown = f"[{host}]" if ":" in host else host
-    return f"{url.scheme}://{shown}" + (f":{port}" if port else "")
-
-
-def _find_servers(name: str, value: object) -> Iterator[tuple[str, str]]:
-    """Yield the path and server of each URL in a setting."""
-    if isinstance(value, SecretStr):
-        value = value.get_secret_value()
-    if isinstance(value, str):
-        if server := find_server(value):
-            yield name, server
-    elif isinstance(value, BaseModel):
-        for member, inner in value:
-            yield from _find_servers(f"{name}.{member}", inner)
-    elif isinstance(value, Mapping):
-        for member, inner in value.items():
-            yield from _find_servers(f"{name}.{member}", inner)
-    elif isinstance(value, list | tuple | set | frozenset):
-        for number, inner in enumerate(value):
-            yield from _find_servers(f"{name}.{number}", inner)
 
 
 def _is_local(part: object) -> bool:
@@ -391,14 +351,7 @@ class PluginSettings(BaseModel):
         A URL is recognized by its value, also inside lists and tables, and a host or port by the
         words of the field's name.
         """
-        found: dict[str, str] = {}
-        for name, value in self:
-            servers = dict(_find_servers(name, value))
-            if not servers and value is not None and _TARGET_WORDS & set(name.split("_")):
-                text = value.get_secret_value() if isinstance(value, SecretStr) else value
-                servers = {name: str(text)}
-            found |= servers
-        return found
+        return find_targets(self)
 
     def own_hosts(self) -> frozenset[str]:
         """Return the hosts of fields annotated `ServerUrl`."""

@@ -17,11 +17,12 @@ from multidict import CIMultiDict
 from pydantic import Field
 
 from tocsin.errors import Broken, CredentialsRefused, PluginFailure, Refused, TryLater
-from tocsin.fields import Duration, FileOnly, LocalPath, PluginSettings, ServerUrl, find_server
+from tocsin.fields import Duration, FileOnly, LocalPath, PluginSettings, ServerUrl
 from tocsin.hookspecs import HttpResponse, Tools
 from tocsin.json_codec import parse_json
 from tocsin.model import Json
 from tocsin.redaction import Redactor, list_secret_values
+from tocsin.servers import find_server
 
 _LONGEST_DELAY = timedelta(hours=24)
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
