@@ -265,7 +265,7 @@ def _read_secret_file(path: Path, found: str) -> str:
         reason = getattr(error, "strerror", None) or "not UTF-8"
         raise _secret_error(found, f"make {path} readable ({reason})") from error
     if not text:
-        raise _secret_error(found, f"{path} is empty: put the secret there")
+        raise _secret_error(found, f"{path} is empty: write the secret to it")
     return text
 
 

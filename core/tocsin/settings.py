@@ -187,8 +187,7 @@ class Settings(BaseSettings):
         default=5,
         ge=1,
         le=1_000,
-        description="Failures in a row before a schedule is disabled, unless it has a limit of its "
-        "own.",
+        description="Failures in a row before a schedule is disabled, unless it has its own limit.",
     )
     roles: tuple[NodeRole, ...] = Field(
         default=tuple(NodeRole),
@@ -326,7 +325,7 @@ def _find_conflicts(settings: Settings) -> Iterator[ConfigurationProblem]:
         yield ConfigurationProblem(
             "environment",
             f"{PREFIX}BASE_URL",
-            f"not set, and {PREFIX}HOST={settings.host} is not an address that others can use",
+            f"not set, and {PREFIX}HOST={settings.host} is not reachable from other machines",
             "set it to the external URL, such as https://tocsin.example.org",
         )
     if settings.archive_dir is not None and settings.retention_days is None:

@@ -176,7 +176,7 @@ def _is_model(kind: Any) -> bool:
 def _describe_input(detail: dict[str, Any]) -> str:
     value = detail.get("input")
     if isinstance(value, SecretStr):
-        return "found a secret that is not one"
+        return "found an invalid secret"
     if isinstance(value, list | tuple):
         return "found a list" if value else "found an empty list"
     if isinstance(value, dict | BaseModel):

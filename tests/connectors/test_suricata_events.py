@@ -92,7 +92,7 @@ def test_file_is_related_to_its_download_url():
 def test_request_summary_has_its_response():
     http = {"hostname": "shop.example", "url": "/", "http_method": "GET", "status": 404}
     event = build_event(record("http", http=http))
-    assert "GET http://shop.example/ answered 404" in event.summary
+    assert "GET http://shop.example/ returned 404" in event.summary
     assert ("192.0.2.7", "connected-to", "shop.example") in told(event)
 
 

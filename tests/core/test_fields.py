@@ -105,7 +105,7 @@ def test_an_empty_secret_is_refused_by_where_it_is_empty(monkeypatch, tmp_path, 
     (tmp_path / "hush").write_text(text)
     for reference, words in (
         ({"env": "HUSH"}, "the environment variable HUSH is empty: set it"),
-        ({"file": "hush"}, "hush is empty: put the secret there"),
+        ({"file": "hush"}, "hush is empty: write the secret to it"),
     ):
         with pytest.raises(ValidationError, match=words):
             Settings.model_validate(

@@ -100,7 +100,7 @@ def test_only_a_web_address_is_a_link(address):
         ({"external_id": None}, "external_id: found None"),
         ({"severity": []}, "severity: found an empty list"),
         ({"occurred_at": "yesterday"}, "occurred_at: found 'yesterday'"),
-        ({"occurred_at": "0001-01-01T00:00:00+12:00"}, "a time within the range of the calendar"),
+        ({"occurred_at": "0001-01-01T00:00:00+12:00"}, "give a valid calendar time"),
         ({"entities": [{"kind": "ipv4", "value": "x"}]}, "entities.0.kind: found 'ipv4'; give one"),
         ({"titel": "x"}, "titel: unknown key; remove it; did you mean 'title'?"),
     ],

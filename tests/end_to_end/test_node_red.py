@@ -117,7 +117,7 @@ async def test_an_event_that_could_not_be_acted_on_is_taken_when_it_comes_again(
     body = alert(number)
     headers = signed(body, KEY, webhook_id="evt_early")
     status, answer = await operator.post(body, headers)
-    assert (status, answer["failed"][-12:]) == (503, "answered 404")
+    assert (status, answer["failed"][-12:]) == (503, "returned 404")
     assert await operator.known_incident() == number
     status, answer = await operator.post(body, headers)
     assert (status, answer["incident_number"]) == (200, number)

@@ -268,7 +268,7 @@ async def test_a_receiver_may_end_all_deliveries(try_once, status):
 async def test_a_receiver_may_end_the_retries_of_one_event(try_once, status):
     delivery, _, destination = await try_once(answer(status, "webhook-delivery: abort-message"))
     assert (delivery["state"], destination["state"]) == ("dead", "active")
-    reason = f"the receiver answered {status} and does not want this event again"
+    reason = f"the receiver returned {status} and does not want this event again"
     assert delivery["reason"] == reason
 
 
@@ -291,7 +291,7 @@ async def test_when_the_schedule_is_used_up_the_event_is_dead_and_says_why(stati
         station.wake()
     await station.until("dead", destination="brief")
     [delivery] = await station.deliveries("brief")
-    assert delivery["reason"] == "the receiver answered 503"
+    assert delivery["reason"] == "the receiver returned 503"
     assert [attempt["response"] for attempt in await station.attempts("brief")] == [
         b"not today"
     ] * 3

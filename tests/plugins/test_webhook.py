@@ -250,7 +250,7 @@ async def test_any_2xx_is_a_receipt(channel, receiver, status):
 @pytest.mark.parametrize("status", [300, 301, 302, 303, 307, 308])
 async def test_a_redirect_is_not_followed_and_tried_again(channel, receiver, status):
     receiver.answer = {"status": status, "headers": {"Location": receiver.url}}
-    with pytest.raises(TryLater, match=f"the receiver answered {status}"):
+    with pytest.raises(TryLater, match=f"the receiver returned {status}"):
         await channel().deliver(delivery())
     assert len(receiver.got) == 1
 
@@ -277,7 +277,7 @@ async def test_any_other_status_is_tried_again(channel, receiver, status, thrott
 )
 async def test_a_receiver_can_end_it(channel, receiver, status, headers, unwanted):
     receiver.answer = {"status": status, "body": b"bye", "headers": headers}
-    with pytest.raises(Refused, match=f"the receiver answered {status}") as caught:
+    with pytest.raises(Refused, match=f"the receiver returned {status}") as caught:
         await channel().deliver(delivery())
     assert (caught.value.status, caught.value.response) == (status, b"bye")
     assert caught.value.unwanted == unwanted

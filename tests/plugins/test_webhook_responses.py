@@ -222,7 +222,7 @@ def test_what_a_vendor_documents_as_its_success_is_a_receipt(receiver, status, b
     ],
 )
 def test_any_other_2xx_of_a_vendor_is_tried_again(receiver, status, body):
-    with pytest.raises(TryLater, match=f"answered {status}"):
+    with pytest.raises(TryLater, match=f"returned {status}"):
         by_shipped(receiver, status, body)
 
 

@@ -186,7 +186,7 @@ class Echo(Channel):
     async def deliver(self, _delivery: Delivery) -> Receipt:
         echo = json.dumps({"text": SECRET}) + quote(TOKEN)
         if self.error in (TryLater, Refused):
-            raise self.error(f"answered 400: {echo}", status=400, response=echo.encode())
+            raise self.error(f"returned 400: {echo}", status=400, response=echo.encode())
         if self.error is not None:
             raise self.error(echo)
         link = f"https://receiver.example/{quote(TOKEN)}"

@@ -116,8 +116,8 @@ def find_wrong_clocks(connection: Connection, now: datetime) -> Iterator[dict[st
 def find_stuck_nodes(connection: Connection, now: datetime) -> Iterator[dict[str, Any]]:
     """Yield the nodes that run and are frozen or stuck now."""
     for node in find_troubled_nodes(connection, now):
-        silent = "its process runs without a heartbeat: it is frozen, or cannot write"
-        stalled = f"these loops complete no step: {', '.join(node.stalled)}"
+        silent = "no heartbeat: the process is frozen or cannot write"
+        stalled = f"these loops have stalled: {', '.join(node.stalled)}"
         detail = stalled if node.stalled else silent
         yield represent_anomaly("node", f"node:{node.name}", node.beat_at, detail)
 
@@ -128,11 +128,11 @@ def find_unrouted_events(
     """Yield the events that no destination could get: unrouted, or routed before any was there."""
     applied_from = load_applied_from(connection)
     if applied_from != EPOCH:
-        detail = "the event was routed to nobody, because no configuration had been applied"
+        detail = "the event was routed to no destination, because no configuration had been applied"
         for row in connection.execute(select_missed(period, applied_from)):
             yield represent_anomaly("not-applied", row.id, row.timestamp, detail)
     if applied_from is None:
-        detail = "the event waits, because no configuration was ever applied"
+        detail = "the event is waiting, because no configuration has been applied yet"
         for row in connection.execute(select_unrouted(period, period.until)):
             yield represent_anomaly("not-applied", row.id, row.timestamp, detail)
         return

@@ -105,7 +105,7 @@ class Sealer:
         now = self._clock.now()
         if now >= self._report_at:
             self._report_at = now + _REPORT_EVERY
-            advice = "restore the database from a backup, and look into `tocsin audit verify`"
+            advice = "restore the database from a backup, and run `tocsin audit verify`"
             _log.error("audit log not sealed", reason=str(error), advice=advice)
 
     async def seal(self) -> int:

@@ -127,7 +127,7 @@ def _check_unsealed(connection: Connection, now: datetime) -> Iterator[str]:
 
 def _check_positions(connection: Connection) -> Iterator[str]:
     for row in connection.execute(_never_allotted):
-        yield f"position {row.position} (row {row.id}): the position was never allotted"
+        yield f"position {row.position} (row {row.id}): the position was never assigned"
 
 
 def _check_chain(connection: Connection, key: bytes, last: int) -> Iterator[str]:
@@ -142,7 +142,7 @@ def _check_chain(connection: Connection, key: bytes, last: int) -> Iterator[str]
             yield f"{place}: the seal does not match the content and the previous seal"
         position, seal = row["position"], str(row["seal"])
     if position < last:
-        yield f"{_describe_missing(position, last)}; position {last} was the last allotted"
+        yield f"{_describe_missing(position, last)}; position {last} was the last one assigned"
 
 
 def _iter_rows(connection: Connection, last: int) -> Iterator[RowMapping]:

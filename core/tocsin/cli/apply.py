@@ -42,7 +42,7 @@ def apply(
     when it starts. With PostgreSQL, events wait until a file has been applied.
     """
     if dry_run and send_missed:
-        raise OperatorError("--dry-run changes nothing; leave out --send-missed")
+        raise OperatorError("--send-missed cannot be used with --dry-run")
     settings = load_settings()
     configuration = asyncio.run(
         load_configuration(settings.plugins_file, templates_dir=settings.templates_dir)

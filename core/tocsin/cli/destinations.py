@@ -97,7 +97,7 @@ def resume(
 ) -> None:
     """Resume a destination that stopped after failures.
 
-    Sends its deliveries on hold, even if the destination is active; `released` is their number.
+    Also sends deliveries on hold of an active destination. `released` is their number.
     """
     path = admin_path("destinations", name, "resume")
     record = run_on_api(url, token, lambda api: api.call("POST", path))

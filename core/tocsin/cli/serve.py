@@ -77,7 +77,7 @@ class _Watchdog(threading.Thread):
         """Wait for the signal, cancel what is not finished in time, and end the process."""
         os.read(self._signals, 1)
         select.select([self._signals], [], [], GRACEFUL_SECONDS)
-        _log.error("stop forced; deliveries in progress will be repeated")
+        _log.error("shutdown forced; deliveries in progress will be repeated")
         with suppress(RuntimeError):  # the loop is closed, and only threads remain
             self._loop.call_soon_threadsafe(self._serving.cancel)
         time.sleep(FORCED_SECONDS)

@@ -92,7 +92,7 @@ def _bind_map(
     elif {"attribute"} <= set(kwargs) <= {"attribute", "default"}:
         bind = _bind_member(kwargs["attribute"], kwargs.get("default"))
     else:
-        raise ValueError("map takes the name of a filter, or `attribute` and perhaps `default`")
+        raise ValueError("map takes the name of a filter, or `attribute` and optionally `default`")
 
     def apply(scope: Scope) -> Callable[[Any], list[Any]]:
         convert = bind(scope)

@@ -104,7 +104,7 @@ def _object(node: nodes.Dict, depth: int) -> Evaluator:
 
 def _text_key(node: nodes.Expr) -> str:
     if not isinstance(node, nodes.Const) or not isinstance(node.value, str):
-        raise ValueError("the names of an object's members are texts in quotes")  # noqa: TRY004
+        raise ValueError("the names of an object's members must be texts in quotes")  # noqa: TRY004
     return node.value
 
 
@@ -123,7 +123,7 @@ def _item(node: nodes.Getitem, depth: int) -> Evaluator:
 
 def _slice(inner: Evaluator, node: nodes.Slice, depth: int) -> Evaluator:
     if node.step is not None:
-        raise ValueError("a part is written [start:stop], without a step")
+        raise ValueError("write a slice as [start:stop], without a step")
     start, stop = (
         compile_node(bound, depth) if bound else _nothing for bound in (node.start, node.stop)
     )
@@ -133,7 +133,7 @@ def _slice(inner: Evaluator, node: nodes.Slice, depth: int) -> Evaluator:
         if value is MISSING:
             return MISSING
         if not isinstance(value, str | list):
-            raise TypeError("only a text or a list has parts")
+            raise TypeError("only texts and lists can be sliced")
         scope.allowance.spend(1 + len(value))
         return value[begin:end]
 
@@ -236,7 +236,7 @@ def _compile_arguments(
     node: nodes.Call | nodes.Filter | nodes.Test, depth: int
 ) -> tuple[list[Evaluator], dict[str, Evaluator]]:
     if node.dyn_args is not None or node.dyn_kwargs is not None:
-        raise ValueError("arguments are listed one by one, without * and **")
+        raise ValueError("arguments cannot use * and **")
     kwargs = {str(each.key): compile_node(each.value, depth) for each in node.kwargs}
     return list(_compile_all(node.args, depth)), kwargs
 

@@ -159,7 +159,7 @@ def _sort_keys(allowance: Allowance, values: Sequence[Any], case_sensitive: Any)
     if all(isinstance(value, int | float) for value in values):
         return values
     kinds = " and ".join(sorted({describe(value) for value in values}))
-    raise TypeError(f"only texts or numbers have an order, not {kinds}")
+    raise TypeError(f"only texts or numbers can be sorted, not {kinds}")
 
 
 def _unique(
@@ -247,7 +247,7 @@ def _tojson(allowance: Allowance, value: Any) -> str:
 
 
 def _refuse(_value: object) -> None:
-    raise TypeError("a missing value has no JSON")
+    raise TypeError("a missing value cannot be converted to JSON")
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {

@@ -122,7 +122,7 @@ class BatchedEnricher:
     def _held(self) -> EnrichmentFailure | None:
         if self._held_until is None or self._held_until <= self._clock.now():
             return None
-        reason = f"paused until {isoformat(self._held_until)}, as it requested"
+        reason = f"paused until {isoformat(self._held_until)}, as the service requested"
         return EnrichmentFailure(QueryOutcome.UNAVAILABLE, reason, final=True)
 
     async def _take_turn(self, count: int, patient_until: datetime) -> EnrichmentFailure | None:

@@ -89,11 +89,11 @@ class ClockWatch:
         """Suspend or resume the work of the node."""
         is_off = abs(offset) >= LIMIT
         if is_off and self.suspension is None:
-            _log.error("clock is off; this node stops working", offset=describe_offset(offset))
+            _log.error("clock offset too large; node suspended", offset=describe_offset(offset))
             self.must_rest.set()
             self.may_work.clear()
         elif not is_off and self.suspension is not None:
-            _log.info("clock is right again; this node works", offset=describe_offset(offset))
+            _log.info("clock offset acceptable again; node resumed", offset=describe_offset(offset))
             self.may_work.set()
             self.must_rest.clear()
         clock = f"the clock of this node is {describe_offset(offset)} of the database's"

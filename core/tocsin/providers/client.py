@@ -74,9 +74,9 @@ def parse_server_time(headers: Mapping[str, str]) -> datetime | None:
 def classify_response(response: HttpResponse, what: str, now: datetime) -> PluginFailure | None:
     """Return the error for a response to `what`, None for a complete success."""
     status, body = response.status, response.body[:_MAX_BODY]
-    message = f"{what} answered {status}{_format_excerpt(body[:_MAX_EXCERPT])}"
+    message = f"{what} returned {status}{_format_excerpt(body[:_MAX_EXCERPT])}"
     if status == HTTPStatus.PARTIAL_CONTENT:
-        return TryLater(f"{what} answered in part only{_format_warning(response)}", status=status)
+        return TryLater(f"{what} returned only a part{_format_warning(response)}", status=status)
     if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
         return None
     if status in _TRANSIENT:
@@ -271,7 +271,7 @@ class Api:
                 self._grant = None
             raise failure
         if response.truncated:
-            raise Broken(f"{what} answered more than {MAX_BYTES:,} bytes")
+            raise Broken(f"{what} returned more than {MAX_BYTES:,} bytes")
         return ApiResponse(
             json=_parse_body(response, what),
             status=response.status,
@@ -314,4 +314,4 @@ def _parse_body(response: HttpResponse, what: str) -> Json:
         return parse_json(response.body)
     except ValueError:
         kind = response.headers.get("Content-Type", "no content type")
-        raise Broken(f"{what} answered {response.status} with {kind:.80}, not JSON") from None
+        raise Broken(f"{what} returned {response.status} with {kind:.80}, not JSON") from None

@@ -37,11 +37,11 @@ def find_unsupported_write_back(
         if getattr(settings, name) and needed not in able
     }
     for name, problem in lacking.items():
-        yield name, f"{settings.plugin!r} {problem}", "leave it out"
+        yield name, f"{settings.plugin!r} {problem}", "remove it"
     status, needs_comment = settings.write_back_status, Capability.COMMENT in able
     if status and needs_comment and not settings.write_back and not lacking:
-        found = f"found {status.value!r}, but nothing is written back"
-        yield "write_back_status", found, "set `write_back = true` as well, or leave it out"
+        found = f"found {status.value!r}, but `write_back` is off"
+        yield "write_back_status", found, "set `write_back = true` as well, or remove this setting"
 
 
 Kind = TypeVar("Kind", Provider, Channel, Enricher, Investigator)
@@ -245,7 +245,7 @@ class ConfigurationParser:
             return None
         if plugin in self.offers.absent:
             reason = self.offers.absent[plugin].reason
-            self.absent.append(AbsentPlugin(key, f"its plugin {plugin!r} was left out: {reason}"))
+            self.absent.append(AbsentPlugin(key, f"its plugin {plugin!r} was not loaded: {reason}"))
         elif plugin not in kinds:
             if self.knows_enabled or plugin not in self.installed:
                 self.problem(f"{key}.plugin", *self._unusable(section, plugin, kinds))

@@ -26,8 +26,8 @@ class PluginsFile(BaseModel):
     enabled: tuple[str, ...] = Field(
         default=(), description="Plugins to import, by the names of their entry points."
     )
-    disabled: tuple[str, ...] = Field(default=(), description="Default plugins to leave out.")
-    strict: bool = Field(default=False, description="Refuse to start if anything was left out.")
+    disabled: tuple[str, ...] = Field(default=(), description="Default plugins to disable.")
+    strict: bool = Field(default=False, description="Refuse to start if anything cannot be loaded.")
     providers: dict[str, dict[str, Any]] = Field(
         default={}, description="[providers.<name>]: SIEMs to read."
     )

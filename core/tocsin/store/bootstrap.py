@@ -108,9 +108,9 @@ def identify_location(url: URL) -> str:
 def _upgrade(connection: Connection) -> None:
     if _load_current_revision(connection) is None:
         _log.warning(
-            "database created; it holds nothing yet",
+            "database created; it is empty",
             database=_format_location(connection.engine.url),
-            advice="if there was one before, stop and look for it at TOCSIN_DATABASE_URL and "
+            advice="if a database existed before, stop and check TOCSIN_DATABASE_URL and "
             "TOCSIN_DATA_DIR",
         )
     allow_schema_change(connection)

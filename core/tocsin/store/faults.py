@@ -59,11 +59,11 @@ _FAULTS: Mapping[DatabaseFault, tuple[str, str]] = {
     ),
     DatabaseFault.REPLACED: (
         "database removed or replaced while in use",
-        "put back the database of its start, or restart the node, which begins a new epoch",
+        "restore the original database, or restart the node, which begins a new epoch",
     ),
     DatabaseFault.SCHEMA: (
         "database schema changed",
-        "run the version of Tocsin that it belongs to, or `tocsin db upgrade`",
+        "run the version of Tocsin that matches the schema, or `tocsin db upgrade`",
     ),
 }
 

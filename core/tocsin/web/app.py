@@ -114,7 +114,7 @@ class HostCheck:
             raise ProblemError(
                 _MISDIRECTED,
                 f"The Host header must name {self._url}. Set TOCSIN_BASE_URL to the URL that "
-                "callers use, and have proxies pass on the header.",
+                "callers use, and configure proxies to forward the header.",
             )
 
     def _is_ours(self, named: str) -> bool:

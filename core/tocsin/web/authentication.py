@@ -177,7 +177,7 @@ class AccessControl:
     def _bearer(self, authorization: str) -> Credential:
         scheme, _, token = authorization.partition(" ")
         if scheme.casefold() != "bearer":
-            raise AuthenticationError("Authorization takes the scheme Bearer.")
+            raise AuthenticationError("Use the Bearer scheme in Authorization.")
         return self._authenticator.decode_token(token.strip())
 
 

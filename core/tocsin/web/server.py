@@ -93,11 +93,11 @@ class _Connection(RequestHandler):
 def _reject(request: web.BaseRequest, status: int, error: BaseException | None) -> web.Response:
     match error:
         case LineTooLong() if error.args[1] == _LONGEST_URL:
-            problem = ProblemError(414, f"A URL holds {_LONGEST_URL} bytes at most.")
+            problem = ProblemError(414, f"A URL can have at most {_LONGEST_URL} bytes.")
         case LineTooLong():
-            problem = ProblemError(431, f"A header field holds {_LONGEST_FIELD} bytes at most.")
+            problem = ProblemError(431, f"A header field can have at most {_LONGEST_FIELD} bytes.")
         case HttpProcessingError(message=message) if message == _TOO_MANY_FIELDS:
-            problem = ProblemError(431, f"A request has {_MOST_FIELDS} header fields at most.")
+            problem = ProblemError(431, f"A request can have at most {_MOST_FIELDS} header fields.")
         case HttpProcessingError():
             problem = ProblemError(status, "This is not a well-formed HTTP request.")
         case Exception():

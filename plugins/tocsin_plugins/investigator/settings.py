@@ -88,7 +88,7 @@ class Bounds(BaseModel):
     provider_calls: int = Field(
         ge=0, le=5_000, description="Maximum number of event searches at providers."
     )
-    seconds: int = Field(ge=1, le=3_600, description="Seconds after which questions stop.")
+    seconds: int = Field(ge=1, le=3_600, description="Time limit for questions, in seconds.")
     timeline: int = Field(ge=1, le=1_000, description="Maximum number of lines in the timeline.")
 
     def deepened(self, times: int) -> Bounds:
@@ -180,7 +180,7 @@ class Settings(Investigator.Settings):
         default=0.25,
         ge=0,
         le=1,
-        description="Share of its points that a finding outside the query counts.",
+        description="Weight of a finding outside the query, as a share of its points.",
     )
     weights: Weights = Field(
         default_factory=Weights, description="Points of the parts of the score."

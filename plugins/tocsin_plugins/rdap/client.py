@@ -42,7 +42,7 @@ class RdapClient:
         raise Broken(f"GET {url}: too many redirects")
 
     def _judge(self, response: HttpResponse, url: str) -> dict[str, Any] | None:
-        status, outcome = response.status, f"GET {url} answered {response.status}"
+        status, outcome = response.status, f"GET {url} returned {response.status}"
         if status in _ABSENT:
             return None
         if status in _THROTTLED:

@@ -100,7 +100,7 @@ def build_failure(
     after: timedelta | None = None,
 ) -> PluginFailure:
     """Return the exception for an error of Slack; `document` is its full response."""
-    message = f"Slack answered {error[:_SHOWN]}"
+    message = f"Slack returned {error[:_SHOWN]}"
     if error in _ARCHIVED:
         remedy = "the channel is archived; unarchive it, or give another"
         return Refused(f"{message}: {remedy}", unwanted=True, status=status, response=response)

@@ -42,7 +42,7 @@ def _describe_identity(reply: SlackReply) -> str:
 def _describe_channel(info: SlackReply, channel: str) -> str:
     if info.error == _NOT_ALLOWED:
         needed = str(info.document.get("needed"))[:_SHOWN]
-        return f"{channel} (the scope {needed} would show its name and state)"
+        return f"{channel} (grant the scope {needed} to show its name and state)"
     name = info.part("channel").get("name")
     return f"#{str(name)[:_SHOWN]}" if name else channel
 

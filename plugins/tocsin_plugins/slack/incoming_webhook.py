@@ -53,8 +53,9 @@ class IncomingWebhook:
             problems = (f"webhook_url: {error}",)
         host = urlsplit(self._url.get_secret_value()).hostname
         return Health(
-            detail=f"incoming webhook of {host}; nothing was sent: it has no harmless request. "
-            "It has no threads, and an event whose response is lost is posted twice",
+            detail=f"incoming webhook of {host}; nothing was sent, because every "
+            "request posts a message. It has no threads, and an event whose response is lost is "
+            "posted twice",
             problems=problems,
         )
 

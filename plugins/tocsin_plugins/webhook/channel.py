@@ -60,7 +60,7 @@ class Webhook(Channel):
         self.tools.http.check_url(self._url)
 
     async def check(self) -> Health:
-        """Report on the settings alone: webhooks have no harmless request."""
+        """Report on the settings only, because every request delivers an event."""
         parts = split_url(self._url)
         keys = " or ".join(signer.describe() for signer in self._signers)
         problems: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class Webhook(Channel):
             problems = (f"{'secret_url' if self.settings.secret_url else 'url'}: {error}",)
         return Health(
             detail=f"{parts.scheme} to {parts.hostname}, verified with {keys}; "
-            "nothing was sent: webhooks have no harmless request",
+            "nothing was sent, because every request delivers an event",
             problems=problems,
         )
 
@@ -151,7 +151,7 @@ def read_receipt(
         raise _build_refusal(response, rules) or _build_retry(response, now)
     if missing := _find_missing_proof(response, document, rules, event_id):
         raise TryLater(
-            f"the receiver answered {response.status}, but {missing}",
+            f"the receiver returned {response.status}, but {missing}",
             status=response.status,
             response=response.body,
         )
@@ -222,7 +222,7 @@ def _find_member(value: Any, name: str) -> Any:
 
 def _build_retry(response: HttpResponse, now: datetime) -> TryLater:
     return TryLater(
-        f"the receiver answered {response.status}",
+        f"the receiver returned {response.status}",
         after=retry_after(response.headers, now),
         throttled=response.status in _OVERLOADED,
         status=response.status,
@@ -246,7 +246,7 @@ def _build_refusal(response: HttpResponse, rules: AnswerRules) -> Refused | None
     else:
         return None
     return Refused(
-        f"the receiver answered {response.status} and {meaning}",
+        f"the receiver returned {response.status} and {meaning}",
         unwanted=unwanted,
         status=response.status,
         response=response.body,

@@ -57,7 +57,7 @@ class Settings(Channel.Settings):
         "This, `signing_key` or both are required.",
     )
     previous_secret: SecretText | None = Field(
-        default=None, description="Signs as well, until receivers use `secret`."
+        default=None, description="Old secret, which also signs until receivers use `secret`."
     )
     signing_key: KeyText | None = Field(
         default=None,
@@ -65,7 +65,7 @@ class Settings(Channel.Settings):
     )
     previous_signing_key: KeyText | None = Field(
         default=None,
-        description="Signs as well, until receivers use the public key of `signing_key`.",
+        description="Old key, which also signs until receivers use the new public key.",
     )
     cloudevents: Literal["binary", "structured"] | None = Field(
         default=None,

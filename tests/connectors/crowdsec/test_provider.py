@@ -170,7 +170,7 @@ async def test_wrong_url_is_reported(feed, status):
     async with TestServer(application) as server:
         settings = {"url": str(server.make_url("")), **feed.simulator.machine}
         async with open_provider(CrowdSec, clock=feed.clock, **settings) as astray:
-            with pytest.raises(Misconfigured, match=rf"^url: .* answered {status}; .*without /v1$"):
+            with pytest.raises(Misconfigured, match=rf"^url: .* returned {status}; .*without /v1$"):
                 await astray.check()
             with pytest.raises(Misconfigured):  # rather than that the alert was deleted
                 await astray.incident("1@2026-11-20T09:20:21Z")

@@ -254,5 +254,5 @@ async def test_two_clusters_are_read_concurrently(clock):
 async def test_wrong_credentials_are_reported(simulator, clock):
     wrong = {"url": simulator.url, "username": "tocsin", "password": "wrong"}
     async with open_provider(OpenSearch, clock=clock, **wrong) as provider:
-        with pytest.raises(CredentialsRefused, match="answered 401"):
+        with pytest.raises(CredentialsRefused, match="returned 401"):
             await provider.check()

@@ -214,7 +214,7 @@ async def test_rules_that_cannot_be_counted_are_reported(instance, opened, put):
     async with opened() as provider:
         [problem] = (await provider.check()).problems
         assert await read(provider) == [own.id]
-    assert "countAllCuratedRuleSetDetections answered 403" in problem
+    assert "countAllCuratedRuleSetDetections returned 403" in problem
 
 
 async def test_check_says_which_wildcard_finds_curated_detections(instance, opened, put):

@@ -233,7 +233,7 @@ async def test_what_waits_for_a_destination_that_there_is_not_is_unaccounted_for
     proof = await happened.prove()
     kinds = [(item["kind"], item["what"]) for item in proof["unaccounted"]]
     assert kinds == [("no-destination", pending), ("no-destination", held)]
-    assert proof["not_arrived"][0]["reason"] == "there is no destination of this name"
+    assert proof["not_arrived"][0]["reason"] == "there is no destination with this name"
 
 
 async def test_a_database_in_which_nothing_happened_is_accounted_for(happened):

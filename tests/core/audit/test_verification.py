@@ -72,14 +72,14 @@ async def test_a_removed_beginning_is_found(head, tamper, check):
 async def test_a_removed_tail_is_found(head, tamper, check):
     await tamper("DELETE FROM audit WHERE id > 3")
     found = await check()
-    assert found.problems == ["positions 4 to 5 are missing; position 5 was the last allotted"]
+    assert found.problems == ["positions 4 to 5 are missing; position 5 was the last one assigned"]
     assert (found.entries, found.head_position) == (3, 3)
 
 
 async def test_a_removed_log_is_found(head, tamper, check):
     await tamper("DELETE FROM audit")
     found = await check()
-    assert found.problems == ["positions 1 to 5 are missing; position 5 was the last allotted"]
+    assert found.problems == ["positions 1 to 5 are missing; position 5 was the last one assigned"]
     assert (found.entries, found.head_position, found.head_seal) == (0, None, None)
 
 
@@ -137,7 +137,7 @@ async def test_a_forged_row_is_found_wherever_it_claims_to_be(head, tamper, chec
         f" SELECT 99, {columns}, {position}, seal FROM audit WHERE id = 5"
     )
     [problem] = (await check(head=head)).problems
-    assert problem == f"position {position} (row 99): the position was never allotted"
+    assert problem == f"position {position} (row 99): the position was never assigned"
 
 
 async def test_a_forged_row_with_an_allotted_position_is_found(head, tamper, check):

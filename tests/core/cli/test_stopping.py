@@ -79,7 +79,7 @@ def test_what_does_not_end_by_itself_is_ended_with_a_status_of_its_own(tmp_path)
         assert process.stdout.readline() == "blocked\n"
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=10) == FORCED
-        assert "stop forced" in process.stderr.read()
+        assert "shutdown forced" in process.stderr.read()
 
 
 @pytest.mark.full  # tests/core/store/test_poolers.py tries each mode without a process of its own

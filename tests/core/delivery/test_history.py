@@ -62,7 +62,7 @@ async def test_what_waits_for_its_destination_is_shown_as_on_hold_with_the_reaso
 
 
 async def test_why_a_destination_is_paused_is_said_once(database):
-    words = "the receiver answered 500"
+    words = "the receiver returned 500"
 
     def fail(connection):
         add_destination(connection, "slow", "paused")

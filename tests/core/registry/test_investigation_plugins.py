@@ -190,7 +190,7 @@ async def test_another_investigator_takes_the_place_of_the_default(load):
 async def test_a_provider_that_cannot_comment_is_not_told_to(problems):
     text = 'enabled = ["other"]\n[providers.x]\nplugin = "other"\nwrite_back = true'
     assert await problems(text) == [
-        "plugins.toml: providers.x.write_back: 'other' cannot write comments; leave it out"
+        "plugins.toml: providers.x.write_back: 'other' cannot write comments; remove it"
     ]
 
 
@@ -200,8 +200,8 @@ async def test_a_provider_that_cannot_set_a_status_is_not_told_to(problems):
         'write_back = true\nwrite_back_status = "active"'
     )
     assert await problems(text) == [
-        "plugins.toml: providers.x.write_back: 'other' cannot write comments; leave it out",
-        "plugins.toml: providers.x.write_back_status: 'other' cannot set a status; leave it out",
+        "plugins.toml: providers.x.write_back: 'other' cannot write comments; remove it",
+        "plugins.toml: providers.x.write_back_status: 'other' cannot set a status; remove it",
     ]
 
 

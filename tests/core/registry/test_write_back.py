@@ -44,21 +44,21 @@ def test_a_status_is_set_beside_a_comment():
 def test_a_status_without_comments_is_a_problem():
     [problem] = wrong(Able, write_back_status="Active")
     assert problem == (
-        "write_back_status: found 'Active', but nothing is written back: "
-        "set `write_back = true` as well, or leave it out"
+        "write_back_status: found 'Active', but `write_back` is off: "
+        "set `write_back = true` as well, or remove this setting"
     )
 
 
 def test_who_can_write_no_comments_can_set_a_status_alone():
     assert wrong(Statuses, write_back_status="Active") == []
     [problem] = wrong(Statuses, write_back=True)
-    assert problem == "write_back: 'acme' cannot write comments: leave it out"
+    assert problem == "write_back: 'acme' cannot write comments: remove it"
 
 
 def test_who_can_only_comment_sets_no_status():
     assert wrong(Comments, write_back=True) == []
     [problem] = wrong(Comments, write_back=True, write_back_status="Active")
-    assert problem == "write_back_status: 'acme' cannot set a status: leave it out"
+    assert problem == "write_back_status: 'acme' cannot set a status: remove it"
 
 
 @pytest.mark.parametrize(

@@ -294,7 +294,7 @@ async def test_a_database_that_is_created_is_announced(database_url):
         await upgrade(database)
         await upgrade(database)
     await database.close()
-    assert [line["event"] for line in logs] == ["database created; it holds nothing yet"]
+    assert [line["event"] for line in logs] == ["database created; it is empty"]
 
 
 def empty_it(connection: Connection) -> None:

@@ -38,7 +38,7 @@ def bearer(token: str) -> dict[str, str]:
 NO_KEY = (
     "The API key is malformed: its checksum does not match. Check for typos or missing characters."
 )
-NO_SCHEME = "Authorization takes the scheme Bearer."
+NO_SCHEME = "Use the Bearer scheme in Authorization."
 TWO = "Send exactly one credential, in X-API-Key or in Authorization."
 MALFORMED = {
     "nothing": ([], 401, "Send an API key in X-API-Key, or a bearer token; the URL is not read."),

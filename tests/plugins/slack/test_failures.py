@@ -69,7 +69,7 @@ async def test_a_token_that_is_not_taken_waits_for_the_operator(answered, error)
 async def test_what_is_not_allowed_waits_for_the_operator_and_says_what_to_do(answered, error):
     raised = await answered(error)
     assert type(raised) is Misconfigured
-    assert str(raised).startswith(f"Slack answered {error}: ")
+    assert str(raised).startswith(f"Slack returned {error}: ")
 
 
 async def test_a_scope_that_is_missing_is_named(make, slack):

@@ -60,7 +60,7 @@ async def test_its_errors_are_understood(webhook, slack, status, text, kind):
     raised = await failure(webhook())
     assert type(raised) is kind
     assert (raised.status, raised.response) == (status, text.encode())
-    assert str(raised).startswith(f"Slack answered {text if text.isidentifier() else status}")
+    assert str(raised).startswith(f"Slack returned {text if text.isidentifier() else status}")
 
 
 @pytest.mark.parametrize("text", ["channel_is_archived", ""])

@@ -100,7 +100,7 @@ def kinds() -> list[tuple[str, type[PluginFailure]]]:
         "retried": TryLater,
         "give a new token": CredentialsRefused,
         "names the scope": Misconfigured,
-        "invite the bot": Misconfigured,
+        "inviting the bot": Misconfigured,
         "is disabled": Refused,
         "dead": Refused,
     }

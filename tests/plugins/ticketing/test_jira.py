@@ -109,7 +109,7 @@ async def test_an_issue_has_what_the_operator_set(harness: ChannelHarness):
 async def test_the_reason_why_an_issue_is_not_taken_reaches_the_operator(harness: ChannelHarness):
     field(harness, "customfield_10043", required=True, name="Affected " + "site " * 100)
     reason = (
-        r"POST /rest/api/./issue answered 400: customfield_10043: Affected site.* is required\."
+        r"POST /rest/api/./issue returned 400: customfield_10043: Affected site.* is required\."
     )
     with pytest.raises(Misconfigured, match=reason):
         await harness.attempt(harness.alert())
@@ -223,7 +223,7 @@ async def test_a_failure_after_the_issue_was_closed_is_another_issue(harness: Ch
 async def test_what_a_person_changes_at_the_same_time_passes_by_itself(harness: ChannelHarness):
     await harness.bring(harness.failed(1))
     harness.simulator.conflicts = 1
-    with pytest.raises(TryLater, match="SEC-1 answered 409"):
+    with pytest.raises(TryLater, match="SEC-1 returned 409"):
         await harness.attempt(harness.disabled())
 
 

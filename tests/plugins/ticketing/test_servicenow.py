@@ -116,7 +116,7 @@ async def test_a_journal_that_cannot_be_read_is_not_added_to(harness: ChannelHar
 async def test_what_a_data_policy_wants_reaches_the_operator(harness: ChannelHarness):
     harness.use(options={})
     await harness.bring(harness.alert())
-    words = r"answered 403: Operation Failed: Data Policy Exception: .* mandatory: Close code"
+    words = r"returned 403: Operation Failed: Data Policy Exception: .* mandatory: Close code"
     with pytest.raises(Misconfigured, match=words) as caught:
         await harness.channel.close(the_record(harness)["sys_id"], "over")
     assert not isinstance(caught.value, CredentialsRefused)

@@ -75,7 +75,7 @@ class SwallowsBadGateways(Swallowing):
 @breaks("test_reading_recovers_from_server_errors")
 class SwallowsErrors(Swallowing):
     def swallows(self, error):
-        return "answered 500" in str(error) and "cannot be rendered" not in str(error)
+        return "returned 500" in str(error) and "cannot be rendered" not in str(error)
 
 
 @breaks("test_a_broken_connection_is_temporary")
@@ -175,7 +175,7 @@ class Hammers(Lists):
         try:
             return await ask()
         except Broken as error:
-            self._failed = str(error).endswith("answered 500: {}")
+            self._failed = str(error).endswith("returned 500: {}")
             raise
 
 

@@ -61,7 +61,7 @@ SCENARIO_TECHNIQUES = (
     ScenarioTechnique(
         "vpatch|appsec|modsecurity|naxsi", "T1190", "report of a web application firewall"
     ),
-    ScenarioTechnique("webshell", "T1505.003", "web server that runs commands of others"),
+    ScenarioTechnique("webshell", "T1505.003", "web server that runs third-party commands"),
     ScenarioTechnique("impossible-travel", "T1078", "one account used from distant places"),
     ScenarioTechnique("d?dos|req-limit-exceeded", "T1498", "request flood"),
 )

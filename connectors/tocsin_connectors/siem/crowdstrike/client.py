@@ -130,7 +130,7 @@ def _parse_object(answer: ApiResponse, path: str, but_for: int | None = None) ->
         raise Broken(f"{path} did not return an object")
     errors = [error for error in children(answer.json, "errors") if error.get("code") != but_for]
     if errors:
-        raise Broken(f"{path} answered with errors: {errors!r:.300}")
+        raise Broken(f"{path} returned errors: {errors!r:.300}")
     return answer.json
 
 

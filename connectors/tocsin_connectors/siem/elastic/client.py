@@ -109,7 +109,7 @@ async def _fetch_page(kibana: Api, cursor: CaseCursor, **query: Any) -> _CasePag
         raise Broken("cases were deleted during the listing")
     start = (number_of_page - 1) * size
     if start < total and not cases:
-        raise Broken(f"GET {FIND} answered none of the {total - start} remaining cases")
+        raise Broken(f"GET {FIND} returned none of the {total - start} remaining cases")
     last = _format_change_time(cases[-1]) if cases else None
     return _CasePage(cases, CaseCursor(start + len(cases), size, total, last), answer)
 

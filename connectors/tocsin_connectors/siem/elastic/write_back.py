@@ -71,7 +71,7 @@ class ElasticWriteBack:
         for _ in range(_ATTEMPTS):
             case = (await self._kibana.get(_build_case_path(identifier))).json
             if not isinstance(case, dict) or not (version := text(case, "version")):
-                raise Broken(f"GET {CASES} answered a case without `version`")
+                raise Broken(f"GET {CASES} returned a case without `version`")
             if STATUSES.get((text(case, "status") or "").casefold()) is status:
                 return
             if await self._patch_case(identifier, version, CASE_STATUSES[status]):

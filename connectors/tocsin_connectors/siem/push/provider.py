@@ -54,7 +54,7 @@ class Push(PushProvider):
         )
         records: str | None = Field(
             default=None,
-            description="Member of the body that is the list of records, empty where the body "
+            description="Member of the body that is the list of records, empty if the body "
             "itself is the list; the custom mapping is then applied to batches of them.",
         )
 

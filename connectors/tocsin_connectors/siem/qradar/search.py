@@ -241,7 +241,7 @@ class ArielSearcher:
                 case {"events": [_, *_] as rows}:
                     found += [row if isinstance(row, dict) else {} for row in rows]
                 case _:
-                    raise Broken(f"GET {path}/results answered none of {total - len(found)} events")
+                    raise Broken(f"GET {path}/results returned none of {total - len(found)} events")
         return found
 
 

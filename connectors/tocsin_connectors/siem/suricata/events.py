@@ -87,7 +87,7 @@ def _describe_http(record: dict[str, Any]) -> str:
     )
     status = number(http, "status")
     parts = [text(http, "http_method"), page or text(http, "hostname")]
-    return " ".join([*filter(None, parts), *([f"answered {status}"] if status else [])])
+    return " ".join([*filter(None, parts), *([f"returned {status}"] if status else [])])
 
 
 def _describe_flow(record: dict[str, Any]) -> str:

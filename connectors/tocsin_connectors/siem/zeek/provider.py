@@ -34,7 +34,7 @@ class Zeek(GroupingFileProvider):
             default_factory=dict,
             max_length=1_000,
             description="Severities by notice type, such as SSH::Password_Guessing or Scan::*."
-            " The first that matches counts.",
+            " The first match applies.",
         )
         excluded_notices: tuple[NoticePattern, ...] = Field(
             default=OPERATIONAL_NOTICES,

@@ -62,7 +62,7 @@ class NumberLookup:
         path, number, name = kind.value
         found = await self._ask("GET", path)
         if not isinstance(found, list):
-            raise Broken(f"IRIS did not return a list to {path}")
+            raise Broken(f"IRIS did not return a list for {path}")
         listed = [
             item for item in found if isinstance(item, dict) and isinstance(item.get(number), int)
         ]

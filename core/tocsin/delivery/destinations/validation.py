@@ -110,7 +110,7 @@ class DestinationValidator:
         try:
             before = self._channels.settle(destination)[1].targets()
         except OperatorError:
-            return "the present settings are invalid"
+            return "the current settings are invalid"
         for field, target in settings.targets().items():
             if before.get(field) != target:
                 return f"`{field}` changes from {before.get(field, 'nothing')} to {target}"

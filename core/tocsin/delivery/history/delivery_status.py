@@ -63,7 +63,7 @@ def _reason(row: RowMapping) -> str | None:
     if row["state"] != PENDING or row["shown"] != ON_HOLD:
         return None if row["state"] == DELIVERED else row["reason"]
     if row["destination_state"] is None:
-        return "there is no destination of this name"
+        return "there is no destination with this name"
     why, last = row["destination_reason"], row["reason"]
     if why == StopReason.MANUAL and last:
         last = f"last tried: {last}"  # not the reason of the manual stop

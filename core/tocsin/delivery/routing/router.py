@@ -226,7 +226,7 @@ def _match_event(plan: RoutingPlan, event: Event, route: Route) -> None:
         if route.takes(event):
             plan.wanted.append((event, route.destination))
     except Exception as error:  # noqa: BLE001 - one event or route stops no other
-        reason = f"it could not be decided whether this event is for {route.destination}: {error}"
+        reason = f"the filters could not be evaluated for {route.destination}: {error}"
         plan.on_hold.append((event, route.destination, reason))
         facts = {"destination": route.destination, "event_id": event.id, "reason": str(error)}
         _log.warning("routing failed; the delivery is on hold", **facts)
@@ -306,9 +306,9 @@ class Router:
         """Return whether a configuration was applied; logs what it begins and ends to wait for."""
         is_applied = await self._database.lookup(load_applied_from) is not None
         if is_applied and self._is_applied is False:
-            _log.info("configuration applied; routing the events that waited")
+            _log.info("configuration applied; routing waiting events")
         elif not is_applied and self._is_applied is None:
             advice = "run `tocsin apply`; until then, events wait and are not lost"
-            _log.warning("routing on hold: no configuration was ever applied", advice=advice)
+            _log.warning("routing on hold: no configuration has been applied yet", advice=advice)
         self._is_applied = is_applied
         return is_applied

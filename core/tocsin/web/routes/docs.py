@@ -54,7 +54,7 @@ class DocumentedOperation:
                 return "sender"
             case [{"apiKey": _}, *_]:
                 return str(self.content["x-required-scope"])
-        raise LookupError(f"{self.anchor} is guarded by something that this page has no name for")
+        raise LookupError(f"{self.anchor} has an unknown security requirement")
 
     @property
     def body(self) -> tuple[str, Mapping[str, Any]] | None:

@@ -91,7 +91,7 @@ class BoundedQueryClient:
 
 
 _WORDS = {
-    QueryOutcome.ANSWERED: "answered partially",
+    QueryOutcome.ANSWERED: "responded partially",
     QueryOutcome.UNAVAILABLE: "was unavailable",
     QueryOutcome.REFUSED: "could not be asked",
 }

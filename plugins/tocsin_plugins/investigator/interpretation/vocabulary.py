@@ -14,11 +14,11 @@ class QueryIntent(StrEnum):
 
     WHAT_HAPPENED = "what happened"
     IS_MALICIOUS = "whether it is malicious"
-    WHO_ELSE = "who else is concerned"
+    WHO_ELSE = "who else is affected"
     FIRST_SEEN = "when it was first seen"
-    HUNT = "whether there is more of it"
+    HUNT = "whether there are related incidents"
     WHO_IS = "who it is"
-    WHAT_TO_DO = "what is to be done"
+    WHAT_TO_DO = "what to do"
 
 
 class FollowUp(StrEnum):
