@@ -122,7 +122,7 @@ async def test_two_lines_enable_the_example(example, tmp_path):
     assert "example\tproviders\tTrue\ttocsin-example\t0.1.0\t" in listed
     assert "permission\tcases:read\t\t" in explained.splitlines()
     assert "used by\tproviders.example\t\t" in explained.splitlines()
-    assert "providers.example: cases can be read" in checked.splitlines()
+    assert "providers.example: cases are readable" in checked.splitlines()
 
 
 @pytest.mark.full
@@ -135,7 +135,7 @@ def test_a_new_channel_works_as_it_is(environment, tmp_path):
     here = 'https://127.0.0.1", allow_networks = ["127.0.0.0/8"], template = "envelope'
     place.write_text(place.read_text().replace("https://pager.example.com/events", here))
     checked = environment.run("tocsin", "check", cwd=made, PAGER_TOKEN="a token")
-    assert "destinations.pager: https://127.0.0.1 may be requested" in checked
+    assert "destinations.pager: https://127.0.0.1 is allowed" in checked
 
 
 @pytest.mark.full

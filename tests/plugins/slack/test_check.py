@@ -21,7 +21,7 @@ async def test_all_is_well(make, slack):
 async def test_a_wrong_token_is_a_problem(make):
     health = await make(bot_token="xoxb-1-2-wrong").check()
     [problem] = health.problems
-    assert problem.startswith("bot_token: Slack answered invalid_auth")
+    assert problem.startswith("bot_token: Slack returned invalid_auth")
 
 
 async def test_every_problem_is_named_at_once(make, slack):
@@ -59,7 +59,7 @@ async def test_the_least_scopes_do(make, slack, left):
     slack.scopes = left
     health = await make().check()
     assert health.problems == ()
-    assert f"to {CHANNEL} (the scope channels:read" in health.detail
+    assert f"to {CHANNEL} (grant the scope channels:read" in health.detail
 
 
 async def test_without_the_scope_to_see_the_channel_its_messages_tell_of_it(make, slack):
