@@ -12,7 +12,7 @@ import typer
 
 from tocsin.accounting import load_rollbacks
 from tocsin.cli.database import check_presence, describe_past
-from tocsin.cli.drift_checks import find_drift_warnings
+from tocsin.cli.drift_checks import find_drift_warnings, list_retirement_warnings
 from tocsin.cli.output import print_text
 from tocsin.cli.receiver_checks import check_receivers
 from tocsin.clock import SystemClock, isoformat
@@ -216,9 +216,13 @@ async def _check_destination(destination: Destination, channels: ChannelFactory)
 
 
 async def _check_provider(provider: Provider) -> bool:
-    """Return whether a provider passes its check; what it reads is compared with its contract."""
+    """Return whether a provider passes its check; what it reads is compared with its contract.
+
+    Ends of APIs are shown in any case, since they may be why a check fails.
+    """
     passed = await _check_plugin("providers", provider)
-    for warning in await find_drift_warnings(provider) if passed else ():
+    drift = await find_drift_warnings(provider) if passed else []
+    for warning in (*list_retirement_warnings(provider), *drift):
         print_text(f"providers.{provider.tools.name}: warning: {warning}", file=sys.stderr)
     return passed
 

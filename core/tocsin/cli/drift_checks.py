@@ -13,11 +13,16 @@ from tocsin.shapes import RecordContract, ShapeSample, compare_samples, read_sha
 _TIMEOUT_SECONDS = 30
 
 
-async def find_drift_warnings(provider: Provider) -> list[str]:
-    """Return what differs between a few live records and their contract, and ends of APIs."""
+def list_retirement_warnings(provider: Provider) -> list[str]:
+    """Return the ends of APIs that are near."""
     now = SystemClock().now()
     retirements = provider.list_retirements(provider.settings)
-    warnings = [one.describe(now) for one in retirements if one.is_due(now)]
+    return [one.describe(now) for one in retirements if one.is_due(now)]
+
+
+async def find_drift_warnings(provider: Provider) -> list[str]:
+    """Return what differs between a few live records and their contract."""
+    now, warnings = SystemClock().now(), list[str]()
     for stream in provider.streams():
         if contract := provider.record_contracts.get(stream):
             try:

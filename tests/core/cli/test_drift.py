@@ -81,3 +81,18 @@ async def test_what_was_recorded_is_shown(run, on_database):
     assert (await run("providers"))[1].rstrip("\n").endswith(f"\t{warning}")
     [shown] = json.loads((await run("providers", "--json"))[1])
     assert shown["drift"] == [DRIFT]
+
+
+async def test_ends_of_apis_are_shown_though_the_siem_is_unreachable(tocsin, on_database, tmp_path):
+    (tmp_path / "plugins.toml").write_text(
+        'enabled = ["sentinel"]\n[providers.cloud]\nplugin = "sentinel"\n'
+        'tenant_id = "contoso.example"\nclient_id = "a1b2c3d4-0000-4000-8000-00000000c0de"\n'
+        'client_secret = { env = "SECRET" }\n'
+        'subscription = "8f2c0d34-5f0e-4f0b-9c39-0d6f6a2e1b12"\n'
+        'resource_group = "rg"\nworkspace = "work-1"\n'
+        'workspace_id = "8f2c0d34-5f0e-4f0b-9c39-0d6f6a2e1b13"\n'
+        'authority = "http://127.0.0.1:9"\nurl = "http://127.0.0.1:9"\n'
+    )
+    status, _, errors = await asyncio.to_thread(tocsin, "check", SECRET="a secret")
+    assert status == 1
+    assert "providers.cloud: warning: Microsoft Sentinel in the Azure portal ends on" in errors
