@@ -27,6 +27,7 @@ from tests.connectors.secops.test_conformance import TestSecOps as SecOpsSuite
 from tests.connectors.sentinel.test_conformance import TestSentinel as SentinelSuite
 from tests.connectors.splunk.test_conformance import TestNotableEvents as SplunkSuite
 from tests.connectors.wazuh.test_conformance import TestWazuh4 as WazuhSuite
+from tests.docs.test_providers import list_documented_kinds
 
 from tocsin import ApiRetirement, WindowedProvider
 from tocsin.testing import make_settings, make_tools
@@ -190,8 +191,13 @@ def outcome(provider: WindowedProvider, record: Any) -> object:
         return str(error)
 
 
-def find_unread(name: str, provider: WindowedProvider, stream: str, record: Any) -> Iterator[str]:
-    """Yield the optional fields that make no difference, whatever they hold."""
+def find_unread(
+    name: str, provider: WindowedProvider, stream: str, record: Any, kinds: set[str]
+) -> Iterator[str]:
+    """Yield the optional fields that make no difference, whatever they hold.
+
+    Adds the kinds of the entities that were found on the way to `kinds`.
+    """
     for path in provider.record_contracts[stream].optional:
         bare = deepcopy(record)
         beside = BESIDE.get(f"{name}:{path}", {})
@@ -204,7 +210,9 @@ def find_unread(name: str, provider: WindowedProvider, stream: str, record: Any)
         bare = without_field(bare, path)
         without = outcome(provider, bare)
         for changed in fill(bare, path):
-            if outcome(provider, changed) != without:
+            found = outcome(provider, changed)
+            kinds |= {one.kind.value for one in getattr(found, "entities", ())}
+            if found != without:
                 break
         else:
             yield f"{name}:{path}"
@@ -212,16 +220,20 @@ def find_unread(name: str, provider: WindowedProvider, stream: str, record: Any)
 
 @pytest.mark.parametrize("name", SUITES)
 def test_each_optional_field_of_a_contract_makes_a_difference(name):
+    kinds: set[str] = set()
+
     async def find() -> set[str]:
         async with SUITES[name]().harness() as harness:
             harness.put()
             await harness.arrive()
             for stream in harness.provider.streams():
                 for record in (await harness.provider.sample(stream))[:1]:
-                    return set(find_unread(name, harness.provider, stream, record))
+                    return set(find_unread(name, harness.provider, stream, record, kinds))
         raise AssertionError("no record")
 
     assert asyncio.run(find()) - USED_ELSEWHERE == set()
+    # The overview of the documentation has them all
+    assert kinds <= list_documented_kinds(name.partition("-")[0])
 
 
 @pytest.mark.parametrize("suite", SUITES.values(), ids=SUITES)
