@@ -175,7 +175,7 @@ async def test_a_file_that_is_removed_ends_the_node_and_the_next_one_says_what_i
     await asyncio.sleep(1.5)  # until the head is stored
     remove(str(node.database.database))
     assert await asyncio.wait_for(node.wait(), 20) == 3
-    assert "was removed or replaced while it was used" in node.log.read_text()
+    assert "was removed or replaced while in use" in node.log.read_text()
     await node.start()
     assert "database created" in node.log.read_text()
     sensor.write(1)

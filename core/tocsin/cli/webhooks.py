@@ -15,7 +15,7 @@ app = typer.Typer(no_args_is_help=True, help="Generate webhook secrets and signi
 
 @app.command("new-secret")
 def new_secret() -> None:
-    """Generate a shared secret for the setting `secret`.
+    """Generate a shared secret for the `secret` setting.
 
     Only the secret goes to standard output.
     """
@@ -24,7 +24,7 @@ def new_secret() -> None:
 
 @app.command("new-signing-key")
 def new_signing_key() -> None:
-    """Generate a signing key for the setting `signing_key`.
+    """Generate a signing key for the `signing_key` setting.
 
     Only the key goes to standard output. Its public key, which receivers use to verify, goes to
     standard error; `tocsin check` also shows it.

@@ -120,7 +120,7 @@ class WindowedProvider(Provider):
     async def complete(self, incident: Incident, record: Mapping[str, Json]) -> Incident:  # noqa: ARG002
         """Return the incident with details that the list lacks, such as its entities.
 
-        Called only for versions that were not seen before. After `TryLater` the previous records
+        Called only for new versions. After `TryLater` the previous records
         are stored, and reading continues from there; after any other error the incident is stored
         without details.
         """

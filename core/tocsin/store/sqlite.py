@@ -262,7 +262,7 @@ class SqliteDatabase(Database):
         for path, opened in self._opened.items():
             if _identify(path) != opened:
                 raise DatabaseReplaced(
-                    f"the database file {path.resolve()} was removed or replaced while it was used"
+                    f"the database file {path.resolve()} was removed or replaced while in use"
                 )
 
     async def close(self) -> None:

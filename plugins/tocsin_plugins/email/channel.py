@@ -59,8 +59,8 @@ class Email(Channel):
             default=None,
             ge=timedelta(minutes=1),
             le=timedelta(days=1),
-            description="Collect the events of such a period in one mail, such as `1h`; one mail "
-            "per event by default. `concurrency`, then 64 by default, limits the events per mail.",
+            description="Collect the events of a period, such as `1h`, in one email; by default, "
+            "one per event. `concurrency`, then 64 by default, limits the events per email.",
         )
 
         proxy: ClassVar[None] = None  # type: ignore[misc] # HTTP proxies do not relay mail

@@ -58,7 +58,7 @@ def build_sender_failure(
         return error
     reason = _describe_error(error)
     if error.code == _TOO_LARGE or _ABOUT_SIZE.search(error.message):
-        return Refused(f"the mail is too large: {reason}", status=error.code)
+        return Refused(f"the email is too large: {reason}", status=error.code)
     if error.code == _SIGN_IN_FIRST:
         reason += "; give username and password"
     return Misconfigured(f"sender {sender}: {reason}", status=error.code)

@@ -146,7 +146,7 @@ class Settings(Investigator.Settings):
     default_window: Duration = Field(
         default=timedelta(days=7),
         gt=timedelta(0),
-        description="Time window of a query without a time.",
+        description="Default time window, for queries that name no time.",
     )
     around_incidents: Duration = Field(
         default=timedelta(days=1),

@@ -61,8 +61,8 @@ class Elastic(WindowedProvider):
     event_kinds = frozenset(ENTITY_FIELDS)
     permissions = (
         "read on .alerts-security.alerts-<space> and on the event indexes",
-        "Kibana: Cases, read; all if write_back is on",
-        "Kibana: Security, read, and Notes, all, if write_back is on",
+        "Kibana: Cases (read, or all if write_back is on)",
+        "Kibana: Security (read) and Notes (all), if write_back is on",
         "write and maintenance on .alerts-security.alerts-<space>, if write_back_status is set",
     )
 

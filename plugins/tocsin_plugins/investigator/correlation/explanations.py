@@ -42,7 +42,7 @@ def find_background_noise(case: CaseFile) -> Iterator[FindingDraft]:
         noisy = [opinion for opinion in case.find_opinions(entity) if _NOISE & _tags(opinion)]
         if noisy:
             yield FindingDraft(
-                title=f"{name_entity(entity)} is background noise of the internet",
+                title=f"{name_entity(entity)} is internet background noise",
                 severity=Severity.INFORMATIONAL,
                 strength=_share(case, entity),
                 statements=tuple(
