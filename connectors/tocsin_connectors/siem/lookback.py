@@ -10,9 +10,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol, Self, TypeVar
+from typing import Annotated, Any, Protocol, Self, TypeVar
 
-from tocsin import Broken, Page, Tools, Window, WindowedProvider
+from pydantic import Field
+
+from tocsin import Broken, Duration, Page, Tools, Window, WindowedProvider
 
 MAX_SKIPPED = timedelta(hours=1)
 """Longest interval that is skipped because of one record that breaks the list."""
@@ -72,8 +74,37 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INCOMPLETE = "some older records cannot be listed; their changes are unknown"
 
 
+ChangesInterval = Annotated[
+    Duration,
+    Field(ge=timedelta(seconds=1), description="Interval between checks for changed records."),
+]
+ChangesAge = Annotated[
+    Duration,
+    Field(gt=timedelta(0), description="Age up to which records are checked for changes."),
+]
+SettleDelay = Annotated[
+    Duration,
+    Field(le=timedelta(days=1), description="Minimum age of a record, so that searches find it."),
+]
+RefreshAges = Annotated[
+    tuple[Duration, ...],
+    Field(
+        max_length=10,
+        description="Ages at which to refresh a new incident, beside the checks for changes.",
+    ),
+]
+
+
 class LookbackProvider(WindowedProvider):
-    """Base class of providers with the settings `changes_every` and `changes_for`."""
+    """Base class of providers that list records by creation time."""
+
+    class Settings(WindowedProvider.Settings):
+        """Settings of every lookback provider; give the types above other defaults if needed."""
+
+        changes_every: ChangesInterval = timedelta(minutes=15)
+        changes_for: ChangesAge = timedelta(days=7)
+        settle_delay: SettleDelay = timedelta(minutes=1)
+        refresh_after: RefreshAges = ()
 
     passed_over = False
     """Whether the last listed window is incomplete."""

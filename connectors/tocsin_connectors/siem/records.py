@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from ipaddress import ip_address
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
-from tocsin import Broken, Entity, EntityKind, Relation, RelationType, parse_tactics, values_at
+from tocsin import (
+    Broken,
+    Entity,
+    EntityKind,
+    Incident,
+    Relation,
+    RelationType,
+    parse_tactics,
+    values_at,
+)
 
 MAX_TEXT_LENGTH = 4096
 
@@ -165,6 +174,21 @@ def get_page_token(record: Mapping[str, Any], member: str) -> str | None:
     if token is None or isinstance(token, str):
         return token or None
     raise Broken(f"invalid page token in `{member}`: {token!r:.60}")
+
+
+def build_from_answer(
+    record: Mapping[str, Any] | None, build: Callable[[Mapping[str, Any]], Incident], request: str
+) -> Incident | None:
+    """Return the incident of a requested record, or None without one.
+
+    Raises `Broken` if the record is invalid.
+    """
+    if record is None:
+        return None
+    try:
+        return build(record)
+    except ValueError as error:
+        raise Broken(f"{request} returned no valid record: {error}") from None
 
 
 @lru_cache(maxsize=65_536)

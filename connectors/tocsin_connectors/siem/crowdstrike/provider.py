@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tocsin import (
-    Broken,
     Entity,
     Health,
     Incident,
@@ -33,7 +33,7 @@ from tocsin_connectors.siem.crowdstrike.permissions import (
 from tocsin_connectors.siem.crowdstrike.search import EVENT_FIELDS, FalconSearcher
 from tocsin_connectors.siem.crowdstrike.settings import FALCON_CLOUDS, CrowdStrikeSettings
 from tocsin_connectors.siem.idempotency_marker import add_marker, has_marker, read_comments
-from tocsin_connectors.siem.records import children, text
+from tocsin_connectors.siem.records import build_from_answer, children, text
 from tocsin_connectors.siem.retirements import load_retirements
 
 
@@ -108,12 +108,8 @@ class CrowdStrike(WindowedProvider):
     async def incident(self, external_id: str) -> Incident | None:
         """Return the current alert, or None if it does not exist."""
         record = await self._client.alert(external_id)
-        if record is None:
-            return None
-        try:
-            return build_incident(record, self._console)
-        except ValueError as error:
-            raise Broken(f"POST {BY_ID} returned no valid alert: {error}") from None
+        build = partial(build_incident, console=self._console)
+        return build_from_answer(record, build, f"POST {BY_ID}")
 
     async def events(
         self, entity: Entity, window: Window, limit: int

@@ -10,7 +10,6 @@ from http import HTTPStatus
 from typing import Any
 
 from tocsin import (
-    Broken,
     Entity,
     Health,
     Incident,
@@ -35,6 +34,7 @@ from tocsin_connectors.siem.datadog.search import LOG_FIELDS, search_logs
 from tocsin_connectors.siem.datadog.settings import CONSOLES, DatadogSettings
 from tocsin_connectors.siem.lookback import NEW, LookbackProvider, isolate_broken_record
 from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
+from tocsin_connectors.siem.records import build_from_answer
 
 READ = "security_monitoring_signals_read"
 SEARCH = "logs_read_data"
@@ -118,12 +118,7 @@ class Datadog(LookbackProvider):
     async def incident(self, external_id: str) -> Incident | None:
         """Return the current signal, or None if it does not exist."""
         record = await self._client.signal(external_id)
-        if record is None:
-            return None
-        try:
-            return build_incident(record, self._console)
-        except ValueError as error:
-            raise Broken(f"GET {SIGNALS} returned no valid signal: {error}") from None
+        return build_from_answer(record, self.to_incident, f"GET {SIGNALS}")
 
     async def events(
         self, entity: Entity, window: Window, limit: int

@@ -6,13 +6,13 @@ An organization is on one site: https://docs.datadoghq.com/getting_started/site/
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from pydantic import Field, SecretStr, model_validator
 
-from tocsin import ApiSettings, Duration, ServerUrl, WindowedProvider
+from tocsin import ApiSettings, ServerUrl
+from tocsin_connectors.siem.lookback import LookbackProvider
 
 SiteName = Literal[
     "datadoghq.com",
@@ -34,7 +34,7 @@ CONSOLES: Mapping[str, str] = MappingProxyType(
 """URLs of the web interface by site."""
 
 
-class DatadogSettings(WindowedProvider.Settings, ApiSettings):
+class DatadogSettings(LookbackProvider.Settings, ApiSettings):
     """Settings of `datadog`."""
 
     site: SiteName = Field(default="datadoghq.com", description="Datadog site: datadoghq.com, ...")
@@ -49,26 +49,6 @@ class DatadogSettings(WindowedProvider.Settings, ApiSettings):
         description="Search query for the signals to read, such as status:(high OR critical).",
     )
     log_search: bool = Field(default=True, description="Search logs for events.")
-    changes_every: Duration = Field(
-        default=timedelta(minutes=15),
-        ge=timedelta(seconds=1),
-        description="Interval between checks for changed signals.",
-    )
-    changes_for: Duration = Field(
-        default=timedelta(days=7),
-        gt=timedelta(0),
-        description="Age up to which signals are checked for changes.",
-    )
-    settle_delay: Duration = Field(
-        default=timedelta(minutes=1),
-        le=timedelta(days=1),
-        description="Minimum age of a signal, so that the search finds it.",
-    )
-    refresh_after: tuple[Duration, ...] = Field(
-        default=(),
-        max_length=10,
-        description="Intervals after which a new signal is read again. Changes are read anyway.",
-    )
 
     @model_validator(mode="before")
     @classmethod

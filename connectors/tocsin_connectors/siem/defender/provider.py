@@ -39,7 +39,7 @@ from tocsin_connectors.siem.defender.pagination import DefenderCursor, DefenderR
 from tocsin_connectors.siem.microsoft.search import LogTableSearcher, list_entity_kinds
 from tocsin_connectors.siem.microsoft.tables import HUNTING_TABLES
 from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
-from tocsin_connectors.siem.records import parse_utc
+from tocsin_connectors.siem.records import build_from_answer, parse_utc
 from tocsin_connectors.siem.retirements import load_retirements
 
 _TIME = "Timestamp"
@@ -195,20 +195,12 @@ class Defender(WindowedProvider):
 
         An alert that was put into an incident later is merged into that.
         """
-        is_incident = not external_id.startswith(ALERT_PREFIX)
-        path = INCIDENTS if is_incident else ALERTS
-        if is_incident:
-            record = await self._client.incident(external_id)
-        else:
-            record = await self._client.alert(external_id.removeprefix(ALERT_PREFIX))
-        if record is None:
-            return None
-        try:
-            if is_incident:
-                return build_incident(record)
-            return build_alert_incident(record, is_merged=self._is_merged)
-        except ValueError as error:
-            raise Broken(f"GET {path}/{external_id} returned no valid record: {error}") from None
+        if external_id.startswith(ALERT_PREFIX):
+            alert = await self._client.alert(external_id.removeprefix(ALERT_PREFIX))
+            build = partial(build_alert_incident, is_merged=self._is_merged)
+            return build_from_answer(alert, build, f"GET {ALERTS}/{external_id}")
+        record = await self._client.incident(external_id)
+        return build_from_answer(record, build_incident, f"GET {INCIDENTS}/{external_id}")
 
     async def events(
         self, entity: Entity, window: Window, limit: int

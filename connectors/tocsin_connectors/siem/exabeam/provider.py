@@ -34,7 +34,7 @@ from tocsin_connectors.siem.exabeam.search import EVENT_FIELDS, search_events
 from tocsin_connectors.siem.exabeam.settings import ExabeamSettings
 from tocsin_connectors.siem.idempotency_marker import add_marker, has_marker
 from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
-from tocsin_connectors.siem.records import text
+from tocsin_connectors.siem.records import build_from_answer, text
 
 READ_CASES, READ_ALERTS = "Threat Center Cases: Read", "Threat Center Alerts: Read"
 WRITE_CASES = "Threat Center Cases: Read, Write, and Delete"
@@ -115,12 +115,7 @@ class Exabeam(CreationTimeProvider):
     async def incident(self, external_id: str) -> Incident | None:
         """Return the current case or alert, or None if it does not exist."""
         record = await self._client.record(external_id)
-        if record is None:
-            return None
-        try:
-            return self.to_incident(record)
-        except ValueError as error:
-            raise Broken(f"GET {READ} returned no valid record: {error}") from None
+        return build_from_answer(record, self.to_incident, f"GET {READ}")
 
     async def events(
         self, entity: Entity, window: Window, limit: int

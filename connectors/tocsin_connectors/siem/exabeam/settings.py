@@ -5,17 +5,17 @@ A subscription is in one region: https://developers.exabeam.com/exabeam/docs/exa
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any, Literal, Self, get_args
 
 from pydantic import Field, SecretStr, model_validator
 
-from tocsin import ApiSettings, Duration, ServerUrl, WindowedProvider
+from tocsin import ApiSettings, ServerUrl
+from tocsin_connectors.siem.lookback import LookbackProvider
 
 RegionName = Literal["us-west", "us-east", "ca", "eu", "uk", "ch", "sa", "sg", "jp", "au"]
 
 
-class ExabeamSettings(WindowedProvider.Settings, ApiSettings):
+class ExabeamSettings(LookbackProvider.Settings, ApiSettings):
     """Settings of `exabeam`."""
 
     region: RegionName = Field(
@@ -45,26 +45,6 @@ class ExabeamSettings(WindowedProvider.Settings, ApiSettings):
     web_url: ServerUrl | None = Field(
         default=None,
         description="URL of Threat Center in a browser, as far as the ID of a case, for links.",
-    )
-    changes_every: Duration = Field(
-        default=timedelta(minutes=15),
-        ge=timedelta(seconds=1),
-        description="Interval between checks for changed cases.",
-    )
-    changes_for: Duration = Field(
-        default=timedelta(days=7),
-        gt=timedelta(0),
-        description="Age up to which cases are checked for changes.",
-    )
-    settle_delay: Duration = Field(
-        default=timedelta(minutes=1),
-        le=timedelta(days=1),
-        description="Minimum age of a case, so that the search finds it.",
-    )
-    refresh_after: tuple[Duration, ...] = Field(
-        default=(),
-        max_length=10,
-        description="Intervals after which a new case is read again. Changes are read anyway.",
     )
 
     @model_validator(mode="before")

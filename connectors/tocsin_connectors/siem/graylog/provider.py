@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from tocsin import (
-    Broken,
     Entity,
     Health,
     Incident,
@@ -30,7 +29,7 @@ from tocsin_connectors.siem.graylog.pagination import EventCursor
 from tocsin_connectors.siem.graylog.search import MESSAGE_FIELDS, search_messages
 from tocsin_connectors.siem.graylog.settings import GraylogSettings
 from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
-from tocsin_connectors.siem.records import text
+from tocsin_connectors.siem.records import build_from_answer, text
 from tocsin_connectors.siem.retirements import load_retirements
 
 READ = "read access to the stream All events"
@@ -104,12 +103,8 @@ class Graylog(WindowedProvider):
     async def incident(self, external_id: str) -> Incident | None:
         """Return the event, or None if it does not exist."""
         record = await self._client.event(external_id)
-        if record is None:
-            return None
-        try:
-            return build_incident(record, self._console)
-        except ValueError as error:
-            raise Broken(f"POST {SEARCH_EVENTS} returned no valid event: {error}") from None
+        build = partial(build_incident, console=self._console)
+        return build_from_answer(record, build, f"POST {SEARCH_EVENTS}")
 
     async def events(
         self, entity: Entity, window: Window, limit: int

@@ -8,7 +8,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
-from tocsin import Broken, Health, Incident, IncidentStatus, Refused, Tools
+from tocsin import Health, Incident, IncidentStatus, Refused, Tools
 from tocsin_connectors.siem.creation_time import CreatedPage, CreationCursor, CreationTimeProvider
 from tocsin_connectors.siem.idempotency_marker import add_marker, has_marker, read_comments
 from tocsin_connectors.siem.insightidr.client import (
@@ -26,7 +26,7 @@ from tocsin_connectors.siem.insightidr.mapping import (
 )
 from tocsin_connectors.siem.insightidr.settings import InsightIDRSettings
 from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
-from tocsin_connectors.siem.records import text
+from tocsin_connectors.siem.records import build_from_answer, text
 
 VIEW = "InsightIDR Core: View Only"
 CHANGE = "InsightIDR Core: View and Change"
@@ -98,13 +98,8 @@ class InsightIDR(CreationTimeProvider):
     async def incident(self, external_id: str) -> Incident | None:
         """Return the current investigation with its alerts, or None if it does not exist."""
         record = await self._client.investigation(external_id)
-        if record is None:
-            return None
-        try:
-            found = self.to_incident(record)
-        except ValueError as error:
-            raise Broken(f"GET {INVESTIGATIONS} returned no valid investigation: {error}") from None
-        return await self.complete(found, record)
+        found = build_from_answer(record, self.to_incident, f"GET {INVESTIGATIONS}")
+        return found and await self.complete(found, record or {})
 
     async def _read_alerts(self, rrn: str) -> list[InsightRecord]:
         """Return the alerts of an investigation, the first ones with details and evidence."""

@@ -10,12 +10,13 @@ from typing import Any, Literal, get_args
 
 from pydantic import Field, SecretStr, model_validator
 
-from tocsin import ApiSettings, Duration, ServerUrl, WindowedProvider
+from tocsin import ApiSettings, ServerUrl
+from tocsin_connectors.siem.lookback import LookbackProvider, RefreshAges
 
 RegionCode = Literal["us", "us2", "us3", "eu", "ca", "au", "ap"]
 
 
-class InsightIDRSettings(WindowedProvider.Settings, ApiSettings):
+class InsightIDRSettings(LookbackProvider.Settings, ApiSettings):
     """Settings of `insightidr`."""
 
     region: RegionCode = Field(
@@ -34,21 +35,10 @@ class InsightIDRSettings(WindowedProvider.Settings, ApiSettings):
     alert_details: bool = Field(
         default=True, description="Read details and evidence of alerts, which have the entities."
     )
-    changes_every: Duration = Field(
-        default=timedelta(minutes=15),
-        ge=timedelta(seconds=1),
-        description="Interval between checks for changed investigations.",
-    )
-    changes_for: Duration = Field(
-        default=timedelta(days=7),
-        gt=timedelta(0),
-        le=timedelta(days=390),
-        description="Age up to which investigations are checked for changes.",
-    )
-    settle_delay: Duration = Field(
-        default=timedelta(minutes=1),
-        le=timedelta(days=1),
-        description="Minimum age of an investigation, so that the search finds it.",
+    refresh_after: RefreshAges = (
+        timedelta(minutes=2),
+        timedelta(minutes=10),
+        timedelta(minutes=30),
     )
 
     @model_validator(mode="before")

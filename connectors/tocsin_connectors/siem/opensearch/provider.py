@@ -12,7 +12,6 @@ from typing import Any
 from pydantic import Field
 
 from tocsin import (
-    Duration,
     Entity,
     Health,
     Incident,
@@ -24,7 +23,6 @@ from tocsin import (
     SiemEvent,
     Tools,
     Window,
-    WindowedProvider,
 )
 from tocsin_connectors.siem.indices.client import (
     IndexClient,
@@ -34,7 +32,14 @@ from tocsin_connectors.siem.indices.client import (
 )
 from tocsin_connectors.siem.indices.documents import build_entity_query
 from tocsin_connectors.siem.indices.settings import ClusterSettings
-from tocsin_connectors.siem.lookback import NEW, LookbackProvider, isolate_broken_record
+from tocsin_connectors.siem.lookback import (
+    NEW,
+    ChangesInterval,
+    LookbackProvider,
+    RefreshAges,
+    SettleDelay,
+    isolate_broken_record,
+)
 from tocsin_connectors.siem.opensearch.client import (
     DETECTOR,
     AlertRows,
@@ -65,17 +70,15 @@ _NONE = "no Security Analytics detector is visible to the user"
 class OpenSearch(LookbackProvider):
     """Alerts of OpenSearch Security Analytics."""
 
-    class Settings(ClusterSettings, WindowedProvider.Settings):
+    class Settings(ClusterSettings, LookbackProvider.Settings):
         """Settings of an OpenSearch provider."""
 
-        changes_every: Duration = Field(
-            default=timedelta(minutes=5),
-            ge=timedelta(seconds=1),
-            description="Interval between checks for acknowledged and ended alerts.",
-        )
-        changes_for: Duration = Field(
-            default=timedelta(days=7),
-            description="Age up to which alerts are checked for changes.",
+        changes_every: ChangesInterval = timedelta(minutes=5)
+        settle_delay: SettleDelay = timedelta(seconds=30)
+        refresh_after: RefreshAges = (
+            timedelta(minutes=2),
+            timedelta(minutes=10),
+            timedelta(minutes=30),
         )
         event_index: str | None = Field(
             default=None,

@@ -24,7 +24,7 @@ from tocsin import (
 )
 from tocsin_connectors.siem.idempotency_marker import add_marker, has_marker, read_comments
 from tocsin_connectors.siem.lookback import NEW, LookbackProvider, isolate_broken_record
-from tocsin_connectors.siem.records import child, children, text, union
+from tocsin_connectors.siem.records import build_from_answer, child, children, text, union
 from tocsin_connectors.siem.retirements import load_retirements
 from tocsin_connectors.siem.secops.client import EVERY_RULE, GET_ALERT, SecOpsClient, SecOpsRecord
 from tocsin_connectors.siem.secops.contract import CONTRACTS
@@ -142,12 +142,7 @@ class SecOps(LookbackProvider):
     async def incident(self, external_id: str) -> Incident | None:
         """Return the current detection, or None if it does not exist."""
         record = await self._client.alert(external_id)
-        if record is None:
-            return None
-        try:
-            return build_incident(record)
-        except ValueError as error:
-            raise Broken(f"GET {GET_ALERT} returned no valid detection: {error}") from None
+        return build_from_answer(record, build_incident, f"GET {GET_ALERT}")
 
     async def events(
         self, entity: Entity, window: Window, limit: int

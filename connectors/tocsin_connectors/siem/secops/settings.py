@@ -7,13 +7,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
-from tocsin import ApiSettings, Duration, ServerUrl, WindowedProvider
+from tocsin import ApiSettings, Duration, ServerUrl
+from tocsin_connectors.siem.lookback import ChangesInterval, LookbackProvider, SettleDelay
 
 RuleName = Annotated[str, StringConstraints(pattern=r"^ur_[A-Za-z0-9_-]{1,100}$")]
 _Part = r"^[A-Za-z0-9:._-]{1,100}$"
 
 
-class SecOpsSettings(WindowedProvider.Settings, ApiSettings):
+class SecOpsSettings(LookbackProvider.Settings, ApiSettings):
     """Settings of `secops`."""
 
     project: str = Field(pattern=_Part, description="Google Cloud project, by ID or number.")
@@ -47,30 +48,12 @@ class SecOpsSettings(WindowedProvider.Settings, ApiSettings):
     lists_per_minute: int = Field(
         default=10, ge=1, le=600, description="Maximum requests for detections per minute."
     )
-    changes_every: Duration = Field(
-        default=timedelta(hours=1),
-        ge=timedelta(seconds=1),
-        description="Interval between checks for changed detections.",
-    )
-    changes_for: Duration = Field(
-        default=timedelta(days=7),
-        gt=timedelta(0),
-        description="Age up to which detections are checked for changes.",
-    )
+    changes_every: ChangesInterval = timedelta(hours=1)
+    settle_delay: SettleDelay = timedelta(minutes=2)
     overlap: Duration = Field(
         default=timedelta(hours=1),
         le=timedelta(days=7),
         description="Overlap with the previous read, for detections that appear late.",
-    )
-    settle_delay: Duration = Field(
-        default=timedelta(minutes=2),
-        le=timedelta(days=1),
-        description="Minimum age of a detection, so that SecOps returns it complete.",
-    )
-    refresh_after: tuple[Duration, ...] = Field(
-        default=(),
-        max_length=10,
-        description="Intervals after which a new detection is read again. Changes are read anyway.",
     )
 
     @model_validator(mode="before")
