@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from tests.connectors.datadog.simulator import SETTINGS, DatadogSimulator
+from tests.connectors.stored_cases import list_records, put_case
 
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Refused, Severity, Window
 from tocsin.providers import retry_after
-from tocsin.testing import Case, LogEvent, ManualClock, Siem, open_provider
+from tocsin.testing import LogEvent, ManualClock, Siem, open_provider
 from tocsin_connectors.siem.datadog import Datadog, tocsin_providers
 from tocsin_connectors.siem.datadog.mapping import build_incident
 
@@ -169,23 +170,10 @@ def opened(organization, clock):
     )
 
 
-def put(organization: DatadogSimulator, **changes: Any) -> Case:
-    now = organization.siem.clock.now() - timedelta(hours=3)
-    case = {
-        "id": "s1",
-        "number": 1,
-        "title": "Brute force",
-        "severity": Severity.HIGH,
-        "created_at": now,
-        "changed_at": now,
-    }
-    return organization.siem.put(Case(**case | changes))
-
-
 async def test_query_of_the_operator_is_sent(organization, opened, clock):
     async with opened(query="status:high") as provider:
         window = Window(clock.now() - timedelta(hours=1), clock.now())
-        await provider.list_changes("new", window, None, 10)
+        await list_records(provider, "new", window)
     assert organization.asked[0]["filter"]["query"] == "status:high"
 
 
@@ -193,16 +181,17 @@ async def test_query_of_the_operator_is_sent(organization, opened, clock):
 async def test_triaged_signals_are_read_again(organization, opened, clock, shows_time):
     """Triage does not move the timestamp that signals are found by."""
     organization.shows_triage_time = shows_time
-    put(organization, id="untouched")
-    put(organization, changed_at=clock.now() - timedelta(minutes=5), status=IncidentStatus.CLOSED)
+    put_case(organization, "untouched")
+    closed_at, status = clock.now() - timedelta(minutes=5), IncidentStatus.CLOSED
+    put_case(organization, "s1", changed_at=closed_at, status=status)
     async with opened() as provider:
         window = Window(clock.now() - timedelta(minutes=15), clock.now())
-        listing = await provider.list_changes("changed", window, None, 10)
-    assert [record["id"] for record in listing.records] == ["s1"]
+        records = await list_records(provider, "changed", window)
+    assert [record["id"] for record in records] == ["s1"]
 
 
 async def test_state_is_set_once(organization, opened):
-    put(organization)
+    put_case(organization, "s1")
     async with opened(write_back_status="Active") as provider:
         for _ in range(2):
             await provider.set_status("s1", IncidentStatus.CLOSED)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.connectors.exabeam.simulator import SETTINGS, ExabeamSimulator
+from tests.connectors.stored_cases import list_records, put_case
 
 from tocsin import (
     Alert,
@@ -20,7 +21,7 @@ from tocsin import (
     Severity,
     Window,
 )
-from tocsin.testing import Case, LogEvent, ManualClock, Siem, open_provider
+from tocsin.testing import LogEvent, ManualClock, Siem, open_provider
 from tocsin_connectors.siem.exabeam import Exabeam, tocsin_providers
 from tocsin_connectors.siem.exabeam.mapping import build_incident
 
@@ -187,31 +188,18 @@ def opened(subscription, clock):
     )
 
 
-def put(subscription: ExabeamSimulator, **changes: Any) -> Case:
-    now = subscription.siem.clock.now() - timedelta(hours=3)
-    case = {
-        "id": CASE,
-        "number": 1,
-        "title": "Brute force",
-        "severity": Severity.HIGH,
-        "created_at": now,
-        "changed_at": now,
-    }
-    return subscription.siem.put(Case(**case | changes))
-
-
 async def test_query_of_the_operator_is_sent(subscription, opened, clock):
     async with opened(filter='NOT priority:"LOW"') as provider:
         window = Window(clock.now() - timedelta(hours=1), clock.now())
-        await provider.list_changes("new", window, None, 10)
+        await list_records(provider, "new", window)
     assert subscription.asked[0]["filter"] == 'NOT priority:"LOW"'
 
 
 async def test_alerts_are_read_instead_of_cases(subscription, opened, clock):
-    put(subscription)
+    put_case(subscription, CASE)
     async with opened(records="alerts") as provider:
         window = Window(clock.now() - timedelta(hours=4), clock.now())
-        (found,) = (await provider.list_changes("new", window, None, 10)).records
+        (found,) = await list_records(provider, "new", window)
         assert (await provider.incident(CASE)).external_id == CASE
     assert "alertCreationTimestamp" in found
 
@@ -221,28 +209,21 @@ async def test_cases_of_one_second_are_read_though_there_are_no_pages(subscripti
     at = datetime(2026, 11, 20, 12, tzinfo=UTC)
     for number in range(9):
         created_at = at + timedelta(microseconds=number)
-        put(subscription, id=f"c{number}", created_at=created_at, changed_at=created_at)
-    found: list[str] = []
-    token = None
+        put_case(subscription, f"c{number}", created_at=created_at)
     async with opened() as provider:
         window = Window(at - timedelta(minutes=1), at + timedelta(minutes=1))
-        for _ in range(9):
-            listing = await provider.list_changes("new", window, token, 2)
-            found += [record["caseId"] for record in listing.records]
-            if (token := listing.next_token) is None:
-                break
-    assert set(found) == {f"c{number}" for number in range(9)}
-    assert token is None
+        records = await list_records(provider, "new", window, 2)
+    assert {record["caseId"] for record in records} == {f"c{number}" for number in range(9)}
 
 
 async def test_changed_cases_are_read_again(subscription, opened, clock):
     """A change does not move the time that cases are found by."""
-    put(subscription, id="untouched")
-    put(subscription, changed_at=clock.now() - timedelta(minutes=5), status=IncidentStatus.CLOSED)
+    put_case(subscription, "untouched")
+    put_case(subscription, CASE, changed_at=clock.now() - timedelta(minutes=5))
     async with opened() as provider:
         window = Window(clock.now() - timedelta(minutes=15), clock.now())
-        listing = await provider.list_changes("changed", window, None, 10)
-    assert [record["caseId"] for record in listing.records] == [CASE]
+        records = await list_records(provider, "changed", window)
+    assert [record["caseId"] for record in records] == [CASE]
 
 
 async def test_errors_despite_success_are_no_empty_list(subscription, opened, clock):
@@ -261,7 +242,7 @@ async def test_errors_despite_success_are_no_empty_list(subscription, opened, cl
     ],
 )
 async def test_stage_is_set_once(subscription, opened, status, change):
-    put(subscription)
+    put_case(subscription, CASE)
     async with opened(write_back_status="Active", write_back=True, active_stage="Triage") as own:
         for _ in range(2):
             await own.set_status(CASE, status)

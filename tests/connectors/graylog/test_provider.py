@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from tests.connectors.graylog.simulator import SETTINGS, GraylogSimulator
+from tests.connectors.stored_cases import list_records, put_case
 
 from tocsin import Alert, Entity, EntityKind, Incident, Severity, Window
-from tocsin.testing import Case, LogEvent, ManualClock, Siem, open_provider
+from tocsin.testing import LogEvent, ManualClock, Siem, open_provider
 from tocsin_connectors.siem.graylog import Graylog, tocsin_providers
 from tocsin_connectors.siem.graylog.mapping import build_incident
 
@@ -136,24 +137,11 @@ def opened(server, clock):
     )
 
 
-def put(server: GraylogSimulator, number: int, **changes: Any) -> Case:
-    now = server.siem.clock.now() - timedelta(minutes=5)
-    case = {
-        "id": f"e{number}",
-        "number": number,
-        "title": "Failed sign-ins",
-        "severity": Severity.HIGH,
-        "created_at": now,
-        "changed_at": now,
-    }
-    return server.siem.put(Case(**case | changes))
-
-
 async def test_alerts_alone_are_read_by_default(server, opened, clock):
     window = Window(clock.now() - timedelta(hours=1), clock.now())
     for events in ("alerts", "all"):
         async with opened(events=events) as provider:
-            await provider.list_changes("changed", window, None, 10)
+            await list_records(provider, "changed", window)
     assert [body["filter"]["alerts"] for body in server.asked] == ["only", "include"]
     assert all(body["timerange"] == {"type": "relative", "range": 0} for body in server.asked)
 
@@ -162,16 +150,11 @@ async def test_pages_follow_the_time_of_the_last_event(server, opened, clock):
     """A search returns at most 10,000 events on all its pages."""
     begin = clock.now() - timedelta(minutes=30)
     for number in range(5):
-        put(server, number, changed_at=begin + timedelta(seconds=number // 2))
-    window, token, seen = Window(begin - timedelta(hours=1), clock.now()), None, []
+        put_case(server, f"e{number}", created_at=begin + timedelta(seconds=number // 2))
     async with opened() as provider:
-        while True:
-            listing = await provider.list_changes("changed", window, token, 2)
-            seen += [record["id"] for record in listing.records]
-            token = listing.next_token
-            if token is None:
-                break
-    assert set(seen) == {f"e{number}" for number in range(5)}
+        window = Window(begin - timedelta(hours=1), clock.now())
+        records = await list_records(provider, "changed", window, 2)
+    assert {record["id"] for record in records} == {f"e{number}" for number in range(5)}
     assert {body["page"] for body in server.asked} <= {1, 2}
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from tests.connectors.insightidr.simulator import SETTINGS, TOKEN, InsightIDRSimulator
+from tests.connectors.stored_cases import list_records, put_case
 
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Refused, Severity, Window
-from tocsin.testing import Case, ManualClock, Siem, open_provider
+from tocsin.testing import ManualClock, Siem, open_provider
 from tocsin_connectors.siem.insightidr import InsightIDR, tocsin_providers
 from tocsin_connectors.siem.insightidr.mapping import build_incident
 
@@ -166,62 +167,41 @@ def opened(organization, clock):
     )
 
 
-def put(organization: InsightIDRSimulator, **changes: Any) -> Case:
-    now = organization.siem.clock.now() - timedelta(hours=3)
-    case = {
-        "id": RRN,
-        "number": 1,
-        "title": "Brute force",
-        "severity": Severity.HIGH,
-        "created_at": now,
-        "changed_at": now,
-        "entities": (SOURCE,),
-    }
-    return organization.siem.put(Case(**case | changes))
-
-
 async def test_ends_of_a_window_are_not_lost(organization, opened):
     """The search excludes both of its bounds."""
     start = datetime(2026, 11, 20, 12, tzinfo=UTC)
     times = [start, start + timedelta(milliseconds=1), start + timedelta(minutes=1)]
     for number, at in enumerate(times):
-        put(organization, id=f"r{number}", created_at=at, changed_at=at)
+        put_case(organization, f"r{number}", created_at=at)
     async with opened() as provider:
         window = Window(start, start + timedelta(minutes=1))
-        listing = await provider.list_changes("new", window, None, 10)
-    assert [record["rrn"] for record in listing.records] == ["r0", "r1"]
+        records = await list_records(provider, "new", window)
+    assert [record["rrn"] for record in records] == ["r0", "r1"]
 
 
 async def test_investigations_of_one_millisecond_are_on_several_pages(organization, opened):
     at = datetime(2026, 11, 20, 12, tzinfo=UTC)
     for number in range(7):
-        put(organization, id=f"r{number}", created_at=at, changed_at=at)
-    found: list[str] = []
-    token = None
+        put_case(organization, f"r{number}", created_at=at)
     async with opened() as provider:
         window = Window(at - timedelta(minutes=1), at + timedelta(minutes=1))
-        for _ in range(9):
-            listing = await provider.list_changes("new", window, token, 3)
-            found += [record["rrn"] for record in listing.records]
-            if (token := listing.next_token) is None:
-                break
-    assert set(found) == {f"r{number}" for number in range(7)}
-    assert token is None
+        records = await list_records(provider, "new", window, 3)
+    assert {record["rrn"] for record in records} == {f"r{number}" for number in range(7)}
 
 
 async def test_changed_investigations_are_read_again(organization, opened, clock):
     """A change does not move the time that investigations are found by."""
-    put(organization, id="untouched")
-    put(organization, changed_at=clock.now() - timedelta(minutes=5), status=IncidentStatus.CLOSED)
+    put_case(organization, "untouched")
+    put_case(organization, RRN, changed_at=clock.now() - timedelta(minutes=5))
     async with opened() as provider:
         window = Window(clock.now() - timedelta(minutes=15), clock.now())
-        listing = await provider.list_changes("changed", window, None, 10)
-    assert [record["rrn"] for record in listing.records] == [RRN]
+        records = await list_records(provider, "changed", window)
+    assert [record["rrn"] for record in records] == [RRN]
 
 
 @pytest.mark.parametrize("wanted", [True, False])
 async def test_details_of_alerts_are_read_unless_turned_off(organization, opened, wanted):
-    put(organization)
+    put_case(organization, RRN, entities=(SOURCE,))
     async with opened(alert_details=wanted) as provider:
         incident = await provider.incident(RRN)
     assert incident.entities == ((SOURCE,) if wanted else ())
@@ -231,7 +211,7 @@ async def test_details_of_alerts_are_read_unless_turned_off(organization, opened
 
 async def test_alerts_without_details_lose_only_the_entities(organization, opened):
     """Alerts of legacy rules are not in the API of alerts."""
-    put(organization)
+    put_case(organization, RRN, entities=(SOURCE,))
     organization.has_alert_api = False
     async with opened() as provider:
         incident = await provider.incident(RRN)
@@ -239,7 +219,7 @@ async def test_alerts_without_details_lose_only_the_entities(organization, opene
 
 
 async def test_status_is_set_once(organization, opened):
-    put(organization)
+    put_case(organization, RRN)
     async with opened(write_back_status="Active", write_back=True) as provider:
         for _ in range(2):
             await provider.set_status(RRN, IncidentStatus.ACTIVE)
