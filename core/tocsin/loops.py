@@ -33,7 +33,7 @@ class Heartbeat:
         self.name = name
         self._silence = silence.total_seconds()
         self._monotonic = monotonic
-        self._beat_at = monotonic()
+        self._beat_at = self._failed_at = monotonic()
         self._failing_since: float | None = None
 
     def beat(self) -> None:
@@ -43,7 +43,8 @@ class Heartbeat:
 
     def fail(self) -> None:
         """Record that a step failed."""
-        self._failing_since = self._failing_since or self._monotonic()
+        self._failed_at = self._monotonic()
+        self._failing_since = self._failing_since or self._failed_at
 
     @property
     def is_stalled(self) -> bool:
@@ -51,6 +52,11 @@ class Heartbeat:
         now = self._monotonic()
         failing = 0 if self._failing_since is None else now - self._failing_since
         return now - self._beat_at > self._silence or failing > SILENCE.total_seconds()
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the loop has neither worked nor failed for longer than it may be silent."""
+        return self._monotonic() - max(self._beat_at, self._failed_at) > self._silence
 
 
 class Heartbeats:
@@ -89,6 +95,10 @@ class Heartbeats:
     def find_stalled(self) -> list[str]:
         """Return the names of the loops that have been silent for too long, sorted."""
         return sorted({each.name for each in self._running if each.is_stalled})
+
+    def find_silent(self) -> list[str]:
+        """Return the names of the loops that hang, not of those that only fail, sorted."""
+        return sorted({each.name for each in self._running if each.is_silent})
 
 
 _HEARTBEATS: ContextVar[Heartbeats] = ContextVar("heartbeats")

@@ -30,6 +30,7 @@ def serve() -> None:
     """Run the service.
 
     Stops gracefully on SIGINT or SIGTERM, within 30 seconds; a second signal stops it immediately.
+    SIGHUP stops it only if it runs in a terminal; a service logs that there is no reload.
 
     Exit status: 0 if it stopped gracefully, 3 if the database cannot be used, 4 if the stop was
     forced.
@@ -52,12 +53,28 @@ async def _serve(settings: Settings) -> None:
         watchdog.arm()
         loop.call_soon_threadsafe(stop.set)
 
+    def hang_up(*_: object) -> None:
+        """Stop if the terminal was closed; a service that is asked to reload keeps running."""
+        if sys.stdin is not None and sys.stdin.isatty():
+            end()
+        else:
+            loop.call_soon_threadsafe(_explain_reload)
+
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
+    signal.signal(signal.SIGHUP, hang_up)
     try:
         await serving
     except asyncio.CancelledError:
         raise typer.Exit(FORCED_STATUS) from None
+
+
+def _explain_reload() -> None:
+    _log.warning(
+        "SIGHUP ignored: settings, secrets and plugins.toml are read at the start",
+        advice="run `tocsin check`, then restart the service; with PostgreSQL, `tocsin apply` "
+        "changes destinations and schedules without a restart",
+    )
 
 
 class _Watchdog(threading.Thread):

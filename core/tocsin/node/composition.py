@@ -41,6 +41,7 @@ from tocsin.node.configuration import settle_configuration
 from tocsin.node.head import HeadKeeper
 from tocsin.node.health import NodeHealth
 from tocsin.node.process import NodeState, ServiceNode, Workers
+from tocsin.node.service_manager import ServiceManager
 from tocsin.observables import Environment
 from tocsin.registry import (
     Configuration,
@@ -216,7 +217,10 @@ def _build_workers(
 async def serve(settings: Settings, stop: asyncio.Event) -> None:
     """Build a node and run it until `stop` is set, at any time; raises OperatorError."""
     async with AsyncExitStack() as stack:
+        manager = ServiceManager.from_environment()
+        following = asyncio.create_task(manager.follow(stop))
+        stack.callback(following.cancel)
         opening = stack.enter_async_context(open_node(settings))
         if (node := await run_unless_stopped(opening, stop)) is not None:
             gc.tune()
-            await node.run(stop)
+            await node.run(stop, manager)

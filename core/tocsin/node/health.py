@@ -33,6 +33,11 @@ class NodeHealth:
         """Names of the loops that are stuck."""
         return self.heartbeats.find_stalled()
 
+    @property
+    def silent(self) -> Sequence[str]:
+        """Names of the loops that hang."""
+        return self.heartbeats.find_silent()
+
     async def run(self) -> None:
         """Store the heartbeat every few seconds until cancelled."""
         await run_forever(self._step, self._clock, "node heartbeat")

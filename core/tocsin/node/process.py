@@ -31,6 +31,7 @@ from tocsin.node.components import InvestigationRuntime
 from tocsin.node.configuration import find_configuration_drift
 from tocsin.node.head import HeadKeeper
 from tocsin.node.health import NodeHealth
+from tocsin.node.service_manager import ServiceManager
 from tocsin.registry import AbsentPlugin, Configuration, LivePlugins, strict_problem
 from tocsin.schedules import Scheduler
 from tocsin.settings import NodeRole, Settings
@@ -91,6 +92,11 @@ class NodeState:
         return self.health.stalled
 
     @property
+    def silent(self) -> Sequence[str]:
+        """Names of the loops that hang."""
+        return self.health.silent
+
+    @property
     def absent_destinations(self) -> list[AbsentPlugin]:
         """Destinations that are configured but not loaded."""
         absent = self.pool.absent.items()
@@ -113,7 +119,7 @@ class ServiceNode:
     _has_joined: asyncio.Event = field(default_factory=asyncio.Event)
     _failure: str | None = None
 
-    async def run(self, stop: asyncio.Event) -> None:
+    async def run(self, stop: asyncio.Event, manager: ServiceManager | None = None) -> None:
         """Run until `stop` is set; then finish active deliveries and release the others.
 
         Raises UnusableDatabaseError where the database turns out to be another one than before.
@@ -126,7 +132,7 @@ class ServiceNode:
         )
         try:
             if await run_unless_stopped(self._start(runner), stop):
-                await self._run_loops(runner, stop)
+                await self._run_loops(runner, stop, manager or ServiceManager())
         finally:
             await self._finish(runner)
             membership.cancel()
@@ -148,10 +154,13 @@ class ServiceNode:
         await self._listen(runner)
         return True
 
-    async def _run_loops(self, runner: ApiRunner, stop: asyncio.Event) -> None:
+    async def _run_loops(
+        self, runner: ApiRunner, stop: asyncio.Event, manager: ServiceManager
+    ) -> None:
         """Run the loops until `stop` is set; then end them while what is under way finishes."""
         async with asyncio.TaskGroup() as group:
             loops = [group.create_task(loop) for loop in self._loops(stop)]
+            loops.append(group.create_task(manager.run(self.state, self.clock)))
             self._log_start()
             await stop.wait()
             _log.info("stopping")
