@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import structlog
 from sqlalchemy import Connection, RowMapping, bindparam, exists, select, update
-from sqlalchemy.exc import NoResultFound
+from sqlalchemy.exc import IntegrityError, NoResultFound
 
 from tocsin.audit.rows import allow_any_text, parse_details, select_rows
 from tocsin.clock import Clock
@@ -67,8 +67,8 @@ _set_seal = (
 )
 
 
-class SequenceMissingError(TocsinError):
-    """The row that counts sealed entries was removed, so that nothing can be sealed."""
+class BrokenSequenceError(TocsinError):
+    """The row that counts sealed entries was removed or changed, so that nothing can be sealed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +96,11 @@ class Sealer:
     async def _step(self) -> None:
         try:
             await self.seal()
-        except SequenceMissingError as error:
+        except BrokenSequenceError as error:
             self._report(error)
         await self._clock.sleep(_PAUSE)
 
-    def _report(self, error: SequenceMissingError) -> None:
+    def _report(self, error: BrokenSequenceError) -> None:
         """Log it once an hour: nothing but a restored database ends it."""
         now = self._clock.now()
         if now >= self._report_at:
@@ -111,11 +111,15 @@ class Sealer:
     async def seal(self) -> int:
         """Seal all committed, unsealed entries, and return their number.
 
-        Raises `SequenceMissingError`.
+        Raises `BrokenSequenceError`.
         """
         count = 0
         while await self._database.read(_has_unsealed):
-            sealed = await self._database.write(_seal_next, self._key)
+            try:
+                sealed = await self._database.write(_seal_next, self._key)
+            except IntegrityError:
+                message = f"the sequence {AUDIT_POSITION!r} is behind the sealed entries"
+                raise BrokenSequenceError(message) from None
             count += sealed.count
             beat()
             # a truncated chain is still a valid chain; the log line is a witness of its head
@@ -137,7 +141,9 @@ def _seal_batch(connection: Connection, key: bytes) -> SealedBatch:
     try:
         last = allot_numbers(connection, AUDIT_POSITION, 0).stop - 1
     except NoResultFound:
-        raise SequenceMissingError(f"the sequence {AUDIT_POSITION!r} is missing") from None
+        raise BrokenSequenceError(f"the sequence {AUDIT_POSITION!r} is missing") from None
+    except TypeError:
+        raise BrokenSequenceError(f"the sequence {AUDIT_POSITION!r} has no valid value") from None
     rows = connection.execute(_next_rows).mappings().all()
     # Where the last row was removed the chain restarts, and `verify` reports the missing row.
     seal = str(connection.execute(_seal_at, {"last": last}).scalar_one_or_none() or GENESIS)

@@ -42,8 +42,9 @@ _never_allotted = (
 )
 _counts = select(func.count(audit.c.position), func.count())
 _NO_SEQUENCE = (
-    f"the sequence {AUDIT_POSITION!r} is missing, so nothing can be sealed and entries removed "
-    "from the end of the log are not found; compare with a head that was kept elsewhere"
+    f"the sequence {AUDIT_POSITION!r} is missing or has no valid value, so nothing can be sealed "
+    "and entries removed from the end of the log are not found; compare with a head that was kept "
+    "elsewhere"
 )
 _overdue = select(func.min(audit.c.id), func.count()).where(
     audit.c.position.is_(None), audit.c.at < bindparam("due")
@@ -82,8 +83,9 @@ def _verify(
 ) -> AuditVerification:
     # Every statement sees what was committed when it started. The sequence is therefore read first:
     # all rows up to it are visible to the statements below, whatever is sealed meanwhile.
-    allotted = connection.execute(_sequence).scalar_one_or_none()
-    last = connection.execute(_last_position).scalar_one() if allotted is None else int(allotted)
+    found_value = connection.execute(_sequence).scalar_one_or_none()
+    allotted = found_value if isinstance(found_value, int) else None  # SQLite stores anything
+    last = connection.execute(_last_position).scalar_one() if allotted is None else allotted
     found = connection.execute(_head, {"last": last}).one_or_none()
     sealed, total = connection.execute(_counts).one()
     problems = chain(

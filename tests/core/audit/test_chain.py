@@ -8,12 +8,12 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import delete, insert, select, text
+from sqlalchemy import insert, select, text
 
 from full_run import scale_examples
 from tocsin.audit import Sealer, list_entries, record
 from tocsin.store import open_database
-from tocsin.store.tables import audit, sequences
+from tocsin.store.tables import audit
 
 # Written once and kept: what is sealed today must still verify tomorrow, on either database.
 KEPT = "52b93e67a2214bd0e1ae25460ddd717947c0ae643844430ac1fea4869db17acd"
@@ -249,9 +249,22 @@ async def test_sealing_goes_on_after_a_seal_that_is_none(add, tamper, sealer, se
     assert await sealer.seal() == 1
 
 
-async def test_a_missing_sequence_is_reported_once_an_hour(database, clock, add):
+@pytest.mark.parametrize(
+    "broken",
+    [
+        ("DELETE FROM sequences", "is missing"),
+        ("UPDATE sequences SET value = 0 WHERE name = 'audit_position'", "is behind the sealed"),
+    ],
+)
+async def test_a_broken_sequence_is_reported_once_an_hour(
+    database_url, database, clock, add, broken
+):
+    change, reason = broken
     await add("a")
-    await database.write(lambda connection: connection.execute(delete(sequences)))
+    await Sealer(database, b"key", clock).seal()
+    await add("b")
+    database = open_database(database_url)  # which has seen no number yet
+    await database.write(lambda connection: connection.execute(text(change)))
     sealer = Sealer(database, b"key", clock)
     with structlog.testing.capture_logs() as logs:
         for hours in (0, 0, 1, 0):
@@ -259,3 +272,5 @@ async def test_a_missing_sequence_is_reported_once_an_hour(database, clock, add)
             await sealer._step()
     assert [line["event"] for line in logs] == ["audit log not sealed"] * 2
     assert "audit_position" in logs[0]["reason"]
+    assert reason in logs[0]["reason"]
+    await database.close()

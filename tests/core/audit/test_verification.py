@@ -101,6 +101,14 @@ async def test_a_removed_sequence_is_reported(head, tamper, check):
     assert (found.entries, found.head_position) == (5, 5)
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)  # which stores anything
+@pytest.mark.parametrize("value", ["'abc'", "1.5", "x'ff'", "9e99"])
+async def test_a_sequence_that_is_no_number_is_reported(head, tamper, check, value):
+    await tamper(f"UPDATE sequences SET value = {value} WHERE value = 5")
+    problem, *_ = (await check(head=head)).problems
+    assert "has no valid value" in problem
+
+
 CUT = ("DELETE FROM audit WHERE id > 3", "UPDATE sequences SET value = 3 WHERE value = 5")
 
 
