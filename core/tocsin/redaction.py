@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import html.entities
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
@@ -19,8 +20,17 @@ SHORTEST_IN_IDS = 8
 _SHORTEST_ENCODED = 6  # characters of Base64 or hexadecimal digits
 _LONGEST_START = 64  # characters, of long keys in files
 _DEEPEST = 31  # backslashes before a character: JSON in JSON, five times
-_MARKS = re.compile(r"[\\%&+]")  # without any of them nothing is encoded character by character
+_INVISIBLE = "\x00\u00ad\u200b-\u200d\u2060\ufeff"
+# without any of them nothing is encoded character by character, or split
+_MARKS = re.compile(rf"[\\%&+=\r\n{_INVISIBLE}]")
+# also those of JSON, of mails in quoted-printable, and with indentation or quotation marks after it
+_BREAK = rf"(?:(?:=?(?:\r\n?|\n)|(?:\\{{1,4}}r)?\\{{1,4}}n|[{_INVISIBLE}])[ \t>]{{0,8}})?+"
 _PART = re.compile(r"\\*.", re.DOTALL)
+_NAMED: dict[str, list[str]] = {}
+"""Characters with names in HTML."""
+for _name, _character in html.entities.html5.items():
+    if _name.endswith(";") and _character.isprintable():
+        _NAMED.setdefault(_character, []).append(f"&{_name}")
 _SHORT_ESCAPES = {"\b": "b", "\t": "t", "\n": "n", "\f": "f", "\r": "r"}
 
 
@@ -43,6 +53,7 @@ def list_secret_values(value: Any) -> Iterator[str]:
 class Redactor:
     """Replaces secrets, plain or encoded for JSON, URLs or HTML, each character in any of these.
 
+    A secret may be split over lines, or by invisible characters.
     Secrets within Base64 or hexadecimal text count as well, such as the password of a header
     `Authorization: Basic`, and so does the first half of a secret: longer texts are cut. The time
     it takes grows with the length of the text alone, whatever the text is.
@@ -111,7 +122,11 @@ class _SecretPattern:
 
     @cached_property
     def _head(self) -> re.Pattern[str]:
-        return re.compile("".join(map(self._match_part, _PART.findall(self._start))))
+        first, *others = _PART.findall(self._start)
+        return re.compile(self._match_part(first) + "".join(map(self._match_next, others)))
+
+    def _match_next(self, part: str) -> str:
+        return _match_break(part) + self._match_part(part)
 
     def replace(self, text: str) -> str:
         """Return the text with `HIDDEN` in place of the secret."""
@@ -123,13 +138,20 @@ class _SecretPattern:
             kept += (text[end : found.start()], HIDDEN)
             end = found.end()
             for part in self._rest:
-                if not (match := _compile(self._match_part(part)).match(text, end)):
+                if not (match := _compile(self._match_next(part)).match(text, end)):
                     break
                 end = match.end()
         return "".join((*kept, text[end:]))
 
 
 _compile = lru_cache(maxsize=1024)(re.compile)
+
+
+def _match_break(part: str) -> str:
+    """Return the pattern of a line break before a part, which takes no character of the part."""
+    if part[0] in "\\> " or not part.isprintable():
+        return ""
+    return _BREAK.replace("=?", "", 1) if part == "=" else _BREAK
 
 
 def _match_digit(digit: str) -> str:
@@ -165,8 +187,9 @@ def _match_character(character: str, least: int) -> str:
         forms.append(_match_backslashes(least) + escaped)
     if character == " ":
         forms.append(r"\+")
-    if (named := html.escape(character)) != character:
-        forms.append(re.escape(named))
+    if character == "\n":
+        forms += (r"\r\n", r"\\{1,4}r\\{1,4}n")
+    forms += map(re.escape, _NAMED.get(character, ()))
     forms.append(re.escape(character))  # last: others may begin with the character itself
     return f"(?:{'|'.join(forms)})"
 
@@ -176,12 +199,15 @@ def _list_codes(character: str, least: int) -> Iterator[str]:
     units = character.encode("utf-16-be", "surrogatepass").hex()
     backslashes = _match_backslashes(least)
     starts = range(0, len(units), 4)
-    yield "".join(f"{backslashes}u{_match_hex(units[start : start + 4])}" for start in starts)
+    yield "".join(f"(?:{backslashes}|%)u{_match_hex(units[start : start + 4])}" for start in starts)
     codes = [f"{byte:02x}" for byte in character.encode("utf-8", "surrogatepass")]
-    yield "".join(f"%(?:25){{0,{_DEEPEST}}}{_match_hex(code)}" for code in codes)
+    yield "".join(f"(?:%(?:25){{0,{_DEEPEST}}}|=){_match_hex(code)}" for code in codes)
+    yield "".join(f"{backslashes}x{_match_hex(code)}" for code in codes)
     number = ord(character)
     zeros = f"0{{0,{_DEEPEST}}}"
-    yield rf"&\#(?:{zeros}{number}|[xX]{zeros}{_match_hex(f'{number:x}')});?"
+    digits = _match_hex(f"{number:x}")
+    yield rf"{backslashes}(?:U{zeros}{digits}|u\{{{digits}\}})"
+    yield rf"&\#(?:{zeros}{number}|[xX]{zeros}{digits});?"
 
 
 def _match_backslashes(least: int) -> str:

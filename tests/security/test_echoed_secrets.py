@@ -6,6 +6,7 @@ import base64
 import html
 import json
 import re
+import textwrap
 import time
 from ipaddress import ip_network
 from urllib.parse import quote, quote_plus
@@ -74,6 +75,58 @@ def test_a_secret_is_found_in_each_encoding(encode):
     }
 
 
+SPLIT_SECRET = "tok_9fK2/x+Lm-Qw7=ZZ_8s3h$d!yhTR"
+SPLITS = {
+    "lines": lambda text: "\n".join(textwrap.wrap(text, 10)),
+    "indented lines": lambda text: "\r\n    ".join(textwrap.wrap(text, 7)),
+    "lines in JSON": lambda text: json.dumps("\r\n".join(textwrap.wrap(text, 5)))[1:-1],
+    "one character a line": "\n".join,
+    "quoted mail": lambda text: "\n> ".join(textwrap.wrap(text, 9)),
+    "folded header": lambda text: "\r\n\t".join(textwrap.wrap(text, 12)),
+    "quoted-printable": lambda text: "=\n".join(textwrap.wrap(text.replace("=", "=3D"), 11)),
+    "all quoted-printable": lambda text: "".join(f"={byte:02X}" for byte in text.encode()),
+    "zero-width spaces": "\u200b".join,
+    "soft hyphens": "\u00ad".join,
+    "zero bytes": "\x00".join,
+    "bytes of Python": lambda text: "".join(f"\\x{byte:02x}" for byte in text.encode()),
+    "code points of Python": lambda text: "".join(f"\\U{ord(each):08x}" for each in text),
+    "code points of JavaScript": lambda text: "".join(f"\\u{{{ord(each):x}}}" for each in text),
+    "old escapes of JavaScript": lambda text: "".join(f"%u{ord(each):04X}" for each in text),
+    "names of HTML": lambda text: (
+        text.replace("$", "&dollar;").replace("/", "&sol;").replace("!", "&excl;")
+    ),
+    "every second way": lambda text: "".join(
+        (each, f"%{ord(each):02x}", f"&#{ord(each)};", f"\\u{ord(each):04x}\n")[place % 4]
+        for place, each in enumerate(text)
+    ).rstrip("\n"),
+}
+
+
+@pytest.mark.parametrize("split", SPLITS.values(), ids=SPLITS)
+def test_a_secret_is_found_where_it_is_split_or_escaped(split):
+    text = f"before: {split(SPLIT_SECRET)} after"
+    assert Redactor([SPLIT_SECRET]).clean(text) == f"before: {HIDDEN} after"
+
+
+@pytest.mark.parametrize("width", [4, 20, 64, 76])
+@pytest.mark.parametrize("before", ["", "user:", "x" * 50])
+def test_a_secret_is_found_in_base64_of_several_lines(before, width):
+    whole = base64.b64encode(f"{before}{SPLIT_SECRET}{'!' * 90}".encode()).decode()
+    for end in ("\n", "\r\n ", "\\n"):
+        cleaned = Redactor([SPLIT_SECRET]).clean(end.join(textwrap.wrap(whole, width)))
+        assert HIDDEN in cleaned
+        first = cleaned.replace(end, "").partition(HIDDEN)[0]
+        kept = base64.b64decode(first[: len(first) // 4 * 4])
+        assert SPLIT_SECRET[:3].encode() not in kept
+
+
+def test_a_secret_of_several_lines_is_found():
+    key = "-----BEGIN KEY-----\nMIIB+/=\nAB==\n\n\n-----END KEY-----\n"
+    for text in (key, json.dumps(key), key.replace("\n", "\r\n"), quote(key)):
+        assert "MIIB" not in Redactor([key]).clean(text)
+        assert "AB=" not in Redactor([key]).clean(text)
+
+
 @given(st.text(min_size=4), st.sampled_from(list(ENCODINGS.values())), st.text(), st.text())
 def test_any_secret_is_found_in_any_encoding(secret, encode, before, after):
     try:
@@ -113,12 +166,20 @@ HOSTILE_ANSWERS = {
     "percent signs": "%" + "25" * 8_000,
     "entities": "&#" + "0" * 16_000,
     "the secret's beginning": "\\u\\u" * 4_000,
+    "line breaks": "\n" * 16_384,
+    "indentation": "\n\t >" * 4_000,
+    "quoted-printable": "=\r\n" * 5_000,
+    "escaped line breaks": "\\n" * 8_000,
+    "split beginnings": "a\n" * 8_000,
+    "zero bytes": "a\x00" * 8_000,
+    "names": "&sol" * 4_000,
 }
 
 
 @pytest.mark.parametrize("answer", HOSTILE_ANSWERS.values(), ids=HOSTILE_ANSWERS)
 def test_an_answer_does_not_stop_a_node_while_secrets_are_looked_for(answer):
     secrets = ["top-secret-value", "\\u" * 8, "\\" * 40, '\\"' * 8, "%" * 16, "&;" * 8]
+    secrets += ["a" * 64, "\n" * 16, "a\n" * 30, "=\n" * 20, " >" * 20, "n\\n" * 20]
     began = time.thread_time()
     Redactor(secrets).clean(answer)
     assert time.thread_time() - began < 1  # the first of these took 5.6 s, the second for ever
