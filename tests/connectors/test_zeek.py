@@ -217,7 +217,7 @@ async def test_tables_are_named_by_the_check(make_feed, tmp_path):
     (tmp_path / "notice.log").write_bytes(b"#separator \\x09\n#set_separator\t,\n")
     feed = make_feed(tmp_path / "notice.log", Zeek)
     (problem,) = (await feed.provider.check()).problems
-    assert "notice.log is a table: set LogAscii::use_json = T" in problem
+    assert "notice.log is in TSV format: set LogAscii::use_json = T" in problem
 
 
 async def test_archived_logs_are_not_read_again(make_feed, tmp_path, compress):

@@ -79,7 +79,7 @@ def find_anomalies(
     yield from find_unrouted_events(connection, period, now)
     for row in connection.execute(select_overdue(period, now)):
         detail = (
-            f"the destination {row.destination} is active, and the due delivery was not attempted"
+            f"the destination {row.destination} is active, but the due delivery was not attempted"
         )
         yield represent_anomaly("overdue", row.id, row.due_at, detail)
     for row in connection.execute(select_untested_destinations(now)):

@@ -16,7 +16,7 @@ from operator import attrgetter
 
 BYTES = "bytes"
 _NOTHING = -1
-"""The id of the empty interval before the first byte of a file."""
+"""The ID of the empty interval before the first byte of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class _Series:
 
 
 def find_gaps(intervals: Iterable[Interval], reported_ids: Container[int]) -> list[Gap]:
-    """Return the gaps before those intervals of one stream whose ids are `reported_ids`.
+    """Return the gaps before those intervals of one stream whose IDs are `reported_ids`.
 
     The other intervals only close gaps; gaps before them are not reported.
     """

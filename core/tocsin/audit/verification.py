@@ -111,7 +111,7 @@ def _check_witness(connection: Connection, head: tuple[int, str] | None) -> Iter
     seal = connection.execute(_seal_at, {"position": position}).scalar_one_or_none()
     if seal != witnessed:
         instead = _format_seal(seal) if seal else "nothing"
-        yield f"position {position}: expected the witnessed seal {witnessed}, found {instead}"
+        yield f"position {position}: expected the recorded seal {witnessed}, found {instead}"
 
 
 def _format_seal(seal: object) -> str:

@@ -111,20 +111,20 @@ class ObjectChannel(Channel):
 
     @abstractmethod
     async def find(self, key: str) -> str | None:
-        """Return the id of the object with this key; None without one."""
+        """Return the ID of the object with this key; None without one."""
 
     @abstractmethod
     async def make(
         self, key: str, body: dict[str, Any], observables: Sequence[Observable]
     ) -> tuple[str, bool]:
-        """Return the id of the object with this key, and whether it was created just now.
+        """Return the ID of the object with this key, and whether it was created just now.
 
         A new object has the observables; an existing one may lack some.
         """
 
     @abstractmethod
     async def is_open(self, identifier: str) -> bool | None:
-        """Return whether an object is open; None if the id is unknown."""
+        """Return whether an object is open; None if the ID is unknown."""
 
     def select_observables(
         self,

@@ -141,11 +141,11 @@ class Tracker(ABC):
 
     @abstractmethod
     async def find(self, key: str) -> str | None:
-        """Return the id of the ticket with this key; None without one."""
+        """Return the ID of the ticket with this key; None without one."""
 
     @abstractmethod
     async def create(self, ticket: Ticket) -> str:
-        """Create a ticket with its key, and return its id."""
+        """Create a ticket with its key, and return its ID."""
 
     @abstractmethod
     async def comments(self, identifier: str) -> Sequence[str]:
@@ -161,7 +161,7 @@ class Tracker(ABC):
 
     @abstractmethod
     async def is_open(self, identifier: str) -> bool | None:
-        """Return whether a ticket is open; None if the id is unknown."""
+        """Return whether a ticket is open; None if the ID is unknown."""
 
     @abstractmethod
     async def close(self, identifier: str, reason: str) -> None:

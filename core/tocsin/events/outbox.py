@@ -67,7 +67,7 @@ class UnroutedEvents:
 
     events: list[Event]
     unreadable: dict[str, str] = field(default_factory=dict)
-    """Reasons by id of events among them whose rows cannot be read."""
+    """Reasons by ID of events among them whose rows cannot be read."""
 
 
 def load_unrouted(connection: Connection, limit: int, *, whole: bool = True) -> UnroutedEvents:
@@ -103,7 +103,7 @@ def find_still_unrouted(connection: Connection, ids: Iterable[str]) -> frozenset
 
 
 def hold_events(connection: Connection, reasons: Mapping[str, str]) -> None:
-    """Put events on hold that cannot be routed, by id with the reason."""
+    """Put events on hold that cannot be routed, by ID with the reason."""
     for id_, reason in reasons.items():
         error = clean_text(reason, _MAX_REASON)
         connection.execute(update(events).where(events.c.id == id_).values(routing_error=error))

@@ -69,7 +69,7 @@ class InvestigationFailedData(_EventModel):
         "session_id": "ses_01KAJE0M5Y7R3S9T2V4W6X8Z1A",
         "schedule_id": "sch_01KAH4Q7ZB2N8D5M3X9R6T1V0W",
         "schedule_name": "nightly-hunt",
-        "error": "The provider cloud did not answer within 120 s.",
+        "error": "The provider cloud did not respond within 120 s.",
         "consecutive_failures": 2,
         "url": "https://tocsin.example.com/schedules/sch_01KAH4Q7ZB2N8D5M3X9R6T1V0W",
     }
@@ -90,7 +90,7 @@ class ScheduleDisabledData(_EventModel):
         "schedule_name": "nightly-hunt",
         "reason": "consecutive_failures",
         "consecutive_failures": 5,
-        "last_error": "The provider cloud did not answer within 120 s.",
+        "last_error": "The provider cloud did not respond within 120 s.",
         "url": "https://tocsin.example.com/schedules/sch_01KAH4Q7ZB2N8D5M3X9R6T1V0W",
     }
 

@@ -129,7 +129,7 @@ class Channel(ABC):
     def tenant_key(self) -> str:
         """Key of the account or project where the receiver stores objects.
 
-        Remote ids are valid for one key only; after a change, earlier objects are unknown.
+        Remote IDs are valid for one key only; after a change, earlier objects are unknown.
         """
         return ""
 

@@ -45,7 +45,7 @@ class Capability(StrEnum):
     """Optional abilities of a provider; it has each one whose method it overrides."""
 
     REFRESH = "refresh"
-    """Refresh one incident by its id: `incident`."""
+    """Refresh one incident by its ID: `incident`."""
     BACKFILL = "backfill"
     """Read a window in the past: `backfill`."""
     PUSH = "push"

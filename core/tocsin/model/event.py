@@ -52,7 +52,7 @@ class Event:
         """A globally unique name of the subject, across Tocsin installations.
 
         Incident numbers restart with each database, so the key of an incident combines the public
-        URL of this Tocsin, the provider, and the SIEM's id. Sessions and schedules have unique
+        URL of this Tocsin, the provider, and the SIEM's ID. Sessions and schedules have unique
         subjects.
         """
         incident = self.context.get("incident")
@@ -98,15 +98,15 @@ class Delivery:
     attempt: int
     """1 for the first attempt."""
     remote_id: str | None
-    """The receiver's id from an earlier delivery of this subject, or None."""
+    """The receiver's ID from an earlier delivery of this subject, or None."""
     tried_at: datetime | None = None
     """No earlier attempt started after this time, including attempts of nodes that died; None if
     there was none. A search may not find its results yet.
     """
     previous_remote_id: str | None = None
-    """The receiver's id from this delivery itself, if it succeeded before and is replayed."""
+    """The receiver's ID from this delivery itself, if it succeeded before and is replayed."""
     related: Mapping[str, str] = field(default_factory=dict)
-    """Remote ids from earlier deliveries of subjects that are related to the event."""
+    """Remote IDs from earlier deliveries of subjects that are related to the event."""
     render: Callable[[str], bytes]
     """Returns a part rendered by the destination's template; `body` is the usual one."""
     contract: Contract | None = None
@@ -120,7 +120,7 @@ class Receipt:
     status: int | None = None
     response: bytes = b""
     remote_id: str | None = None
-    """The receiver's id of the object, with which later events of the subject find it."""
+    """The receiver's ID of the object, with which later events of the subject find it."""
     remote_url: str | None = None
     """A link to the object for people."""
 

@@ -113,9 +113,9 @@ class Incident:
     changed_at: datetime | None = None
     """The SIEM's own time of this version; an older version never overwrites a newer one."""
     techniques: tuple[str, ...] = ()
-    """ATT&CK technique ids, such as T1059.001."""
+    """ATT&CK technique IDs, such as T1059.001."""
     tactics: tuple[str, ...] = ()
-    """ATT&CK tactic ids, such as TA0006; names are stored as ids where they are known."""
+    """ATT&CK tactic IDs, such as TA0006; names are stored as IDs where they are known."""
     entities: tuple[Entity, ...] = ()
     sources: tuple[Entity, ...] = ()
     """The entities where the activity came from: the client of a connection, the sender of a mail,

@@ -23,7 +23,7 @@ class NodeKind(Vocabulary):
 class Node:
     """A node of the graph; `kind` is an entity kind or a NodeKind, `value` identifies the node.
 
-    An incident is identified by its number, a session by its id, a technique by its ATT&CK id.
+    An incident is identified by its number, a session by its ID, a technique by its ATT&CK ID.
     """
 
     kind: str

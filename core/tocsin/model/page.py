@@ -61,7 +61,7 @@ class Received:
     records: int = 0
     """The number of records that were read, of any kind."""
     incomplete: tuple[str, ...] = ()
-    """The ids of incidents with missing details; they are refreshed like new incidents."""
+    """The IDs of incidents with missing details; they are refreshed like new incidents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,7 @@ def parse_proxy(text: str) -> URL:
     url, _ = _split(text)
     misleading = _UNSAFE.search(text) or "#" in text
     if misleading or url.scheme != "http" or not url.port or url.raw_path_qs != "/":
-        raise ValueError("the URL of a proxy has the form http://host:port, and nothing after it")
+        raise ValueError("the URL of a proxy must have the form http://host:port, without a path")
     literal_address(url.raw_host or "")
     return url
 

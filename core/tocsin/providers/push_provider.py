@@ -31,7 +31,7 @@ class PushProvider(Provider):
     """A provider that receives pushed incidents; derive and implement `unpack`.
 
     An intercepted signed request can be replayed within `TOLERANCE`. That is harmless: incidents
-    are stored by their ids, so a repeated request changes nothing.
+    are stored by their IDs, so a repeated request changes nothing.
     """
 
     class Settings(Provider.Settings):

@@ -52,7 +52,7 @@ class MappedRecords:
     """The digests of new records, with their change times in seconds."""
     records: int = 0
     incomplete: list[str] = field(default_factory=list)
-    """The ids of incidents whose details could not be read."""
+    """The IDs of incidents whose details could not be read."""
     stopped: PluginFailure | None = None
     """The error that stopped the rest of the page."""
 

@@ -113,7 +113,7 @@ def _parse_definition(document: bytes) -> ScheduleDefinition:
 def load_schedule(
     connection: Connection, schedule_id: str, *, lock: bool = False
 ) -> Schedule | None:
-    """Return a schedule, even a deleted one; None for an unknown id.
+    """Return a schedule, even a deleted one; None for an unknown ID.
 
     With `lock`, no other transaction can change or run it until this one ends.
     """

@@ -67,7 +67,7 @@ class Epoch:
     reason: str | None
     """Why it began; None for the first one."""
     after: str | None
-    """The id of the epoch that was known when this one began."""
+    """The ID of the epoch that was known when this one began."""
     found_number: int | None
     """The highest incident number that the database held when this epoch began."""
     known_number: int | None
@@ -128,7 +128,7 @@ def find_rollback(connection: Connection, known: Head) -> Rollback | None:
 
 
 def _index_following(known: Iterable[Epoch]) -> Mapping[str, Epoch]:
-    """Return the epoch that followed each epoch id."""
+    """Return the epoch that followed each epoch ID."""
     following: dict[str, Epoch] = {}
     previous = None
     for epoch in known:

@@ -48,7 +48,7 @@ _FAULTS: Mapping[DatabaseFault, tuple[str, str]] = {
         "database read-only",
         "connect to the primary server, or make the file and its folder writable",
     ),
-    DatabaseFault.FULL: ("disk of the database full", "free space on its disk"),
+    DatabaseFault.FULL: ("disk of the database full", "free up disk space"),
     DatabaseFault.IO_ERROR: (
         "database failed to read or write its disk",
         "check the disk and its file system",
@@ -159,7 +159,7 @@ def describe_connection_failure(error: Exception) -> DatabaseFailure:
     """Return the failure of a connection that the driver could not open or lost its answers."""
     fault = _find_by_state(error) or DatabaseFault.UNREACHABLE
     if isinstance(error, TimeoutError):
-        return DatabaseFailure(str(error) or "the server does not answer", fault)
+        return DatabaseFailure(str(error) or "the server does not respond", fault)
     return DatabaseFailure(str(error) or repr(error), fault)
 
 

@@ -27,7 +27,7 @@ class StoredHead:
     location: str
     """Where the database was, without credentials."""
     database: str
-    """The id of the database's first epoch."""
+    """The ID of the database's first epoch."""
     head: Head
     stored_at: str
     """The time at which the head was stored, in ISO 8601."""

@@ -23,7 +23,7 @@ class RemoteObject:
     """A vendor-neutral object at the receiver."""
 
     id: str
-    """The id that receipts return."""
+    """The ID that receipts return."""
     observables: Sequence[str] = ()
     """The values of its observables; a value that was added twice is listed twice."""
     notes: Sequence[str] = ()

@@ -60,7 +60,7 @@ class Scenario:
 
     Incidents appear, change, escalate, close and merge. Some arrive in bursts with equal
     timestamps, some become visible late, some get their entities later, and some are malformed.
-    Some titles and ids are hostile. `mishaps` lists the faults.
+    Some titles and IDs are hostile. `mishaps` lists the faults.
     """
 
     def __init__(

@@ -29,7 +29,7 @@ class Case:
     description: str = ""
     entities: tuple[Entity, ...] = ()
     merged_into: str | None = None
-    """The id of the incident that this one was merged into."""
+    """The ID of the incident that this one was merged into."""
     visible_at: datetime | None = None
     """The true time from which the API shows this version; None for immediately."""
     entities_at: datetime | None = None
@@ -61,7 +61,7 @@ class Siem:
         self.clock = clock
         self.skew = skew
         self.poisoned: set[str] = set()
-        """The ids of incidents that break every list that contains them."""
+        """The IDs of incidents that break every list that contains them."""
         self._versions: dict[str, list[Case]] = {}
         self._timeline: list[tuple[datetime, str]] = []
         self._births: list[tuple[datetime, str]] = []
@@ -102,7 +102,7 @@ class Siem:
     def changed(self, window: Window) -> list[Case]:
         """Return the incidents whose latest visible version changed in `window`, the oldest first.
 
-        Incidents with the same time are ordered by id.
+        Incidents with the same time are ordered by ID.
         """
         first, last = (bisect_left(self._timeline, (end, "")) for end in (window.start, window.end))
         found = ((at, self.get(name)) for at, name in self._timeline[first:last])
@@ -156,14 +156,14 @@ class Siem:
         return list(self._comments.get(identifier, ()))
 
     def truth(self) -> dict[str, Case]:
-        """Return the latest version of every incident by id, as if everything were visible.
+        """Return the latest version of every incident by ID, as if everything were visible.
 
         Incidents whose latest version is malformed are left out; see `unreadable`.
         """
         return {case.id: case for case in self._latest() if not case.malformed}
 
     def unreadable(self) -> dict[str, Case]:
-        """Return the incidents whose latest version is malformed, by id."""
+        """Return the incidents whose latest version is malformed, by ID."""
         return {case.id: case for case in self._latest() if case.malformed}
 
     def _latest(self) -> Sequence[Case]:

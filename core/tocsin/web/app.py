@@ -178,7 +178,7 @@ def _make_options_handler(headers: ResponseHeaders, methods: set[str]) -> Handle
 
 
 def read_request_id(request: web.BaseRequest) -> str:
-    """Return the id that the request names if it is well formed, else a new one."""
+    """Return the ID that the request names if it is well formed, else a new one."""
     request_id = request.headers.get(REQUEST_ID, "")
     return request_id if _WELL_FORMED.fullmatch(request_id) else secrets.token_hex(16)
 
@@ -194,7 +194,7 @@ def _make_envelope(
 
     @web.middleware
     async def envelope(request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Add the request id to every response, and report every error as a problem document."""
+        """Add the request ID to every response, and report every error as a problem document."""
         request_id = request[REQUEST_ID_KEY] = read_request_id(request)
         bind_contextvars(request_id=request_id)
         try:

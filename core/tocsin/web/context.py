@@ -39,7 +39,7 @@ from tocsin.web.rate_limits import ApiRateLimits, ClientAddresses, PushAuthentic
 
 REQUEST_ID = "X-Request-Id"
 REQUEST_ID_KEY = web.RequestKey("request-id", str)
-"""Key of a request's id."""
+"""Key of a request's ID."""
 
 
 class AccessRole(Enum):
@@ -47,7 +47,7 @@ class AccessRole(Enum):
 
     ADMIN = "admin"
     CLIENT = "client"
-    """An API client with its id and secret (RFC 6749 section 2.3)."""
+    """An API client with its ID and secret (RFC 6749 section 2.3)."""
     SENDER = "sender"
     """A sender that the provider in the path authenticates."""
     PUBLIC = "public"

@@ -235,7 +235,7 @@ def build_audit_entry(
     target: str | None,
     details: Mapping[str, Json],
 ) -> audit.AuditRecord:
-    """Return the audit entry of a request, with its address and its id."""
+    """Return the audit entry of a request, with its address and its ID."""
     return audit.AuditRecord(
         at=at,
         actor=actor,

@@ -84,8 +84,8 @@ class Email(Channel):
         def _plain_only_inside(self) -> Self:
             if self.tls == "none" and not self.allow_networks:
                 raise ValueError(
-                    "give tls = 'starttls' or 'implicit', or name in allow_networks the private "
-                    "network of the mail server"
+                    "give tls = 'starttls' or 'implicit', or add the private network of the mail "
+                    "server to allow_networks"
                 )
             return self
 

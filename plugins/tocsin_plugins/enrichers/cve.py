@@ -81,7 +81,7 @@ def _shipped_catalogue() -> Mapping[str, _Row]:
 
 
 def parse_catalog(content: bytes) -> Mapping[str, _Row]:
-    """Return the rows of a catalog by CVE id; ValueError if it has no id column."""
+    """Return the rows of a catalog by CVE ID; ValueError if it has no ID column."""
     reader = csv.DictReader(content.decode("utf-8-sig").splitlines())
     if "cveID" not in (reader.fieldnames or ()):
         raise ValueError("no column cveID; use CISA's catalog as CSV")

@@ -65,7 +65,7 @@ class Weights(BaseModel):
         default=-40, ge=-100, le=100, description="Sources that rate an entity as benign."
     )
     background_noise: float = Field(
-        default=-15, ge=-100, le=100, description="Scanners of the whole internet."
+        default=-15, ge=-100, le=100, description="An address that scans the whole internet."
     )
     internal_only: float = Field(
         default=-15, ge=-100, le=100, description="No external entity is involved."

@@ -64,7 +64,7 @@ class Bot:
         return await check_bot(self._api, self._channel)
 
     async def deliver(self, delivery: Delivery) -> Receipt:
-        """Post the event unless it is there, and return the id of its thread."""
+        """Post the event unless it is there, and return the ID of its thread."""
         await self._settle(delivery)
         try:
             async with asyncio.timeout(self._settings.timeout.total_seconds()):

@@ -33,7 +33,7 @@ class Slack(Channel):
         return await self._way.check()
 
     async def deliver(self, delivery: Delivery) -> Receipt:
-        """Post the event, and return Slack's id of its thread.
+        """Post the event, and return Slack's ID of its thread.
 
         Raises `TryLater` for transient failures, `Misconfigured` and `CredentialsRefused` for those
         that need the operator, and `Refused` for permanent ones.

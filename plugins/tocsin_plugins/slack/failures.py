@@ -25,7 +25,7 @@ _CREDENTIALS: Mapping[str, str] = {
     "invalid_auth": f"Slack does not accept the token, or not from this address; {_NEW_TOKEN}",
     "not_allowed_token_type": f"this is not a bot token; {_NEW_TOKEN}",
     "not_authed": f"Slack received no token; {_NEW_TOKEN}",
-    "token_expired": f"the app has token rotation, which is not supported; {_NEW_TOKEN} of another",
+    "token_expired": "the app has token rotation, which is not supported; use an app without it",
     "token_revoked": f"the token was revoked; {_NEW_TOKEN}",
     "invalid_token": f"the webhook is unknown; {_NEW_WEBHOOK}",
     "no_active_hooks": f"the webhook was removed; {_NEW_WEBHOOK}",

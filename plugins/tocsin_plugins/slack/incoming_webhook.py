@@ -60,7 +60,7 @@ class IncomingWebhook:
         )
 
     async def deliver(self, delivery: Delivery) -> Receipt:
-        """Post the event. The receipt has no id: webhooks return none."""
+        """Post the event. The receipt has no ID: webhooks return none."""
         response = await self._tools.http.request(
             "POST",
             self._url.get_secret_value(),

@@ -37,7 +37,7 @@ class SlackMessage:
         return SlackMessage(ts, thread_ts if isinstance(thread_ts, str) else None)
 
     def remote_id(self, channel: str) -> str:
-        """Return the receipt's id of the thread that it is in, or starts."""
+        """Return the receipt's ID of the thread that it is in, or starts."""
         return f"{channel}/{self.thread_ts or self.ts}"
 
     def link(self, workspace: str, channel: str) -> str:

@@ -54,7 +54,7 @@ BotToken = Annotated[SecretStr, AfterValidator(_token)]
 """Token of a bot without token rotation."""
 
 ChannelId = Annotated[str, StringConstraints(pattern=r"^[CGD][A-Z0-9]{8,20}$")]
-"""Slack's id of a conversation, which stays when its name changes."""
+"""Slack's ID of a conversation, which stays when its name changes."""
 
 WebhookUrl = Annotated[SecretStr, AfterValidator(_webhook_url)]
 """URL of an incoming webhook, which is its credential."""
@@ -115,8 +115,8 @@ class Settings(Channel.Settings):
         is_slack = parts.scheme == "https" and is_official(parts.hostname)
         if not is_slack and not self.allow_networks:
             raise ValueError(
-                f"give an api_url of https:// and {' or '.join(OFFICIAL_HOSTS)}, or name in "
-                "allow_networks the private network that it leads to"
+                f"give an https:// URL of {' or '.join(OFFICIAL_HOSTS)} as api_url, or add its "
+                "private network to allow_networks"
             )
         return self
 
@@ -125,7 +125,6 @@ class Settings(Channel.Settings):
         is_plain = self.webhook_url and self.webhook_url.get_secret_value().startswith("http://")
         if is_plain and not self.allow_networks:
             raise ValueError(
-                "give a webhook_url of https://, or name in allow_networks the private network "
-                "that it leads to"
+                "give an https:// URL as webhook_url, or add its private network to allow_networks"
             )
         return self

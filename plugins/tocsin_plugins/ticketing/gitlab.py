@@ -177,7 +177,7 @@ class GitLab(HttpTracker):
         return found
 
     async def _member(self, name: str) -> int | None:
-        """Return the id of the member with this user name, None if there is none."""
+        """Return the ID of the member with this user name, None if there is none."""
         query = {"query": name, "per_page": _MOST}
         found = expect_objects(await self.ask("GET", f"{self._project}/members/all", query=query))
         named = (member for member in found if str(member.get("username")).lower() == name.lower())

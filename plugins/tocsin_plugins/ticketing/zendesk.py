@@ -39,9 +39,9 @@ class ZendeskOptions(HttpTracker.Options):
 
 
 class Zendesk(HttpTracker):
-    """Tickets of one group, with the key as their external id.
+    """Tickets of one group, with the key as their external ID.
 
-    External ids are not unique, so tickets are searched before one is created; a request's
+    External IDs are not unique, so tickets are searched before one is created; a request's
     idempotency key is remembered for two hours. A closed ticket can never change again: later
     events create a follow-up.
     """
@@ -73,7 +73,7 @@ class Zendesk(HttpTracker):
         return Health(detail=detail, problems=tuple(found))
 
     async def find(self, key: str) -> str | None:
-        """Return the ticket with this external id that is not closed."""
+        """Return the ticket with this external ID that is not closed."""
         found = [
             ticket for ticket in await self._find_by_key(key) if ticket.get("status") != _CLOSED
         ]
@@ -186,7 +186,7 @@ class Zendesk(HttpTracker):
         return found
 
     async def _group(self) -> int | None:
-        """Return the id of the group; a numeric project is an id."""
+        """Return the ID of the group; a numeric project is an ID."""
         name = self.settings.project
         if name.isdigit():
             return int(name)

@@ -113,8 +113,8 @@ class Settings(Channel.Settings):
     def _plain_only_inside(self) -> Self:
         if split_url(self.address).scheme == "http" and not self.allow_networks:
             raise ValueError(
-                "give an https:// url, or name in allow_networks the private network "
-                "that this http:// url leads to"
+                "give an https:// url, or add the private network of this http:// url to "
+                "allow_networks"
             )
         return self
 

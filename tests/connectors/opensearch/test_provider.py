@@ -226,7 +226,7 @@ async def test_events_are_searched_in_detector_indexes(simulator, provider, cloc
     assert b'"value":"ann"' in bodies
     assert b"query_string" not in bodies
     simulator.shards = simulator.shards | {"failed": 1}
-    with pytest.raises(TryLater, match="1 of 3 shards did not answer"):
+    with pytest.raises(TryLater, match="1 of 3 shards did not respond"):
         [event async for event in provider.events(ann, window, 10)]
 
 

@@ -118,7 +118,7 @@ async def test_a_tail_that_is_cut_with_its_sequence_is_found_by_its_witness_alon
     await tamper(*CUT)
     assert (await check()).problems == []
     [problem] = (await check(head=head)).problems
-    assert problem == f"position 5: expected the witnessed seal {head[1]}, found nothing"
+    assert problem == f"position 5: expected the recorded seal {head[1]}, found nothing"
 
 
 async def test_a_tail_that_was_replaced_is_found_by_its_witness(head, tamper, check, add, sealer):
@@ -127,7 +127,7 @@ async def test_a_tail_that_was_replaced_is_found_by_its_witness(head, tamper, ch
     await sealer.seal()
     found = await check(head=head)
     assert found.problems == [
-        f"position 5: expected the witnessed seal {head[1]}, found {found.head_seal}"
+        f"position 5: expected the recorded seal {head[1]}, found {found.head_seal}"
     ]
 
 
@@ -167,7 +167,7 @@ async def test_problems_are_capped_and_the_rest_is_still_counted(add, sealer, ch
     await sealer.seal()
     found = await check(b"another", head=(600, "x"))
     assert len(found.problems) == 100
-    assert found.problems[0].startswith("position 600: expected the witnessed seal")
+    assert found.problems[0].startswith("position 600: expected the recorded seal")
     assert found.entries == 600
 
 

@@ -67,7 +67,7 @@ def test_a_full_disk_is_named_in_one_sentence(command, tocsin, small_disk, migra
         (small_disk / "other").write_bytes(bytes(4 * 2**20))
     status, _, errors = tocsin(command)
     assert status == FAULT
-    assert "free space on its disk" in errors.splitlines()[-1]
+    assert "free up disk space" in errors.splitlines()[-1]
     assert "Traceback" not in errors
 
 

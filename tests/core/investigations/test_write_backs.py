@@ -226,7 +226,7 @@ async def test_a_siem_that_does_not_answer_is_given_up_in_time(database, clock, 
     node = WriteBackWorker(database, clock, {"sensors": siem}, timeout=timedelta(milliseconds=10))
     assert not await node.write_next("sensors")
     [row] = await listed()
-    assert row.reason == "the SIEM did not answer in time"
+    assert row.reason == "the SIEM did not respond in time"
 
 
 async def test_a_node_that_dies_leaves_its_comment_to_another(database, clock, siem, node, plan):

@@ -135,7 +135,7 @@ async def test_five_mistakes_give_five_precise_messages(problems):
         (('env = "SOC_SECRET"', 'env = "ABSENT"'), "set the environment variable ABSENT"),
         (('env = "SOC_SECRET"', 'file = "absent"'), "absent readable (No such file or directory)"),
         (('env = "SOC_SECRET"', 'enf = "X"'), 'give { env = "NAME" } or { file = "path" }'),
-        (("https://", "http://"), "give an https:// url, or name in allow_networks"),
+        (("https://", "http://"), "give an https:// url, or add the private network"),
         (("/hook", '/hook"\ntemplate = "enveloppe'), "did you mean 'envelope'?"),
         (("/hook", '/hook"\ntimeout = "2m'), "at most 60s"),
         (

@@ -118,7 +118,7 @@ def _describe_missing(answer: dict[str, Any]) -> str | None:
         return "the search timed out"
     shards = answer["_shards"]
     if silent := max(shards["failed"], shards["total"] - shards["successful"]):
-        return f"{silent} of {shards['total']} shards did not answer{_describe_failure(shards)}"
+        return f"{silent} of {shards['total']} shards did not respond{_describe_failure(shards)}"
     match answer.get("_clusters"):
         case {"skipped": int(skipped)} if skipped:
             return f"{skipped} clusters were skipped"

@@ -68,7 +68,7 @@ class SecurityAnalyticsClient:
         match answer.json:
             case {"alerts": list(alerts), "total_alerts": int(total)} if _are_objects(alerts):
                 return AlertRows(alerts, total, answer.server_time)
-        raise Broken(f"GET {ALERTS} did not return alerts and their number")
+        raise Broken(f"GET {ALERTS} did not return alerts and their total")
 
     async def acknowledge(self, detector: str, alert: str) -> bool:
         """Acknowledge an alert. Return False if it cannot be acknowledged."""
@@ -110,7 +110,7 @@ def parse_findings(answer: ApiResponse) -> list[dict[str, Any]]:
     match answer.json:
         case {"findings": list(findings), "total_findings": int()} if _are_objects(findings):
             return findings
-    raise Broken(f"GET {FINDINGS} did not return findings and their number")
+    raise Broken(f"GET {FINDINGS} did not return findings and their total")
 
 
 def _are_objects(values: list[Any]) -> bool:

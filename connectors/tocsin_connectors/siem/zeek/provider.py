@@ -49,7 +49,9 @@ class Zeek(GroupingFileProvider):
         """Return the number of files, why one cannot be read, and which are not JSON."""
         health = await super().check()
         tables = await asyncio.to_thread(find_files_beginning, self.settings.path, _TABLE_HEADER)
-        problems = (f"{path} is a table: set LogAscii::use_json = T in Zeek" for path in tables)
+        problems = (
+            f"{path} is in TSV format: set LogAscii::use_json = T in Zeek" for path in tables
+        )
         return replace(health, problems=(*health.problems, *problems))
 
     def to_incident(self, record: dict[str, Any]) -> Incident | None:

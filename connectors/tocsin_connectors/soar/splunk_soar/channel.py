@@ -235,4 +235,4 @@ def _get_id(record: Json) -> str:
     match record:
         case {"id": int(identifier)}:
             return str(identifier)
-    raise Broken("Splunk SOAR returned a response without an id")
+    raise Broken("Splunk SOAR returned a response without an ID")

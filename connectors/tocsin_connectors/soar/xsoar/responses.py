@@ -23,7 +23,7 @@ def get_incident_id(incident: Json) -> str:
     match incident:
         case {"id": str(identifier)} if identifier:
             return identifier
-    raise Broken("XSOAR returned a response without an id")
+    raise Broken("XSOAR returned a response without an ID")
 
 
 def has_key(incident: Json, key: str) -> bool:

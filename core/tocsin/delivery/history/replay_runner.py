@@ -1,6 +1,6 @@
 """Replays of single deliveries, and the runner of bulk replays.
 
-Events keep their ids. A batch moves its replay's position in the transaction that makes its
+Events keep their IDs. A batch moves its replay's position in the transaction that makes its
 deliveries due: an interrupted replay continues where it was, on any node, and sends nothing twice.
 """
 
@@ -28,7 +28,7 @@ _POLL = timedelta(seconds=1)
 
 
 class NoSuchDeliveryError(TocsinError):
-    """No delivery has this id."""
+    """No delivery has this ID."""
 
 
 class NotReplayableError(TocsinError):

@@ -143,7 +143,7 @@ def cancel_replay(connection: Connection, replay_id: str, now: datetime) -> bool
 
 
 def load_replay(connection: Connection, replay_id: str) -> dict[str, Any] | None:
-    """Return a replay as shown; None if no replay has this id."""
+    """Return a replay as shown; None if no replay has this ID."""
     query = select(replays).where(replays.c.id == replay_id)
     row = connection.execute(query).mappings().one_or_none()
     return None if row is None else _represent(row)

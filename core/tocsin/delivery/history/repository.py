@@ -57,7 +57,7 @@ def list_deliveries(
 
 
 def load_delivery(connection: Connection, delivery_id: str) -> dict[str, Any] | None:
-    """Return one delivery with its event's envelope and attempts; None for an unknown id."""
+    """Return one delivery with its event's envelope and attempts; None for an unknown ID."""
     query = _delivery_rows.add_columns(events.c.data).where(deliveries.c.id == delivery_id)
     row = connection.execute(query).mappings().one_or_none()
     if row is None:
@@ -68,14 +68,14 @@ def load_delivery(connection: Connection, delivery_id: str) -> dict[str, Any] | 
 
 
 def load_event(connection: Connection, delivery_id: str) -> Event | None:
-    """Return the event of a delivery; None for an unknown id."""
+    """Return the event of a delivery; None for an unknown ID."""
     query = select(events).join(deliveries, deliveries.c.event_id == events.c.id)
     row = connection.execute(query.where(deliveries.c.id == delivery_id)).mappings().one_or_none()
     return None if row is None else parse_event_row(row)
 
 
 def list_attempts(connection: Connection, delivery_id: str) -> list[dict[str, Any]]:
-    """Return the attempts of a delivery in order; empty for an unknown id."""
+    """Return the attempts of a delivery in order; empty for an unknown ID."""
     query = (
         select(attempts).where(attempts.c.delivery_id == delivery_id).order_by(attempts.c.number)
     )

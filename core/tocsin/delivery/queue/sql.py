@@ -261,7 +261,7 @@ def _build_claimed(
 
 
 def _load_held(connection: Connection, claims: Sequence[ClaimedDelivery]) -> dict[str, RowMapping]:
-    """Return the rows of the claims whose lease is still held, by id."""
+    """Return the rows of the claims whose lease is still held, by ID."""
     leases = {claimed.id: claimed.lease for claimed in claims}
     rows = connection.execute(LEASES, {"ids": list(leases)}).mappings()
     return {row["id"]: row for row in rows if row["lease"] == leases[row["id"]]}
@@ -324,7 +324,7 @@ def _milliseconds(duration: timedelta) -> int:
 def _store_remote_objects(
     connection: Connection, ended: Sequence[AttemptResult], rows: Mapping[str, RowMapping]
 ) -> None:
-    """Store the remote ids of subjects, for later events to update."""
+    """Store the remote IDs of subjects, for later events to update."""
     known = {}
     for attempt in sorted(ended, key=lambda attempt: attempt.claimed.event.id):
         if attempt.remote_id is not None:

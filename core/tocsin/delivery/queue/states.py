@@ -89,16 +89,16 @@ class ClaimedDelivery:
     step: int
     """Number of the attempt in the current retry schedule; a replay starts a new schedule."""
     remote_id: str | None
-    """Remote id of the subject's object at the destination."""
+    """Remote ID of the subject's object at the destination."""
     lease: str
     leased_until: datetime
     related: Mapping[str, str] = field(default_factory=dict)
-    """Remote ids at the destination of the subjects that the event is related to."""
+    """Remote IDs at the destination of the subjects that the event is related to."""
     tried_at: datetime | None = None
     """Latest time at which an earlier attempt can have begun; None without earlier attempts."""
     tenant_key: str = ""
     previous_remote_id: str | None = None
-    """Remote id that this delivery returned when it was delivered before."""
+    """Remote ID that this delivery returned when it was delivered before."""
     is_probe: bool = False
     """Whether it probes a failing receiver; its retry schedule does not advance."""
 

@@ -202,7 +202,7 @@ def _update(connection: Connection, backfill_id: str, values: Mapping[str, Any])
 
 
 def load_backfill(connection: Connection, backfill_id: str) -> dict[str, Any] | None:
-    """Return the JSON of a backfill, None for an unknown id."""
+    """Return the JSON of a backfill, None for an unknown ID."""
     query = select(backfills).where(backfills.c.id == backfill_id)
     row = connection.execute(query).mappings().one_or_none()
     return None if row is None else represent_backfill(row)

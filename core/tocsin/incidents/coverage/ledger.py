@@ -85,7 +85,7 @@ def record_coverage(
 ) -> int | None:
     """Record intervals with what was read of them; without any, this moment.
 
-    Returns the id of the row that holds the counts, None where there is nothing to record.
+    Returns the ID of the row that holds the counts, None where there is nothing to record.
     """
     if not intervals and counts != ReadCounts():
         intervals = (Covered(source=key.stream, start=now, end=now),)
@@ -149,7 +149,7 @@ def _extend(
     adjacent: bool = True,
     times: int = 1,
 ) -> int | None:
-    """Extend a recent row and return its id, None where the interval continues none of them."""
+    """Extend a recent row and return its ID, None where the interval continues none of them."""
     latest = connection.execute(_latest, row).mappings().all()
     candidates = _iter_extendable_rows(latest)
     found = next((old for old in candidates if _continues(old, row, now, adjacent=adjacent)), None)
@@ -171,7 +171,7 @@ def _extend(
 def _iter_extendable_rows(latest: Sequence[RowMapping]) -> Iterator[RowMapping]:
     """Yield the rows that may be extended, the latest first, but none from before a loss.
 
-    So everything read since a loss is in rows with greater ids, distinct from what was read before.
+    So everything read since a loss is in rows with greater IDs, distinct from what was read before.
     """
     for place, row in enumerate(latest):
         if row["outcome"] == CoverageOutcome.LOST:

@@ -218,7 +218,7 @@ def _known_entities(
 def _known_alerts(
     connection: Connection, mentioned: Mapping[int, Sequence[Alert]]
 ) -> dict[int | None, set[str]]:
-    """Return the ids of the mentioned alerts that are stored, by incident number."""
+    """Return the IDs of the mentioned alerts that are stored, by incident number."""
     known: dict[int | None, set[str]] = {}
     table = incident_alerts.c
     # The databases combine each number with each identifier, so both lists are kept short

@@ -53,7 +53,7 @@ class NewSession:
 
 
 def create_session(connection: Connection, *, now: datetime, **members: Any) -> str:
-    """Create a session and return its id. Takes the fields of `NewSession`."""
+    """Create a session and return its ID. Takes the fields of `NewSession`."""
     [session_id] = create_sessions(connection, [NewSession(**members)], now)
     return session_id
 
@@ -61,7 +61,7 @@ def create_session(connection: Connection, *, now: datetime, **members: Any) -> 
 def create_sessions(
     connection: Connection, wanted: Sequence[NewSession], now: datetime
 ) -> list[str]:
-    """Create sessions and return their ids."""
+    """Create sessions and return their IDs."""
     rows = [_session_row(session, now) for session in wanted]
     if rows:
         connection.execute(insert(sessions), rows)

@@ -176,6 +176,6 @@ async def _set_status(provider: Provider, name: str, status: IncidentStatus) -> 
 
 def _describe_error(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
-        return "the SIEM did not answer in time"
+        return "the SIEM did not respond in time"
     message = str(error) if isinstance(error, PluginFailure) else f"{type(error).__name__}: {error}"
     return "; ".join((*getattr(error, "__notes__", ()), message))

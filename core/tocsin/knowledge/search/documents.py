@@ -38,7 +38,7 @@ class SearchDocument:
     kind: str
     """`incident` or `session`."""
     record: str
-    """The incident's number, or the session's id."""
+    """The incident's number, or the session's ID."""
     title: str
     text: str
     at: datetime

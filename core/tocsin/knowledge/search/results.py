@@ -45,7 +45,7 @@ class DocumentHit:
     kind: str
     """`incident` or `session`."""
     id: str
-    """The incident's number, or the session's id."""
+    """The incident's number, or the session's ID."""
     title: str
     snippet: tuple[SnippetPart, ...]
     """Plain text in parts; `render_snippet` makes it safe to show."""

@@ -25,7 +25,7 @@ class CapabilityRules(HttpConformance):
     async def test_an_incident_is_refreshed(self) -> None:
         """`incident` returns the current version, with the same `external_id`.
 
-        Another id would create a second incident. An old version would undo what was read since.
+        Another ID would create a second incident. An old version would undo what was read since.
         """
         async with self.harness() as harness:
             self._can(Capability.REFRESH)
@@ -56,9 +56,9 @@ class CapabilityRules(HttpConformance):
 
     @rule
     async def test_any_id_is_refreshed(self) -> None:
-        """`incident` finds incidents whose id contains a slash, a space, `?`, `#` or `%`.
+        """`incident` finds incidents whose ID contains a slash, a space, `?`, `#` or `%`.
 
-        An id that is put into a path without escaping leads to another incident or to none.
+        An ID that is put into a path without escaping leads to another incident or to none.
         """
         async with self.harness() as harness:
             self._can(Capability.REFRESH)

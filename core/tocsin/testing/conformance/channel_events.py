@@ -43,7 +43,7 @@ def address(value: str) -> Entity:
 
 
 class ChannelEvents:
-    """Sample events; each has an id of its own, and later events have greater ids."""
+    """Sample events; each has an ID of its own, and later events have greater IDs."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock

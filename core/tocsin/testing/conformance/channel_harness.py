@@ -64,7 +64,7 @@ class ChannelHarness(ChannelEvents):
     """One test run of a channel; `async with` sets it up and cleans up.
 
     `bring` delivers an event as the core does: it repeats attempts until one succeeds, and
-    remembers the receiver's id for the object of each subject.
+    remembers the receiver's ID for the object of each subject.
     """
 
     def __init__(self, suite: ChannelSuite, settings: Mapping[str, Any]) -> None:
@@ -72,7 +72,7 @@ class ChannelHarness(ChannelEvents):
         self.suite = suite
         self.simulator = suite.simulator(self.clock)
         self.known: dict[str, str] = {}
-        """The receiver's ids of objects, by subject."""
+        """The receiver's IDs of objects, by subject."""
         self.rendered: dict[str, bytes] = {}
         """Rendered parts that replace the templates, as an operator's own templates would."""
         self._settings = settings

@@ -124,9 +124,9 @@ class CommentRules(HttpConformance):
 
     @rule
     async def test_a_comment_reaches_any_id(self) -> None:
-        """`comment` writes to incidents whose id contains a slash, a space, `?`, `#` or `%`.
+        """`comment` writes to incidents whose ID contains a slash, a space, `?`, `#` or `%`.
 
-        An id that is put into a path without escaping leads to another incident.
+        An ID that is put into a path without escaping leads to another incident.
         """
         async with self.harness() as harness:
             self._writes()

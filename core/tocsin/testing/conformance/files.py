@@ -227,7 +227,7 @@ class FileRules(FileConformance):
 
     @rule
     async def test_coverage_has_no_gaps(self) -> None:
-        """Each `covered` interval starts where the previous one ended, to the byte.
+        """Each `covered` interval starts at exactly the byte where the previous one ended.
 
         Operators rely on the ledger to see that nothing is missing.
         """

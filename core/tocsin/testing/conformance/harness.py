@@ -62,7 +62,7 @@ class Harness(ABC):
         self.alter: Alteration = unchanged
         """A change that is applied to each record before the provider sees it."""
         self.altered: dict[str, Alteration] = {}
-        """Changes to the records of some cases, by id."""
+        """Changes to the records of some cases, by ID."""
         self.logged = LogCapture()
         self._count = 0
         self._folder = TemporaryDirectory(prefix="tocsin-conformance-")
@@ -243,7 +243,7 @@ class Conformance(ABC):
     """The statuses that the vendor distinguishes."""
 
     def external_id(self, case: Case) -> str:
-        """Return the `external_id` that the provider gives a case. Default: its id."""
+        """Return the `external_id` that the provider gives a case. Default: its ID."""
         return case.id
 
     def is_version(self, incident: Incident, case: Case) -> bool:

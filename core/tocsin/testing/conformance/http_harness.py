@@ -59,7 +59,7 @@ class HttpHarness(Harness):
         self.alter_answer: Callable[[Json], Json] = lambda content: content
         """A change that is applied to every response."""
         self.refused: dict[str, int] = {}
-        """Statuses of incidents that are refused, by id."""
+        """Statuses of incidents that are refused, by ID."""
         self.simulator = _is_shown_by(self, suite.simulator, most_per_page)(self.siem)
 
     async def __aenter__(self) -> Self:

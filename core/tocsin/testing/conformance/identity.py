@@ -16,7 +16,7 @@ class IdentityRules(Conformance):
     async def test_an_incident_keeps_its_id(self) -> None:
         """A new version of an incident has the same `external_id`, after any change.
 
-        An id derived from mutable fields creates a new incident and a new alert for every update.
+        An ID derived from mutable fields creates a new incident and a new alert for every update.
         """
         async with self.harness() as harness:
             case = harness.put()
@@ -42,9 +42,9 @@ class IdentityRules(Conformance):
 
     @rule
     async def test_similar_incidents_stay_separate(self) -> None:
-        """Two incidents that differ only in their id stay separate.
+        """Two incidents that differ only in their ID stay separate.
 
-        An id derived from title and time loses one of them.
+        An ID derived from title and time loses one of them.
         """
         async with self.harness() as harness:
             one = harness.put(title="Malware found")
@@ -58,7 +58,7 @@ class IdentityRules(Conformance):
 
 
 def _change_everything(harness: Harness, case: Case) -> Case:
-    """Add a version in which everything but the id and the start is new."""
+    """Add a version in which everything but the ID and the start is new."""
     return harness.change(
         case,
         title=f"{case.title}, again",

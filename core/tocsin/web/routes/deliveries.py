@@ -64,7 +64,7 @@ def replay_delivery(connection: Connection, call: RequestContext) -> Response:
     """Make a delivery due now, with a new retry schedule, and return it.
 
     This works in every state; a pending delivery does not wait for its next attempt. The event
-    keeps its id.
+    keeps its ID.
     """
     before = _find(connection, call)
     now = call.services.clock.now()

@@ -117,7 +117,7 @@ class GraphPathQuery(QueryModel):
 
 
 class GraphNode(ResponseModel):
-    """A node: an entity, an incident by its number, a session by its id, a technique by its id."""
+    """A node: an entity, an incident by its number, a session by its ID, a technique by its ID."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"value": "203.0.113.7"}
 

@@ -57,11 +57,11 @@ class JiraCloud(Jira):
         return node_text(body)
 
     def user(self, name: str) -> dict[str, str]:
-        """Return an account by id; names are no longer supported."""
+        """Return an account by ID; names are no longer supported."""
         return {"accountId": name}
 
     def search_query(self, name: str) -> dict[str, str]:
-        """Return an account by id."""
+        """Return an account by ID."""
         return {"accountId": name}
 
     def settings_problems(self) -> Iterator[str]:

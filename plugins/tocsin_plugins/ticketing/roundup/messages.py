@@ -43,7 +43,7 @@ async def expect_found(
 
 
 async def find_messages(tracker: HttpTracker, name: str) -> list[str]:
-    """Return the ids of the messages with this Message-ID.
+    """Return the IDs of the messages with this Message-ID.
 
     Duplicates are possible if a request was repeated on the way.
     """
@@ -54,7 +54,7 @@ async def find_messages(tracker: HttpTracker, name: str) -> list[str]:
 
 
 async def write_message(tracker: HttpTracker, name: str, text: str) -> str:
-    """Return the id of the message with this Message-ID; create it if necessary."""
+    """Return the ID of the message with this Message-ID; create it if necessary."""
     if known := await find_messages(tracker, name):
         return known[0]
     author = tracker.settings.username
