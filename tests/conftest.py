@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,16 +15,18 @@ import hypothesis
 import pytest
 import structlog
 from sqlalchemy import URL, make_url
+from sqlalchemy.exc import SQLAlchemyError
 
 from tocsin import gc
 from tocsin.delivery import record_application
-from tocsin.store import Database, open_database, upgrade
+from tocsin.store import Database, DatabaseFailure, open_database, upgrade
 from tocsin.testing import ManualClock
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from ordinary_run import mark_full
 from postgres import Postgres, memory
+from stored_documents import compare_documents
 
 # How long an example takes depends on the machine and says nothing of the code
 hypothesis.settings.register_profile(
@@ -134,4 +137,8 @@ async def database(migrated_url: URL) -> AsyncIterator[Database]:
     """An open database with the newest schema; the test runs on both kinds."""
     database = open_database(migrated_url)
     yield database
+    # unless the test has broken or closed it
+    with suppress(SQLAlchemyError, DatabaseFailure, RuntimeError, TimeoutError):
+        async with asyncio.timeout(5):
+            await database.read(compare_documents)
     await database.close()

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
+from tocsin.incidents.documents import render_document, store_documents
 from tocsin.store.statements import INCIDENT_CHANGE, INCIDENT_NUMBER, allot_numbers
 from tocsin.store.tables import coverage, incident_entities, incidents
 
@@ -37,6 +38,7 @@ def add_incidents(
         for kind, value in entities:
             row = {"incident_number": number, "kind": kind, "value": value}
             connection.execute(insert(incident_entities).values(row))
+    _store_documents(connection, numbers)
     return numbers
 
 
@@ -47,6 +49,27 @@ def change_incident(connection: Connection, number: int, *, now: datetime, **val
         update(incidents)
         .where(incidents.c.number == number)
         .values(**values, change=change, updated_at=now)
+    )
+    _store_documents(connection, [number])
+
+
+def _store_documents(connection: Connection, numbers: Sequence[int]) -> None:
+    first, last = min(numbers), max(numbers)
+    entities = incident_entities.c
+    named = select(entities.incident_number, entities.kind, entities.value)
+    found: dict[int, list[tuple[str, str]]] = {number: [] for number in numbers}
+    for number, kind, value in connection.execute(
+        named.where(entities.incident_number.between(first, last))
+    ):
+        found.setdefault(number, []).append((kind, value))
+    rows = select(incidents).where(incidents.c.number.between(first, last))
+    store_documents(
+        connection,
+        [
+            (row["number"], row["change"], render_document(row, found[row["number"]]))
+            for row in connection.execute(rows).mappings()
+            if row["number"] in found
+        ],
     )
 
 

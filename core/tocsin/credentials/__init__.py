@@ -53,6 +53,7 @@ from tocsin.credentials.console_sessions import (
     renew_session,
 )
 from tocsin.credentials.hashing import BusyError, Hasher, VerificationCache
+from tocsin.credentials.key_rows import KEY_COLUMNS, KeyRows, PresentedKey
 from tocsin.credentials.oidc_discovery import IssuerUnavailable
 from tocsin.credentials.oidc_logout import EndedSession
 from tocsin.credentials.oidc_sign_in import (
@@ -74,6 +75,7 @@ __all__ = [
     "BACK_CHANNEL_LOGOUT",
     "CALLBACK",
     "DEFAULT_PREFIX",
+    "KEY_COLUMNS",
     "AccessToken",
     "AccessTokens",
     "Admins",
@@ -90,6 +92,7 @@ __all__ = [
     "EndedSession",
     "Hasher",
     "IssuerUnavailable",
+    "KeyRows",
     "KeyStatus",
     "KeyValue",
     "NoLongerSignedIn",
@@ -99,6 +102,7 @@ __all__ = [
     "OidcAdmin",
     "OidcIssuer",
     "OidcSignIn",
+    "PresentedKey",
     "Principal",
     "ProofRequired",
     "RecordPage",

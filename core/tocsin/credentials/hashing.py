@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import os
 import secrets
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from hashlib import blake2b
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -117,9 +117,10 @@ Fact = TypeVar("Fact")
 class VerificationCache(Generic[Fact]):
     """Thread-safe cache of successful verifications.
 
-    Entries are keyed by an HMAC whose key never leaves the process, so the cache does not reveal
-    secrets. Callers compare the result with the stored record, so an entry never overrides a record
-    that was changed or deleted.
+    Entries are keyed by a MAC whose key never leaves the process, so the cache does not reveal
+    secrets. It is BLAKE2b with a key (RFC 7693), which takes a fraction of the time of an HMAC.
+    Callers compare the result with the stored record, so an entry never overrides a record that
+    was changed or deleted.
     """
 
     def __init__(self, clock: Clock, *, size: int = 10_000, lifetime: timedelta = LIFETIME) -> None:
@@ -133,7 +134,8 @@ class VerificationCache(Generic[Fact]):
     def digest(self, identifier: str, secret: str) -> bytes:
         """Return the cache key of a secret."""
         presented = f"{len(identifier)}:{identifier}{len(secret)}:{secret}"
-        return hmac.digest(self._key, presented.encode("utf-8", "surrogatepass"), "sha256")
+        content = presented.encode("utf-8", "surrogatepass")
+        return blake2b(content, key=self._key, digest_size=32).digest()
 
     def add(self, digest: bytes, fact: Fact) -> None:
         """Add a success, and drop the least recently used entries above the limit."""

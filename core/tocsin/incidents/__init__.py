@@ -20,10 +20,22 @@ from tocsin.incidents.coverage import (
     list_quarantine,
     load_read_until,
 )
+from tocsin.incidents.document_pages import (
+    DocumentPage,
+    DocumentPageQuery,
+    load_document_page,
+)
+from tocsin.incidents.documents import (
+    DOCUMENT_COLUMNS,
+    DOCUMENT_VERSION,
+    HAS_NUMBER,
+    DocumentRebuild,
+    complete_document,
+)
 from tocsin.incidents.drift import DriftGauges, load_drift
 from tocsin.incidents.inbox import PUSH_STREAM, PushInbox
 from tocsin.incidents.metrics import SyncMeters
-from tocsin.incidents.queries import IncidentPage, get_incident, list_incidents
+from tocsin.incidents.queries import IncidentPage, find_incident, get_incident, list_incidents
 from tocsin.incidents.refused_pushes import PushRefusal
 from tocsin.incidents.storage import AlertDecision, combine_versions
 from tocsin.incidents.sync import (
@@ -37,6 +49,9 @@ from tocsin.incidents.writer import SyncContext
 
 __all__ = [
     "BACKFILLS",
+    "DOCUMENT_COLUMNS",
+    "DOCUMENT_VERSION",
+    "HAS_NUMBER",
     "PROVIDER_STATES",
     "PUSH_STREAM",
     "ROW_SPAN",
@@ -45,6 +60,9 @@ __all__ = [
     "BackfillPage",
     "BackfillState",
     "CoverageOutcome",
+    "DocumentPage",
+    "DocumentPageQuery",
+    "DocumentRebuild",
     "DriftGauges",
     "IncidentPage",
     "ProviderFacts",
@@ -56,9 +74,11 @@ __all__ = [
     "SyncContext",
     "SyncMeters",
     "combine_versions",
+    "complete_document",
     "create_backfill",
     "describe_providers",
     "end_backfill",
+    "find_incident",
     "get_incident",
     "iter_still_lost",
     "list_backfills",
@@ -67,6 +87,7 @@ __all__ = [
     "list_providers",
     "list_quarantine",
     "load_backfill",
+    "load_document_page",
     "load_drift",
     "load_read_until",
 ]

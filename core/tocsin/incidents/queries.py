@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -18,8 +18,8 @@ from sqlalchemy import (
     select,
 )
 
-from tocsin.clock import isoformat
 from tocsin.errors import InvalidInputError
+from tocsin.incidents.documents import COLUMNS, represent_entities, represent_incident
 from tocsin.model import IncidentStatus, Severity
 from tocsin.store import (
     INCIDENT_CHANGE,
@@ -30,55 +30,11 @@ from tocsin.store import (
 )
 from tocsin.store.tables import incident_entities, incidents
 
-COLUMNS = (
-    "number",
-    "provider",
-    "external_id",
-    "external_number",
-    "title",
-    "description",
-    "severity",
-    "raw_severity",
-    "severity_assumed",
-    "status",
-    "raw_status",
-    "merged_into",
-    "source_url",
-    "alert_count",
-    "techniques",
-    "tactics",
-    "occurred_at",
-    "created_at",
-    "updated_at",
-)
-"""The columns in the JSON of an incident."""
-_MOMENTS = COLUMNS[-3:]
-
-
-def build_incident_url(public_url: str, number: int) -> str:
-    """Return the URL of the incident in the console."""
-    return f"{public_url}/incidents/{number}"
-
-
-def represent_incident(
-    columns: Mapping[Any, Any], entities: list[dict[str, str]], *, public_url: str
-) -> dict[str, Any]:
-    """Return the JSON of an incident, given as its columns."""
-    shown = {name: columns[name] for name in COLUMNS}
-    for name in _MOMENTS:
-        shown[name] = isoformat(shown[name])
-    shown["url"] = build_incident_url(public_url, shown["number"])
-    shown["entities"] = entities
-    return shown
-
-
-_NEWEST = 2**63 - 1
+NEWEST = 2**63 - 1
 _shown = select(*(incidents.c[name] for name in COLUMNS), incidents.c.change)
 _select_one = _shown.where(incidents.c.number == bindparam("number"))
 _e = incident_entities.c
-_every_entity = select(_e.incident_number, _e.kind, _e.value).order_by(
-    _e.incident_number, _e.kind, _e.value
-)
+_every_entity = select(_e.incident_number, _e.kind, _e.value)
 _entities = _every_entity.where(_e.incident_number.in_(bindparam("numbers", expanding=True)))
 # An expanding list is compiled at each execution, which costs as much as running it.
 _entities_of_one = _every_entity.where(_e.incident_number == bindparam("number"))
@@ -105,12 +61,30 @@ class IncidentPage:
     """The last `change` of this page where more follows, else None."""
     resume: int
     """A client that reads the list to its end has seen every change up to this one."""
+    version: str
+    """What tells one state of this page from another."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundIncident:
+    """An incident as JSON, and the `change` of this version."""
+
+    content: dict[str, Any]
+    change: int
+
+
+def find_incident(connection: Connection, number: int, *, public_url: str) -> FoundIncident | None:
+    """Return an incident, None for an unknown number."""
+    row = connection.execute(_select_one, {"number": number}).mappings().one_or_none()
+    if row is None:
+        return None
+    return FoundIncident(_represent_rows(connection, [row], public_url)[0], row["change"])
 
 
 def get_incident(connection: Connection, number: int, *, public_url: str) -> dict[str, Any] | None:
     """Return the JSON of an incident, None for an unknown number."""
-    row = connection.execute(_select_one, {"number": number}).mappings().one_or_none()
-    return None if row is None else _represent_rows(connection, [row], public_url)[0]
+    found = find_incident(connection, number, public_url=public_url)
+    return None if found is None else found.content
 
 
 def list_incidents(
@@ -138,7 +112,7 @@ def list_incidents(
     oldest = max(after or 0, _find_first_change(connection, since, newest))
     values = {
         "after": oldest,
-        "before": before or _NEWEST,
+        "before": before or NEWEST,
         "severity": severity,
         "status": status,
         "limit": limit + 1,
@@ -155,6 +129,9 @@ def list_incidents(
         exact=total.exact,
         next=last if len(found) > limit else None,
         resume=newest if after is None else last,
+        version=build_version(
+            newest, total, [row["change"] for row in rows], len(rows), len(found) > limit
+        ),
     )
 
 
@@ -166,7 +143,21 @@ def _find_first_change(connection: Connection, since: datetime | None, newest: i
     return newest if first is None else first - 1
 
 
-def _build_conditions(by_severity: bool, by_status: bool) -> Iterable[ColumnElement[bool]]:
+def build_version(
+    newest: int, total: Total, changes: Collection[int], rows: int, has_more: bool
+) -> str:
+    """Return what tells one state of a page from another.
+
+    Every stored change is a new `newest`; removed incidents change the total or, beyond the limit
+    of exact totals, the extent of the page.
+    """
+    extent = (min(changes), max(changes)) if changes else (0, 0)
+    parts = (newest, total.count, total.exact, *extent, rows, has_more)
+    return ".".join(f"{part:x}" for part in parts)
+
+
+def build_conditions(by_severity: bool, by_status: bool) -> Iterable[ColumnElement[bool]]:
+    """Yield the conditions for incidents after a `change` and, if so, of a severity or status."""
     yield incidents.c.change > bindparam("after")
     if by_severity:
         yield incidents.c.severity == bindparam("severity")
@@ -179,7 +170,7 @@ def _select_page(by_severity: bool, by_status: bool, *, ascending: bool) -> Sele
     order = incidents.c.change.asc() if ascending else incidents.c.change.desc()
     return (
         _shown.where(
-            *_build_conditions(by_severity, by_status), incidents.c.change < bindparam("before")
+            *build_conditions(by_severity, by_status), incidents.c.change < bindparam("before")
         )
         .order_by(order)
         .limit(bindparam("limit"))
@@ -188,7 +179,7 @@ def _select_page(by_severity: bool, by_status: bool, *, ascending: bool) -> Sele
 
 @cache
 def _select_count(by_severity: bool, by_status: bool) -> Select[Any]:
-    return build_bounded_count(incidents, _build_conditions(by_severity, by_status))
+    return build_bounded_count(incidents, build_conditions(by_severity, by_status))
 
 
 def _load_entities(connection: Connection, numbers: list[int]) -> Iterable[Any]:
@@ -203,7 +194,10 @@ def _load_entities(connection: Connection, numbers: list[int]) -> Iterable[Any]:
 def _represent_rows(
     connection: Connection, rows: Sequence[RowMapping], public_url: str
 ) -> list[dict[str, Any]]:
-    entities: dict[int, list[dict[str, str]]] = {row["number"]: [] for row in rows}
+    entities: dict[int, list[tuple[str, str]]] = {row["number"]: [] for row in rows}
     for number, kind, value in _load_entities(connection, list(entities)):
-        entities[number].append({"kind": kind, "value": value})
-    return [represent_incident(row, entities[row["number"]], public_url=public_url) for row in rows]
+        entities[number].append((kind, value))
+    return [
+        represent_incident(row, represent_entities(entities[row["number"]]), public_url=public_url)
+        for row in rows
+    ]

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from threading import Lock
+from typing import NamedTuple
 
 from tocsin.clock import Clock
 from tocsin.store import clean_identifier
@@ -28,8 +30,7 @@ class Quota:
     burst: int
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaStatus:
+class QuotaStatus(NamedTuple):
     """Status of a key after a request."""
 
     allowed: bool
@@ -157,9 +158,14 @@ def build_rate_limit_headers(name: str, quota: Quota, status: QuotaStatus) -> di
     """
     window = status.reset_after if status.allowed else status.retry_after
     fields = {
-        "RateLimit-Policy": f'"{name}";q={quota.per_minute};w=60',
+        "RateLimit-Policy": _build_policy(name, quota),
         "RateLimit": f'"{name}";r={status.remaining};t={window}',
     }
     if not status.allowed:
         fields["Retry-After"] = str(status.retry_after)
     return fields
+
+
+@cache
+def _build_policy(name: str, quota: Quota) -> str:
+    return f'"{name}";q={quota.per_minute};w=60'

@@ -24,7 +24,7 @@ from tocsin.delivery import (
 )
 from tocsin.errors import ConfigurationError, OperatorError
 from tocsin.events import Notifiers
-from tocsin.incidents import ProviderSync, PushInbox
+from tocsin.incidents import DocumentRebuild, ProviderSync, PushInbox
 from tocsin.loops import run_forever, run_unless_stopped
 from tocsin.node.clocks import ClockWatch
 from tocsin.node.components import InvestigationRuntime
@@ -236,7 +236,12 @@ class ServiceNode:
 
     def _working_loops(self) -> list[Coroutine[Any, Any, None]]:
         upkeep = run_forever(self._maintain, self.clock, "node maintenance")
-        return [upkeep, *(loop for role in self.settings.roles for loop in self._role_loops(role))]
+        rebuild = DocumentRebuild(self.database, self.clock).run()
+        return [
+            upkeep,
+            rebuild,
+            *(loop for role in self.settings.roles for loop in self._role_loops(role)),
+        ]
 
     def _role_loops(self, role: NodeRole) -> list[Coroutine[Any, Any, None]]:
         match role:

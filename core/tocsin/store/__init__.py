@@ -21,6 +21,7 @@ from tocsin.store.clocks import (
     store_clock,
 )
 from tocsin.store.database import Database, Operation, P
+from tocsin.store.driver_queries import DriverQuery, load_stored
 from tocsin.store.epochs import (
     JUMP,
     Epoch,
@@ -81,6 +82,7 @@ __all__ = [
     "DatabaseFault",
     "DatabaseProbe",
     "DatabaseReplaced",
+    "DriverQuery",
     "Epoch",
     "Head",
     "HeadFile",
@@ -124,6 +126,7 @@ __all__ = [
     "load_events_kept_from",
     "load_head",
     "load_last_allotted",
+    "load_stored",
     "lock_exclusively",
     "make_private_folder",
     "measure_offset",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Concatenate, ParamSpec, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
 from tocsin.loops import beat
+from tocsin.store.driver_queries import DriverQuery, Values
 from tocsin.store.notifications import ALL_TOPICS, Listener
 
 P = ParamSpec("P")
@@ -37,6 +38,15 @@ class Database(ABC):
         It runs in the caller's thread where switching threads would cost more.
         """
         return await self.read(operation, *args, **kwargs)
+
+    async def fetch_row(self, _query: DriverQuery, _values: Values) -> Sequence[Any] | None:
+        """Return the row of a query that finds a few rows by their keys, as the driver returns it.
+
+        It takes one round trip at most. None if there is no row, if the database fails, or if this
+        kind of database has no such way: the caller then reads as usual, which raises what is
+        wrong.
+        """
+        return None
 
     @abstractmethod
     async def write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from sqlalchemy.pool import NullPool
 from tocsin.errors import OperatorError, TocsinError
 from tocsin.loops import beat
 from tocsin.store.database import Database, Operation, P
+from tocsin.store.driver_queries import DriverQuery, Values
 from tocsin.store.faults import describe_connection_failure, describe_fault
 from tocsin.store.notifications import ALL_TOPICS, CHANNEL, Listener
 from tocsin.store.session_limits import SCHEMA_CHANGE_SECONDS, SESSION_LIMITS, limit_sessions
@@ -24,7 +26,10 @@ from tocsin.store.text import dump_json, load_json
 
 T = TypeVar("T")
 POOL = 10
+DRIVER_CONNECTIONS = 6
+"""Connections for `fetch_row`, which are opened when they are needed."""
 _CONNECT_SECONDS = 10
+_RECONNECT_SECONDS = 5
 _POOL_SECONDS = 15  # until a connection of the pool is free
 _RETRIED_STATES = (
     "40001",
@@ -94,6 +99,77 @@ def _is_of_pooler(error: BaseException) -> bool:
     return state in _POOLER_STATES or "pooling mode" in str(error)
 
 
+class _DriverSessions:
+    """Connections whose statements the driver runs itself, each prepared once.
+
+    A connection that fails is closed. After a failure to connect, none is tried for a moment.
+    """
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+        self._permits = asyncio.Semaphore(DRIVER_CONNECTIONS)
+        self._free: list[_DriverSession] = []
+        self._retry_at = 0.0
+        self._is_closed = False
+
+    async def fetch_row(self, text: str, values: Values) -> Sequence[Any] | None:
+        """Return the row, None if there is none or the database fails."""
+        async with self._permits:
+            session = self._free.pop() if self._free else await self._connect()
+            if session is None:
+                return None
+            try:
+                row = await session.fetch_row(text, values)
+            except BaseException as error:
+                await session.close()
+                if not isinstance(error, Exception):  # the caller is gone
+                    raise
+                return None
+            if self._is_closed:
+                await session.close()
+            else:
+                self._free.append(session)
+            return row
+
+    async def _connect(self) -> _DriverSession | None:
+        if self._is_closed or time.monotonic() < self._retry_at:
+            return None
+        try:
+            return _DriverSession(await self._engine.connect())
+        except Exception:  # noqa: BLE001 - the read that follows tells why
+            self._retry_at = time.monotonic() + _RECONNECT_SECONDS
+            return None
+
+    async def close(self) -> None:
+        """Close the connections; what is under way closes its own."""
+        self._is_closed = True
+        while self._free:
+            await self._free.pop().close()
+
+
+class _DriverSession:
+    """One connection of the driver, with its prepared statements."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+        self._prepared: dict[str, Any] = {}
+
+    async def fetch_row(self, text: str, values: Values) -> Sequence[Any] | None:
+        """Return the first row of a statement, None if there is none."""
+        if text not in self._prepared:
+            driver: Any = (await self._connection.get_raw_connection()).driver_connection
+            self._prepared[text] = await driver.prepare(text)
+        row: Sequence[Any] | None = await self._prepared[text].fetchrow(*values)
+        return row
+
+    async def close(self) -> None:
+        """Close the connection, whatever its state."""
+        with suppress(Exception):
+            await self._connection.invalidate()
+        with suppress(Exception):
+            await self._connection.close()
+
+
 class PostgresDatabase(Database):
     """A PostgreSQL database, shared by any number of nodes."""
 
@@ -104,6 +180,7 @@ class PostgresDatabase(Database):
         ).execution_options(**{FLOORS: self.floors})
         presence = {**SESSION_LIMITS, **_PRESENCE_LIMITS}
         self._attending = _make_engine(url, presence, poolclass=NullPool)
+        self._driver = _DriverSessions(_make_engine(url, SESSION_LIMITS, poolclass=NullPool))
         self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._behind = asyncio.Semaphore(POOL // 2)  # the others always find a connection
         self._under_way = 0
@@ -132,6 +209,11 @@ class PostgresDatabase(Database):
 
     async def _read(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._run(self._reading.connect(), operation, *args, **kwargs)
+
+    async def fetch_row(self, query: DriverQuery, values: Values) -> Sequence[Any] | None:
+        """Run the query as a statement that the driver has prepared, and return its row."""
+        text, arrange = query.compile(self._engine.dialect)
+        return await self._driver.fetch_row(text, values if arrange is None else arrange(values))
 
     async def write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the operation, and return its result once committed.
@@ -238,4 +320,5 @@ class PostgresDatabase(Database):
         """Finish running operations, then close every connection."""
         if self._under_way:
             await self._is_idle.wait()
+        await self._driver.close()
         await self._engine.dispose()

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Connection as DriverConnection
+from sqlite3 import Error as DriverError
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
@@ -20,6 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from tocsin.store.database import Database, Operation, P
+from tocsin.store.driver_queries import DriverQuery, Values
 from tocsin.store.faults import DatabaseReplaced
 from tocsin.store.statements import FLOORS
 from tocsin.store.text import dump_json, load_json
@@ -194,6 +196,12 @@ def _identify(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def _find_driver(connection: Connection) -> DriverConnection:
+    driver = connection.connection.dbapi_connection
+    assert isinstance(driver, DriverConnection)  # noqa: S101 - as the engine has connected
+    return driver
+
+
 def _in_transaction(connection: Connection) -> bool:
     driver = connection.connection.dbapi_connection
     return driver is not None and bool(driver.in_transaction)
@@ -239,6 +247,19 @@ class SqliteDatabase(Database):
         Switching threads takes longer than finding a row by its key.
         """
         return self._read(lambda connection: operation(connection, *args, **kwargs))
+
+    async def fetch_row(self, query: DriverQuery, values: Values) -> Sequence[Any] | None:
+        """Run the query in this thread, and return its row, None if there is none or it fails."""
+        text, arrange = query.compile(self._engine.dialect)
+        try:
+            cursor = self._read(_find_driver).execute(
+                text, values if arrange is None else arrange(values)
+            )
+            row: Sequence[Any] | None = cursor.fetchone()
+            cursor.close()  # which ends the read, even where there are more rows
+        except (SQLAlchemyError, DriverError):
+            return None
+        return row
 
     async def write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the operation in the writer thread, and return its result once committed."""

@@ -151,6 +151,33 @@ Index(
     postgresql_where=incidents.c.merged_into.is_not(None),
 )
 
+# One row per incident: its JSON as it was last stored, so that a read answers without making it.
+# `document` holds the members of the object without braces and `url`. It is valid where `change` is
+# the incident's and `version` the current one; else the incident's own rows are read.
+incident_documents = Table(
+    "incident_documents",
+    metadata,
+    Column(
+        "number",
+        Counter,
+        ForeignKey("incidents.number", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("change", BigInteger, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("document", Text, nullable=False),
+)
+
+# Number of incidents by severity and status. Triggers on `incidents` maintain it.
+incident_counts = Table(
+    "incident_counts",
+    metadata,
+    Column("severity", String(20), primary_key=True),
+    Column("status", String(20), primary_key=True),
+    Column("count", BigInteger, nullable=False),
+)
+
 incident_entities = Table(
     "incident_entities",
     metadata,

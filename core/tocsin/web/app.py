@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import random
 import re
 import secrets
 from collections import defaultdict
 from collections.abc import Collection
+from functools import lru_cache
 from ipaddress import ip_address
+from typing import Any
 
 import structlog
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
+from multidict import CIMultiDict
 from structlog.contextvars import bind_contextvars
 from yarl import URL
 
@@ -24,7 +28,8 @@ from tocsin.web.problems import BODY_LIMIT, ProblemError, problem_response
 from tocsin.web.rate_limits import address_key
 from tocsin.web.refusals import REASONS
 
-_log = structlog.get_logger()
+# Request ids are unique, not secret: the operating system's randomness would cost a system call
+_random = random.Random(secrets.token_bytes(32))  # noqa: S311
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 # Responses are data: nothing in them may be executed, framed or guessed
@@ -50,6 +55,7 @@ _PROBES = frozenset({"/healthz", "/readyz"})
 _SCRAPED = "/metrics"
 """The path that answers under any name if a token protects it."""
 _MISDIRECTED = 421
+_KNOWN_NAMES = 128
 
 
 class ResponseHeaders:
@@ -57,7 +63,7 @@ class ResponseHeaders:
 
     def __init__(self, *, https: bool, cors_origins: Collection[str]) -> None:
         transport = {"Strict-Transport-Security": f"max-age={_YEAR}"} if https else {}
-        self._always = tuple((_ALWAYS | transport).items())
+        self._always = CIMultiDict(_ALWAYS | transport)
         self._origins = frozenset(cors_origins)
 
     def complete(
@@ -66,8 +72,7 @@ class ResponseHeaders:
         """Add the fields that every response has."""
         headers = response.headers
         headers[REQUEST_ID] = request_id
-        for name, value in self._always:
-            headers[name] = value
+        headers.update(self._always)
         if "Content-Security-Policy" not in headers:
             headers["Content-Security-Policy"] = _POLICY
         if self._origins:
@@ -104,6 +109,8 @@ class HostCheck:
         self._url = urls[0]
         self._names = frozenset(_normalize(URL(url).raw_host or "") for url in urls)
         self._exempt = _PROBES | ({_SCRAPED} if has_metrics_token else set())
+        # the same few names with every request
+        self._is_ours = lru_cache(_KNOWN_NAMES)(self._has_our_name)
 
     def require(self, request: web.Request) -> None:
         """Raise ProblemError (421, RFC 9110 section 15.5.20) if the request names another host."""
@@ -117,7 +124,7 @@ class HostCheck:
                 "callers use, and configure proxies to forward the header.",
             )
 
-    def _is_ours(self, named: str) -> bool:
+    def _has_our_name(self, named: str) -> bool:
         try:
             name = _normalize(URL(f"http://{named}").raw_host or "")
         except ValueError:
@@ -180,7 +187,9 @@ def _make_options_handler(headers: ResponseHeaders, methods: set[str]) -> Handle
 def read_request_id(request: web.BaseRequest) -> str:
     """Return the ID that the request names if it is well formed, else a new one."""
     request_id = request.headers.get(REQUEST_ID, "")
-    return request_id if _WELL_FORMED.fullmatch(request_id) else secrets.token_hex(16)
+    if request_id and _WELL_FORMED.fullmatch(request_id):
+        return request_id
+    return f"{_random.getrandbits(128):032x}"
 
 
 def _make_envelope(
@@ -191,6 +200,8 @@ def _make_envelope(
         services.issuer_url,
         has_metrics_token=services.metrics_token is not None,
     )
+
+    log = structlog.get_logger().bind()  # a logger that is not bound is bound again for each line
 
     @web.middleware
     async def envelope(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -206,7 +217,7 @@ def _make_envelope(
             if response.status in REASONS:
                 address = services.addresses.find(request)
                 services.refusals.count(address_key(address), REASONS[response.status])
-        _log_request(request, response)
+        _log_request(log, request, response)
         if RATE_LIMIT_FIELDS in request:
             response.headers.update(request[RATE_LIMIT_FIELDS])
         headers.complete(request, response, request_id)
@@ -215,8 +226,8 @@ def _make_envelope(
     return envelope
 
 
-def _log_request(request: web.Request, response: web.StreamResponse) -> None:
+def _log_request(log: Any, request: web.Request, response: web.StreamResponse) -> None:
     # the pattern of the path alone: callers may put a secret into a path or a query
     resource = request.match_info.route.resource
     path = "unknown" if resource is None else resource.canonical
-    _log.debug("request served", method=request.method, path=path, status=response.status)
+    log.debug("request served", method=request.method, path=path, status=response.status)

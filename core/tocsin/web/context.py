@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 from aiohttp import web
 from pydantic import BaseModel
@@ -21,6 +22,7 @@ from tocsin.credentials import (
     Admins,
     Authenticator,
     Hasher,
+    KeyRows,
     OidcSignIn,
     Principal,
     Scope,
@@ -31,7 +33,8 @@ from tocsin.incidents import ProviderFacts, PushInbox
 from tocsin.metrics import Metrics
 from tocsin.model import Json, Marking
 from tocsin.registry import AbsentPlugin, PluginInventory
-from tocsin.store import Database, DatabaseFault
+from tocsin.store import Database, DatabaseFault, DriverQuery
+from tocsin.web.etags import ResponseTags
 from tocsin.web.parsing import BodyModel, QueryModel
 from tocsin.web.problems import OAuthProblem, ProblemType
 from tocsin.web.push_bodies import PushBodies
@@ -95,6 +98,8 @@ class ApiServices:
     admins: Admins
     access_tokens: AccessTokens
     authenticator: Authenticator
+    key_rows: KeyRows
+    tags: ResponseTags
     rate_limits: ApiRateLimits
     refusals: Refusals
     addresses: ClientAddresses
@@ -171,6 +176,8 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
     status: int | None = None
     change: AuditedChange | None = None
+    version: str | None = None
+    """What a read depends on, for its tag: changes that are stored. None to hash the content."""
 
 
 TransactionHandler = Callable[[Connection, RequestContext], Response]
@@ -178,6 +185,25 @@ TransactionHandler = Callable[[Connection, RequestContext], Response]
 method in a write, one transaction with the audit entry and the stored response."""
 AsyncHandler = Callable[[RequestContext], Awaitable[Response]]
 """A coroutine function that uses the database itself."""
+
+
+class DirectAnswer(NamedTuple):
+    """The content of a response, and the version for its tag."""
+
+    content: bytes
+    version: str
+    headers: Mapping[str, str] = MappingProxyType({})
+
+
+class DirectQuery(NamedTuple):
+    """The one statement that answers a request."""
+
+    query: DriverQuery
+    """Its parameters start with the key id, and its row with the KEY_COLUMNS."""
+    values: Sequence[Any]
+    """The other parameters."""
+    render: Callable[[Sequence[Any]], DirectAnswer | None]
+    """Return the response by the other columns; None where they do not suffice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +223,11 @@ class Endpoint:
     body_required: bool = True
     is_brief: bool = False
     """Whether its handler finds a few rows by their keys, which is not worth a thread."""
+    direct: Callable[[web.Request, ApiServices], DirectQuery | None] | None = None
+    """Returns how to answer a request with one statement, None where only the handler can.
+
+    Both give the same response to the same request.
+    """
     prepare: Callable[[RequestContext], Awaitable[Any]] | None = None
     """Work before the transaction, such as hashing."""
     action: str | None = None

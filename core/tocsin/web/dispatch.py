@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from hashlib import blake2b
 from inspect import iscoroutinefunction
 from typing import cast
 
 import orjson
 from aiohttp import hdrs, web
-from pydantic import ValidationError
 from sqlalchemy import Connection
-from yarl import URL
 
 from tocsin import audit
 from tocsin.credentials import Principal
@@ -31,6 +27,8 @@ from tocsin.web.context import (
     Response,
     TransactionHandler,
 )
+from tocsin.web.direct_reads import DirectRead
+from tocsin.web.etags import apply_etag, hash_content
 from tocsin.web.idempotency import (
     AlreadyApplied,
     IdempotentRequest,
@@ -41,7 +39,7 @@ from tocsin.web.idempotency import (
     read_idempotency_key,
     store_response,
 )
-from tocsin.web.parsing import Model, invalid_request, list_field_errors, parse_body
+from tocsin.web.parsing import parse_body, parse_query
 from tocsin.web.request_problems import NOT_ACCEPTABLE
 
 HttpHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -57,8 +55,10 @@ def make_handler(
     """Return the aiohttp handler of an endpoint."""
     if iscoroutinefunction(endpoint.handler):
         return _AsyncEndpoint(endpoint, services, access_control).handle
-    kind = _ReadEndpoint if endpoint.method == "GET" else MutationEndpoint
-    return kind(endpoint, services, access_control).handle
+    if endpoint.method != "GET":
+        return MutationEndpoint(endpoint, services, access_control).handle
+    read = _ReadEndpoint(endpoint, services, access_control).handle
+    return read if endpoint.direct is None else DirectRead(endpoint, services, read).handle
 
 
 class _EndpointHandler:
@@ -81,7 +81,7 @@ class _EndpointHandler:
         if not all(part.isprintable() for part in path.values()):
             raise web.HTTPNotFound
         _require_acceptable(request, endpoint.media_type)
-        query = _parse_query(request.rel_url, endpoint.query)
+        query = parse_query(request.rel_url, endpoint.query)
         return RequestContext(
             services=self._services, principal=principal, request=request, path=path, query=query
         )
@@ -96,8 +96,14 @@ class _EndpointHandler:
             charset="utf-8" if media_type.startswith("text/") else None,
         )
         if self._endpoint.method == "GET" and response.status == self._endpoint.status:
-            return _apply_etag(request, response)
+            return apply_etag(request, response, self._make_tag(answer, response))
         return response
+
+    def _make_tag(self, answer: Response, response: web.Response) -> str:
+        if answer.version is not None:
+            return self._services.tags.make(answer.version)
+        assert isinstance(response.body, bytes)  # noqa: S101 - every handler sets a body
+        return hash_content(response.body)
 
 
 class _ReadEndpoint(_EndpointHandler):
@@ -247,22 +253,6 @@ def build_audit_entry(
     )
 
 
-def _parse_query(url: URL, model: type[Model]) -> Model:
-    """Return the query parameters; raises ProblemError (422) that names every wrong one."""
-    errors = [
-        {"path": name, "detail": "given more than once; give it once"}
-        for name, times in Counter(name for name, _ in url.query.items()).items()
-        if times > 1
-    ]
-    try:
-        parsed = model.model_validate(dict(url.query))
-    except ValidationError as error:
-        errors += list_field_errors(error, model)
-    if errors:
-        raise invalid_request("query parameters", errors)
-    return parsed
-
-
 def _require_acceptable(request: web.Request, media_type: str) -> None:
     """Raise ProblemError (406) unless the caller accepts this media type.
 
@@ -283,25 +273,9 @@ def _require_acceptable(request: web.Request, media_type: str) -> None:
 
 
 _QUALITY = re.compile(r";\s*q=([01](?:\.[0-9]{0,3})?)", re.IGNORECASE)
-_ETAG = re.compile(r'(?:W/)?("[^"]*")')
 
 
 def _parse_media_range(text: str) -> tuple[str, float]:
     """Return a media range and its quality."""
     quality = _QUALITY.search(text)
     return text.partition(";")[0].strip().lower(), float(quality[1]) if quality else 1
-
-
-def _apply_etag(request: web.Request, response: web.Response) -> web.Response:
-    """Return the response with an entity tag, or 304 if the caller holds this version."""
-    assert isinstance(response.body, bytes)  # noqa: S101 - every handler sets a body
-    tag = f'"{blake2b(response.body, digest_size=16).hexdigest()}"'
-    response.headers[hdrs.ETAG] = tag
-    response.headers.setdefault(hdrs.CACHE_CONTROL, "private, no-cache")
-    held = ",".join(request.headers.getall(hdrs.IF_NONE_MATCH, []))
-    if held.strip() != "*" and tag not in _ETAG.findall(held):
-        return response
-    headers = response.headers.copy()
-    for name in (hdrs.CONTENT_TYPE, hdrs.CONTENT_LENGTH):
-        headers.popall(name, None)
-    return web.Response(status=304, headers=headers)

@@ -7,9 +7,11 @@ import re
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Protocol
 
 import orjson
+from yarl import URL
 
 from tocsin.model import Json
 from tocsin.web.context import RequestContext, Response
@@ -158,6 +160,26 @@ class CountedPage(Protocol):
 def total_fields(page: CountedPage) -> dict[str, Json]:
     """Return the members of a page that say how many records there are."""
     return {"total": page.total, "total_relation": "eq" if page.exact else "gte"}
+
+
+def make_next_link(public_url: str, path_and_query: str, cursor: str) -> str:
+    """Return the header field with the link to the next page of a list (RFC 8288).
+
+    As `RequestContext.next_link`, for a list whose query is known to hold no free text.
+    """
+    before, after = _split_next_url(path_and_query)
+    return f'<{public_url}{before}{cursor}{after}>; rel="next"'
+
+
+_PLACEHOLDER = "~"  # which no cursor and no other parameter of such a query holds
+
+
+@lru_cache(maxsize=256)
+def _split_next_url(path_and_query: str) -> tuple[str, str]:
+    """Return what is before and after the cursor in the URL of the next page."""
+    url = URL(path_and_query, encoded=True).without_query_params("changed_after")
+    before, _, after = str(url.update_query(cursor=_PLACEHOLDER)).partition(_PLACEHOLDER)
+    return before, after
 
 
 def page_response(

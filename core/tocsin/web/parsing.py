@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import Any, TypeVar
 
 from aiohttp import hdrs, web
 from pydantic import BaseModel, ConfigDict, ValidationError
+from yarl import URL
 
 from tocsin.validation import explain_errors
 from tocsin.web.problems import BODY_TIMEOUT, ProblemError
@@ -37,6 +39,22 @@ class ResponseModel(BaseModel):
     """Base of all responses: no members beyond the model's."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+def parse_query(url: URL, model: type[Model]) -> Model:
+    """Return the query parameters; raises ProblemError (422) that names every wrong one."""
+    errors = [
+        {"path": name, "detail": "given more than once; give it once"}
+        for name, times in Counter(name for name, _ in url.query.items()).items()
+        if times > 1
+    ]
+    try:
+        parsed = model.model_validate(dict(url.query))
+    except ValidationError as error:
+        errors += list_field_errors(error, model)
+    if errors:
+        raise invalid_request("query parameters", errors)
+    return parsed
 
 
 async def parse_body(request: web.Request, model: type[Model], *, required: bool = True) -> Model:

@@ -18,6 +18,7 @@ from tocsin.credentials import (
     Admins,
     Authenticator,
     Hasher,
+    KeyRows,
     Oidc,
     Usage,
     Vault,
@@ -27,15 +28,16 @@ from tocsin.credentials import (
 )
 from tocsin.delivery import DestinationValidator, SampleSender
 from tocsin.enrichment import IncidentEnricher
-from tocsin.incidents import ProviderFacts, PushInbox
+from tocsin.incidents import DOCUMENT_VERSION, ProviderFacts, PushInbox
 from tocsin.limits import BucketSynchronizer, Quota
 from tocsin.loops import SILENCE, run_forever
 from tocsin.metrics import Metrics
 from tocsin.model import Marking
 from tocsin.registry import PluginInventory
 from tocsin.settings import Settings
-from tocsin.store import Database
+from tocsin.store import Database, load_epochs
 from tocsin.web.context import ApiServices, NodeStatus
+from tocsin.web.etags import ResponseTags
 from tocsin.web.rate_limits import ApiRateLimits, ClientAddresses, PushAuthentication
 from tocsin.web.refusals import RefusalMeter
 from tocsin.web.routes.service import read_token
@@ -126,6 +128,7 @@ async def open_api_runtime(
         stack.callback(hasher.close)
         oidc = open_oidc(settings, vault, clock, stack)
         usage = Usage(database, clock)
+        [first_epoch, *_] = await database.read(load_epochs)
         services = _build_services(
             settings=settings,
             database=database,
@@ -134,6 +137,7 @@ async def open_api_runtime(
             hasher=hasher,
             usage=usage,
             oidc=oidc,
+            tags=ResponseTags(settings.public_url, DOCUMENT_VERSION, first_epoch.id),
             offered=offered,
         )
         await database.write(services.access_tokens.prepare)
@@ -155,6 +159,7 @@ def _build_services(
     hasher: Hasher,
     usage: Usage,
     oidc: Oidc,
+    tags: ResponseTags,
     offered: NodeServices,
 ) -> ApiServices:
     admins = Admins(vault, clock)
@@ -176,6 +181,8 @@ def _build_services(
             clock=clock,
             issuer=oidc.issuer,
         ),
+        key_rows=KeyRows(hasher, usage, clock),
+        tags=tags,
         oidc_sign_in=oidc.sign_in,
         rate_limits=rate_limits,
         refusals=Refusals(clock, RefusalMeter(offered["metrics"]).count),

@@ -18,7 +18,7 @@ from tocsin.incidents.coverage import (
     quarantine_rejected,
     record_coverage,
 )
-from tocsin.incidents.queries import represent_incident
+from tocsin.incidents.documents import render_document, represent_incident, store_documents
 from tocsin.incidents.storage.merge import IDENTITY, IncidentChange, build_changes, fold_versions
 from tocsin.incidents.storage.normalize import reject_invalid
 from tocsin.model import (
@@ -121,6 +121,7 @@ def store_received(
     _update(connection, [change.values for change in changed])
     _insert(connection, incident_entities, _build_rows(new + changed, _entity_rows))
     _update_roles(connection, changed)
+    store_documents(connection, map(_render_change, new + changed))
     _insert(connection, incident_techniques, _build_rows(new + changed, _technique_rows))
     _insert(connection, incident_alerts, _build_rows(new + changed, _alert_rows))
     further = received.further_rejected
@@ -283,6 +284,14 @@ def _entity_rows(change: IncidentChange) -> Iterator[dict[str, Any]]:
         role = change.roles.get(entity)
         named = {"kind": entity.kind.value, "value": entity.value}
         yield {**since, **named, "role": role and role.value}
+
+
+def _render_change(change: IncidentChange) -> tuple[int, int, str]:
+    """Return the number, the change and the document of an incident."""
+    columns = {**(change.stored or {}), **change.values}
+    entities = (*change.known_entities, *change.entities)
+    named = ((entity.kind.value, entity.value) for entity in entities)
+    return columns["number"], columns["change"], render_document(columns, named)
 
 
 def _technique_rows(change: IncidentChange) -> Iterator[dict[str, Any]]:

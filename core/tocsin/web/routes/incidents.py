@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection
+import orjson
+from aiohttp import web
+from sqlalchemy import Connection, FromClause, true
+from yarl import URL
 
 from tocsin import incidents
 from tocsin.credentials import Scope
-from tocsin.web.context import Endpoint, RequestContext, Response
-from tocsin.web.pagination import ChangeCursor, total_fields
+from tocsin.store import DriverQuery
+from tocsin.store.tables import incident_documents
+from tocsin.web.context import (
+    ApiServices,
+    DirectAnswer,
+    DirectQuery,
+    Endpoint,
+    RequestContext,
+    Response,
+)
+from tocsin.web.direct_reads import join_key
+from tocsin.web.pagination import ChangeCursor, make_next_link, total_fields
+from tocsin.web.parsing import parse_query
+from tocsin.web.problems import ProblemError
 from tocsin.web.record_problems import INCIDENT_NOT_FOUND
 from tocsin.web.schemas.incidents import IncidentItem, IncidentList, IncidentQuery
 
@@ -25,10 +43,31 @@ def parse_number(text: str) -> int | None:
 def get_incident(connection: Connection, call: RequestContext) -> Response:
     """Return an incident."""
     number, url = parse_number(call.path["number"]), call.services.public_url
-    found = incidents.get_incident(connection, number, public_url=url) if number else None
+    found = incidents.find_incident(connection, number, public_url=url) if number else None
     if found is None:
         raise INCIDENT_NOT_FOUND.error()
-    return Response(found)
+    return Response(found.content, version=f"{found.change:x}")
+
+
+_find_document = join_key(
+    incidents.DOCUMENT_COLUMNS, incident_documents, incidents.HAS_NUMBER, ("number",)
+)
+
+
+def fetch_incident(request: web.Request, services: ApiServices) -> DirectQuery | None:
+    """Return the query for the document of an incident."""
+    number = parse_number(request.match_info["number"])
+    if number is None or request.query_string:
+        return None
+
+    def render(row: Sequence[Any]) -> DirectAnswer | None:
+        change, document = row
+        if document is None:  # or there is no such incident
+            return None
+        content = incidents.complete_document(document, number, services.public_url)
+        return DirectAnswer(content.encode(), f"{change:x}")
+
+    return DirectQuery(_find_document, (number,), render)
 
 
 def list_incidents(connection: Connection, call: RequestContext) -> Response:
@@ -46,18 +85,98 @@ def list_incidents(connection: Connection, call: RequestContext) -> Response:
         before=start.change if start and not ascending else None,
         after=start.change if start and ascending else None,
     )
-    # What changes while pages are turned moves ahead of the first, so that is where to resume.
-    resume = start.resume if start and start.resume is not None else page.resume
-    content = {
-        "incidents": page.incidents,
-        **total_fields(page),
-        "next_cursor": None,
-        "resume_cursor": ChangeCursor(resume).encode(),
-    }
-    if page.next is None:
-        return Response(content)
-    following = ChangeCursor(page.next, None if ascending else resume).encode()
-    return Response(content | {"next_cursor": following}, {"Link": call.next_link(following)})
+    cursors = _Cursors.after(page, start)
+    content = {"incidents": page.incidents, **total_fields(page), **cursors.members}
+    headers = {} if cursors.next is None else {"Link": call.next_link(cursors.next)}
+    return Response(content, headers, version=page.version)
+
+
+class _Cursors(NamedTuple):
+    """The cursors after a page."""
+
+    next: str | None
+    resume: str
+
+    @classmethod
+    def after(
+        cls, page: incidents.IncidentPage | incidents.DocumentPage, start: ChangeCursor | None
+    ) -> _Cursors:
+        # What changes while pages are turned moves ahead of the first, so that is where to resume.
+        resume = start.resume if start and start.resume is not None else page.resume
+        ascending = start is not None and start.ascending
+        following = None
+        if page.next is not None:
+            following = ChangeCursor(page.next, None if ascending else resume).encode()
+        return cls(following, ChangeCursor(resume).encode())
+
+    @property
+    def members(self) -> dict[str, str | None]:
+        """The members of the response."""
+        return {"next_cursor": self.next, "resume_cursor": self.resume}
+
+
+_LONGEST_KNOWN_QUERY = 200
+
+
+def fetch_incidents(request: web.Request, services: ApiServices) -> DirectQuery | None:
+    """Return the query for the documents of a page."""
+    text = request.rel_url.raw_query_string
+    if len(text) > _LONGEST_KNOWN_QUERY:
+        return None
+    try:
+        plan = _plan_page(text, services.public_url)
+    except ProblemError:
+        return None
+    if plan is None:
+        return None
+
+    def render(row: Sequence[Any]) -> DirectAnswer | None:
+        page = incidents.load_document_page(plan.page, row)
+        if page is None:
+            return None
+        cursors = _Cursors.after(page, plan.start)
+        rest = orjson.dumps({**total_fields(page), **cursors.members}).decode()
+        content = f'{{"incidents":[{page.documents}],{rest[1:]}'.encode()
+        if cursors.next is None:
+            return DirectAnswer(content, page.version)
+        link = make_next_link(services.public_url, str(request.rel_url), cursors.next)
+        return DirectAnswer(content, page.version, {"Link": link})
+
+    return DirectQuery(plan.query, plan.values, render)
+
+
+class _PagePlan(NamedTuple):
+    """How a page is read; clients send the same query again and again."""
+
+    query: DriverQuery
+    values: tuple[Any, ...]
+    page: incidents.DocumentPageQuery
+    start: ChangeCursor | None
+
+
+@lru_cache(maxsize=256)
+def _plan_page(text: str, public_url: str) -> _PagePlan | None:
+    """Return how the page of a query is read; None if by its incidents; raises ProblemError."""
+    query = parse_query(URL.build(query_string=text, encoded=True), IncidentQuery)
+    if query.timespan is not None:
+        return None
+    start = query.changed_after or query.cursor
+    ascending = start is not None and start.ascending
+    page = incidents.DocumentPageQuery(
+        limit=query.limit,
+        severity=query.severity,
+        status=query.status,
+        before=start.change if start and not ascending else None,
+        after=start.change if start and ascending else None,
+    )
+    parameters = page.list_parameters(public_url)
+    driver_query = _join_page(page.source, tuple(parameters))
+    return _PagePlan(driver_query, tuple(parameters.values()), page, start)
+
+
+@cache
+def _join_page(source: FromClause, names: tuple[str, ...]) -> DriverQuery:
+    return join_key(source.c, source, true(), names)
 
 
 ENDPOINTS = (
@@ -67,6 +186,7 @@ ENDPOINTS = (
         access=Scope.INCIDENTS_READ,
         summary="List incidents, most recently changed first",
         handler=list_incidents,
+        direct=fetch_incidents,
         query=IncidentQuery,
         response=IncidentList,
     ),
@@ -77,6 +197,7 @@ ENDPOINTS = (
         summary="Get an incident",
         handler=get_incident,
         is_brief=True,
+        direct=fetch_incident,
         response=IncidentItem,
         problems=(INCIDENT_NOT_FOUND,),
     ),

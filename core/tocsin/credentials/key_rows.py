@@ -1,0 +1,101 @@
+"""Authentication of API keys by their stored row, for reads that fetch it with their result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import orjson
+from sqlalchemy import ColumnElement, Text, cast
+
+from tocsin.clock import Clock
+from tocsin.credentials.api_keys import ApiKey, KeyStatus, parse_key
+from tocsin.credentials.authentication import Principal
+from tocsin.credentials.hashing import Hasher, VerificationCache
+from tocsin.credentials.records import Usage
+from tocsin.store import load_stored
+from tocsin.store.tables import api_keys
+
+KEY_COLUMNS: tuple[ColumnElement[Any], ...] = tuple(
+    cast(column, Text).label("scopes") if column.name == "scopes" else column
+    for column in api_keys.columns
+    if column.name != "search"
+)
+"""The columns to fetch, in this order."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenRow:
+    """A stored row that a presented key was proven to belong to."""
+
+    key_id: str
+    row: Sequence[Any]
+    principal: Principal
+    valid_until: datetime
+
+
+class PresentedKey(NamedTuple):
+    """An API key as a caller presents it, and what was proven of it before."""
+
+    key_id: str
+    text: str
+    digest: bytes
+    proven: ProvenRow | None
+
+
+class KeyRows:
+    """Authenticates callers by the rows of their keys.
+
+    The row is read for every request, so a key that is disabled, rotated or deleted ends with the
+    next one on every node. Only the proof is remembered, as long as the whole row stays the same.
+    Keys that were not verified before are left to the `Authenticator`, like every refusal.
+    """
+
+    def __init__(self, hasher: Hasher, usage: Usage, clock: Clock) -> None:
+        self._hasher = hasher
+        self._usage = usage
+        self._clock = clock
+        self._proven: VerificationCache[ProvenRow] = VerificationCache(clock)
+
+    def present(self, text: str) -> PresentedKey | None:
+        """Return the key to fetch the row of, None if the text is none; does no I/O."""
+        digest = self._proven.digest("", text)
+        proven = self._proven.recall(digest)
+        if proven is not None:
+            return PresentedKey(proven.key_id, text, digest, proven)
+        value = parse_key(text)
+        return None if value is None else PresentedKey(value.identifier, text, digest, None)
+
+    def identify(self, key: PresentedKey, row: Sequence[Any]) -> Principal | None:
+        """Return the caller by the columns of its key's row; None if that needs more than them.
+
+        `row` holds the KEY_COLUMNS as the driver has returned them.
+        """
+        now = self._clock.now()
+        proven = key.proven
+        if proven is None or proven.row != row:
+            proven = self._prove(key, row, now)
+        if proven is None or now >= proven.valid_until:
+            return None
+        self._usage.record("key", proven.key_id)
+        return proven.principal
+
+    def _prove(self, key: PresentedKey, row: Sequence[Any], now: datetime) -> ProvenRow | None:
+        stored = load_stored(KEY_COLUMNS, row)
+        value = parse_key(key.text)
+        record = ApiKey(**stored | {"scopes": tuple(orjson.loads(stored["scopes"]))})
+        if value is None or (value.prefix, value.identifier) != (record.prefix, record.key_id):
+            return None
+        verified = self._hasher.recall(value.identifier, value.secret)
+        if verified not in record.hashes(now) or record.status(now) is not KeyStatus.ACTIVE:
+            return None
+        valid_until = record.expires_at
+        previous_end = record.previous_end(now)
+        if verified != record.secret_hash and previous_end is not None:
+            valid_until = min(valid_until, previous_end)
+        principal = Principal(f"key:{record.key_id}", record.name, record.scopes)
+        proven = ProvenRow(record.key_id, row, principal, valid_until)
+        self._proven.add(key.digest, proven)
+        return proven

@@ -1,0 +1,208 @@
+"""JSON documents of incidents, stored in the transaction that stores the incident."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from functools import cache
+from typing import Any, NoReturn
+
+import orjson
+from sqlalchemy import Connection, and_, bindparam, exists, literal_column, select, update
+
+from tocsin.clock import Clock, isoformat
+from tocsin.loops import SILENCE, beat, run_forever
+from tocsin.store import (
+    BulkStatement,
+    Database,
+    build_insert,
+    load_last_allotted,
+    lock_exclusively,
+)
+from tocsin.store.tables import incident_documents, incident_entities, incidents, sequences
+
+DOCUMENT_VERSION = 1
+"""Version of the documents. Increase it with every change of what `represent_incident` returns:
+documents of other versions are not used, and are rebuilt.
+"""
+COLUMNS = (
+    "number",
+    "provider",
+    "external_id",
+    "external_number",
+    "title",
+    "description",
+    "severity",
+    "raw_severity",
+    "severity_assumed",
+    "status",
+    "raw_status",
+    "merged_into",
+    "source_url",
+    "alert_count",
+    "techniques",
+    "tactics",
+    "occurred_at",
+    "created_at",
+    "updated_at",
+)
+"""The columns in the JSON of an incident."""
+_MOMENTS = COLUMNS[-3:]
+_REBUILT = "incident_documents_version"
+"""Entry of `sequences` with the version of which every incident has had a document."""
+_BATCH = 200
+_INTERVAL = timedelta(hours=1)
+
+
+def build_incident_url(public_url: str, number: int) -> str:
+    """Return the URL of the incident in the console."""
+    return f"{public_url}/incidents/{number}"
+
+
+def represent_incident(
+    columns: Mapping[Any, Any], entities: list[dict[str, str]], *, public_url: str
+) -> dict[str, Any]:
+    """Return the JSON of an incident, given as its columns."""
+    url = build_incident_url(public_url, columns["number"])
+    return {**_represent_members(columns, entities), "url": url}
+
+
+def _represent_members(
+    columns: Mapping[Any, Any], entities: list[dict[str, str]]
+) -> dict[str, Any]:
+    shown = {name: columns[name] for name in COLUMNS}
+    for name in _MOMENTS:
+        shown[name] = isoformat(shown[name])
+    shown["entities"] = entities
+    return shown
+
+
+def represent_entities(entities: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    """Return the JSON of an incident's entities, given as kind and value, sorted."""
+    return [{"kind": kind, "value": value} for kind, value in sorted(entities)]
+
+
+def render_document(columns: Mapping[Any, Any], entities: Iterable[tuple[str, str]]) -> str:
+    """Return the document of an incident: the members of its JSON, without braces and `url`."""
+    members = _represent_members(columns, represent_entities(entities))
+    return orjson.dumps(members)[1:-1].decode()
+
+
+def store_documents(connection: Connection, documents: Iterable[tuple[int, int, str]]) -> None:
+    """Store the documents of incidents, each with their number and `change`."""
+    rows = [(number, change, DOCUMENT_VERSION, document) for number, change, document in documents]
+    _upsert(connection).run(connection, rows)
+
+
+def complete_document(document: str, number: int, public_url: str) -> str:
+    """Return the JSON of an incident from its document."""
+    return f'{{{document},"url":{begin_url(public_url)}{number}"}}'
+
+
+@cache
+def begin_url(public_url: str) -> str:
+    """Return the JSON of an incident's URL, up to its number."""
+    return orjson.dumps(build_incident_url(public_url, 0)).decode()[:-2]
+
+
+_is_valid = and_(
+    incident_documents.c.version == literal_column(str(DOCUMENT_VERSION)),
+    exists()
+    .where(
+        incidents.c.number == incident_documents.c.number,
+        incidents.c.change == incident_documents.c.change,
+    )
+    .correlate(incident_documents),
+)
+DOCUMENT_COLUMNS = (incident_documents.c.change, incident_documents.c.document)
+HAS_NUMBER = and_(incident_documents.c.number == bindparam("number"), _is_valid)
+"""The condition for the valid document of the incident `number`."""
+
+_statements: dict[str, BulkStatement] = {}
+
+
+def _upsert(connection: Connection) -> BulkStatement:
+    name = connection.dialect.name
+    if name not in _statements:
+        names = ("number", "change", "version", "document")
+        statement = build_insert(connection, incident_documents)
+        replaced = {column: statement.excluded[column] for column in names[1:]}
+        statement = statement.on_conflict_do_update(index_elements=["number"], set_=replaced)
+        _statements[name] = BulkStatement(statement, names)
+    return _statements[name]
+
+
+_valid = exists().where(
+    incident_documents.c.number == incidents.c.number,
+    incident_documents.c.change == incidents.c.change,
+    incident_documents.c.version == literal_column(str(DOCUMENT_VERSION)),
+)
+_window = and_(incidents.c.number > bindparam("after"), incidents.c.number <= bindparam("until"))
+_numbers = (
+    select(incidents.c.number)
+    .where(incidents.c.number > bindparam("after"))
+    .order_by(incidents.c.number)
+    .limit(bindparam("limit"))
+)
+# Who stores a later version of an incident waits, and then stores a later document
+_outdated = select(incidents).where(_window, ~_valid).with_for_update(key_share=True)
+_complete = update(sequences).where(sequences.c.name == _REBUILT).values(value=DOCUMENT_VERSION)
+_entities = select(
+    incident_entities.c.incident_number, incident_entities.c.kind, incident_entities.c.value
+).where(
+    incident_entities.c.incident_number > bindparam("after"),
+    incident_entities.c.incident_number <= bindparam("until"),
+)
+
+
+def rebuild_documents(connection: Connection, after: int, limit: int = _BATCH) -> int | None:
+    """Store the missing and outdated documents of the next incidents with numbers above `after`.
+
+    Return the number of the last of them, None if there are no more.
+    """
+    numbers = connection.scalars(_numbers, {"after": after, "limit": limit}).all()
+    if not numbers:
+        connection.execute(_complete)
+        return None
+    lock_exclusively(connection, "incident documents")
+    window = {"after": after, "until": numbers[-1]}
+    rows = connection.execute(_outdated, window).mappings().all()
+    if rows:
+        entities: dict[int, list[tuple[str, str]]] = {row["number"]: [] for row in rows}
+        for number, kind, value in connection.execute(_entities, window):
+            if number in entities:
+                entities[number].append((kind, value))
+        store_documents(
+            connection,
+            [
+                (row["number"], row["change"], render_document(row, entities[row["number"]]))
+                for row in rows
+            ],
+        )
+    return int(numbers[-1])
+
+
+class DocumentRebuild:
+    """Rebuilds the documents of all incidents, once after an upgrade that changed them."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def run(self) -> NoReturn:
+        """Rebuild documents until cancelled."""
+        silence = _INTERVAL + SILENCE
+        await run_forever(self._step, self._clock, "rebuild of documents", silence=silence)
+
+    async def _step(self) -> None:
+        await self.rebuild()
+        await self._clock.sleep(_INTERVAL)
+
+    async def rebuild(self) -> None:
+        """Rebuild what is missing or outdated; nothing if this version was completed before."""
+        last: int | None = 0
+        if await self._database.lookup(load_last_allotted, _REBUILT) == DOCUMENT_VERSION:
+            return
+        while last is not None:
+            last = await self._database.write_behind(rebuild_documents, last)
+            beat()
