@@ -117,7 +117,7 @@ ALGORITHMS = tuple(sorted(frozenset[str]().union(*_ALGORITHMS.values())))
 """All algorithms that are accepted for signatures of an issuer."""
 
 _NO_KEYS = "the keys of the issuer are unavailable"
-_OUTDATED_KEYS = "the issuer has no such key as far as known, and its keys could not be refreshed"
+_OUTDATED_KEYS = "the key is unknown, and the keys of the issuer could not be refreshed"
 
 _log = structlog.get_logger()
 

@@ -118,5 +118,7 @@ def describe_refusal(url: URL, policy: AddressPolicy) -> str:
         return reason + (plain if url.scheme == "http" else "")
     reason = f"{reason}; add its network to allow_networks"
     return (
-        f"{reason} (plain http:// is only for these networks)" if url.scheme == "http" else reason
+        f"{reason} (plain http:// is only allowed for these networks)"
+        if url.scheme == "http"
+        else reason
     )

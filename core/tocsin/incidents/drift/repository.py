@@ -24,7 +24,7 @@ def add_samples(
 ) -> tuple[list[FieldDrift], list[FieldDrift]]:
     """Add samples to what is stored, and store the drift; return the drift before and after.
 
-    Kinds of records that have no contract any more are removed.
+    Kinds of records that no longer have a contract are removed.
     """
     before: list[FieldDrift] = []
     after: list[FieldDrift] = []

@@ -27,7 +27,7 @@ class StatusRules(HttpConformance):
         """`set_status` changes the status of the incident, nothing else of it, and no other
         incident.
 
-        Analysts sort their work by status, and own everything else.
+        Analysts sort their work by status, and control all other fields.
         """
         async with self.harness() as harness:
             self._sets()
