@@ -114,7 +114,7 @@ def test_a_condition_that_does_not_hold(text):
         ("data.a|join(*data.b)", "arguments cannot use"),
         ("data.a ** 2", "'\\*\\*' is not available in expressions"),
         ("data.a[::2]", "without a step"),
-        ("{data.a: 1}", "texts in quotes"),
+        ("{data.a: 1}", "quoted texts"),
         ("99999999999999999999", "at most 64 bits"),
         ("'\\ud800' ~ data.title", "half of a character"),
         ("data.title.format(data)", "only these can be called: "),

@@ -104,7 +104,7 @@ def _object(node: nodes.Dict, depth: int) -> Evaluator:
 
 def _text_key(node: nodes.Expr) -> str:
     if not isinstance(node, nodes.Const) or not isinstance(node.value, str):
-        raise ValueError("the names of an object's members must be texts in quotes")  # noqa: TRY004
+        raise ValueError("the member names of an object must be quoted texts")  # noqa: TRY004
     return node.value
 
 
