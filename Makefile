@@ -15,7 +15,7 @@ help: ## Show what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.runtime ## Start Tocsin with a sample feed and a receiver, and show where to look
-	@$(BIN)/python examples/demo/run.py
+	@DEMO_COMMAND="make run" $(BIN)/tocsin demo
 
 serve: $(VENV)/.runtime ## Start Tocsin with ./plugins.toml
 	@$(BIN)/tocsin serve

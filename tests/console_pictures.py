@@ -6,7 +6,6 @@ A sensor of the demo, an EDR, a receiver that works and one that does not, seen 
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -110,8 +109,7 @@ async def _open_service(folder: Path) -> AsyncIterator[Service]:
 
 def write_feed(path: Path) -> None:
     """Write what the demo's sensor has seen in the last hours."""
-    sys.path.insert(0, str(ROOT / "examples/demo"))
-    from week import NOW, week
+    from tocsin.cli.demo.week import NOW, week
 
     begin = datetime.now(UTC) - timedelta(hours=6)
     lines = [

@@ -36,6 +36,8 @@ def test_the_wheel_installs_four_packages_and_nothing_generic(wheel):
         "tocsin/web/routes/docs.html.j2",
         "tocsin/web/routes/docs.css",
         "tocsin/cli/scaffold/provider/pyproject.toml.tmpl",
+        "tocsin/cli/demo/scenarios.toml",
+        "tocsin/cli/scaffold/plugins.toml",
         "tocsin_connectors/siem/push/mappings/alertmanager.json.j2",
         "tocsin-0.1.0.data/data/share/tocsin/plugins.toml",
         "tocsin-0.1.0.dist-info/licenses/LICENSE",

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import runpy
 import shlex
 import signal
 import stat
@@ -14,11 +13,12 @@ import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address, ip_network
-from pathlib import Path
 
 import pytest
 
-DEMO = Path(__file__).parents[2] / "examples/demo"
+from tocsin.cli.demo.receiver import say
+from tocsin.cli.demo.week import week
+
 VERIFIED = re.compile(r"  verified  #(\d+) +(Medium|High|Critical) +\S")
 # RFC 5737, RFC 3849 and RFC 1918
 SET_ASIDE = [
@@ -36,7 +36,7 @@ class Screen:
     def __init__(self, folder):
         self.text = ""
         self._process = subprocess.Popen(
-            [sys.executable, DEMO / "run.py"],
+            [sys.executable, "-m", "tocsin", "demo"],
             env={**os.environ, "DEMO_DIR": folder, "DEMO_PORT": "0", "DEMO_RECEIVER_PORT": "0"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -85,6 +85,8 @@ class Screen:
 def test_the_demo_shows_verified_deliveries_and_goes_on_where_it_stopped(tmp_path):
     with Screen(tmp_path) as first:
         first.read_until(VERIFIED)
+        with urllib.request.urlopen(first.read_until(r"Console +(http\S+)")[1], timeout=10) as page:
+            assert "/sign-in" in page.url
         found = first.curl()["incidents"]
         assert found
         assert {incident["severity"] for incident in found} == {"High"}
@@ -125,7 +127,6 @@ def test_a_delivery_that_was_not_signed_is_refused(tmp_path):
 
 
 def test_long_lines_that_threads_write_at_once_stay_whole(tmp_path):
-    say = runpy.run_path(str(DEMO / "receiver.py"))["say"]
     lines = ["x" * length for length in range(9_000, 9_200)]
     path = tmp_path / "out"
     with path.open("w") as file, ThreadPoolExecutor(16) as threads:
@@ -146,7 +147,7 @@ def test_a_service_that_cannot_start_is_shown_with_its_reason(tmp_path):
 def test_a_week_holds_hundreds_of_alerts_from_addresses_that_are_set_aside(number):
     alerts = []
     damaged = 0
-    for line in runpy.run_path(str(DEMO / "week.py"))["week"](number):
+    for line in week(number):
         try:
             record = json.loads(line)
             addresses = [ip_address(record[key]) for key in ("src_ip", "dest_ip")]

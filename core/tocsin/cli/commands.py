@@ -26,6 +26,8 @@ class CommandEntry:
 
 
 COMMANDS: Mapping[str, CommandEntry] = {
+    "init": CommandEntry("Create plugins.toml and the data directory.", "init", "init"),
+    "demo": CommandEntry("Run a demo: a sensor, the service and a receiver.", "demo", "demo"),
     "serve": CommandEntry("Run the service.", "serve", "serve"),
     "check": CommandEntry(
         "Check the configuration, the database and all connections.", "check", "check"

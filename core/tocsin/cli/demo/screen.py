@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+PROGRAM = Path(sys.executable).with_name("tocsin")
+COMMAND = os.environ.get("DEMO_COMMAND", "tocsin demo")
+"""Command that runs the demo again."""
 _console = Console(highlight=False, soft_wrap=True)
 _STYLES = {"Critical": "bold red", "High": "red", "Medium": "yellow"}
 
@@ -31,10 +36,11 @@ def welcome(url: str, folder: Path, log: Path, token: str, key: str) -> None:
     )
     line()
     for name, value in (
+        ("Console", f"{url}/  (sign in with the admin token)"),
         ("API", f"{url}  (reference: {url}/docs)"),
         ("API key", key),
         ("Admin token", token),
-        ("Configuration", "examples/demo/plugins.toml"),
+        ("Configuration", f"{short(folder)}/plugins.toml"),
         ("Data and log", f"{short(folder)}, {short(log)}"),
     ):
         line(f"  {name:<14} {value}")
@@ -46,9 +52,12 @@ def welcome(url: str, folder: Path, log: Path, token: str, key: str) -> None:
     line(
         f"  export TOCSIN_DATA_DIR={short(folder)} TOCSIN_PLUGINS_FILE={short(folder)}/plugins.toml"
     )
-    line("  .venv/bin/tocsin investigations start 'what happened in incident 1?'")
-    line("  .venv/bin/tocsin search severity:high")
-    line("  .venv/bin/tocsin coverage")
+    for command in (
+        "investigations start 'what happened in incident 1?'",
+        "search severity:high",
+        "coverage",
+    ):
+        line(f"  {short(PROGRAM)} {command}")
     line()
     line("Webhooks received, severity Medium and above. Press Ctrl-C to stop.", "bold")
     line()

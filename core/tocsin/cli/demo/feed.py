@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Self
 
-from week import NOW, week
+from tocsin.cli.demo.week import NOW, week
 
 BACKLOG = 40  # alerts written when the demo starts
 PAUSE = 0.4, 1.6  # seconds between two alerts

@@ -1,7 +1,8 @@
 """Webhook receiver that uses only the standard library.
 
-`python receiver.py SECRET_FILE [PORT]` prints the events that it receives. It stores them in
-`received.jsonl` next to the secret, so that an event that arrives twice is accepted once.
+`python -m tocsin.cli.demo.receiver SECRET_FILE [PORT]` prints the events that it receives. It
+stores them in `received.jsonl` next to the secret, so that an event that arrives twice is accepted
+once.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ import base64
 import os
 import secrets
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,12 +18,12 @@ from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-import screen
-from feed import Feed
-from receiver import EventInbox, Receiver
-from service import Service, ServiceError, free_port, write_secret
+from tocsin.cli.demo import screen
+from tocsin.cli.demo.feed import Feed
+from tocsin.cli.demo.receiver import EventInbox, Receiver
+from tocsin.cli.demo.service import Service, ServiceError, free_port, write_secret
 
-HERE = Path(__file__).resolve().parent
+PLUGINS_FILE = Path(__file__).with_name("plugins.toml")
 STATUS_EVERY = 10  # seconds
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -43,7 +42,7 @@ class Demo:
             on_event=lambda event: self.lines.put(partial(screen.delivery, event)),
             on_refusal=lambda why: self.lines.put(partial(screen.note, f"refused: {why}", "red")),
         )
-        settings = (HERE / "plugins.toml").read_text(encoding="utf-8")
+        settings = PLUGINS_FILE.read_text(encoding="utf-8")
         settings = settings.replace(":8090/", f":{self.receiver.server_port}/")
         (folder / "plugins.toml").write_text(settings, encoding="utf-8")
         self.service = Service(folder, choose_port())
@@ -93,7 +92,7 @@ class Demo:
         delivered = len(self.inbox.ids) - self.before
         screen.line(f"\nStopped. Verified {delivered} deliveries in this run.")
         folder = screen.short(self.service.folder)
-        screen.line(f"To continue, run `make run` again. To start over, remove {folder}.")
+        screen.line(f"To continue, run `{screen.COMMAND}` again. To start over, remove {folder}.")
 
 
 @contextmanager
@@ -124,11 +123,11 @@ def choose_port() -> int:
     return port
 
 
-def main() -> int:
-    """Return 0 after an interrupt, 1 if Tocsin ended by itself."""
+def run_demo() -> int:
+    """Run until an interrupt, and return 0; return 1 if Tocsin ended by itself."""
     for number in STOPPING:
         signal.signal(number, interrupt)
-    folder = Path(os.environ.get("DEMO_DIR", HERE.parents[1] / "data/demo")).resolve()
+    folder = Path(os.environ.get("DEMO_DIR", "data/demo")).resolve()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         with suppress(KeyboardInterrupt):
@@ -144,7 +143,3 @@ def interrupt(*_: object) -> None:
     for number in STOPPING:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
-
-
-if __name__ == "__main__":
-    sys.exit(main())
