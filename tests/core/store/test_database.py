@@ -275,7 +275,7 @@ async def test_a_file_that_is_removed_or_replaced_is_noticed(
     await database.write(add, "one")
     database.check_identity()
     take_away(Path(f"{migrated_url.database}{suffix}"), replaced=replaced)
-    with pytest.raises(DatabaseReplaced, match="removed or replaced while it was used"):
+    with pytest.raises(DatabaseReplaced, match="removed or replaced while in use"):
         database.check_identity()
 
 
