@@ -21,7 +21,9 @@ INBOUND = frozenset(
 )
 """Signs whose source is the attacker."""
 OUTBOUND = frozenset({AttackSign.CALLBACK, AttackSign.MALWARE})
-"""Signs whose source is the infected machine, unless there is an inbound sign as well."""
+"""Signs whose source is the infected machine, unless there is an inbound sign as well, or the
+traffic comes from outside: a command-and-control server that answers or connects.
+"""
 _MACHINES = frozenset({EntityKind.HOST, EntityKind.IP})
 _NAMES = frozenset({EntityKind.DOMAIN, EntityKind.URL})
 
@@ -50,17 +52,34 @@ def find_sides(case: CaseFile, record: IncidentRecord) -> Sides:
 def find_origins(case: CaseFile, record: IncidentRecord) -> list[Entity]:
     """Return the external addresses that an incident names as source of an attack.
 
-    The source of malware or of a callback is the infected machine, and not an origin.
+    The source of malware or of a callback is the infected machine, and not an origin, unless it is
+    external and the target is internal.
     """
-    signs = find_attacks(record)
-    if signs & OUTBOUND and not signs & INBOUND:
+    sides = find_sides(case, record)
+    if _is_outbound(case, find_attacks(record), sides):
         return []
-    sources = find_sides(case, record).sources
+    sources = sides.sources
     return [
         entity
         for entity in list_involved(case, record)
         if entity in sources and entity.kind in ORIGINS and case.is_outside(entity)
     ]
+
+
+def _is_outbound(case: CaseFile, signs: AbstractSet[AttackSign], sides: Sides) -> bool:
+    """Return whether an activity is that of an infected machine, as far as is known."""
+    return bool(signs & OUTBOUND) and not signs & INBOUND and not _is_from_outside(case, sides)
+
+
+def _is_from_outside(case: CaseFile, sides: Sides) -> bool:
+    """Return whether an activity comes from external addresses only, to internal machines."""
+    sources = [entity for entity in sides.sources if entity.kind in _MACHINES]
+    targets = [entity for entity in sides.targets if entity.kind is EntityKind.IP]
+    return (
+        bool(sources and targets)
+        and all(case.is_outside(entity) for entity in sources)
+        and all(case.is_ours(entity) for entity in targets)
+    )
 
 
 def find_infected(case: CaseFile, record: IncidentRecord) -> list[Entity]:
@@ -125,7 +144,7 @@ def assign_roles(case: CaseFile) -> CaseRoles:
     roles: dict[str, set[Entity]] = {name: set() for name in _ROLES}
     for signs, sides, entities in _list_activities(case):
         roles["involved"] |= entities
-        if signs & INBOUND:
+        if signs & INBOUND or (signs & OUTBOUND and _is_from_outside(case, sides)):
             roles["attackers"] |= sides.sources
             names = {entity for entity in entities if entity.kind in _NAMES}
             roles["victims"] |= sides.targets | (names - sides.sources if sides.is_known else set())

@@ -85,3 +85,22 @@ async def test_an_attack_without_sides_is_a_gap_and_nobody_is_blocked():
     report = await investigate_scene(scene)
     assert any("unknown who attacked whom in incident 1" in gap.text for gap in report.gaps)
     assert list_subjects(report, "block", "isolate", "watch") == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a worm on a laptop tries file shares on a whole network",
+        "a scan by an internal machine that nobody knows",
+    ],
+)
+async def test_an_attack_on_several_internal_machines_is_not_explained_by_being_internal(name):
+    report = await investigate_scene(find_scene(name))
+    assert report.verdict is not Verdict.BENIGN
+    assert list_subjects(report, "close", "tune") == []
+
+
+async def test_malware_traffic_from_outside_is_blocked_and_its_target_is_no_attacker():
+    name = "a command-and-control server answers an implant, flagged on the way back"
+    report = await investigate_scene(find_scene(name))
+    assert list_subjects(report, "block") == ["the address 203.0.113.150"]

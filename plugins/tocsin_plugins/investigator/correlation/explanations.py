@@ -10,9 +10,13 @@ from tocsin_plugins.investigator.correlation.drafts import FindingDraft
 from tocsin_plugins.investigator.correlation.reputation import state_opinion
 from tocsin_plugins.investigator.evidence import Opinion, entity_sort_key
 from tocsin_plugins.investigator.phrases import join_entities, name_entity, shorten, state
+from tocsin_plugins.investigator.roles import INBOUND, find_sides
+from tocsin_plugins.investigator.signs import find_attacks
 
 _PLACES = frozenset({EntityKind.IP, EntityKind.DOMAIN, EntityKind.URL})
 _NOISE = frozenset({"noise", "scanner", "mass-scanner", "internet-scanner", "background-noise"})
+_SEVERAL = 3
+"""Number of attacked machines from which on an internal attack is no everyday activity."""
 
 
 def find_benign_explanations(case: CaseFile) -> Iterator[FindingDraft]:
@@ -62,13 +66,15 @@ def find_internal_only(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield a finding if no external entity is involved and none is rated as bad.
 
     Every incident must name an address, and every address must be internal: an incident without an
-    address has an unknown origin. Severe incidents are no explanation: insiders and machines that
-    were taken over are internal, too.
+    address has an unknown origin. Severe incidents are no explanation, and neither is an attack on
+    several machines: insiders and machines that were taken over are internal, too.
     """
     if any(
         record.severity.rank >= Severity.HIGH.rank and not record.severity_assumed
         for record in case.in_focus
     ):
+        return
+    if _spreads(case):
         return
     involved = [
         {entity for entity in record.entities if not case.scope.ignores(entity)}
@@ -86,6 +92,20 @@ def find_internal_only(case: CaseFile) -> Iterator[FindingDraft]:
         strength=1.0,
         statements=(state(f"the incidents involve only {names}", *cite_incidents(case.records)),),
         incidents=tuple(sorted(case.incidents)),
+    )
+
+
+def _spreads(case: CaseFile) -> bool:
+    """Return whether a machine that nothing explains attacks several internal machines."""
+    targets: dict[Entity, set[Entity]] = {}
+    for record in case.records:
+        if find_attacks(record) & INBOUND:
+            sides = find_sides(case, record)
+            for source in sides.sources:
+                targets.setdefault(source, set()).update(sides.targets - sides.sources)
+    return any(
+        len(attacked) >= _SEVERAL and case.find_disposition(source) is not Disposition.BENIGN
+        for source, attacked in targets.items()
     )
 
 

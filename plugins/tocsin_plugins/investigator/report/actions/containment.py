@@ -28,6 +28,7 @@ from tocsin_plugins.investigator.phrases import (
     to_sentence,
 )
 from tocsin_plugins.investigator.roles import (
+    OUTBOUND,
     find_infected,
     find_origins,
     find_subjects,
@@ -124,7 +125,7 @@ def _to_block(conclusion: Conclusion) -> Iterator[tuple[Entity, Action]]:
         if case.find_disposition(entity) is Disposition.MALICIOUS and _acts(conclusion, entity):
             reason = _called_malicious(conclusion, entity)
             yield entity, build_action(conclusion, f"block {name_entity(entity)}", reason)
-    for record in find_showing(conclusion, *_ATTACKS):
+    for record in find_showing(conclusion, *_ATTACKS, *OUTBOUND):
         for origin in find_origins(case, record):
             yield origin, _against(conclusion, origin, record)
     for entity, reason in _attackers(conclusion):
