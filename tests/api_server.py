@@ -84,6 +84,7 @@ PROVIDERS = (
 )
 """What the API takes for configured."""
 PUSHED = "our-scripts"
+PUSH_FORMAT = "incident"
 """The provider of every API, which takes incidents as they are."""
 PUSH_TOKEN = "a-token-of-our-scripts"
 PUSH_SECRET = "whsec_" + "QUJD" * 10
@@ -219,7 +220,7 @@ def destination_parts(
 
 async def make_inbox(database: Database, clock) -> PushInbox:
     """Return what takes pushes to one provider."""
-    written = {"plugin": "push", "format": "incident", "token": PUSH_TOKEN, "secret": PUSH_SECRET}
+    written = {"plugin": "push", "format": PUSH_FORMAT, "token": PUSH_TOKEN, "secret": PUSH_SECRET}
     settings = Push.Settings.model_validate(written, context=SettingsOrigin().context())
     tools = Tools(name=PUSHED, http=None, clock=clock, log=structlog.get_logger(), public_url=URL)
     provider = Push(settings, tools)
