@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -51,6 +52,32 @@ def test_the_wheel_passes_its_check(wheel):
     command = [Path(sys.executable).parent / "check-wheel-contents", wheel]
     result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.full
+def test_the_wheel_holds_a_first_configuration_and_the_demo(wheel, tmp_path):
+    installed, here = tmp_path / "installed", tmp_path / "here"
+    zipfile.ZipFile(wheel).extractall(installed)
+    here.mkdir()
+    own = {name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_")}
+    environment = {**own, "PYTHONPATH": str(installed), "DEMO_PORT": "0", "DEMO_RECEIVER_PORT": "0"}
+    command = [sys.executable, "-m", "tocsin"]
+    subprocess.run([*command, "init"], cwd=here, env=environment, check=True)
+    assert (here / "plugins.toml").exists()
+    with subprocess.Popen(
+        [*command, "demo"], cwd=here, env=environment, stdout=subprocess.PIPE, text=True
+    ) as demo:
+        lines = []
+        while not any("  verified  #" in line for line in lines):
+            lines.append(demo.stdout.readline())
+            assert lines[-1], lines
+        demo.terminate()
+        assert "Stopped." in demo.stdout.read()
+    assert demo.returncode == 0
+    assert any("  Console " in line for line in lines)
+    assert (here / "data/demo/tocsin.db").exists()
+    log = (here / "data/demo/serve.log").read_text()
+    assert "Traceback" not in log
 
 
 def test_everything_public_is_documented_and_importable():
