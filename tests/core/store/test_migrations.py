@@ -9,6 +9,8 @@ import pytest
 from alembic import command
 from sqlalchemy import URL, Connection, make_url, text
 
+from stored_documents import compare_documents
+from tocsin.clock import SystemClock
 from tocsin.credentials import list_api_keys, load_api_key
 from tocsin.delivery import (
     DeliveryState,
@@ -16,9 +18,10 @@ from tocsin.delivery import (
     load_applied_from,
     requeue_on_hold,
 )
+from tocsin.incidents import DocumentRebuild
 from tocsin.store import load_epochs, open_database, upgrade
 from tocsin.store.bootstrap import _configure_alembic
-from tocsin.store.tables import EPOCH, entity_providers, incident_techniques
+from tocsin.store.tables import EPOCH, entity_providers, incident_counts, incident_techniques
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -115,6 +118,21 @@ async def test_what_incidents_name_is_in_the_graph_after_the_upgrade(empty_url):
         ("ip", "192.0.2.1", "siem-0"),
         ("ip", "192.0.2.1", "siem-1"),
     ]
+    await database.close()
+
+
+async def test_incidents_are_counted_and_get_documents_after_the_upgrade(empty_url):
+    database = open_database(empty_url)
+    await database.write(as_of_the_sync)
+    await upgrade(database)
+
+    def count(connection: Connection) -> list[tuple]:
+        return [tuple(row) for row in connection.execute(incident_counts.select())]
+
+    assert await database.read(count) == [("High", "New", 3)]
+    assert await database.read(compare_documents) == 0
+    await DocumentRebuild(database, SystemClock()).rebuild()
+    assert await database.read(compare_documents) == 3
     await database.close()
 
 
