@@ -20,11 +20,14 @@ def add_incidents(
     count: int = 1,
     *,
     now: datetime = NOW,
-    entities: Sequence[tuple[str, str]] = (),
+    entities: Sequence[tuple[str, ...]] = (),
     alerts: int = 0,
     **values: Any,
 ) -> list[int]:
-    """Add incidents and return their numbers; `values` are columns that differ from the usual."""
+    """Add incidents and return their numbers; `values` are columns that differ from the usual.
+
+    Entities are kind and value, and a role if they have one.
+    """
     numbers = list(allot_numbers(connection, INCIDENT_NUMBER, count))
     changes = allot_numbers(connection, INCIDENT_CHANGE, count)
     page = _coverage(connection, now)
@@ -35,8 +38,9 @@ def add_incidents(
     ]
     connection.execute(insert(incidents), rows)
     for number in numbers:
-        for kind, value in entities:
-            row = {"incident_number": number, "kind": kind, "value": value}
+        for kind, value, *role in entities:
+            names = {"kind": kind, "value": value, "role": role[0] if role else None}
+            row = {"incident_number": number, **names}
             connection.execute(insert(incident_entities).values(row))
     _store_documents(connection, numbers)
     return numbers
@@ -56,12 +60,12 @@ def change_incident(connection: Connection, number: int, *, now: datetime, **val
 def _store_documents(connection: Connection, numbers: Sequence[int]) -> None:
     first, last = min(numbers), max(numbers)
     entities = incident_entities.c
-    named = select(entities.incident_number, entities.kind, entities.value)
-    found: dict[int, list[tuple[str, str]]] = {number: [] for number in numbers}
-    for number, kind, value in connection.execute(
+    named = select(entities.incident_number, entities.kind, entities.value, entities.role)
+    found: dict[int, list[tuple[str, str, str | None]]] = {number: [] for number in numbers}
+    for number, kind, value, role in connection.execute(
         named.where(entities.incident_number.between(first, last))
     ):
-        found.setdefault(number, []).append((kind, value))
+        found.setdefault(number, []).append((kind, value, role))
     rows = select(incidents).where(incidents.c.number.between(first, last))
     store_documents(
         connection,

@@ -18,7 +18,8 @@ def compare_documents(connection: Connection) -> int:
     for number, change, _, document in stored:
         row = connection.execute(select(incidents).where(incidents.c.number == number)).one()
         entities = incident_entities.c
-        named = select(entities.kind, entities.value).where(entities.incident_number == number)
+        columns = (entities.kind, entities.value, entities.role)
+        named = select(*columns).where(entities.incident_number == number)
         made = render_document(row._mapping, map(tuple, connection.execute(named)))
         assert (change, document) == (row.change, made)
     return len(stored)

@@ -38,5 +38,5 @@ async def test_each_detection_is_told_once_across_kills_of_either_side(
     assert listed["total"] == 3
     assert [detail["title"] for detail in details] == ["crowdsecurity/ssh-bf"] * 3
     for address, detail in zip(addresses, details, strict=True):
-        assert {"kind": "ip", "value": address} in detail["entities"]
+        assert {"kind": "ip", "value": address, "role": "source"} in detail["entities"]
     assert len(receiver.ids) == len(receiver.numbers) == 3

@@ -23,7 +23,7 @@ async def test_an_alert_reaches_the_receiver_and_the_api(service, sensor, receiv
     assert sorted(item["number"] for item in listed["incidents"]) == [1, 2, 3]
     detail = await service.get("/api/v1/incidents/2", key)
     assert detail["title"] == "EXAMPLE Exploit attempt 2"
-    assert {"kind": "ip", "value": "198.51.100.7"} in detail["entities"]
+    assert {"kind": "ip", "value": "198.51.100.7", "role": "source"} in detail["entities"]
     assert await service.stop() == 0
 
 

@@ -37,7 +37,7 @@ from tocsin.incidents.inbox import PUSH_STREAM, PushInbox
 from tocsin.incidents.metrics import SyncMeters
 from tocsin.incidents.queries import IncidentPage, find_incident, get_incident, list_incidents
 from tocsin.incidents.refused_pushes import PushRefusal
-from tocsin.incidents.storage import AlertDecision, combine_versions
+from tocsin.incidents.storage import AlertDecision, EntityRole, combine_versions
 from tocsin.incidents.sync import (
     PROVIDER_STATES,
     ProviderFacts,
@@ -64,6 +64,7 @@ __all__ = [
     "DocumentPageQuery",
     "DocumentRebuild",
     "DriftGauges",
+    "EntityRole",
     "IncidentPage",
     "ProviderFacts",
     "ProviderSync",

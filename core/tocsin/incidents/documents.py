@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import orjson
 from sqlalchemy import Connection, and_, bindparam, exists, literal_column, select, update
@@ -21,7 +21,7 @@ from tocsin.store import (
 )
 from tocsin.store.tables import incident_documents, incident_entities, incidents, sequences
 
-DOCUMENT_VERSION = 1
+DOCUMENT_VERSION = 2
 """Version of the documents. Increase it with every change of what `represent_incident` returns:
 documents of other versions are not used, and are rebuilt.
 """
@@ -48,6 +48,8 @@ COLUMNS = (
 )
 """The columns in the JSON of an incident."""
 _MOMENTS = COLUMNS[-3:]
+StoredEntity = tuple[str, str, str | None]
+"""Kind, value and role of an entity, as they are stored."""
 _REBUILT = "incident_documents_version"
 """Entry of `sequences` with the version of which every incident has had a document."""
 _BATCH = 200
@@ -60,7 +62,7 @@ def build_incident_url(public_url: str, number: int) -> str:
 
 
 def represent_incident(
-    columns: Mapping[Any, Any], entities: list[dict[str, str]], *, public_url: str
+    columns: Mapping[Any, Any], entities: list[dict[str, Any]], *, public_url: str
 ) -> dict[str, Any]:
     """Return the JSON of an incident, given as its columns."""
     url = build_incident_url(public_url, columns["number"])
@@ -68,7 +70,7 @@ def represent_incident(
 
 
 def _represent_members(
-    columns: Mapping[Any, Any], entities: list[dict[str, str]]
+    columns: Mapping[Any, Any], entities: list[dict[str, Any]]
 ) -> dict[str, Any]:
     shown = {name: columns[name] for name in COLUMNS}
     for name in _MOMENTS:
@@ -77,12 +79,12 @@ def _represent_members(
     return shown
 
 
-def represent_entities(entities: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
-    """Return the JSON of an incident's entities, given as kind and value, sorted."""
-    return [{"kind": kind, "value": value} for kind, value in sorted(entities)]
+def represent_entities(entities: Iterable[StoredEntity]) -> list[dict[str, Any]]:
+    """Return the JSON of an incident's entities, sorted."""
+    return [{"kind": kind, "value": value, "role": role} for kind, value, role in sorted(entities)]
 
 
-def render_document(columns: Mapping[Any, Any], entities: Iterable[tuple[str, str]]) -> str:
+def render_document(columns: Mapping[Any, Any], entities: Iterable[StoredEntity]) -> str:
     """Return the document of an incident: the members of its JSON, without braces and `url`."""
     members = _represent_members(columns, represent_entities(entities))
     return orjson.dumps(members)[1:-1].decode()
@@ -148,7 +150,10 @@ _numbers = (
 _outdated = select(incidents).where(_window, ~_valid).with_for_update(key_share=True)
 _complete = update(sequences).where(sequences.c.name == _REBUILT).values(value=DOCUMENT_VERSION)
 _entities = select(
-    incident_entities.c.incident_number, incident_entities.c.kind, incident_entities.c.value
+    incident_entities.c.incident_number,
+    incident_entities.c.kind,
+    incident_entities.c.value,
+    incident_entities.c.role,
 ).where(
     incident_entities.c.incident_number > bindparam("after"),
     incident_entities.c.incident_number <= bindparam("until"),
@@ -168,10 +173,10 @@ def rebuild_documents(connection: Connection, after: int, limit: int = _BATCH) -
     window = {"after": after, "until": numbers[-1]}
     rows = connection.execute(_outdated, window).mappings().all()
     if rows:
-        entities: dict[int, list[tuple[str, str]]] = {row["number"]: [] for row in rows}
-        for number, kind, value in connection.execute(_entities, window):
+        entities: dict[int, list[StoredEntity]] = {row["number"]: [] for row in rows}
+        for number, *entity in connection.execute(_entities, window):
             if number in entities:
-                entities[number].append((kind, value))
+                entities[number].append(cast("StoredEntity", tuple(entity)))
         store_documents(
             connection,
             [

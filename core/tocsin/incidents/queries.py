@@ -19,7 +19,12 @@ from sqlalchemy import (
 )
 
 from tocsin.errors import InvalidInputError
-from tocsin.incidents.documents import COLUMNS, represent_entities, represent_incident
+from tocsin.incidents.documents import (
+    COLUMNS,
+    StoredEntity,
+    represent_entities,
+    represent_incident,
+)
 from tocsin.model import IncidentStatus, Severity
 from tocsin.store import (
     INCIDENT_CHANGE,
@@ -34,7 +39,7 @@ NEWEST = 2**63 - 1
 _shown = select(*(incidents.c[name] for name in COLUMNS), incidents.c.change)
 _select_one = _shown.where(incidents.c.number == bindparam("number"))
 _e = incident_entities.c
-_every_entity = select(_e.incident_number, _e.kind, _e.value)
+_every_entity = select(_e.incident_number, _e.kind, _e.value, _e.role)
 _entities = _every_entity.where(_e.incident_number.in_(bindparam("numbers", expanding=True)))
 # An expanding list is compiled at each execution, which costs as much as running it.
 _entities_of_one = _every_entity.where(_e.incident_number == bindparam("number"))
@@ -194,9 +199,9 @@ def _load_entities(connection: Connection, numbers: list[int]) -> Iterable[Any]:
 def _represent_rows(
     connection: Connection, rows: Sequence[RowMapping], public_url: str
 ) -> list[dict[str, Any]]:
-    entities: dict[int, list[tuple[str, str]]] = {row["number"]: [] for row in rows}
-    for number, kind, value in _load_entities(connection, list(entities)):
-        entities[number].append((kind, value))
+    entities: dict[int, list[StoredEntity]] = {row["number"]: [] for row in rows}
+    for number, kind, value, role in _load_entities(connection, list(entities)):
+        entities[number].append((kind, value, role))
     return [
         represent_incident(row, represent_entities(entities[row["number"]]), public_url=public_url)
         for row in rows

@@ -51,6 +51,14 @@ async def test_a_number_that_is_not_there_or_none_is_not_found(api, headers, num
     await problem(await api.client.get(f"{PATH}/{number}", headers=headers), 404)
 
 
+async def test_the_roles_of_entities_are_told_where_the_siem_tells_them(api, listed):
+    entities = [("ip", "192.0.2.1", "source"), ("ip", "192.0.2.2", "both"), ("user", "ana")]
+    await api.services.database.write(add_incidents, entities=entities)
+    [incident] = (await listed())["incidents"]
+    shown = [(entity["value"], entity["role"]) for entity in incident["entities"]]
+    assert shown == [("192.0.2.1", "source"), ("192.0.2.2", "both"), ("ana", None)]
+
+
 async def test_an_empty_list(listed):
     answer = await listed()
     assert answer == {

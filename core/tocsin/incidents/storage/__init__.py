@@ -1,6 +1,6 @@
 """Incident storage: normalization, version merging, alerts; one transaction per page."""
 
-from tocsin.incidents.storage.merge import combine_versions
+from tocsin.incidents.storage.merge import EntityRole, combine_versions
 from tocsin.incidents.storage.store import (
     AlertDecision,
     AlertPolicy,
@@ -17,6 +17,7 @@ __all__ = [
     "AlertDecision",
     "AlertPolicy",
     "DueRefresh",
+    "EntityRole",
     "StoreResult",
     "combine_versions",
     "complete_refresh",

@@ -102,6 +102,8 @@ class IncidentChange:
     incident: Incident
     stored: Mapping[str, Any] | None
     known_entities: list[Entity] = field(default_factory=list)
+    known_roles: Mapping[Entity, EntityRole | None] = field(default_factory=dict)
+    """The stored roles of stored entities."""
     entities: list[Entity] = field(default_factory=list)
     roles: dict[Entity, EntityRole] = field(default_factory=dict)
     """The roles of new entities, and of stored ones whose role has changed."""
@@ -164,6 +166,7 @@ def _compare(
         row,
         values=build_columns(incident) if row is None else merge_columns(row, incident),
         known_entities=list(entities),
+        known_roles=entities,
         entities=new_entities,
         roles=dict(_find_new_roles(incident, {**dict.fromkeys(new_entities), **entities})),
         alerts=[alert for name, alert in unique.items() if name not in alerts],

@@ -290,7 +290,14 @@ def _render_change(change: IncidentChange) -> tuple[int, int, str]:
     """Return the number, the change and the document of an incident."""
     columns = {**(change.stored or {}), **change.values}
     entities = (*change.known_entities, *change.entities)
-    named = ((entity.kind.value, entity.value) for entity in entities)
+    named = (
+        (
+            entity.kind.value,
+            entity.value,
+            change.roles.get(entity) or change.known_roles.get(entity),
+        )
+        for entity in entities
+    )
     return columns["number"], columns["change"], render_document(columns, named)
 
 

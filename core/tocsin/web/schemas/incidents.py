@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from tocsin.fields import any_case, parse_iso_duration
+from tocsin.incidents import EntityRole
 from tocsin.model import EntityKind, IncidentStatus, Json, Severity
 from tocsin.web.pagination import ChangeCursor
 from tocsin.web.parsing import QueryModel, ResponseModel
@@ -65,12 +66,23 @@ class IncidentQuery(QueryModel):
 
 
 class EntityItem(ResponseModel):
-    """An entity of an incident."""
+    """An entity."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"value": "203.0.113.7"}
 
     kind: EntityKind
     value: str
+
+
+class IncidentEntity(EntityItem):
+    """An entity of an incident."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"value": "203.0.113.7", "role": "source"}
+
+    role: EntityRole | None = Field(
+        description="`source` if the activity came from the entity, `target` if it was directed at "
+        "it, `both`, or null if the SIEM does not say."
+    )
 
 
 class IncidentItem(ResponseModel):
@@ -90,7 +102,10 @@ class IncidentItem(ResponseModel):
         "url": f"{URL}/incidents/4711",
         "source_url": "https://siem.example.com/incidents/1042",
         "alert_count": 2,
-        "entities": [{"kind": "ip", "value": "203.0.113.7"}, {"kind": "user", "value": "ana"}],
+        "entities": [
+            {"kind": "ip", "value": "203.0.113.7", "role": "source"},
+            {"kind": "user", "value": "ana", "role": "target"},
+        ],
         "techniques": ["T1110.003"],
         "tactics": ["TA0006"],
     }
@@ -115,7 +130,7 @@ class IncidentItem(ResponseModel):
     url: str = Field(description="Page in the console.")
     source_url: str | None = Field(description="Page in the SIEM.")
     alert_count: int
-    entities: list[EntityItem]
+    entities: list[IncidentEntity]
     techniques: list[str] = Field(description="ATT&CK technique ids.")
     tactics: list[str] = Field(description="ATT&CK tactic ids, in the order of an attack.")
 

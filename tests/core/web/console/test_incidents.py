@@ -59,6 +59,19 @@ async def test_the_list_tells_of_each_incident_and_leads_to_it(person, store):
         assert words in text
 
 
+async def test_the_page_tells_which_entities_are_sources_and_which_targets(person, store):
+    entities = [("ip", "203.0.113.9", "source"), ("host", "web-1", "target"), ("user", "ana")]
+    number = await store(entities=[*entities, ("ip", "203.0.113.10", "both")])
+    text = await person.text(f"/incidents/{number}")
+    for words in (
+        "203.0.113.9 ip source",
+        "web-1 host target",
+        "203.0.113.10 ip source and target",
+    ):
+        assert words in text
+    assert "ana user source" not in text
+
+
 async def test_the_list_is_narrowed_by_severity_status_and_time(person, store, clock):
     await store(title="old and low", severity="Low", now=clock.now() - timedelta(days=2))
     await store(title="new and bad", severity="Critical", status="Active", now=clock.now())
