@@ -38,9 +38,11 @@ class CappedChild:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
+        self.evaluated = 0
 
     def evaluate(self, kind: str, text: str) -> dict[str, Any]:
         """Return the `seconds` and `outcome` of a case; the outcome is "killed" if it was."""
+        self.evaluated += 1
         process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None

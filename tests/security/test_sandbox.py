@@ -141,6 +141,14 @@ def child() -> Iterator[CappedChild]:
     child.close()
 
 
+@pytest.fixture(autouse=True)
+def count_cases(child: CappedChild, record_property: Callable[[str, object], None]):
+    """Record how many texts a test evaluates; generated ones count one by one."""
+    before = child.evaluated
+    yield
+    record_property("cases", child.evaluated - before)
+
+
 def expect_bounded(child: CappedChild, kind: str, text: str) -> None:
     result = child.evaluate(kind, text)
     assert result["outcome"] not in ("killed", "memory"), text
