@@ -10,9 +10,11 @@ import pytest
 import structlog
 from sqlalchemy import func, select
 
+from tocsin.delivery.destinations.lifecycle import DestinationSpec, update_destination
 from tocsin.delivery.destinations.repository import DestinationState, StopReason
 from tocsin.delivery.metrics.meters import DeliveryMetrics
 from tocsin.delivery.queue.sql import DeliveryQueue
+from tocsin.delivery.queue.states import requeue_on_hold
 from tocsin.delivery.routing.hold import (
     count_missed_events,
     record_application,
@@ -22,6 +24,7 @@ from tocsin.delivery.routing.router import Route, Router, Routes, route_events
 from tocsin.events import Notifiers, emit_events, mark_routed
 from tocsin.metrics import Metrics
 from tocsin.model import EventType
+from tocsin.registry import ManagedBy
 from tocsin.store.tables import deliveries, sequences
 
 from .conftest import add, alert, destination
@@ -185,3 +188,21 @@ async def test_a_condition_that_exceeds_its_limit_holds_its_own_delivery_alone(d
     assert costly[:2] == ("costly", "on_hold")
     assert "limit of characters and items" in costly[2]
     assert plain == [("plain", "pending", None)] * 2
+
+
+@pytest.mark.parametrize("released_by", ["start of a node", "change of the condition"])
+async def test_a_delivery_that_could_not_be_decided_is_sent_once_it_is_released(
+    database, route, clock, released_by
+):
+    costly = "context.long|list|sort|unique|list|length > 1"
+    made = await add(database, destination("costly", settings={"when": costly}))
+    long = replace(alert(1), context={"long": "ab" * 100_000})
+    await database.write(emit_events, [long])
+    await route()
+    if released_by == "start of a node":
+        await database.write(requeue_on_hold, clock.now())
+    else:
+        mended = DestinationSpec("costly", "webhook", {"when": "false"}, ManagedBy.API, None)
+        await database.write(update_destination, made, mended, None, clock.now())
+    [(_, state, _)] = await offered(database)
+    assert state == "pending"  # whatever the condition says now: it is better sent than lost
