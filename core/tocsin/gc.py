@@ -1,9 +1,10 @@
-"""Garbage collector settings for a long-running service."""
+"""Garbage collector and allocator settings for a long-running service."""
 
 from __future__ import annotations
 
+import ctypes
 import gc
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from tocsin.sandbox import pause
@@ -12,6 +13,8 @@ _YOUNG = 50_000
 _MIDDLE = 20
 _OLD = 100
 _pauses = ExitStack()
+_M_MMAP_THRESHOLD = -3  # of mallopt(3)
+_LARGE = 2**20  # bytes
 
 
 def tune() -> None:
@@ -26,6 +29,15 @@ def tune() -> None:
     gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
     if _pause_time_limits not in gc.callbacks:
         gc.callbacks.append(_pause_time_limits)
+
+
+def return_large_blocks() -> None:
+    """Have glibc return large blocks to the system when they are free, such as pushed bodies.
+
+    It would otherwise keep up to 32 MiB for each, in the heap of each thread.
+    """
+    with suppress(OSError, AttributeError):  # other C libraries
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE)
 
 
 def _pause_time_limits(phase: str, _info: dict[str, Any]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import tracemalloc
+import weakref
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -304,3 +306,18 @@ offsets = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(
 def test_times_come_back_as_they_were(moment):
     found = incident(occurred_at=moment.isoformat()).occurred_at
     assert (found, found.tzinfo) == (moment, UTC)
+
+
+def test_the_error_of_a_mapping_does_not_keep_the_body():
+    def fail() -> weakref.ref:
+        try:
+            read("{{ body.alerts|length }}", {})
+        except Refused as error:
+            return weakref.ref(error.__cause__)
+        pytest.fail("it has to fail")
+
+    gc.disable()  # collections are rare in a node
+    try:
+        assert fail()() is None
+    finally:
+        gc.enable()

@@ -38,7 +38,11 @@ AREAS: Mapping[str, tuple[str, ...]] = {
         "tests/core/test_sandbox.py",
         "tests/core/delivery/test_rendering_bounds.py",
     ),
-    "Pushes": ("tests/faults/test_senders.py", "tests/core/web/test_push.py"),
+    "Pushes": (
+        "tests/faults/test_senders.py",
+        "tests/core/web/test_push.py",
+        "tests/security/test_push_memory.py",
+    ),
     "Terminal output": ("tests/security/test_terminal.py",),
     "Secrets of destinations": (
         "tests/security/test_kept_secrets.py",

@@ -84,10 +84,14 @@ class MappingTemplate:
     def _render(self, body: Json) -> _RenderedMapping:
         try:
             with Allowance(MAX_UNITS, MAX_SECONDS):
-                text = self._template.render({VARIABLE: body})
+                # not `render`, which keeps frames and the body in a cycle when it fails
+                context = self._template.new_context({VARIABLE: body})
+                parts = self._template.root_render_func(context)
+                text = self._template.environment.concat(parts)
         except Exception as error:
-            reason = error.__cause__ or error
-            raise Refused(f"the mapping fails{_locate_error(error)}: {reason}") from error
+            reason = str(error.__cause__ or error)
+            place = _locate_error(error, self._template)
+            raise Refused(f"the mapping fails{place}: {reason}") from error
         try:
             return _RenderedMapping.model_validate(orjson.loads(text.encode()))
         except orjson.JSONDecodeError as error:
@@ -195,11 +199,11 @@ def _find_unknown_names(tree: nodes.Template) -> set[str]:
     return {name.name for name in names} - known
 
 
-def _locate_error(error: BaseException) -> str:
+def _locate_error(error: BaseException, template: Template) -> str:
     """Return the template line of an error, an empty text where it is unknown."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.filename == "<template>":
-            return f" in line {frame.lineno}"
+            return f" in line {template.get_corresponding_lineno(frame.lineno or 1)}"
     return ""
 
 

@@ -223,4 +223,5 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         opening = stack.enter_async_context(open_node(settings))
         if (node := await run_unless_stopped(opening, stop)) is not None:
             gc.tune()
+            gc.return_large_blocks()
             await node.run(stop, manager)
