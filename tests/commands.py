@@ -6,12 +6,14 @@ command: what a command does stays its own, and it begins in a few milliseconds.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +58,7 @@ def serve() -> None:
     from tocsin.cli.commands import CommandModules
 
     list(CommandModules().values())  # imports them
+    _import_what_commands_import()
     for line in sys.stdin:
         asked = json.loads(line)
         child = os.fork()
@@ -64,6 +67,18 @@ def serve() -> None:
         _, status = os.waitpid(child, 0)
         sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
         sys.stdout.flush()
+
+
+def _import_what_commands_import() -> None:
+    """Import what commands import when they run, once for all of them."""
+    import tocsin.node
+    import tocsin.web  # noqa: F401
+
+    for group in ("tocsin.providers", "tocsin.plugins", "tocsin.trackers"):
+        for point in entry_points(group=group):
+            point.load()
+    gc.collect()
+    gc.freeze()  # a collection in a copy would write to all memory that it shares
 
 
 def _run(main: Any, asked: dict[str, Any]) -> int:

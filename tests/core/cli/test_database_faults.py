@@ -92,4 +92,4 @@ def test_prove_names_a_running_node_without_a_heartbeat(tocsin, on_database, tmp
         status, out, _ = tocsin("prove")
     assert status == 1
     assert "UNACCOUNTED\tnode:soc-1:8080" in out
-    assert "runs without a heartbeat" in out
+    assert "no heartbeat: the process is frozen" in out

@@ -47,7 +47,10 @@ async def test_an_incident_is_shown_with_its_entities_and_alerts(database):
         "url": "https://tocsin.example/incidents/1",
         "source_url": "https://siem.example/1",
         "alert_count": 3,
-        "entities": [{"kind": "ip", "value": "192.0.2.1"}, {"kind": "user", "value": "eve"}],
+        "entities": [
+            {"kind": "ip", "value": "192.0.2.1", "role": None},
+            {"kind": "user", "value": "eve", "role": None},
+        ],
         "techniques": ["T1059.001"],
         "tactics": [],
     }
