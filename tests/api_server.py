@@ -91,7 +91,7 @@ PUSH_SECRET = "whsec_" + "QUJD" * 10
 ENCRYPTION_KEY = Fernet.generate_key().decode()  # one, since nodes of one database share it
 
 # A hash says by itself what verifying it takes; that of the tests' own secrets is next to nothing
-_argon2 = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+CHEAP_HASHER = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 
 
 @cache
@@ -152,7 +152,7 @@ class Api:
             name="playbooks",
             description="",
             scopes=scopes,
-            secret_hash=_argon2.hash(value.secret),
+            secret_hash=CHEAP_HASHER.hash(value.secret),
             created_by="ana",
             created_at=now,
             updated_at=now,
@@ -171,7 +171,7 @@ class Api:
             name="soar",
             description="",
             scopes=scopes,
-            secret_hash=_argon2.hash(secret),
+            secret_hash=CHEAP_HASHER.hash(secret),
             created_by="ana",
             created_at=now,
             updated_at=now,

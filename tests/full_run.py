@@ -10,10 +10,6 @@ postgresql_in_full = pytest.mark.parametrize(
 )
 """For tests whose parts run on both databases in any case."""
 
-sqlite_in_full = pytest.mark.parametrize(
-    "database_url", [pytest.param("sqlite", marks=pytest.mark.full), "postgresql"], indirect=True
-)
-
 
 def scale_examples(most: int) -> int:
     """Return how many examples to look at: `most` in the full run, a third in the ordinary one."""

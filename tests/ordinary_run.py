@@ -25,7 +25,7 @@ def mark_full(items: list[pytest.Item]) -> None:
     """Mark what ordinary runs leave out by rules rather than one by one.
 
     Of a test for both databases they take one, PostgreSQL for each eighth; a rule of a conformance
-    kit in a fifth of the suites; and of a test with several cases the first and the last. The
+    kit in an eighth of the suites; and of a test with several cases the first and the last. The
     choice depends on names alone: each worker and each run makes the same.
     """
     tables: dict[str, list[pytest.Item]] = defaultdict(list)
@@ -62,4 +62,4 @@ def _is_for_other_suite(item: pytest.Item) -> bool:
     """Return whether ordinary runs look at this rule in other suites."""
     rule = getattr(item, "function", None)
     is_rule = getattr(rule, "__module__", "").startswith(_RULES)
-    return is_rule and item.nodeid.startswith(_SUITES) and crc32(item.nodeid.encode()) % 5 != 0
+    return is_rule and item.nodeid.startswith(_SUITES) and crc32(item.nodeid.encode()) % 8 != 0

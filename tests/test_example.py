@@ -75,6 +75,7 @@ def install(environment: Environment, folder: Path) -> None:
     environment.run("python", "-m", "pip", "install", f"{folder}[test]", cwd=folder.parent)
 
 
+@pytest.mark.full
 def test_what_is_imported_there_is_the_wheel(environment, tmp_path):
     names = "tocsin", "tocsin_plugins", "tocsin_connectors", "tocsin_templates"
     script = f"import {', '.join(names)}\nfor it in ({', '.join(names)}): print(it.__file__)"

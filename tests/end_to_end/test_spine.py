@@ -8,12 +8,12 @@ import random
 
 import pytest
 
-from full_run import postgresql_in_full, sqlite_in_full
+from full_run import postgresql_in_full
 
 from .service import until
 
 
-@sqlite_in_full
+@pytest.mark.full
 async def test_an_alert_reaches_the_receiver_and_the_api(service, sensor, receiver):
     sensor.write(3)
     await service.start()

@@ -18,7 +18,8 @@ _PRIVATE = 0o700
 def init() -> None:
     """Create plugins.toml and the data directory.
 
-    The output lists the next steps. Existing files stay as they are. TOCSIN_PLUGINS_FILE and TOCSIN_DATA_DIR change the locations.
+    The output lists the next steps. Existing files stay as they are. TOCSIN_PLUGINS_FILE and
+    TOCSIN_DATA_DIR change the locations.
     """
     settings = load_settings()
     access = _prepare_data_dir(settings.data_dir)

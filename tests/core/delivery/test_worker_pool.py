@@ -272,6 +272,7 @@ async def test_a_plugin_hears_of_every_event_and_again_of_one_that_it_failed_at(
     await store(*events)
     await fleet.follow()
     await make_router(database, clock, notifiers).route_waiting()
+    await fleet.look()
     async with asyncio.timeout(20):
         while len(heard) < 2:  # noqa: ASYNC110 - another task is waited for
             await asyncio.sleep(0.01)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 
 import pytest
 
 from api_callers import Admin, Caller
-from api_server import Api, api, open_api
+from api_server import CHEAP_HASHER, Api, api, open_api
 from incident_rows import add_incidents
+from tocsin.credentials import hashing
 from tocsin.events import Notifiers
 from tocsin.knowledge import SearchIndexer
 from tocsin.store import open_database
 
 __all__ = ["api"]
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _cheap_hashes() -> Iterator[None]:
+    """Let the API hash secrets with parameters that take no time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hashing, "_argon2", CHEAP_HASHER)
+        yield
 
 
 @pytest.fixture

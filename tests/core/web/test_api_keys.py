@@ -186,7 +186,7 @@ async def test_the_value_is_shown_at_creation_alone(admin):
 async def test_only_a_salted_hash_of_the_value_is_stored(api, admin):
     created = await admin.create_key()
     [row] = await api.services.database.read(lambda c: c.execute(select(api_keys)).all())
-    assert row.secret_hash.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
+    assert row.secret_hash.startswith("$argon2id$")
     assert created["api_key"][25:] not in str(row)
 
 

@@ -27,6 +27,7 @@ UNDELIVERED = re.compile("undelivered events?, last 24 hours")
 WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
 
 
+@pytest.mark.full
 async def test_a_failing_destination_is_found_mended_and_what_is_dead_replayed(
     window: Page, receiver: Receiver, sensor: Sensor
 ):
@@ -59,6 +60,7 @@ async def test_a_key_is_made_shown_once_and_works(window: Page):
     assert key not in await window.content()
 
 
+@pytest.mark.full
 async def test_an_investigation_is_followed_while_it_runs(window: Page):
     await window.goto("/incidents/1")
     main = window.get_by_role("main")
