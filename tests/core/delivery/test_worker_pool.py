@@ -279,6 +279,7 @@ async def test_a_plugin_hears_of_every_event_and_again_of_one_that_it_failed_at(
     while await database.read(_has_no_attempt):  # noqa: ASYNC110 - asks a database
         await asyncio.sleep(0.01)
     clock.advance(seconds=6)
+    await fleet.look()
     await deliver_all("hook:watcher")
     await fleet.finish()
     assert sorted(event.id for event in heard[1:]) == sorted(event.id for event in events)

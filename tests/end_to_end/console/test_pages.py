@@ -49,6 +49,7 @@ async def test_a_failing_destination_is_found_mended_and_what_is_dead_replayed(
     await until(lambda: sensor.written in receiver.numbers)
 
 
+@pytest.mark.full
 async def test_a_key_is_made_shown_once_and_works(window: Page):
     await make_key(window, "playbooks", "of the SOAR")
     key = await window.locator(".secret code").first.text_content()
@@ -74,6 +75,7 @@ async def test_an_investigation_is_followed_while_it_runs(window: Page):
     await expect(main).to_contain_text("go deeper")
 
 
+@pytest.mark.full
 async def test_hostile_text_is_text_wherever_it_is_shown(
     window: Page, service: Service, sensor: Sensor
 ):
