@@ -27,7 +27,11 @@ class CommandEntry:
 
 COMMANDS: Mapping[str, CommandEntry] = {
     "init": CommandEntry("Create plugins.toml and the data directory.", "init", "init"),
-    "demo": CommandEntry("Run a demo: a sensor, the service and a receiver.", "demo", "demo"),
+    "demo": CommandEntry(
+        "Run the service with a simulated sensor and a webhook receiver until Ctrl-C.",
+        "demo",
+        "demo",
+    ),
     "serve": CommandEntry("Run the service.", "serve", "serve"),
     "check": CommandEntry(
         "Check the configuration, the database and all connections.", "check", "check"
