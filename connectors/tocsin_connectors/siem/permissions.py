@@ -7,9 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import TypeVar
 
-from tocsin import CredentialsRefused
+from tocsin import CredentialsRefused, Refused
 
 _MISSING_INDEX_PERMISSION = re.compile(rb"no permissions for \[([^\]]{1,200})\]")
+
+_ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST)
 
 PermissionProbe = Callable[[], Awaitable[object]]
 T = TypeVar("T")
@@ -18,6 +20,18 @@ T = TypeVar("T")
 async def find_refused(probes: Mapping[str, PermissionProbe]) -> list[str]:
     """Return the names of the requests that are answered with 403. Raises other errors."""
     return [name for name, probe in probes.items() if await _is_forbidden(probe)]
+
+
+async def change_absent(request: Awaitable[object]) -> None:
+    """Make a request to change what does not exist, which only tests the permission.
+
+    Raises every error but those that say that it does not exist.
+    """
+    try:
+        await request
+    except Refused as refused:
+        if refused.status not in _ABSENT:
+            raise
 
 
 async def _is_forbidden(probe: PermissionProbe) -> bool:

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from tocsin import (
+    ApiResponse,
     Broken,
     Entity,
     EntityKind,
@@ -165,6 +166,17 @@ def scalars(value: Any) -> Iterator[str | int]:
             yield item
 
 
+def format_milliseconds(moment: datetime) -> str:
+    """Format a time for searches (RFC 3339): in UTC, truncated to milliseconds."""
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
+
+
+def quote_phrase(value: str) -> str:
+    """Return a value as a phrase of a query, in which nothing but its end has a meaning."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
 def get_page_token(record: Mapping[str, Any], member: str) -> str | None:
     """Return the page token at a member, unchanged, or None.
 
@@ -174,6 +186,13 @@ def get_page_token(record: Mapping[str, Any], member: str) -> str | None:
     if token is None or isinstance(token, str):
         return token or None
     raise Broken(f"invalid page token in `{member}`: {token!r:.60}")
+
+
+def expect_object(answer: ApiResponse, path: str) -> dict[str, Any]:
+    """Return the object in a response; raises `Broken` if it is none."""
+    if isinstance(answer.json, dict):
+        return answer.json
+    raise Broken(f"{path} did not return an object")
 
 
 def build_from_answer(

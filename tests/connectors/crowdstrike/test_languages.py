@@ -11,6 +11,7 @@ from tests.connectors.crowdstrike.languages import Clause, clauses, query, updat
 from tocsin import Entity, Window
 from tocsin_connectors.siem.crowdstrike import pagination, search
 from tocsin_connectors.siem.crowdstrike.search import EVENT_FIELDS
+from tocsin_connectors.siem.records import format_milliseconds
 
 MILLISECOND = timedelta(milliseconds=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -25,7 +26,7 @@ def test_quoted_values_round_trip(one, other):
 
 @given(MOMENTS, MOMENTS)
 def test_filter_truncates_window_to_milliseconds(start, end):
-    window = updated_within(pagination.build_update_filter(pagination.format_time(start), end))
+    window = updated_within(pagination.build_update_filter(format_milliseconds(start), end))
     assert timedelta(0) <= start - window.start < MILLISECOND
     assert timedelta(0) <= end - window.end < MILLISECOND
 

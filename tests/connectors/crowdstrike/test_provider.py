@@ -23,6 +23,7 @@ from tocsin_connectors.siem.crowdstrike import CrowdStrike, pagination
 from tocsin_connectors.siem.crowdstrike import client as falcon_module
 from tocsin_connectors.siem.crowdstrike.client import FalconClient
 from tocsin_connectors.siem.crowdstrike.settings import FALCON_CLOUDS, FalconCloud
+from tocsin_connectors.siem.records import format_milliseconds
 
 from .simulator import OFFSETS_END, SETTINGS, FalconSimulator
 
@@ -143,7 +144,7 @@ async def test_more_alerts_than_the_offset_limit_are_read(falcon, opened, put, c
     names = {put(changed_at=at).id for _ in range(OFFSETS_END + 100)}
     window = Window(at, at + timedelta(seconds=1))
     by_offset = {
-        "filter": pagination.build_update_filter(pagination.format_time(window.start), window.end),
+        "filter": pagination.build_update_filter(format_milliseconds(window.start), window.end),
         "limit": 100,
         "offset": OFFSETS_END,
     }

@@ -23,7 +23,7 @@ from tocsin import (
 from tocsin_connectors.siem.crowdstrike import pagination
 from tocsin_connectors.siem.crowdstrike.pagination import AlertCursor, AlertPage
 from tocsin_connectors.siem.crowdstrike.settings import FALCON_CLOUDS, CrowdStrikeSettings
-from tocsin_connectors.siem.records import child, children, get_page_token, number
+from tocsin_connectors.siem.records import child, children, expect_object, get_page_token, number
 
 TOKEN = "/oauth2/token"  # noqa: S105 - a path
 LIST = "/alerts/combined/alerts/v1"
@@ -126,12 +126,11 @@ class FalconClient:
 
 def _parse_object(answer: ApiResponse, path: str, but_for: int | None = None) -> FalconRecord:
     """Return the object in a response. Raises `Broken` if it reports errors despite its status."""
-    if not isinstance(answer.json, dict):
-        raise Broken(f"{path} did not return an object")
-    errors = [error for error in children(answer.json, "errors") if error.get("code") != but_for]
+    found = expect_object(answer, path)
+    errors = [error for error in children(found, "errors") if error.get("code") != but_for]
     if errors:
         raise Broken(f"{path} returned errors: {errors!r:.300}")
-    return answer.json
+    return found
 
 
 def _are_objects(records: list[Any]) -> bool:

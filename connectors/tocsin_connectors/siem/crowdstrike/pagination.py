@@ -13,14 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import pairwise
 from typing import Any, Self
 
 from tocsin import Broken, Window
-from tocsin_connectors.siem.records import parse_utc, text
+from tocsin_connectors.siem.records import format_milliseconds, parse_utc, text
 
 UPDATED = "updated_timestamp"
+"""In nanoseconds; filters and sort orders have it in milliseconds, truncated."""
 UPDATE_ORDER = f"{UPDATED}|asc"
 
 
@@ -32,15 +33,7 @@ def quote_value(value: str) -> str:
 
 def build_update_filter(since: str, until: datetime) -> str:
     """Return the filter for updates from `since` on and before `until`."""
-    return f"{UPDATED}:>={quote_value(since)}+{UPDATED}:<{quote_value(format_time(until))}"
-
-
-def format_time(moment: datetime) -> str:
-    """Format a time in the precision of filters and sort orders, truncated.
-
-    Alerts have times in nanoseconds, but their index does not.
-    """
-    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
+    return f"{UPDATED}:>={quote_value(since)}+{UPDATED}:<{quote_value(format_milliseconds(until))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +57,14 @@ class AlertCursor:
     @classmethod
     def first(cls, window: Window) -> Self:
         """Return the first cursor of a window."""
-        return cls(format_time(window.start))
+        return cls(format_milliseconds(window.start))
 
     def following(self, found: AlertPage) -> AlertCursor | None:
         """Return the next cursor, or None at the end.
 
         Raises `Broken` if the records do not allow reading to continue.
         """
-        reached = [format_time(moment) for moment in _iterate_updated(found.records)]
+        reached = [format_milliseconds(moment) for moment in _iterate_updated(found.records)]
         if any(one > next_one for one, next_one in pairwise(reached)):
             raise Broken(f"the alerts are not sorted by {UPDATED}")
         if not self._has_next(found):

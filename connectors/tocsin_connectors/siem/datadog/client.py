@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from tocsin import Api, ApiResponse, Broken, Refused, Tools, Window
+from tocsin import Api, Broken, Refused, Tools, Window
 from tocsin_connectors.siem.datadog.settings import DatadogSettings
-from tocsin_connectors.siem.records import child, get_page_token
+from tocsin_connectors.siem.records import child, expect_object, format_milliseconds, get_page_token
 
 SIGNALS = "/api/v2/security_monitoring/signals"
 SEARCH_SIGNALS = f"{SIGNALS}/search"
@@ -60,7 +60,7 @@ class DatadogClient:
             page["cursor"] = token
         body = {"filter": searched, "sort": order, "page": page}
         answer = await self._api.request("POST", path, json=body, headers=self._keys)
-        found = _parse_object(answer, path)
+        found = expect_object(answer, path)
         records = found.get("data")
         if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
             raise Broken(f"POST {path} returned a response without the list `data`")
@@ -78,7 +78,7 @@ class DatadogClient:
             if refused.is_missing:
                 return None
             raise
-        match _parse_object(answer, SIGNALS):
+        match expect_object(answer, SIGNALS):
             case {"data": dict(signal)}:
                 return signal
         raise Broken(f"GET {SIGNALS} returned a response without `data`")
@@ -88,19 +88,12 @@ class DatadogClient:
         path = f"{SIGNALS}/{quote(identifier, safe='')}/state"
         body = {"data": {"attributes": {"state": state, "archive_reason": "none"}}}
         answer = await self._api.request("PATCH", path, json=body, headers=self._keys)
-        _parse_object(answer, path)
+        expect_object(answer, path)
 
 
 def _build_filter(query: str, window: Window) -> DatadogRecord:
-    return {"query": query, "from": format_time(window.start), "to": format_time(window.end)}
-
-
-def format_time(moment: datetime) -> str:
-    """Format a time for queries (RFC 3339), in milliseconds as signals have it."""
-    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
-
-
-def _parse_object(answer: ApiResponse, path: str) -> DatadogRecord:
-    if isinstance(answer.json, dict):
-        return answer.json
-    raise Broken(f"{path} did not return an object")
+    return {
+        "query": query,
+        "from": format_milliseconds(window.start),
+        "to": format_milliseconds(window.end),
+    }

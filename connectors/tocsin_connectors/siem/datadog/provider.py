@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
 from datetime import timedelta
 from functools import partial
-from http import HTTPStatus
 from typing import Any
 
 from tocsin import (
@@ -33,14 +32,13 @@ from tocsin_connectors.siem.datadog.pagination import SignalCursor, list_page, p
 from tocsin_connectors.siem.datadog.search import LOG_FIELDS, search_logs
 from tocsin_connectors.siem.datadog.settings import CONSOLES, DatadogSettings
 from tocsin_connectors.siem.lookback import NEW, LookbackProvider, isolate_broken_record
-from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
+from tocsin_connectors.siem.permissions import PermissionProbe, change_absent, find_refused
 from tocsin_connectors.siem.records import build_from_answer
 
 READ = "security_monitoring_signals_read"
 SEARCH = "logs_read_data"
 WRITE = "security_monitoring_signals_write"
 _MISSING_SIGNAL = "AAAAAAAAAAAAAAAAAAAAAAAA"
-_ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST)
 _RECENT = timedelta(minutes=1)
 
 
@@ -82,11 +80,7 @@ class Datadog(LookbackProvider):
 
     async def _change_nothing(self) -> None:
         """Set the state of a nonexistent signal, which only tests the permission."""
-        try:
-            await self._client.set_state(_MISSING_SIGNAL, "open")
-        except Refused as refused:
-            if refused.status not in _ABSENT:
-                raise
+        await change_absent(self._client.set_state(_MISSING_SIGNAL, "open"))
 
     async def list_changes(self, stream: str, window: Window, token: Any, limit: int) -> Listing:
         """Return a page of the signals that were made or changed in the window.

@@ -12,7 +12,15 @@ from tocsin import Entity, EntityKind, Relation, RelationType, SiemEvent, Window
 from tocsin_connectors.siem.datadog.client import DatadogClient, DatadogRecord
 from tocsin_connectors.siem.datadog.mapping import LOG_TABLE
 from tocsin_connectors.siem.entity_fields import TableFinds
-from tocsin_connectors.siem.records import child, contains_entity, parse_utc, relate, text, text_at
+from tocsin_connectors.siem.records import (
+    child,
+    contains_entity,
+    parse_utc,
+    quote_phrase,
+    relate,
+    text,
+    text_at,
+)
 
 LOG_FIELDS = {
     EntityKind.IP: ("@network.client.ip", "@network.destination.ip"),
@@ -45,10 +53,9 @@ def build_query(entity: Entity) -> str | None:
     names = LOG_FIELDS.get(entity.kind)
     if not names:
         return None
-    phrase = entity.value.replace("\\", "\\\\").replace('"', '\\"')
     if entity.kind is EntityKind.FILE_HASH:
         return " OR ".join(f"{name}:*{entity.value}" for name in names if entity.value.isalnum())
-    return " OR ".join(f'{name}:"{phrase}"' for name in names)
+    return " OR ".join(f"{name}:{quote_phrase(entity.value)}" for name in names)
 
 
 async def search_logs(

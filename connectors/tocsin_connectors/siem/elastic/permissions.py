@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from http import HTTPStatus
 from typing import Any
 
-from tocsin import Api, Broken, CredentialsRefused, Refused
+from tocsin import Api, Broken, CredentialsRefused
 from tocsin_connectors.siem.elastic.client import CASES, FIND, OWNER
 from tocsin_connectors.siem.elastic.settings import ElasticSettings
 from tocsin_connectors.siem.elastic.write_back import NOTE
 from tocsin_connectors.siem.indices.client import IndexClient
-from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
+from tocsin_connectors.siem.permissions import PermissionProbe, change_absent, find_refused
 from tocsin_connectors.siem.records import child, text
 
 PRIVILEGES = "/_security/user/_has_privileges"
 _MISSING_CASE = "00000000-0000-0000-0000-000000000000"
-_ABSENT_STATUSES = (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST)
 _STATUS_PRIVILEGES = ["write", "maintenance"]
 """https://www.elastic.co/docs/solutions/security/detect-and-alert/detections-requirements"""
 
@@ -58,11 +56,7 @@ async def _find_unwritable(kibana: Api, settings: ElasticSettings) -> list[str]:
 
 
 async def _try_write(kibana: Api, method: str, path: str, content: Any) -> None:
-    try:
-        await kibana.request(method, path, json=content)
-    except Refused as error:
-        if error.status not in _ABSENT_STATUSES:
-            raise
+    await change_absent(kibana.request(method, path, json=content))
 
 
 async def _check_privileges(

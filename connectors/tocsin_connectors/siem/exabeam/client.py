@@ -15,7 +15,7 @@ from urllib.parse import quote
 from tocsin import Api, ApiResponse, Broken, CredentialsRefused, Grant, Refused, Tools, Window
 from tocsin_connectors.siem.creation_time import CreatedPage
 from tocsin_connectors.siem.exabeam.settings import ExabeamSettings
-from tocsin_connectors.siem.records import children, number
+from tocsin_connectors.siem.records import children, expect_object, number
 
 TOKEN = "/auth/v1/token"  # noqa: S105 - a path
 SEARCH, READ, CHANGE = "/threat-center/v1/search", "/threat-center/v1", "/threat-center/v2/cases"
@@ -131,12 +131,6 @@ def format_time(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def quote_phrase(value: str) -> str:
-    """Return a value as a phrase of a query, in which nothing but its end has a meaning."""
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
 def strip_markup(text: str) -> str:
     """Return a text without HTML, whose paragraphs become lines."""
     return html.unescape(_TAG.sub("", _BREAK.sub("\n", text)))
@@ -148,11 +142,10 @@ def _build_notes_path(identifier: str) -> str:
 
 def _parse_object(answer: ApiResponse, path: str) -> ExabeamRecord:
     """Return the object in a response. Raises `Broken` if it reports errors despite its status."""
-    if not isinstance(answer.json, dict):
-        raise Broken(f"{path} did not return an object")
-    if errors := answer.json.get("errors"):
-        raise Broken(f"{path} answered with errors: {errors!r:.300}")
-    return answer.json
+    found = expect_object(answer, path)
+    if errors := found.get("errors"):
+        raise Broken(f"{path} returned errors: {errors!r:.300}")
+    return found
 
 
 def _list_rows(found: ExabeamRecord, path: str) -> list[ExabeamRecord]:

@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from datetime import datetime, timedelta
 from functools import partial
-from http import HTTPStatus
 from typing import Any
 
 from tocsin import (
@@ -33,14 +32,13 @@ from tocsin_connectors.siem.exabeam.mapping import (
 from tocsin_connectors.siem.exabeam.search import EVENT_FIELDS, search_events
 from tocsin_connectors.siem.exabeam.settings import ExabeamSettings
 from tocsin_connectors.siem.idempotency_marker import add_marker, has_marker
-from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
+from tocsin_connectors.siem.permissions import PermissionProbe, change_absent, find_refused
 from tocsin_connectors.siem.records import build_from_answer, text
 
 READ_CASES, READ_ALERTS = "Threat Center Cases: Read", "Threat Center Alerts: Read"
 WRITE_CASES = "Threat Center Cases: Read, Write, and Delete"
 SEARCH_EVENTS = "Search: Read"
 _MISSING_CASE = "00000000-0000-4000-8000-000000000000"
-_ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST)
 _GROWTH = 4
 """By what a search grows that returned only records of one second."""
 _REASON = "Other"
@@ -88,11 +86,7 @@ class Exabeam(CreationTimeProvider):
 
     async def _change_nothing(self) -> None:
         """Set the stage of a nonexistent case, which only tests the permission."""
-        try:
-            await self._client.set_stage(_MISSING_CASE, stage=NEW_STAGE)
-        except Refused as refused:
-            if refused.status not in _ABSENT:
-                raise
+        await change_absent(self._client.set_stage(_MISSING_CASE, stage=NEW_STAGE))
 
     async def search(self, cursor: CreationCursor, limit: int) -> CreatedPage:
         """Return the cases or alerts of a cursor, oldest first.

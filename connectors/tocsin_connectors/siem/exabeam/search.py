@@ -17,10 +17,9 @@ from tocsin_connectors.siem.exabeam.client import (
     SECOND,
     ExabeamClient,
     ExabeamRecord,
-    quote_phrase,
 )
 from tocsin_connectors.siem.exabeam.mapping import parse_time
-from tocsin_connectors.siem.records import contains_entity, relate, text, text_at
+from tocsin_connectors.siem.records import contains_entity, quote_phrase, relate, text, text_at
 
 EVENT_FIELDS = {
     EntityKind.IP: ("src_ip", "dest_ip"),

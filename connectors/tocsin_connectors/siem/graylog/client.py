@@ -12,9 +12,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from tocsin import Api, ApiResponse, Broken, Grant, Tools, Window
+from tocsin import Api, Broken, Grant, Tools, Window
 from tocsin_connectors.siem.graylog.settings import GraylogSettings
-from tocsin_connectors.siem.records import child, number
+from tocsin_connectors.siem.records import (
+    child,
+    expect_object,
+    format_milliseconds,
+    number,
+    quote_phrase,
+)
 
 SEARCH_EVENTS, SEARCH_MESSAGES = "/api/events/search", "/api/search/messages"
 GET_STREAM = "/api/streams"
@@ -76,7 +82,7 @@ class GraylogClient:
             "per_page": limit,
         }
         answer = await self._api.request("POST", SEARCH_EVENTS, json=body, headers=_HEADERS)
-        found = _parse_object(answer, SEARCH_EVENTS)
+        found = expect_object(answer, SEARCH_EVENTS)
         records, total = found.get("events"), number(found, "total_events")
         if total is None or not isinstance(records, list) or not _are_objects(records):
             raise Broken(
@@ -102,8 +108,8 @@ class GraylogClient:
             "query": query,
             "timerange": {
                 "type": "absolute",
-                "from": _format_iso(window.start),
-                "to": _format_iso(window.end),
+                "from": format_milliseconds(window.start),
+                "to": format_milliseconds(window.end),
             },
             "fields": list(fields),
             "sort": "timestamp",
@@ -112,7 +118,7 @@ class GraylogClient:
             "size": limit,
         }
         answer = await self._api.request("POST", SEARCH_MESSAGES, json=body, headers=_HEADERS)
-        found = _parse_object(answer, SEARCH_MESSAGES)
+        found = expect_object(answer, SEARCH_MESSAGES)
         rows = found.get("datarows")
         if not isinstance(rows, list) or not all(
             isinstance(row, list) and len(row) == len(fields) for row in rows
@@ -121,19 +127,9 @@ class GraylogClient:
         return [dict(zip(fields, row, strict=True)) for row in rows]
 
 
-def quote_phrase(value: str) -> str:
-    """Return a value as a phrase of a query, in which nothing but its end has a meaning."""
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
 def format_time(moment: datetime) -> str:
     """Format a time as queries and indices have it: in UTC, with milliseconds."""
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ", timespec="milliseconds")
-
-
-def _format_iso(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
 
 
 def _unwrap(record: GraylogRecord, definitions: GraylogRecord) -> GraylogRecord:
@@ -143,12 +139,6 @@ def _unwrap(record: GraylogRecord, definitions: GraylogRecord) -> GraylogRecord:
         return record
     definition = child(definitions, str(event.get("event_definition_id")))
     return event | {"event_definition": definition} if definition else event
-
-
-def _parse_object(answer: ApiResponse, path: str) -> GraylogRecord:
-    if isinstance(answer.json, dict):
-        return answer.json
-    raise Broken(f"{path} did not return an object")
 
 
 def _are_objects(records: list[Any]) -> bool:

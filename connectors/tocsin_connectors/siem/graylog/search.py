@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from tocsin import Entity, EntityKind, Relation, RelationType, SiemEvent, Window
-from tocsin_connectors.siem.graylog.client import GraylogClient, GraylogRecord, quote_phrase
+from tocsin_connectors.siem.graylog.client import GraylogClient, GraylogRecord
 from tocsin_connectors.siem.graylog.mapping import EVENT_TABLE, parse_time
-from tocsin_connectors.siem.records import contains_entity, relate, text, union
+from tocsin_connectors.siem.records import contains_entity, quote_phrase, relate, text, union
 
 MESSAGE_FIELDS = {
     EntityKind.IP: (

@@ -7,7 +7,7 @@ https://docs.rapid7.com/insightidr/api/alert-triage/. Both are previews, which a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -15,7 +15,7 @@ from urllib.parse import quote
 from tocsin import Api, ApiResponse, Broken, CredentialsRefused, Refused, Tools
 from tocsin_connectors.siem.creation_time import CreatedPage
 from tocsin_connectors.siem.insightidr.settings import InsightIDRSettings
-from tocsin_connectors.siem.records import child, number
+from tocsin_connectors.siem.records import child, expect_object, format_milliseconds, number
 
 INVESTIGATIONS = "/idr/v2/investigations"
 SEARCH = f"{INVESTIGATIONS}/_search"
@@ -48,8 +48,8 @@ class InsightIDRClient:
         Both bounds of the search are exclusive.
         """
         body = {
-            "start_time": format_time(since - MILLISECOND),
-            "end_time": format_time(until),
+            "start_time": format_milliseconds(since - MILLISECOND),
+            "end_time": format_milliseconds(until),
             "sort": [{"field": "created_time", "order": "ASC"}],
             "search": [],
         }
@@ -67,7 +67,7 @@ class InsightIDRClient:
             if refused.is_missing:
                 return None
             raise
-        return _parse_object(answer, INVESTIGATIONS)
+        return expect_object(answer, INVESTIGATIONS)
 
     async def alerts(self, rrn: str, size: int = MAX_PAGE) -> Sequence[InsightRecord]:
         """Return the first alerts of an investigation, without details."""
@@ -91,7 +91,7 @@ class InsightIDRClient:
 
     async def _read_detail(self, path: str, **query: int) -> InsightRecord | None:
         try:
-            return _parse_object(await self._request("GET", path, query=query), path)
+            return expect_object(await self._request("GET", path, query=query), path)
         except (CredentialsRefused, Refused) as refused:
             if refused.status not in _UNREADABLE:
                 raise
@@ -99,7 +99,10 @@ class InsightIDRClient:
 
     async def probe_alerts(self, now: datetime) -> None:
         """Search for an alert, which shows whether alerts can be read."""
-        span = {"start_time": format_time(now - timedelta(minutes=1)), "end_time": format_time(now)}
+        span = {
+            "start_time": format_milliseconds(now - timedelta(minutes=1)),
+            "end_time": format_milliseconds(now),
+        }
         path = f"{ALERTS}/ops/search"
         query = {"index": 0, "size": 1, "rrns_only": "true"}
         await self._request("POST", path, query=query, json={"search": span})
@@ -107,7 +110,7 @@ class InsightIDRClient:
     async def set_status(self, rrn: str, status: str) -> None:
         """Set the status of an investigation."""
         path = f"{_build_path(INVESTIGATIONS, rrn)}/status/{status}"
-        _parse_object(await self._request("PUT", path, json={}), path)
+        expect_object(await self._request("PUT", path, json={}), path)
 
     async def comments(self, rrn: str) -> Sequence[InsightRecord]:
         """Return the comments on an investigation, 2,000 at most."""
@@ -115,7 +118,7 @@ class InsightIDRClient:
         for index in range(_MAX_PAGES):
             query = {"target": rrn, "index": index, "size": MAX_PAGE}
             answer = await self._request("GET", COMMENTS, query=query)
-            body = _parse_object(answer, COMMENTS)
+            body = expect_object(answer, COMMENTS)
             records = _list_records(body, COMMENTS)
             found += records
             pages = number(child(body, "metadata"), "total_pages")
@@ -126,7 +129,7 @@ class InsightIDRClient:
     async def write_comment(self, rrn: str, body: str) -> None:
         """Write a comment on an investigation."""
         answer = await self._request("POST", COMMENTS, json={"target": rrn, "body": body})
-        _parse_object(answer, COMMENTS)
+        expect_object(answer, COMMENTS)
 
     async def _request(
         self, method: str, path: str, *, query: dict[str, Any] | None = None, json: Any = None
@@ -136,19 +139,8 @@ class InsightIDRClient:
         return await self._api.request(method, path, query=query, json=json, headers=headers)
 
 
-def format_time(moment: datetime) -> str:
-    """Format a time for searches (RFC 3339), in milliseconds as investigations have it."""
-    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
-
-
 def _build_path(base: str, rrn: str) -> str:
     return f"{base}/{quote(rrn, safe='')}"
-
-
-def _parse_object(answer: ApiResponse, path: str) -> InsightRecord:
-    if isinstance(answer.json, dict):
-        return answer.json
-    raise Broken(f"{path} did not return an object")
 
 
 def _list_records(body: InsightRecord, path: str) -> list[InsightRecord]:
@@ -160,7 +152,7 @@ def _list_records(body: InsightRecord, path: str) -> list[InsightRecord]:
 
 def _parse_page(answer: ApiResponse, path: str) -> tuple[list[InsightRecord], int]:
     """Return the records of a page, and the number of pages."""
-    body = _parse_object(answer, path)
+    body = expect_object(answer, path)
     pages = number(child(body, "metadata"), "total_pages")
     if pages is None:
         raise Broken(f"{path} returned a response without `metadata.total_pages`")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
-from http import HTTPStatus
 from typing import Any
 
 from tocsin import Health, Incident, IncidentStatus, Refused, Tools
@@ -25,13 +24,12 @@ from tocsin_connectors.siem.insightidr.mapping import (
     parse_times,
 )
 from tocsin_connectors.siem.insightidr.settings import InsightIDRSettings
-from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
+from tocsin_connectors.siem.permissions import PermissionProbe, change_absent, find_refused
 from tocsin_connectors.siem.records import build_from_answer, text
 
 VIEW = "InsightIDR Core: View Only"
 CHANGE = "InsightIDR Core: View and Change"
 _MISSING = "rrn:investigation:us:00000000-0000-0000-0000-000000000000:investigation:000000000000"
-_ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST)
 _MAX_ALERTS = 20
 """Alerts of an investigation whose details are read."""
 _MAX_EVIDENCE = 20
@@ -73,11 +71,7 @@ class InsightIDR(CreationTimeProvider):
 
     async def _change_nothing(self) -> None:
         """Set the status of a nonexistent investigation, which only tests the permission."""
-        try:
-            await self._client.set_status(_MISSING, STATUS_WORDS[IncidentStatus.ACTIVE])
-        except Refused as refused:
-            if refused.status not in _ABSENT:
-                raise
+        await change_absent(self._client.set_status(_MISSING, STATUS_WORDS[IncidentStatus.ACTIVE]))
 
     async def search(self, cursor: CreationCursor, limit: int) -> CreatedPage:
         """Return the investigations of a cursor, oldest first."""

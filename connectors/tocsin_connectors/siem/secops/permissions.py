@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import NamedTuple
 
 from tocsin import CredentialsRefused, Refused, Window
-from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
+from tocsin_connectors.siem.permissions import PermissionProbe, change_absent, find_refused
 from tocsin_connectors.siem.secops.client import COUNT_CURATED, EVERY_RULE, SecOpsClient
 
 LIST = "chronicle.legacies.legacySearchDetections"
@@ -32,7 +32,6 @@ _WEEK = timedelta(days=7)
 _WILDCARDS = ("-", "*")
 NOT_COUNTED = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
 """Statuses of an instance, or a service account, that does not count curated detections."""
-_ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST)
 
 
 async def find_permission_problems(
@@ -107,8 +106,4 @@ async def _is_known(client: SecOpsClient, rule: str) -> bool:
 
 async def _change_nothing(client: SecOpsClient) -> None:
     """Give feedback on a nonexistent alert, which only tests the permission."""
-    try:
-        await client.update(_MISSING_ALERT, {})
-    except Refused as error:
-        if error.status not in _ABSENT:
-            raise
+    await change_absent(client.update(_MISSING_ALERT, {}))
