@@ -24,7 +24,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from tocsin.incidents.documents import DOCUMENT_VERSION, begin_url
+from tocsin.incidents.documents import IS_CURRENT, begin_url
 from tocsin.incidents.queries import NEWEST, build_conditions, build_version
 from tocsin.model import IncidentStatus, Severity
 from tocsin.store import INCIDENT_CHANGE, Total, build_bounded_count
@@ -142,12 +142,8 @@ def _build_source(
 
 def _select_page(conditions: Iterable[ColumnElement[bool]], *, is_ascending: bool) -> FromClause:
     """Return the query for one row: the documents of a page, and what there is to know of them."""
-    i, d = incidents.c, incident_documents.c
-    document = select(d.document).where(
-        d.number == i.number,
-        d.change == i.change,
-        d.version == literal_column(str(DOCUMENT_VERSION)),
-    )
+    i = incidents.c
+    document = select(incident_documents.c.document).where(IS_CURRENT)
     rows = (
         select(i.change, i.number, document.scalar_subquery().label("document"))
         .where(*conditions, i.change < bindparam("before"))

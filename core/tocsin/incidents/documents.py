@@ -107,17 +107,17 @@ def begin_url(public_url: str) -> str:
     return orjson.dumps(build_incident_url(public_url, 0)).decode()[:-2]
 
 
-_is_valid = and_(
+IS_CURRENT = and_(
+    incident_documents.c.number == incidents.c.number,
+    incident_documents.c.change == incidents.c.change,
     incident_documents.c.version == literal_column(str(DOCUMENT_VERSION)),
-    exists()
-    .where(
-        incidents.c.number == incident_documents.c.number,
-        incidents.c.change == incident_documents.c.change,
-    )
-    .correlate(incident_documents),
 )
+"""The condition for the valid document of an incident."""
 DOCUMENT_COLUMNS = (incident_documents.c.change, incident_documents.c.document)
-HAS_NUMBER = and_(incident_documents.c.number == bindparam("number"), _is_valid)
+HAS_NUMBER = and_(
+    incident_documents.c.number == bindparam("number"),
+    exists().where(IS_CURRENT).correlate(incident_documents),
+)
 """The condition for the valid document of the incident `number`."""
 
 _statements: dict[str, BulkStatement] = {}
@@ -134,11 +134,6 @@ def _upsert(connection: Connection) -> BulkStatement:
     return _statements[name]
 
 
-_valid = exists().where(
-    incident_documents.c.number == incidents.c.number,
-    incident_documents.c.change == incidents.c.change,
-    incident_documents.c.version == literal_column(str(DOCUMENT_VERSION)),
-)
 _window = and_(incidents.c.number > bindparam("after"), incidents.c.number <= bindparam("until"))
 _numbers = (
     select(incidents.c.number)
@@ -147,7 +142,9 @@ _numbers = (
     .limit(bindparam("limit"))
 )
 # Who stores a later version of an incident waits, and then stores a later document
-_outdated = select(incidents).where(_window, ~_valid).with_for_update(key_share=True)
+_outdated = (
+    select(incidents).where(_window, ~exists().where(IS_CURRENT)).with_for_update(key_share=True)
+)
 _complete = update(sequences).where(sequences.c.name == _REBUILT).values(value=DOCUMENT_VERSION)
 _entities = select(
     incident_entities.c.incident_number,

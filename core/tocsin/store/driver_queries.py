@@ -26,14 +26,16 @@ class DriverQuery:
         self._names = tuple(names)
         self._compiled: dict[str, tuple[str, Callable[[Values], Values] | None]] = {}
 
-    def compile(self, dialect: Dialect) -> tuple[str, Callable[[Values], Values] | None]:
-        """Return the text, and what arranges the parameters for it; None if nothing has to."""
+    def bind(self, dialect: Dialect, values: Values) -> tuple[str, Values]:
+        """Return the text, and the parameters in its order."""
         found = self._compiled.get(dialect.name)
         if found is None:
             found = self._compiled[dialect.name] = self._compile(dialect)
-        return found
+        text, arrange = found
+        return text, values if arrange is None else arrange(values)
 
     def _compile(self, dialect: Dialect) -> tuple[str, Callable[[Values], Values] | None]:
+        """Return the text, and what arranges the parameters for it; None if nothing has to."""
         compiled = self._query.compile(dialect=dialect)
         order = tuple(compiled.positiontup or ())
         constants = {

@@ -212,8 +212,7 @@ class PostgresDatabase(Database):
 
     async def fetch_row(self, query: DriverQuery, values: Values) -> Sequence[Any] | None:
         """Run the query as a statement that the driver has prepared, and return its row."""
-        text, arrange = query.compile(self._engine.dialect)
-        return await self._driver.fetch_row(text, values if arrange is None else arrange(values))
+        return await self._driver.fetch_row(*query.bind(self._engine.dialect, values))
 
     async def write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the operation, and return its result once committed.

@@ -250,11 +250,8 @@ class SqliteDatabase(Database):
 
     async def fetch_row(self, query: DriverQuery, values: Values) -> Sequence[Any] | None:
         """Run the query in this thread, and return its row, None if there is none or it fails."""
-        text, arrange = query.compile(self._engine.dialect)
         try:
-            cursor = self._read(_find_driver).execute(
-                text, values if arrange is None else arrange(values)
-            )
+            cursor = self._read(_find_driver).execute(*query.bind(self._engine.dialect, values))
             row: Sequence[Any] | None = cursor.fetchone()
             cursor.close()  # which ends the read, even where there are more rows
         except (SQLAlchemyError, DriverError):

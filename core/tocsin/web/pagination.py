@@ -36,6 +36,16 @@ class ChangeCursor:
         """Whether later changes follow."""
         return self.resume is None
 
+    @property
+    def before(self) -> int | None:
+        """The change before which to read, None when reading in order."""
+        return None if self.ascending else self.change
+
+    @property
+    def after(self) -> int | None:
+        """The change after which to read, None when reading the newest first."""
+        return self.change if self.ascending else None
+
     def encode(self) -> str:
         """Return the text for callers."""
         plain = f"a{self.change}" if self.ascending else f"d{self.change}.{self.resume}"

@@ -74,7 +74,6 @@ def list_incidents(connection: Connection, call: RequestContext) -> Response:
     """Return one page of incidents."""
     query: IncidentQuery = call.query
     start = query.changed_after or query.cursor
-    ascending = start is not None and start.ascending
     page = incidents.list_incidents(
         connection,
         public_url=call.services.public_url,
@@ -82,8 +81,8 @@ def list_incidents(connection: Connection, call: RequestContext) -> Response:
         severity=query.severity,
         status=query.status,
         since=call.services.clock.now() - query.timespan if query.timespan else None,
-        before=start.change if start and not ascending else None,
-        after=start.change if start and ascending else None,
+        before=start.before if start else None,
+        after=start.after if start else None,
     )
     cursors = _Cursors.after(page, start)
     content = {"incidents": page.incidents, **total_fields(page), **cursors.members}
@@ -161,13 +160,12 @@ def _plan_page(text: str, public_url: str) -> _PagePlan | None:
     if query.timespan is not None:
         return None
     start = query.changed_after or query.cursor
-    ascending = start is not None and start.ascending
     page = incidents.DocumentPageQuery(
         limit=query.limit,
         severity=query.severity,
         status=query.status,
-        before=start.change if start and not ascending else None,
-        after=start.change if start and ascending else None,
+        before=start.before if start else None,
+        after=start.after if start else None,
     )
     parameters = page.list_parameters(public_url)
     driver_query = _join_page(page.source, tuple(parameters))
