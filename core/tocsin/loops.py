@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any, NoReturn, TypeVar
@@ -152,6 +153,13 @@ async def run_unless_stopped(work: Coroutine[Any, Any, T], stop: asyncio.Event) 
         for task in (working, stopping):
             task.cancel()
         await asyncio.wait({working, stopping})
+
+
+async def wait_for_event(event: asyncio.Event, seconds: float) -> bool:
+    """Return whether the event is set within this time."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+    return event.is_set()
 
 
 def _log_failure(message: str, error: BaseException, facts: dict[str, str]) -> None:

@@ -13,7 +13,7 @@ from typing import Protocol
 import structlog
 
 from tocsin.clock import Clock
-from tocsin.loops import run_forever
+from tocsin.loops import run_forever, wait_for_event
 from tocsin.store import DatabaseFault
 from tocsin.terminal import neutralize
 
@@ -76,7 +76,7 @@ class ServiceManager:
         self._notify("STATUS=Starting")
         while not (stop.is_set() or self._is_ready):
             self._notify(f"EXTEND_TIMEOUT_USEC={START_EXTENSION // timedelta(microseconds=1)}")
-            await _wait(stop, _START_INTERVAL)
+            await wait_for_event(stop, _START_INTERVAL.total_seconds())
         await stop.wait()
         self._notify("STOPPING=1", "STATUS=Stopping: deliveries and requests under way finish")
 
@@ -130,11 +130,3 @@ def _describe(node: NodeStatus, fault: DatabaseFault | None) -> str:
     if node.stalled:
         return f"Not ready: loops stalled: {', '.join(node.stalled)}"
     return "Ready"
-
-
-async def _wait(stop: asyncio.Event, duration: timedelta) -> None:
-    """Return when `stop` is set or the time has passed."""
-    try:
-        await asyncio.wait_for(stop.wait(), duration.total_seconds())
-    except TimeoutError:
-        return

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import NullPool
 
 from tocsin.errors import OperatorError, TocsinError
-from tocsin.loops import beat
+from tocsin.loops import beat, wait_for_event
 from tocsin.store.database import Database, Operation, P
 from tocsin.store.driver_queries import DriverQuery, Values
 from tocsin.store.faults import describe_connection_failure, describe_fault
@@ -84,13 +84,6 @@ def _make_engine(url: URL, limits: Mapping[str, str], **pool: Any) -> AsyncEngin
         ) from error
     limit_sessions(engine, limits)
     return engine
-
-
-async def _wait_for_event(event: asyncio.Event, seconds: float) -> bool:
-    """Return whether the event is set within this time."""
-    with suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
-    return event.is_set()
 
 
 def _is_of_pooler(error: BaseException) -> bool:
@@ -288,7 +281,7 @@ class PostgresDatabase(Database):
             await driver.add_listener(CHANNEL, lambda *notice: heard(notice[-1]))
             await driver.execute("SELECT pg_advisory_lock($1)", node)
             heard(ALL_TOPICS)
-            while not await _wait_for_event(gone, _HEARTBEAT):
+            while not await wait_for_event(gone, _HEARTBEAT):
                 beat()
                 await driver.execute("SELECT 1", timeout=_HEARTBEAT)
         raise ConnectionError("the connection that marks this node as present was lost")
@@ -308,7 +301,7 @@ class PostgresDatabase(Database):
                 heard = asyncio.Event()
                 await listening.add_listener(topic, lambda *_: heard.set())
                 await other.execute(f"NOTIFY {topic}")
-                if await _wait_for_event(heard, _NOTIFICATION_SECONDS):
+                if await wait_for_event(heard, _NOTIFICATION_SECONDS):
                     return
         except Exception as error:
             if not _is_of_pooler(error):
