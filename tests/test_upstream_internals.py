@@ -9,9 +9,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from aiohttp import ClientRequest, TCPConnector, http_writer
+from aiohttp import ClientRequest, StreamReader, TCPConnector, http_writer
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
+from aiohttp.web_protocol import RequestHandler
 from asyncpg import Connection as PostgresConnection
 from jinja2.compiler import CodeGenerator, operators
 from jinja2.parser import Parser
@@ -35,6 +36,10 @@ INTERNALS = {
         (ResponseHandler, "should_close"),
         (ResponseHandler, "set_exception"),
         (http_writer, "_serialize_headers"),
+        (RequestHandler, "_parser"),  # tocsin.web.server
+        (RequestHandler, "_waiter"),
+        (StreamReader, "total_bytes"),
+        (StreamReader, "total_compressed_bytes"),
     ],
     "asyncpg": [  # tocsin.store.session_limits
         (PostgresConnection, "_transport"),

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 AREAS: Mapping[str, tuple[str, ...]] = {
     "Authorization": ("tests/security/test_authorization.py", "tests/core/web/test_scopes.py"),
     "Forged credentials and malformed requests": ("tests/core/web/test_bad_input.py",),
+    "Connections": ("tests/core/web/test_connections.py",),
     "Rate limits and lock-outs": ("tests/core/web/test_rate_limits.py",),
     "Forms and sessions of the console": (
         "tests/security/test_console_forms.py",

@@ -97,6 +97,12 @@ ATTACKS = {
         b"1\r\n[\r\n" * 2_000,
         80,
     ),
+    "small chunks for no endpoint": (
+        f"{JSON}\r\nTransfer-Encoding: chunked",
+        b"1\r\n[\r\n" * 170_000,
+        60,
+    ),
+    "large headers": ("".join(f"X-{n}: {'a' * 8_000}\r\n" for n in range(60)), b"", 80),
     "slow bodies with the token": (
         f"{JSON}\r\nContent-Length: {16 * MIB}\r\nAuthorization: Bearer {TOKEN}",
         b"[" * MIB,

@@ -36,7 +36,7 @@ from tocsin.registry import AbsentPlugin, Configuration, LivePlugins, strict_pro
 from tocsin.schedules import Scheduler
 from tocsin.settings import NodeRole, Settings
 from tocsin.store import Database, DatabaseFault, UnusableDatabaseError
-from tocsin.web import ApiRunner, ApiRuntime
+from tocsin.web import ApiRunner, ApiRuntime, limit_connections
 
 _UPKEEP = timedelta(seconds=2)
 _REJOIN_DELAY = _UPKEEP / 4
@@ -125,7 +125,7 @@ class ServiceNode:
         Raises UnusableDatabaseError where the database turns out to be another one than before.
         """
         self.state.health.heartbeats.follow()
-        runner = ApiRunner(self.app)
+        runner = ApiRunner(self.app, connections=limit_connections())
         await runner.setup()
         membership = asyncio.create_task(
             run_forever(self._join_cluster, self.clock, "cluster membership")

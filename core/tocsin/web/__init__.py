@@ -2,6 +2,6 @@
 
 from tocsin.web.app import make_app
 from tocsin.web.runtime import ApiRuntime, open_api_runtime
-from tocsin.web.server import ApiRunner
+from tocsin.web.server import ApiRunner, limit_connections
 
-__all__ = ["ApiRunner", "ApiRuntime", "make_app", "open_api_runtime"]
+__all__ = ["ApiRunner", "ApiRuntime", "limit_connections", "make_app", "open_api_runtime"]

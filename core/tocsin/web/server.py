@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from http import HTTPStatus
 from typing import Any
 
@@ -11,6 +12,7 @@ from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from aiohttp.web_protocol import RequestHandler
 
 from tocsin.web.app import HEADERS, ResponseHeaders, read_request_id
+from tocsin.web.bounded_parser import MAX_FRAMING, BoundedParser, HeaderTooLong
 from tocsin.web.problems import ProblemError, problem_response
 
 # The parser identifies the line that was too long only by its limit, so these two differ
@@ -22,12 +24,32 @@ _KEEPALIVE_SECONDS = 75
 _FINISHING_SECONDS = 10  # for requests that run when the node stops
 _READ_SIZE = 32 * 1024
 """Bytes to read at once: many connections with bodies that nobody reads take this each."""
+_SENDING_SECONDS = 60
+"""Time for a client to read a response; afterwards, its connection is closed."""
+_MOST_CONNECTIONS = 2_000
+_MOST_FILES = 8_192
+
+
+def limit_connections() -> int:
+    """Return the most connections at once: half of the files that the process may open.
+
+    The other half is for the database, SIEMs and receivers. The process may open more files
+    afterwards, if the system allows it.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    files = _MOST_FILES if soft == resource.RLIM_INFINITY else soft
+    return min(files // 2, _MOST_CONNECTIONS)
 
 
 class ApiRunner(web.AppRunner):
     """Runs the application; requests that cannot be parsed never reach it."""
 
-    def __init__(self, app: web.Application) -> None:
+    def __init__(self, app: web.Application, *, connections: int = _MOST_CONNECTIONS) -> None:
+        self._most_connections = connections
         super().__init__(
             app,
             access_log=None,
@@ -41,30 +63,64 @@ class ApiRunner(web.AppRunner):
 
     async def _make_server(self) -> web.Server:
         server = await super()._make_server()
-        return _Server(self.app[HEADERS], server)
+        return _Server(self.app[HEADERS], server, self._most_connections)
 
 
 class _Server(web.Server):
     """The server of aiohttp with connections of our own."""
 
-    def __init__(self, headers: ResponseHeaders, server: web.Server) -> None:
+    def __init__(self, headers: ResponseHeaders, server: web.Server, connections: int) -> None:
         factory = server.request_factory
         super().__init__(server.request_handler, request_factory=factory, **server._kwargs)  # noqa: SLF001
         self.headers = headers
+        self._most_connections = connections
 
     def __call__(self) -> RequestHandler:
         return _Connection(self, loop=self._loop, **self._kwargs)
+
+    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
+        """Add a connection; over the limit, close the oldest one that waits for a request."""
+        super().connection_made(handler, transport)
+        if len(self._connections) > self._most_connections:
+            waiting = (one for one in self._connections if one._waiter is not None)  # noqa: SLF001
+            self._connections.pop(next(waiting, handler)).abort()
 
 
 class _Connection(RequestHandler):
     """One connection; the error pages of aiohttp would show the request."""
 
-    __slots__ = ()
+    __slots__ = ("_deadline",)
+
+    def __init__(self, manager: web.Server, **options: Any) -> None:
+        super().__init__(manager, **options)
+        self._parser = BoundedParser(self._parser)  # type: ignore[assignment]
+        self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the connection, which reads little at once; asyncio would read 256 KiB."""
         transport.max_size = _READ_SIZE  # type: ignore[attr-defined]  # see test_upstream_internals
         super().connection_made(transport)
+
+    def pause_writing(self) -> None:
+        """Wait until the client has read, and close the connection if it does not."""
+        super().pause_writing()
+        if self.transport is not None:
+            self._deadline = self._loop.call_later(_SENDING_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Continue after the client has read."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        super().resume_writing()
+
+    async def start(self) -> None:
+        """Handle requests; then give the client some time to read what was sent."""
+        transport = self.transport
+        try:
+            await super().start()
+        finally:
+            if transport is not None and transport.get_write_buffer_size():
+                self._loop.call_later(_SENDING_SECONDS, transport.abort)
 
     def handle_error(
         self,
@@ -103,6 +159,8 @@ def _reject(request: web.BaseRequest, status: int, error: BaseException | None) 
     match error:
         case LineTooLong() if error.args[1] == _LONGEST_URL:
             problem = ProblemError(414, f"A URL can have at most {_LONGEST_URL} bytes.")
+        case HeaderTooLong():
+            problem = ProblemError(431, f"A header can have at most {MAX_FRAMING} bytes.")
         case LineTooLong():
             problem = ProblemError(431, f"A header field can have at most {_LONGEST_FIELD} bytes.")
         case HttpProcessingError(message=message) if message == _TOO_MANY_FIELDS:
