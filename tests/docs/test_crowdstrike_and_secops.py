@@ -1,4 +1,4 @@
-"""Pages of CrowdStrike and SecOps: settings, permissions and entity fields."""
+"""Pages of CrowdStrike and SecOps: permissions and entity fields."""
 
 from __future__ import annotations
 
@@ -20,41 +20,6 @@ PAGES = {
     for kind in (CrowdStrike, SecOps)
 }
 each_page = pytest.mark.parametrize("kind", PAGES, ids=lambda kind: kind.__name__)
-
-
-def rows(page: str) -> dict[str, str]:
-    """Return the table of settings: what stands there as the default of each."""
-    [table] = re.findall(r"^\| Setting \|.*?\n\n", page, re.DOTALL | re.MULTILINE)
-    found = re.findall(r"^\| (`.+?) \| (.+?) \|", table, re.MULTILINE)
-    return {name: told for names, told in found for name in re.findall(r"`(\w+)`", names)}
-
-
-@each_page
-def test_every_setting_is_told(kind):
-    assert sorted(rows(PAGES[kind])) == sorted(set(kind.Settings.model_fields) - {"plugin"})
-
-
-@each_page
-def test_the_defaults_that_are_told_are_the_defaults(kind):
-    told = rows(PAGES[kind])
-    needed = {name: "a secret" for name, default in told.items() if default == "required"}
-    needed |= {"region": "us", "project": "p", "instance": "i"} if kind is SecOps else {}
-    usual = make_settings(kind, **needed)
-    given = {name: value_of(name, default) for name, default in told.items() if "`" in default}
-    assert make_settings(kind, **needed | given) == usual
-
-
-def value_of(name: str, told: str) -> object:
-    """Return a default of the table as `plugins.toml` has it."""
-    values = [
-        tomllib.loads(f"it = {value}")["it"] if value in ("true", "false") else value
-        for value in quoted(told)
-    ]
-    return values if name in {"refresh_after", "excluded_products"} else values[0]
-
-
-def quoted(told: str) -> list[str]:
-    return re.findall("`(.+?)`", told)
 
 
 @each_page

@@ -1,16 +1,14 @@
-"""Pages of Sentinel and Defender: settings, examples and the role."""
+"""Pages of Sentinel and Defender: examples, tables and the role."""
 
 from __future__ import annotations
 
 import json
 import re
 import tomllib
-from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from pydantic_core import PydanticUndefined
 
 from tocsin import EntityKind
 from tocsin.testing import make_settings
@@ -33,40 +31,6 @@ PAGES = {
     for kind in (Sentinel, Defender)
 }
 each_page = pytest.mark.parametrize("kind", PAGES, ids=lambda kind: kind.__name__)
-OF_THE_CLOUD = {"authority", "url", "logs_url"}
-LENGTHS = {"h": timedelta(hours=1), "m": timedelta(minutes=1), "s": timedelta(seconds=1)}
-
-
-def told(page: str) -> dict[str, str]:
-    """Return what the table of settings has as the default of each."""
-    [table] = re.findall(r"^\| Setting \|.*?\n\n", page, re.DOTALL | re.MULTILINE)
-    rows = re.findall(r"^\| (`.+?) \| (.+?) \|", table, re.MULTILINE)
-    return {name: default for names, default in rows for name in re.findall(r"`(\w+)`", names)}
-
-
-def lengths(text: str) -> list[timedelta]:
-    return [int(count) * LENGTHS[unit] for count, unit in re.findall(r"`(\d+)([hms])`", text)]
-
-
-@each_page
-def test_every_setting_is_told_with_its_default(kind):
-    fields = {name: field for name, field in kind.Settings.model_fields.items() if name != "plugin"}
-    page = told(PAGES[kind])
-    assert sorted(page) == sorted(fields)
-    for name, field in fields.items():
-        match field.default:
-            case _ if name in OF_THE_CLOUD:
-                assert page[name] == "those of the cloud"
-            case _ if field.default is PydanticUndefined:
-                assert page[name] == "required", name
-            case None | {}:
-                assert page[name] == "none", name
-            case timedelta():
-                assert lengths(page[name]) == [field.default], name
-            case tuple():
-                assert lengths(page[name]) == list(field.default), name
-            case default:
-                assert page[name] == f"`{str(default).lower()}`", name
 
 
 @each_page

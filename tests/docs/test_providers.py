@@ -1,22 +1,27 @@
-"""The overview of providers says what the code maps."""
+"""The pages of providers list every setting, and the overview says what the code maps."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
+from datetime import timedelta
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
+from pydantic.fields import FieldInfo
 
 import tocsin_connectors.siem
-from tocsin import Capability, EntityKind
+from tocsin import Capability, Duration, EntityKind
 from tocsin_connectors.siem.crowdstrike import mapping as crowdstrike
 from tocsin_connectors.siem.datadog.mapping import LOG_TABLE, SAMPLE_TABLE
 from tocsin_connectors.siem.elastic import mapping as elastic
 from tocsin_connectors.siem.entity_fields import FieldContent, FieldTable
 from tocsin_connectors.siem.exabeam import mapping as exabeam
+from tocsin_connectors.siem.files.provider import FileProvider
 from tocsin_connectors.siem.graylog.mapping import INFORMATION_MODEL
 from tocsin_connectors.siem.indices.ecs_fields import ECS, LOGS
 from tocsin_connectors.siem.insightidr import mapping as insightidr
@@ -140,3 +145,45 @@ def list_documented_kinds(name: str) -> set[str]:
 @pytest.mark.parametrize("name", TABLES)
 def test_kinds_of_incidents_are_those_of_the_table(name):
     assert list_documented_kinds(name) == TABLES[name]
+
+
+def read_settings(text: str) -> dict[str, str]:
+    """Return the defaults in the tables of settings of a text."""
+    tables = re.findall(r"^\| Setting \|.*?(?:\n\n|\Z)", text, re.DOTALL | re.MULTILINE)
+    rows = re.findall(r"^\| (`.+?) \| (.*?) ?\|", "\n".join(tables), re.MULTILINE)
+    return {name: default for names, default in rows for name in re.findall(r"`(\w+)`", names)}
+
+
+COMMON_SETTINGS = read_settings((FOLDER.parent / "sync.md").read_text())
+FILE_SETTINGS = read_settings((FOLDER / "files.md").read_text())
+
+
+def is_default(documented: str, field: FieldInfo) -> bool:
+    """Tell whether a table gives the default of a setting, or describes a computed one."""
+    if field.is_required() or documented == "required":
+        return field.is_required() and documented == "required"
+    values = re.findall("`([^`]+)`", documented)
+    default = field.get_default(call_default_factory=True)
+    if default in (None, "", (), {}):
+        return not values
+    if isinstance(default, str | tuple) and not values:
+        return documented != "none"
+    defaults = default if isinstance(default, tuple) else (default,)
+    if isinstance(defaults[0], timedelta):
+        return [TypeAdapter(Duration).validate_python(value) for value in values] == [*defaults]
+    return [value.lower() for value in values] == [str(value).lower() for value in defaults]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_setting_is_listed_with_its_default(name):
+    provider = import_module(f"tocsin_connectors.siem.{name}").tocsin_providers()
+    fields = {
+        key: field for key, field in provider.Settings.model_fields.items() if key != "plugin"
+    }
+    own = read_settings((FOLDER / f"{name}.md").read_text())
+    shared = COMMON_SETTINGS | (FILE_SETTINGS if issubclass(provider, FileProvider) else {})
+    assert own.keys() - fields.keys() == set()
+    listed = shared | own
+    assert fields.keys() - listed.keys() == set()
+    wrong = [key for key, field in fields.items() if not is_default(listed[key], field)]
+    assert wrong == []

@@ -1,4 +1,4 @@
-"""QRadar page: settings, permissions, terms and fields."""
+"""QRadar page: permissions, terms and fields."""
 
 from __future__ import annotations
 
@@ -18,38 +18,6 @@ from tocsin_connectors.siem.qradar.write_back import MAX_NOTE_LENGTH
 PAGE = Path(__file__).parents[2] / "docs" / "operators" / "providers" / "qradar.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 NEEDED = {"url": "https://qradar.example.com", "token": "a secret"}
-
-
-def rows() -> dict[str, str]:
-    """Return the table of settings: what stands there as the default of each."""
-    [table] = re.findall(r"^\| Setting \|.*?\n\n", TEXT, re.DOTALL | re.MULTILINE)
-    found = re.findall(r"^\| (`.+?) \| (.+?) \|", table, re.MULTILINE)
-    return {name: told for names, told in found for name in re.findall(r"`(\w+)`", names)}
-
-
-def value_of(name: str, told: str) -> object:
-    """Return a default of the table as `plugins.toml` has it."""
-    values = [
-        tomllib.loads(f"it = {text}")["it"] if text in ("true", "false") else text
-        for text in re.findall("`(.+?)`", told)
-    ]
-    return values if name == "refresh_after" else values[0]
-
-
-def test_every_setting_is_told():
-    assert sorted(rows()) == sorted(set(QRadar.Settings.model_fields) - {"plugin"})
-
-
-def test_the_defaults_that_are_told_are_the_defaults():
-    given = {name: value_of(name, told) for name, told in rows().items() if "`" in told}
-    assert make_settings(QRadar, **NEEDED, **given) == make_settings(QRadar, **NEEDED)
-
-
-def test_what_is_required_is_told_to_be():
-    fields = QRadar.Settings.model_fields
-    assert {name for name, told in rows().items() if told == "required"} == {
-        name for name, field in fields.items() if field.is_required() and name != "plugin"
-    }
 
 
 def test_the_example_is_valid():

@@ -1,15 +1,13 @@
-"""Pages of Splunk and Elastic: settings with defaults, and valid examples."""
+"""Pages of Splunk and Elastic: privileges, fields and valid examples."""
 
 from __future__ import annotations
 
 import json
 import re
 import tomllib
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from pydantic_core import PydanticUndefined
 
 from tocsin.testing import make_settings
 from tocsin_connectors.siem.elastic import Elastic
@@ -23,43 +21,6 @@ PAGES = {
     for kind in (Splunk, Elastic)
 }
 each_page = pytest.mark.parametrize("kind", PAGES, ids=lambda kind: kind.__name__)
-LENGTHS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-
-
-def rows(page: str) -> dict[str, str]:
-    """Return the table of settings: what stands there as the default of each."""
-    [table] = re.findall(r"^\| Setting \|.*?\n\n", page, re.DOTALL | re.MULTILINE)
-    found = re.findall(r"^\| (`.+?) \| (.+?) \|", table, re.MULTILINE)
-    return {name: told for names, told in found for name in re.findall(r"`(\w+)`", names)}
-
-
-def meant(told: str) -> str:
-    """Return a default of the table, with every length of time in seconds."""
-    told = "" if told == "none" else told.replace("`", "")
-    as_seconds = re.compile(r"\b(\d+)([smhd])\b")
-    return as_seconds.sub(lambda match: f"{int(match[1]) * LENGTHS[match[2]]}s", told)
-
-
-def written(default: object) -> str:
-    """Return a default as `meant` has it."""
-    match default:
-        case None:
-            return ""
-        case tuple():
-            return ", ".join(map(written, default))
-        case timedelta():
-            return f"{default // timedelta(seconds=1)}s"
-    return str(default).lower()
-
-
-@each_page
-def test_every_setting_is_told_with_its_default(kind):
-    fields = {name: field for name, field in kind.Settings.model_fields.items() if name != "plugin"}
-    told = rows(PAGES[kind])
-    assert sorted(told) == sorted(fields)
-    for name, field in fields.items():
-        is_needed = field.default is PydanticUndefined
-        assert meant(told[name]) == ("required" if is_needed else written(field.default)), name
 
 
 @each_page
