@@ -17,15 +17,15 @@ from tocsin.sandbox import Allowance
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class EvaluationScope:
     """What one evaluation sees, and what it may use."""
 
     variables: Mapping[str, Any]
     allowance: Allowance
 
 
-Evaluator = Callable[[Scope], Any]
-Binding = Callable[[Scope], Callable[[Any], Any]]
+Evaluator = Callable[[EvaluationScope], Any]
+Binding = Callable[[EvaluationScope], Callable[[Any], Any]]
 """Evaluates the arguments of a filter or test once, and returns a function of its value."""
 
 
@@ -75,7 +75,7 @@ def _bind(
     except TypeError as error:
         raise ValueError(f"{what}: {error}") from None
 
-    def bind(scope: Scope) -> Callable[[Any], Any]:
+    def bind(scope: EvaluationScope) -> Callable[[Any], Any]:
         given = [arg(scope) for arg in args]
         named = {key: value(scope) for key, value in kwargs.items()}
         allowance = scope.allowance
@@ -94,7 +94,7 @@ def _bind_map(
     else:
         raise ValueError("map takes the name of a filter, or `attribute` and optionally `default`")
 
-    def apply(scope: Scope) -> Callable[[Any], list[Any]]:
+    def apply(scope: EvaluationScope) -> Callable[[Any], list[Any]]:
         convert = bind(scope)
         return lambda value: [convert(item) for item in to_items(value, scope.allowance)]
 
@@ -102,7 +102,7 @@ def _bind_map(
 
 
 def _bind_member(path: Evaluator, default: Evaluator | None) -> Binding:
-    def bind(scope: Scope) -> Callable[[Any], Any]:
+    def bind(scope: EvaluationScope) -> Callable[[Any], Any]:
         keys = parse_path(path(scope))
         otherwise = default(scope) if default else MISSING
 
@@ -137,7 +137,7 @@ def _bind_selection(
     else:
         bind = _bind_truth
 
-    def apply(scope: Scope) -> Callable[[Any], list[Any]]:
+    def apply(scope: EvaluationScope) -> Callable[[Any], list[Any]]:
         keys = parse_path(path(scope)) if path else ()
         matches, allowance = bind(scope), scope.allowance
 
@@ -153,7 +153,7 @@ def _bind_selection(
     return apply
 
 
-def _bind_truth(_scope: Scope) -> Callable[[Any], bool]:
+def _bind_truth(_scope: EvaluationScope) -> Callable[[Any], bool]:
     return is_true
 
 

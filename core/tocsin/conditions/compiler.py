@@ -14,8 +14,8 @@ from typing import Any
 from jinja2 import nodes
 
 from tocsin.conditions.bindings import (
+    EvaluationScope,
     Evaluator,
-    Scope,
     bind_filter,
     bind_method,
     bind_predicate,
@@ -128,7 +128,7 @@ def _slice(inner: Evaluator, node: nodes.Slice, depth: int) -> Evaluator:
         compile_node(bound, depth) if bound else _nothing for bound in (node.start, node.stop)
     )
 
-    def evaluate(scope: Scope) -> Any:
+    def evaluate(scope: EvaluationScope) -> Any:
         value, begin, end = inner(scope), start(scope), stop(scope)
         if value is MISSING:
             return MISSING
@@ -140,7 +140,7 @@ def _slice(inner: Evaluator, node: nodes.Slice, depth: int) -> Evaluator:
     return evaluate
 
 
-def _nothing(_scope: Scope) -> None:
+def _nothing(_scope: EvaluationScope) -> None:
     return None
 
 
@@ -148,7 +148,7 @@ def _compare(node: nodes.Compare, depth: int) -> Evaluator:
     first = compile_node(node.expr, depth)
     rest = [(_COMPARISONS[each.op], compile_node(each.expr, depth)) for each in node.ops]
 
-    def evaluate(scope: Scope) -> bool:
+    def evaluate(scope: EvaluationScope) -> bool:
         left = first(scope)
         for comparison, operand in rest:
             right = operand(scope)
@@ -163,7 +163,7 @@ def _compare(node: nodes.Compare, depth: int) -> Evaluator:
 def _and(node: nodes.And, depth: int) -> Evaluator:
     left, right = _compile_all((node.left, node.right), depth)
 
-    def evaluate(scope: Scope) -> Any:
+    def evaluate(scope: EvaluationScope) -> Any:
         value = left(scope)
         return right(scope) if is_true(value) else value
 
@@ -173,7 +173,7 @@ def _and(node: nodes.And, depth: int) -> Evaluator:
 def _or(node: nodes.Or, depth: int) -> Evaluator:
     left, right = _compile_all((node.left, node.right), depth)
 
-    def evaluate(scope: Scope) -> Any:
+    def evaluate(scope: EvaluationScope) -> Any:
         value = left(scope)
         return value if is_true(value) else right(scope)
 
@@ -207,7 +207,7 @@ def _arithmetic(node: nodes.BinExpr, depth: int) -> Evaluator:
 def _add(node: nodes.Add, depth: int) -> Evaluator:
     left, right = _compile_all((node.left, node.right), depth)
 
-    def evaluate(scope: Scope) -> Any:
+    def evaluate(scope: EvaluationScope) -> Any:
         one, other = left(scope), right(scope)
         is_text = isinstance(one, str) and isinstance(other, str)
         if is_text or (isinstance(one, list) and isinstance(other, list)):

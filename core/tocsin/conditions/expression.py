@@ -11,7 +11,7 @@ from jinja2 import Environment, TemplateSyntaxError, nodes
 from jinja2.parser import Parser
 from pydantic import AfterValidator
 
-from tocsin.conditions.bindings import Evaluator, Scope
+from tocsin.conditions.bindings import EvaluationScope, Evaluator
 from tocsin.conditions.compiler import compile_node
 from tocsin.conditions.values import is_true, to_json
 from tocsin.sandbox import Allowance
@@ -38,7 +38,7 @@ class Expression:
         `AllowanceExhausted` if it takes too much time or memory, and TypeError, ValueError
         or ArithmeticError if it has no value, such as the sum of a number and a text.
         """
-        scope = Scope(variables, allowance or make_allowance())
+        scope = EvaluationScope(variables, allowance or make_allowance())
         return to_json(self._evaluate(scope), scope.allowance)
 
 
@@ -47,7 +47,7 @@ class Condition(Expression):
 
     def holds(self, variables: Mapping[str, Any]) -> bool:
         """Return whether it is true of these variables; raises what `value` raises."""
-        return is_true(self._evaluate(Scope(variables, make_allowance())))
+        return is_true(self._evaluate(EvaluationScope(variables, make_allowance())))
 
 
 def make_allowance() -> Allowance:

@@ -44,7 +44,7 @@ class AdminToken:
 
 
 @dataclass(frozen=True, slots=True)
-class BearerToken:
+class PresentedAccessToken:
     """A bearer token with the header of an access token."""
 
     text: str = field(repr=False)
@@ -58,7 +58,7 @@ class IssuerToken:
 
 
 Secret = KeyValue | ClientSecret
-Credential = Secret | AdminToken | BearerToken | IssuerToken | OidcAdmin
+Credential = Secret | AdminToken | PresentedAccessToken | IssuerToken | OidcAdmin
 
 
 class AuthenticationError(TocsinError):
@@ -105,14 +105,14 @@ class Authenticator:
     def decode_token(self, text: str) -> Credential:
         """Return a bearer token by its type; raises AuthenticationError for an unknown type."""
         if self._access_tokens.is_known(text):
-            return BearerToken(text)
+            return PresentedAccessToken(text)
         header = read_header(text)
         if self._issuer is not None and self._issuer.claims(text):
             return IssuerToken(text)
         if is_admin_token(header):
             return AdminToken(text)
         if is_access_token(header):
-            return BearerToken(text)
+            return PresentedAccessToken(text)
         raise AuthenticationError(_KEY_AS_TOKEN if parse_key(text) else _INVALID_TOKEN)
 
     def was_verified(self, credential: Credential) -> bool:
@@ -123,7 +123,7 @@ class Authenticator:
         match credential:
             case KeyValue() | ClientSecret():
                 return self._hasher.recall(credential.identifier, credential.secret) is not None
-            case BearerToken():
+            case PresentedAccessToken():
                 return self._access_tokens.is_known(credential.text)
             case AdminToken() | IssuerToken():
                 return self._admitted.recall(self._digest(credential)) is not None
@@ -167,8 +167,8 @@ class Authenticator:
                 return Principal(f"oidc:{name}", name, is_admin=credential.is_admin)
             case AdminToken():
                 return self._identify_admin(connection, credential)
-            case BearerToken():
-                return self._identify_bearer(connection, credential)
+            case PresentedAccessToken():
+                return self._identify_access_token(connection, credential)
             case IssuerToken():  # no issuer is configured
                 raise AuthenticationError(_INVALID_TOKEN)
 
@@ -207,7 +207,7 @@ class Authenticator:
         self._usage.record("client", client.client_id)
         return Principal(f"client:{client.client_id}", client.name, client.scopes)
 
-    def _identify_bearer(self, connection: Connection, token: BearerToken) -> Principal:
+    def _identify_access_token(self, connection: Connection, token: PresentedAccessToken) -> Principal:
         try:
             claims = self._access_tokens.verify(connection, token.text)
         except TokenError as error:

@@ -108,7 +108,7 @@ class SignInAttempts:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class RefreshGrant:
     """What the issuer gave to ask it again about a user."""
 
     refresh_token: str = field(repr=False)
@@ -123,14 +123,14 @@ class SealedGrants:
         """Create the grants of a cluster; `key` is 32 bytes that all nodes share."""
         self._fernet = Fernet(urlsafe_b64encode(key))
 
-    def seal(self, grant: Grant) -> str:
+    def seal(self, grant: RefreshGrant) -> str:
         """Return the encrypted form."""
         return self._fernet.encrypt(orjson.dumps(asdict(grant))).decode()
 
-    def open(self, sealed: str) -> Grant | None:
+    def open(self, sealed: str) -> RefreshGrant | None:
         """Return the grant, None if another key encrypted it."""
         try:
-            return Grant(**orjson.loads(self._fernet.decrypt(sealed)))
+            return RefreshGrant(**orjson.loads(self._fernet.decrypt(sealed)))
         except InvalidToken:
             return None
 
@@ -139,7 +139,7 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-_OURS = frozenset({"invalid_client", "unauthorized_client", "unsupported_grant_type"})
+_CLIENT_ERRORS = frozenset({"invalid_client", "unauthorized_client", "unsupported_grant_type"})
 
 
 class GrantRefused(TocsinError):  # noqa: N818 - a decision of the issuer
@@ -156,7 +156,7 @@ class OidcClient:
     redirect_uri: str
 
 
-class TokenResponse(BaseModel):
+class IssuerTokenResponse(BaseModel):
     """OpenID Connect Core 1.0 sections 3.1.3.3 and 12.2, as far as it is used here."""
 
     id_token: str | None = Field(default=None, repr=False)
@@ -171,7 +171,7 @@ class _ErrorResponse(BaseModel):
 
 async def exchange_code(
     client: OidcClient, code: str, verifier: str, *, endpoints: Endpoints, http: HttpClient
-) -> TokenResponse:
+) -> IssuerTokenResponse:
     """Return the tokens for a code (RFC 6749 section 4.1.3).
 
     Raises GrantRefused, and IssuerUnavailable if the issuer cannot process any code.
@@ -187,7 +187,7 @@ async def exchange_code(
 
 async def refresh_tokens(
     client: OidcClient, refresh_token: str, *, endpoints: Endpoints, http: HttpClient
-) -> TokenResponse:
+) -> IssuerTokenResponse:
     """Return new tokens (OpenID Connect Core 1.0 section 12).
 
     Raises GrantRefused, and IssuerUnavailable if the issuer cannot process any token.
@@ -198,7 +198,7 @@ async def refresh_tokens(
 
 async def _ask_for_tokens(
     client: OidcClient, form: Mapping[str, str], endpoints: Endpoints, http: HttpClient
-) -> TokenResponse:
+) -> IssuerTokenResponse:
     headers, named = _authenticate(client, endpoints)
     headers |= {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
     url, content = endpoints.token_endpoint, urlencode({**form, **named}).encode()
@@ -209,7 +209,7 @@ async def _ask_for_tokens(
     except PluginFailure as error:
         raise IssuerUnavailable(str(error)) from None
     _require_no_error(answer, url)
-    return parse_issuer_response(answer, url, TokenResponse)
+    return parse_issuer_response(answer, url, IssuerTokenResponse)
 
 
 def _authenticate(
@@ -229,7 +229,7 @@ def _require_no_error(answer: HttpResponse, url: str) -> None:
     if answer.status not in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED}:
         return
     error = read_error(answer)
-    if error in _OURS or answer.status == HTTPStatus.UNAUTHORIZED:
+    if error in _CLIENT_ERRORS or answer.status == HTTPStatus.UNAUTHORIZED:
         advice = "check TOCSIN_OIDC_CLIENT_ID and TOCSIN_OIDC_CLIENT_SECRET"
         raise IssuerUnavailable(f"{url} rejected the client ({error}); {advice}")
     raise GrantRefused(f"{url} rejected the code or refresh token ({error})")

@@ -20,9 +20,9 @@ from tocsin.credentials.console_sessions import LONGEST, ConsoleRole, ConsoleSes
 from tocsin.credentials.oidc_code_flow import (
     GRANT_KEY_PURPOSE,
     SIGN_IN_KEY_PURPOSE,
-    Grant,
     GrantRefused,
     OidcClient,
+    RefreshGrant,
     SealedGrants,
     SignInAttempts,
     exchange_code,
@@ -56,7 +56,7 @@ _SCOPE = "openid profile email"
 _TYPES = ("jwt",)  # access tokens (RFC 9068) are not ID tokens
 _NAMES = ("preferred_username", "name", "email")
 _LONGEST_NAME = 255
-_LONGEST_WORDS = 300
+_MAX_ERROR_TEXT = 300
 _log = SampledLog()
 
 
@@ -176,7 +176,7 @@ class OidcSignIn:
             reason = _CODE_REFUSED if isinstance(error, GrantRefused) else _TOKEN_REFUSED
             raise AuthenticationError(reason) from None
         token = tokens.refresh_token
-        grant = None if token is None else self._grants.seal(Grant(token, attempt.nonce))
+        grant = None if token is None else self._grants.seal(RefreshGrant(token, attempt.nonce))
         session = self._build_session(claims, grant, self._clock.now() + LONGEST)
         return SignInResult(session, attempt.place, attempt.is_silent)
 
@@ -278,7 +278,7 @@ def _code_in(answer: Mapping[str, str], *, is_silent: bool) -> str:
 
 
 def _plain(text: str) -> str:
-    return "".join(letter for letter in text if letter.isprintable())[:_LONGEST_WORDS]
+    return "".join(letter for letter in text if letter.isprintable())[:_MAX_ERROR_TEXT]
 
 
 _STRANGE = (

@@ -24,7 +24,7 @@ _STATUS_INTERVAL = timedelta(seconds=5)
 _log = structlog.get_logger()
 
 
-class NodeStatus(Protocol):
+class WatchedNode(Protocol):
     """State of a node that decides what the service manager is notified of."""
 
     @property
@@ -80,7 +80,7 @@ class ServiceManager:
         await stop.wait()
         self._notify("STOPPING=1", "STATUS=Stopping: deliveries and requests under way finish")
 
-    async def run(self, node: NodeStatus, clock: Clock) -> None:
+    async def run(self, node: WatchedNode, clock: Clock) -> None:
         """Report that the node is ready, then its status and its life signs, until cancelled."""
         if not self._address:
             return
@@ -94,7 +94,7 @@ class ServiceManager:
 
         await run_forever(step, clock, "service manager")
 
-    async def _report(self, node: NodeStatus) -> None:
+    async def _report(self, node: WatchedNode) -> None:
         fault, silent = await node.check_database(), node.silent
         if (status := _describe(node, fault)) != self._status:
             self._status = status
@@ -122,7 +122,7 @@ class ServiceManager:
             self._is_failing = False
 
 
-def _describe(node: NodeStatus, fault: DatabaseFault | None) -> str:
+def _describe(node: WatchedNode, fault: DatabaseFault | None) -> str:
     if node.suspension is not None:
         return f"Suspended: {node.suspension}"
     if fault is not None:

@@ -22,7 +22,7 @@ DatadogRecord = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class RecordPage:
+class DatadogPage:
     """A page of signals or logs."""
 
     records: Sequence[DatadogRecord]
@@ -42,19 +42,19 @@ class DatadogClient:
             "DD-APPLICATION-KEY": settings.application_key.get_secret_value(),
         }
 
-    async def signals(self, window: Window, token: str | None, limit: int) -> RecordPage:
+    async def signals(self, window: Window, token: str | None, limit: int) -> DatadogPage:
         """Return a page of the signals of a window by their timestamps, oldest first."""
         searched = _build_filter(self._query, window)
         return await self._search(SEARCH_SIGNALS, searched, "timestamp", token, limit)
 
-    async def logs(self, query: str, window: Window, token: str | None, limit: int) -> RecordPage:
+    async def logs(self, query: str, window: Window, token: str | None, limit: int) -> DatadogPage:
         """Return a page of the logs of a window that match a query, latest first."""
         searched = _build_filter(query, window)
         return await self._search(SEARCH_LOGS, searched, "-timestamp", token, limit)
 
     async def _search(
         self, path: str, searched: DatadogRecord, order: str, token: str | None, limit: int
-    ) -> RecordPage:
+    ) -> DatadogPage:
         page: dict[str, Any] = {"limit": limit}
         if token is not None:
             page["cursor"] = token
@@ -67,7 +67,7 @@ class DatadogClient:
         paging = child(child(found, "meta"), "page")
         if paging and "after" not in paging:
             raise Broken(f"POST {path} returned a response whose `meta.page` lacks `after`")
-        return RecordPage(records, get_page_token(paging, "after"), answer.server_time)
+        return DatadogPage(records, get_page_token(paging, "after"), answer.server_time)
 
     async def signal(self, identifier: str) -> DatadogRecord | None:
         """Return a signal by its ID, or None if it does not exist."""

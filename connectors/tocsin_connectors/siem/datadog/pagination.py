@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Self
 
 from tocsin import Window
-from tocsin_connectors.siem.datadog.client import DatadogClient, RecordPage
+from tocsin_connectors.siem.datadog.client import DatadogClient, DatadogPage
 
 _SECOND = timedelta(seconds=1)
 
@@ -40,7 +40,7 @@ class SignalCursor:
         """Return the cursor after its part, without signals of it."""
         return replace(self, page=None, passed_over=True)
 
-    def following(self, found: RecordPage, whole: Window) -> SignalCursor | None:
+    def following(self, found: DatadogPage, whole: Window) -> SignalCursor | None:
         """Return the next cursor, or None at the end."""
         if found.next_token is not None:
             return replace(self, page=found.next_token)
@@ -63,12 +63,12 @@ class SignalCursor:
 
 async def list_page(
     client: DatadogClient, cursor: SignalCursor, limit: int
-) -> tuple[SignalCursor, RecordPage]:
+) -> tuple[SignalCursor, DatadogPage]:
     """Return a cursor and its page."""
     return cursor, await client.signals(cursor.part, cursor.page, limit)
 
 
-async def probe_page(client: DatadogClient, cursor: SignalCursor) -> RecordPage:
+async def probe_page(client: DatadogClient, cursor: SignalCursor) -> DatadogPage:
     """Return an empty page if the API can list anything outside of a cursor's interval."""
     before = Window(cursor.part.start - _SECOND, cursor.part.start)
     found = await client.signals(before, None, 1)
