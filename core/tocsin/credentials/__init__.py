@@ -52,7 +52,8 @@ from tocsin.credentials.console_sessions import (
     is_form_token,
     renew_session,
 )
-from tocsin.credentials.hashing import BusyError, Hasher, VerificationCache
+from tocsin.credentials.digest_cache import DigestCache
+from tocsin.credentials.hashing import BusyError, Hasher
 from tocsin.credentials.key_rows import KEY_COLUMNS, KeyRows, PresentedKey
 from tocsin.credentials.oidc_discovery import IssuerUnavailable
 from tocsin.credentials.oidc_logout import EndedSession
@@ -89,6 +90,7 @@ __all__ = [
     "ConsoleRole",
     "ConsoleSession",
     "Credential",
+    "DigestCache",
     "EndedSession",
     "Hasher",
     "IssuerUnavailable",
@@ -111,7 +113,6 @@ __all__ = [
     "TokenError",
     "Usage",
     "Vault",
-    "VerificationCache",
     "begin_session",
     "claim_check",
     "create_api_client",

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, exists, select
 from ulid import ULID
 
 from tocsin.clock import Clock
-from tocsin.credentials.hashing import VerificationCache
+from tocsin.credentials.digest_cache import DigestCache
 from tocsin.credentials.signing_keys import ALGORITHMS, PublicKey, Purpose, SigningKeys
 from tocsin.credentials.tokens import TokenError, read_header, verify_claims
 from tocsin.credentials.vault import Vault
@@ -52,7 +52,7 @@ class AccessTokens:
         self._issuer = issuer
         self._audience = audience
         # The content of a verified token does not change until it expires
-        self._verified: VerificationCache[AccessToken] = VerificationCache(clock, lifetime=lifetime)
+        self._verified: DigestCache[AccessToken] = DigestCache(clock, lifetime=lifetime)
 
     def issue(self, connection: Connection, client_id: str, scopes: tuple[str, ...]) -> str:
         """Return a new token for an existing client; call this in a write transaction."""

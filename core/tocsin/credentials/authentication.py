@@ -18,7 +18,8 @@ from tocsin.credentials.access_tokens import AccessTokens, is_access_token
 from tocsin.credentials.admins import Admins, is_admin_token
 from tocsin.credentials.api_clients import ClientSecret, ClientStatus, load_api_client
 from tocsin.credentials.api_keys import KeyStatus, KeyValue, load_api_key, parse_key
-from tocsin.credentials.hashing import Hasher, VerificationCache
+from tocsin.credentials.digest_cache import DigestCache
+from tocsin.credentials.hashing import Hasher
 from tocsin.credentials.oidc_tokens import OidcAdmin, OidcIssuer
 from tocsin.credentials.records import Usage
 from tocsin.credentials.tokens import TokenError, read_header
@@ -92,7 +93,7 @@ class Authenticator:
         self._usage = usage
         self._clock = clock
         self._issuer = issuer
-        self._admitted: VerificationCache[str] = VerificationCache(clock)
+        self._admitted: DigestCache[str] = DigestCache(clock)
 
     def decode_key(self, text: str) -> KeyValue:
         """Return the parts of an API key; raises AuthenticationError if it is malformed."""
@@ -107,7 +108,7 @@ class Authenticator:
         if self._access_tokens.is_known(text):
             return PresentedAccessToken(text)
         header = read_header(text)
-        if self._issuer is not None and self._issuer.claims(text):
+        if self._issuer is not None and self._issuer.is_issuer_of(text):
             return IssuerToken(text)
         if is_admin_token(header):
             return AdminToken(text)
@@ -207,7 +208,9 @@ class Authenticator:
         self._usage.record("client", client.client_id)
         return Principal(f"client:{client.client_id}", client.name, client.scopes)
 
-    def _identify_access_token(self, connection: Connection, token: PresentedAccessToken) -> Principal:
+    def _identify_access_token(
+        self, connection: Connection, token: PresentedAccessToken
+    ) -> Principal:
         try:
             claims = self._access_tokens.verify(connection, token.text)
         except TokenError as error:

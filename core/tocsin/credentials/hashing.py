@@ -1,21 +1,16 @@
-"""Verification of secrets: Argon2id, and caches of its results."""
+"""Verification of secrets by Argon2id."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import secrets
-from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
-from hashlib import blake2b
-from threading import Lock
-from typing import Generic, TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerifyMismatchError
 
 from tocsin.clock import Clock
+from tocsin.credentials.digest_cache import DigestCache
 from tocsin.errors import TocsinError
 
 WAITING = 128
@@ -34,8 +29,8 @@ class Hasher:
     def __init__(self, clock: Clock, *, waiting: int = WAITING) -> None:
         self.runs = 0
         """Number of Argon2id runs."""
-        self._cache: VerificationCache[str] = VerificationCache(clock)
-        self._mismatches: VerificationCache[str] = VerificationCache(clock)
+        self._cache: DigestCache[str] = DigestCache(clock)
+        self._mismatches: DigestCache[str] = DigestCache(clock)
         cores = os.cpu_count() or 1
         self._threads = ThreadPoolExecutor(cores, thread_name_prefix="tocsin-argon2")
         self._waiting = waiting * cores
@@ -106,53 +101,3 @@ def _matches(stored: str, secret: str) -> bool:
         return _argon2.verify(stored, secret)
     except (VerifyMismatchError, InvalidHashError):
         return False
-
-
-LIFETIME = timedelta(hours=1)
-"""Lifetime of an entry: longer than the time between two token requests of a client."""
-
-Fact = TypeVar("Fact")
-
-
-class VerificationCache(Generic[Fact]):
-    """Thread-safe cache of successful verifications.
-
-    Entries are keyed by a MAC whose key never leaves the process, so the cache does not reveal
-    secrets. It is BLAKE2b with a key (RFC 7693), which takes a fraction of the time of an HMAC.
-    Callers compare the result with the stored record, so an entry never overrides a record that
-    was changed or deleted.
-    """
-
-    def __init__(self, clock: Clock, *, size: int = 10_000, lifetime: timedelta = LIFETIME) -> None:
-        self._clock = clock
-        self._size = size
-        self._lifetime = lifetime
-        self._key = secrets.token_bytes(32)
-        self._entries: OrderedDict[bytes, tuple[Fact, datetime]] = OrderedDict()
-        self._lock = Lock()
-
-    def digest(self, identifier: str, secret: str) -> bytes:
-        """Return the cache key of a secret."""
-        presented = f"{len(identifier)}:{identifier}{len(secret)}:{secret}"
-        content = presented.encode("utf-8", "surrogatepass")
-        return blake2b(content, key=self._key, digest_size=32).digest()
-
-    def add(self, digest: bytes, fact: Fact) -> None:
-        """Add a success, and drop the least recently used entries above the limit."""
-        with self._lock:
-            self._entries[digest] = fact, self._clock.now() + self._lifetime
-            self._entries.move_to_end(digest)
-            while len(self._entries) > self._size:
-                self._entries.popitem(last=False)
-
-    def recall(self, digest: bytes) -> Fact | None:
-        """Return the result of a recent verification, None if there is none."""
-        with self._lock:
-            if digest not in self._entries:
-                return None
-            fact, expires_at = self._entries[digest]
-            if self._clock.now() >= expires_at:
-                del self._entries[digest]
-                return None
-            self._entries.move_to_end(digest)
-            return fact

@@ -13,7 +13,8 @@ from sqlalchemy import ColumnElement, Text, cast
 from tocsin.clock import Clock
 from tocsin.credentials.api_keys import ApiKey, KeyStatus, parse_key
 from tocsin.credentials.authentication import Principal
-from tocsin.credentials.hashing import Hasher, VerificationCache
+from tocsin.credentials.digest_cache import DigestCache
+from tocsin.credentials.hashing import Hasher
 from tocsin.credentials.records import Usage
 from tocsin.store import load_stored
 from tocsin.store.tables import api_keys
@@ -57,7 +58,7 @@ class KeyRows:
         self._hasher = hasher
         self._usage = usage
         self._clock = clock
-        self._proven: VerificationCache[ProvenRow] = VerificationCache(clock)
+        self._proven: DigestCache[ProvenRow] = DigestCache(clock)
 
     def present(self, text: str) -> PresentedKey | None:
         """Return the key to fetch the row of, None if the text is none; does no I/O."""

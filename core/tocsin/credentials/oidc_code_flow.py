@@ -17,7 +17,7 @@ from cryptography.fernet import Fernet, InvalidToken
 from pydantic import BaseModel, Field
 
 from tocsin.clock import Clock
-from tocsin.credentials.hashing import VerificationCache
+from tocsin.credentials.digest_cache import DigestCache
 from tocsin.credentials.oidc_discovery import (
     LIMIT,
     TIMEOUT,
@@ -67,7 +67,7 @@ class SignInAttempts:
         """Create the attempts of a cluster; `key` is 32 bytes that all nodes share."""
         self._fernet = Fernet(urlsafe_b64encode(key))
         self._clock = clock
-        self._used = VerificationCache[bool](clock, lifetime=LIFETIME)
+        self._used = DigestCache[bool](clock, lifetime=LIFETIME)
 
     def begin(self, place: str, *, is_silent: bool = False) -> tuple[SignInAttempt, str]:
         """Return a new attempt and its encrypted form for the browser."""

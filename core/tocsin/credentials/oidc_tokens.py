@@ -155,7 +155,7 @@ class OidcIssuer:
         self._clock = clock
         self._tokens = IssuerTokens(issuer, keys)
 
-    def claims(self, token: str) -> bool:
+    def is_issuer_of(self, token: str) -> bool:
         """Return whether `token` names this issuer; verifies nothing and does no I/O."""
         if not read_header(token):
             return False
@@ -170,7 +170,7 @@ class OidcIssuer:
 
         A token without the admin role is valid, but its bearer is not an admin.
         """
-        if not self.claims(token):
+        if not self.is_issuer_of(token):
             raise TokenError
         claims = await self._tokens.verify(token, audience=self._audience, types=_TYPES)
         if not _NOT_OF_ACCESS_TOKENS.isdisjoint(claims):

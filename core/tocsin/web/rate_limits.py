@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from aiohttp import hdrs, web
 
 from tocsin.clock import Clock
-from tocsin.credentials import VerificationCache
+from tocsin.credentials import DigestCache
 from tocsin.limits import Quota, QuotaStatus, TokenBuckets, build_rate_limit_headers
 from tocsin.web.problems import ProblemError, ProblemType
 from tocsin.web.record_problems import TOO_MANY_PUSHES, UNAUTHORIZED_PUSH
@@ -91,7 +91,7 @@ class ApiRateLimits:
         self._secrets = TokenBuckets("secrets-tried", SECRET_QUOTA, clock)
         self._pushes = TokenBuckets("push", PUSH_QUOTA, clock)
         self._repeats = TokenBuckets("repeated", failures, clock)
-        self._rejected: VerificationCache[bool] = VerificationCache(clock)
+        self._rejected: DigestCache[bool] = DigestCache(clock)
         self._clock = clock
         self._delayed = 0
 
@@ -202,7 +202,7 @@ class PushAuthentication:
     ) -> None:
         self._rate_limits = rate_limits
         self._addresses = addresses
-        self._accepted: VerificationCache[bool] = VerificationCache(clock)
+        self._accepted: DigestCache[bool] = DigestCache(clock)
 
     async def require_allowed(self, request: web.Request, provider: str) -> None:
         """Raise ProblemError (429) if the sender's address failed too often."""

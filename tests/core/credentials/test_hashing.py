@@ -1,16 +1,13 @@
-"""Argon2id runs once per presented value, and a memo never overrules what is stored."""
+"""Argon2id runs once per presented value, and a cached match never overrules what is stored."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from datetime import timedelta
-from threading import Thread
 
 import pytest
 
 from tocsin.credentials import Hasher
-from tocsin.credentials.hashing import VerificationCache
 
 KEY, SECRET = "k" * 16, "s" * 43
 
@@ -72,49 +69,3 @@ async def test_whoever_goes_away_takes_nothing_from_the_others(hasher):
     first.cancel()
     assert await second
     assert hasher.runs == 2
-
-
-def test_a_memory_fades(clock):
-    memo = VerificationCache(clock, lifetime=timedelta(minutes=15))
-    memo.add(b"a", "stored")
-    clock.advance(minutes=14)
-    assert memo.recall(b"a") == "stored"
-    clock.advance(minutes=1)
-    assert memo.recall(b"a") is None
-
-
-def test_the_least_recently_used_is_forgotten_first(clock):
-    memo = VerificationCache(clock, size=2)
-    memo.add(b"a", "stored")
-    memo.add(b"b", "stored")
-    memo.recall(b"a")
-    memo.add(b"c", "stored")
-    assert [memo.recall(name) for name in (b"a", b"b", b"c")] == ["stored", None, "stored"]
-
-
-def test_parts_cannot_be_shifted_between_identifier_and_secret(clock):
-    memo = VerificationCache(clock)
-    assert memo.digest("ab", "c") != memo.digest("a", "bc")
-    assert memo.digest("a", "1:b") != memo.digest("a1:", "b")
-
-
-def test_two_processes_know_a_value_by_different_names(clock):
-    assert VerificationCache(clock).digest(KEY, SECRET) != VerificationCache(clock).digest(
-        KEY, SECRET
-    )
-
-
-def test_many_threads_may_ask_at_once(clock):
-    memo = VerificationCache(clock, size=10)
-
-    def work() -> None:
-        for n in range(5000):
-            memo.add(bytes([n % 50]), "stored")
-            memo.recall(bytes([n % 7]))
-
-    threads = [Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(memo._entries) == 10

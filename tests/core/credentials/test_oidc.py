@@ -95,7 +95,7 @@ async def refused(oidc: OidcIssuer, token: str) -> TokenError:
 async def test_a_token_names_its_admin(issuer, oidc, claims, key):
     issuer.keys = [key]
     token = key.sign(claims)
-    assert oidc.claims(token)
+    assert oidc.is_issuer_of(token)
     assert await oidc.verify(token) == OidcAdmin("ana", is_admin=True, expires_at=0)
 
 
@@ -143,7 +143,7 @@ async def test_a_slash_at_the_end_of_the_issuer_belongs_to_its_name(issuer, make
     issuer.path = "/tenant/"
     token = RSA.sign(claims | {"iss": issuer.url})
     assert (await make_oidc().verify(token)).is_admin
-    assert not make_oidc(issuer=issuer.url.rstrip("/")).claims(token)
+    assert not make_oidc(issuer=issuer.url.rstrip("/")).is_issuer_of(token)
 
 
 # What is refused
@@ -282,7 +282,7 @@ def test_any_text_is_refused_without_a_request(text):
     oidc = OidcIssuer(
         "https://id.example", audience="a", role_claim="r", role="r", keys=None, clock=None
     )
-    assert not oidc.claims(text)
+    assert not oidc.is_issuer_of(text)
     asyncio.run(refused(oidc, text))
 
 
