@@ -624,6 +624,9 @@ session_steps = Table(
     Column("question", Text),  # JSON, to the letter: what is repeated must read the same
     Column("outcome", String(20)),
     Column("answer", Text),
+    # Question and answer, compressed; in rows from before there was this column, those above
+    Column("packed", LargeBinary),
+    Column("base", Integer),  # the number of the step that serves as dictionary
     Column("reason", Text),
     Column("conclusion", Text),
     Column("evidence", Document),

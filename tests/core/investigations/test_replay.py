@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
-from sqlalchemy import delete, update
+from sqlalchemy import delete
 
 from tocsin.errors import RequestError
 from tocsin.investigations import ReplayResult, replay_session
+from tocsin.investigations.sessions import load_steps, replace_steps
 from tocsin.store.tables import session_steps
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -30,10 +32,11 @@ def replay_it(database, investigator):
 
 
 @pytest.fixture
-def change(database):
+def change(database, session_id):
     async def change(number: int, **values) -> None:
-        step = update(session_steps).where(session_steps.c.number == number).values(**values)
-        await database.write(lambda connection: connection.execute(step))
+        steps = await database.read(load_steps, session_id)
+        changed = [replace(step, **values) if step.number == number else step for step in steps]
+        await database.write(replace_steps, session_id, changed)
 
     return change
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from tocsin.errors import InvestigationFailed
 from tocsin.investigations.runs.lease import RunLease, RunLeaseLost
-from tocsin.investigations.sessions import LedgerStep, append_steps, drop_steps
+from tocsin.investigations.sessions import LedgerStep, StepPacker, append_steps, drop_steps
 from tocsin.store import Database
 
 MAX_STEPS = 2_000
@@ -26,12 +26,17 @@ class LedgerChanges:
     """Number of the first step to delete; None to delete nothing."""
 
 
-def store_changes(connection: Connection, lease: RunLease, added: LedgerChanges) -> None:
+def store_changes(
+    connection: Connection,
+    lease: RunLease,
+    added: LedgerChanges,
+    packer: StepPacker | None = None,
+) -> None:
     """Write to the ledger; raises `RunLeaseLost` where the lease is lost."""
     lease.confirm(connection)
     if added.dropped is not None:
         drop_steps(connection, lease.session_id, added.dropped)
-    append_steps(connection, lease.session_id, added.steps)
+    append_steps(connection, lease.session_id, added.steps, packer)
 
 
 class LedgerRecorder:
@@ -46,6 +51,7 @@ class LedgerRecorder:
         self._first = self._next = first
         self._to_write: list[LedgerStep] = []
         self._dropped: int | None = None
+        self._packer = StepPacker()
         self._writing = asyncio.Lock()
         self.error: BaseException | None = None
         """The error after which nothing more can be written."""
@@ -76,6 +82,7 @@ class LedgerRecorder:
         """Discard the recorded steps from this number on, since the run differs from them."""
         self._dropped = number if self._dropped is None else min(number, self._dropped)
         self._recorded = {at: step for at, step in self._recorded.items() if at < number}
+        self._packer.drop_from(number)
 
     def add(self, step: LedgerStep) -> None:
         """Queue a step to be written with the next ones."""
@@ -94,7 +101,7 @@ class LedgerRecorder:
     async def _write(self) -> None:
         added = self.take()
         try:
-            await self._database.write(store_changes, self._lease, added)
+            await self._database.write(store_changes, self._lease, added, self._packer)
         except asyncio.CancelledError:
             self.stop()
             raise

@@ -14,7 +14,9 @@ from tocsin.investigations.sessions.ledger import (
     load_step,
     load_steps,
     match_answer,
+    replace_steps,
 )
+from tocsin.investigations.sessions.packing import StepPacker
 from tocsin.investigations.sessions.queries import (
     LoadedSession,
     SessionPage,
@@ -52,6 +54,7 @@ __all__ = [
     "NewSession",
     "SessionBusyError",
     "SessionPage",
+    "StepPacker",
     "StepPage",
     "add_message",
     "add_message_row",
@@ -77,5 +80,6 @@ __all__ = [
     "load_steps",
     "match_answer",
     "render_session",
+    "replace_steps",
     "session_url",
 ]

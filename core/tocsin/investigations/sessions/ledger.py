@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import orjson
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select
@@ -16,6 +16,12 @@ from tocsin.investigations.codec import (
     decode_question,
     encode_question,
     question_kind,
+)
+from tocsin.investigations.sessions.packing import (
+    Bases,
+    StepPacker,
+    unpack_question,
+    unpack_step,
 )
 from tocsin.model import Phase, QueryOutcome, QueryResult, Question
 from tocsin.store.tables import session_steps
@@ -59,14 +65,40 @@ class LedgerStep:
         return self.elapsed_ms * _MILLISECOND
 
 
-_COLUMNS = [session_steps.c[field.name] for field in fields(LedgerStep)]
+_COLUMNS = [
+    *(session_steps.c[field.name] for field in fields(LedgerStep)),
+    session_steps.c.packed,
+    session_steps.c.base,
+]
 
 
-def append_steps(connection: Connection, session_id: str, steps: Sequence[LedgerStep]) -> None:
-    """Store steps; the caller holds the session's lease."""
+def append_steps(
+    connection: Connection,
+    session_id: str,
+    steps: Sequence[LedgerStep],
+    packer: StepPacker | None = None,
+) -> None:
+    """Store steps of one run, compressed; the caller holds the session's lease."""
+    packer = packer or StepPacker()
     if steps:
-        rows = [{"session_id": session_id, **asdict(step)} for step in steps]
-        connection.execute(insert(session_steps), rows)
+        connection.execute(
+            insert(session_steps), [_to_row(session_id, step, packer) for step in steps]
+        )
+
+
+def _to_row(session_id: str, step: LedgerStep, packer: StepPacker) -> dict[str, Any]:
+    row = {"session_id": session_id, **asdict(step), "packed": None, "base": None}
+    if step.question is not None:
+        packed = packer.pack(step.number, step.kind, step.question, step.answer)
+        row |= {"question": None, "answer": None, **asdict(packed)}
+    return row
+
+
+def replace_steps(connection: Connection, session_id: str, steps: Sequence[LedgerStep]) -> None:
+    """Store the whole ledger of a session again, with changed content."""
+    drop_steps(connection, session_id, 0)
+    for run in sorted({step.run for step in steps}):
+        append_steps(connection, session_id, [step for step in steps if step.run == run])
 
 
 def drop_steps(connection: Connection, session_id: str, first: int) -> None:
@@ -80,7 +112,20 @@ def load_steps(connection: Connection, session_id: str, run: int | None = None) 
     query = select(*_COLUMNS).where(_s.session_id == session_id).order_by(_s.number)
     if run is not None:
         query = query.where(_s.run == run)
-    return [_to_step(row) for row in connection.execute(query).mappings()]
+    rows = connection.execute(query).mappings().all()
+    bases = _load_bases(connection, session_id, rows)
+    return [_to_step(row, bases) for row in rows]
+
+
+def _load_bases(connection: Connection, session_id: str, rows: Sequence[RowMapping]) -> Bases:
+    """Return the bases of these steps."""
+    known = {row["number"]: row["packed"] for row in rows}
+    wanted = {row["base"] for row in rows if row["base"] is not None}
+    missing = select(_s.number, _s.packed).where(
+        _s.session_id == session_id, _s.number.in_(wanted - known.keys())
+    )
+    found = connection.execute(missing).all() if wanted - known.keys() else ()
+    return {number: known[number] for number in wanted & known.keys()} | dict(map(tuple, found))
 
 
 def find_last_number(connection: Connection, session_id: str, before_run: int) -> int:
@@ -89,13 +134,34 @@ def find_last_number(connection: Connection, session_id: str, before_run: int) -
     return connection.scalars(earlier).one() or 0
 
 
-def _to_step(row: RowMapping) -> LedgerStep:
+def _to_step(row: RowMapping, bases: Bases) -> LedgerStep:
+    values = {name: value for name, value in row.items() if name not in ("packed", "base")}
+    question, answer = _read_content(row, bases)
     known = {
+        "question": question,
+        "answer": answer,
         "phase": Phase(row["phase"]),
         "outcome": None if row["outcome"] is None else QueryOutcome(row["outcome"]),
         "evidence": None if row["evidence"] is None else tuple(row["evidence"]),
     }
-    return LedgerStep(**{**row, **known})
+    return LedgerStep(**{**values, **known})
+
+
+def _read_content(row: RowMapping, bases: Bases) -> tuple[str | None, str | None]:
+    """Return the question and the answer of a step, which older rows hold as text."""
+    if row["packed"] is None:
+        return row["question"], row["answer"]
+    return unpack_step(row["packed"], _find_base(row, bases))
+
+
+def _read_question(row: RowMapping, bases: Bases) -> str | None:
+    if row["packed"] is None:
+        return cast("str | None", row["question"])
+    return unpack_question(row["packed"], _find_base(row, bases))
+
+
+def _find_base(row: RowMapping, bases: Bases) -> bytes | None:
+    return None if row["base"] is None else bases[row["base"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +186,9 @@ def list_steps(
     page = select(*_LISTED).where(*matching, _s.number > after).order_by(_s.number)
     found = connection.execute(page.limit(limit + 1)).mappings().all()
     total = connection.scalars(select(func.count()).select_from(session_steps).where(*matching))
+    bases = _load_bases(connection, session_id, found[:limit])
     return StepPage(
-        [_represent_step(row) for row in found[:limit]],
+        [_represent_step(row, _read_question(row, bases)) for row in found[:limit]],
         total.one(),
         found[limit - 1]["number"] if len(found) > limit else None,
     )
@@ -131,15 +198,18 @@ def load_step(connection: Connection, session_id: str, number: int) -> dict[str,
     """Return one step with its answer, None if there is none of this number."""
     query = select(*_COLUMNS).where(_s.session_id == session_id, _s.number == number)
     row = connection.execute(query).mappings().one_or_none()
-    return None if row is None else {**_represent_step(row), "answer": _loads(row["answer"])}
+    if row is None:
+        return None
+    question, answer = _read_content(row, _load_bases(connection, session_id, [row]))
+    return {**_represent_step(row, question), "answer": _loads(answer)}
 
 
-def _represent_step(row: RowMapping) -> dict[str, Any]:
+def _represent_step(row: RowMapping, question: str | None) -> dict[str, Any]:
     names = ("number", "run", "phase", "kind", "asked_of")
     results = ("outcome", "reason", "conclusion", "evidence", "duration_ms")
     return {
         **{name: row[name] for name in names},
-        "question": _loads(row["question"]),
+        "question": _loads(question),
         **{name: row[name] for name in results},
         "started_at": isoformat(row["started_at"]),
     }
