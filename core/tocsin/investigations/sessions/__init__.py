@@ -16,7 +16,7 @@ from tocsin.investigations.sessions.ledger import (
     match_answer,
     replace_steps,
 )
-from tocsin.investigations.sessions.packing import StepPacker
+from tocsin.investigations.sessions.packed_steps import StepPacker
 from tocsin.investigations.sessions.queries import (
     LoadedSession,
     SessionPage,

@@ -17,7 +17,7 @@ from tocsin.investigations.codec import (
     encode_question,
     question_kind,
 )
-from tocsin.investigations.sessions.packing import (
+from tocsin.investigations.sessions.packed_steps import (
     Bases,
     StepPacker,
     unpack_question,
