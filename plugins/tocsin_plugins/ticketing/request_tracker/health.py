@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -78,8 +79,19 @@ async def check_dates(
 
 
 async def _queue(tracker: HttpTracker) -> dict[str, Any]:
-    name = quote(tracker.settings.project, safe="")
-    return expect_object(await tracker.ask("GET", f"{API}/queue/{name}"))
+    name = tracker.settings.project
+    key = await _find_queue(tracker, name) if "/" in name else quote(name, safe="")
+    return expect_object(await tracker.ask("GET", f"{API}/queue/{key}"))
+
+
+async def _find_queue(tracker: HttpTracker, name: str) -> str:
+    """Return the ID of a queue whose name RT's server would split at each slash."""
+    wanted = {"query": json.dumps([{"field": "Name", "value": name}])}
+    found = expect_object(await tracker.ask("GET", f"{API}/queues", query=wanted))
+    queues = expect_objects(found, "items")
+    if not queues:
+        raise Misconfigured(f"project: no queue {name}, or the right SeeQueue is missing")
+    return expect_identifier(queues[0])
 
 
 def _custom_field_names(queue: dict[str, Any]) -> dict[str, dict[str, Any]]:
