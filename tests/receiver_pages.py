@@ -1,4 +1,4 @@
-"""Pages of receivers and their list; run `python -m tests.receiver_pages` to generate them."""
+"""Pages of receivers and their list; run `python tests/receiver_pages.py` to generate them."""
 
 from __future__ import annotations
 
@@ -34,12 +34,13 @@ _TWICE = {
     "ID, which is in the body and in the header `webhook-id`.",
 }
 _BY_WEBHOOK = "A plain `webhook` creates an object for each delivery, even for a duplicate."
+_DOCUMENT = re.compile(r"docs/soar/([\w/-]+\.md)")
+"""Page that a note of a contract names."""
 _TRIED = {
     "real": "Tested with the receiver itself.",
     "recording": "Tested with recorded responses of the receiver.",
     "simulator": "Tested with a simulator.",
-    "contract": "Tested with hostile, missing and oversized values against the contract, which "
-    "follows the receiver's documentation. Not tested with the receiver itself.",
+    "contract": "Tested [against the contract](../receivers.md#tests), not with the receiver.",
 }
 
 
@@ -75,7 +76,7 @@ def _lines(receiver: str, contract: Contract) -> Iterator[str]:
     documentation = f"[documentation of {contract.name}]({contract.documentation})"
     yield f'Use `template = "{receiver}"`. See the {documentation}.'
     yield from ("", "## Setup at the receiver", "")
-    yield from (f"- {note}" for note in contract.notes)
+    yield from (f"- {_DOCUMENT.sub(_link, note)}" for note in contract.notes)
     yield from ("", "## Configuration", "", "```toml", *_destination(receiver, contract), "```")
     if contract.channel:
         channel = f"[the channel `{contract.channel}`]({_channel_page(contract)})"
@@ -89,11 +90,15 @@ def _lines(receiver: str, contract: Contract) -> Iterator[str]:
         "",
         *_sent(receiver, contract),
     )
-    yield from ("", "Long texts are shortened, with a link to the full text.")
     if contract.channel is None:
         yield from ("", "## Responses", "", *_answers(contract))
     yield from ("", "## Duplicate events", "", _twice(receiver, contract))
     yield from ("", "## Tests", "", _TRIED[contract.tested])
+
+
+def _link(document: re.Match[str]) -> str:
+    name = Path(document[1]).name.removesuffix(".md")
+    return f"[{name}](../{document[1]})"
 
 
 def _channel_page(contract: Contract) -> str:
@@ -192,8 +197,7 @@ def _answers(contract: Contract) -> Iterator[str]:
     if refused := [status for status in answer.permanent if status != HTTPStatus.GONE]:
         statuses = ", ".join(map(str, refused))
         yield f"- {statuses}: not retried. The delivery is dead, and can be replayed."
-    yield "- 410: disables the destination."
-    yield "- All others are [retried](../webhooks.md#retries)."
+    yield "- Any other response: see [Webhooks](../webhooks.md#responses)."
 
 
 def _pointed(pointer: str) -> str:

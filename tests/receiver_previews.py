@@ -1,4 +1,4 @@
-"""Pictures of chat messages; run `python -m tests.receiver_previews` to draw them with Chromium.
+"""Pictures of chat messages; run `python tests/receiver_previews.py` to draw them with Chromium.
 
 They are drawn from the bodies that are sent, about as each product does it, and are not made by it.
 """

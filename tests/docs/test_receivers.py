@@ -21,7 +21,7 @@ def test_every_receiver_is_listed_as_its_contract_has_it():
 @pytest.mark.parametrize("receiver", ALL)
 def test_the_page_of_a_receiver_is_current(receiver):
     written = (PAGES / f"{receiver}.md").read_text(encoding="utf-8")
-    assert written == page(receiver), "run `python -m tests.receiver_pages`"
+    assert written == page(receiver), "run `python tests/receiver_pages.py`"
     destination = written.partition("```toml\n")[2].partition("```")[0]
     assert tomllib.loads(destination)["destinations"][receiver]["template"] == receiver
 
@@ -36,7 +36,7 @@ def test_every_chat_has_a_small_picture():
     for receiver in DRAWN:
         picture = (PICTURES / f"{receiver}.png").read_bytes()
         assert picture.startswith(b"\x89PNG")
-        assert len(picture) < LARGEST, "run `python -m tests.receiver_previews`"
+        assert len(picture) < LARGEST, "run `python tests/receiver_previews.py`"
 
 
 @pytest.mark.parametrize("receiver", DRAWN)
