@@ -123,11 +123,26 @@ def _console_processors() -> list[structlog.typing.Processor]:
 def _neutralize_values(
     _logger: object, _method: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    # other values are written by `repr`, which escapes by itself
     return {
-        name: neutralize(value) if isinstance(value, str) else value
+        name: value if name == "exc_info" else _neutralize_value(value)
         for name, value in event.items()
     }
+
+
+def _neutralize_value(value: object) -> object:
+    if isinstance(value, str):
+        return neutralize(value)
+    return value if isinstance(value, int | float | None) else _Neutralized(value)
+
+
+class _Neutralized:
+    """A value that the renderer writes by its `repr`, which escapes some of the characters."""
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __repr__(self) -> str:
+        return neutralize(repr(self._value))
 
 
 def _write_traceback(stream: TextIO, error: structlog.typing.ExcInfo) -> None:

@@ -9,10 +9,11 @@ _HARMFUL = re.compile(
     "\x00-\x08\x0b-\x1f"  # C0 controls, but for tab and line feed
     "\x7f-\x9f"  # delete and C1 controls
     "\u061c\u200e\u200f\u202a-\u202e"  # bidirectional controls (UAX #9), with U+2066 to U+2069
-    "\u180e\u200b\u2060-\u206f\ufeff\ufff9-\ufffb"  # invisible
     "\u2028\u2029"  # line and paragraph separators
     "\ud800-\udfff"  # surrogates, which no terminal can show
-    "\U000e0000-\U000e007f"  # tags, invisible
+    # Default_Ignorable_Code_Point, but for joiners and variations of emoji, which scripts need
+    "\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u206f\u3164\ufeff\uffa0"
+    "\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
     "]"
 )
 

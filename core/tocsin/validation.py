@@ -61,7 +61,7 @@ def explain_errors(
         path = tuple(map(str, detail["loc"]))
         if path[-1:] == (_KEY,):
             path = path[:-1]
-        elif any(detail["loc"][: len(key)] == key for key in wrong_keys):
+        elif any(detail["loc"][:length] in wrong_keys for length in range(len(path) + 1)):
             continue  # below a wrong key
         elif detail["type"] == "too_short" and _has_nested_error(details, detail["loc"]):
             continue  # wrong items were not counted

@@ -295,10 +295,15 @@ def expect_clean(text: str) -> None:
 
 
 class Repeater(TestServer):
-    """A server that answers with every header and the body of the request."""
+    """A server that answers with every header and the body of the request.
 
-    def __init__(self, status: int) -> None:
+    `in_headers`, the answer has secrets in its status line and header fields too, and its body
+    arrives byte by byte.
+    """
+
+    def __init__(self, status: int, *, in_headers: bool = False) -> None:
         self._status = status
+        self._in_headers = in_headers
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._repeat)
         super().__init__(app)
@@ -306,12 +311,27 @@ class Repeater(TestServer):
     async def _repeat(self, request: web.Request) -> web.Response:
         echo = {"url": str(request.url), "headers": dict(request.headers)}
         echo["data"] = await request.text()
-        return web.json_response(echo, status=self._status)
+        if not self._in_headers:
+            return web.json_response(echo, status=self._status)
+        fields = dict.fromkeys(("Retry-After", "Server", "Content-Type", "X-Echo"), TOKEN)
+        fields |= {
+            "Location": f"https://evil.example/{quote(TOKEN)}?{request.query_string}",
+            "WWW-Authenticate": f'Bearer error_description="{TOKEN}"',
+        }
+        response = web.StreamResponse(status=self._status, reason=TOKEN, headers=fields)
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        for byte in json.dumps(echo).encode():
+            await response.write(bytes([byte]))
+        return response
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("status", [200, 400, 401, 503])
-async def test_a_receiver_that_repeats_the_request_shows_no_secret(api, status):
+@pytest.mark.parametrize(
+    ("status", "in_headers"),
+    [*((status, False) for status in (200, 400, 401, 503)), (302, True), (400, True), (429, True)],
+)
+async def test_a_receiver_that_repeats_the_request_shows_no_secret(api, status, in_headers):
     admin = Admin(api, await api.admin())
     settings = {
         "headers": {"X-Key": SECRET[:13], "Authorization": TOKEN},
@@ -319,7 +339,7 @@ async def test_a_receiver_that_repeats_the_request_shows_no_secret(api, status):
         "secret": "whsec_" + base64.b64encode(b"s" * 30).decode(),
         "allow_networks": ["127.0.0.0/8"],
     }
-    async with Repeater(status) as server:
+    async with Repeater(status, in_headers=in_headers) as server:
         url = "/hook/0123456789abcdef?token=0123456789xyz"
         settings["secret_url"] = str(server.make_url(url))
         body = {"name": "soar", "plugin": "webhook", "settings": settings}

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 import pytest
+import structlog
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from multidict import CIMultiDict
 from pydantic import SecretStr
 
 from api_callers import Admin
 from api_server import CONFIGURATION, open_api
 from end_to_end.service import SECRET
-from tocsin import Channel
+from tocsin import Channel, HttpResponse, TocsinError, Tools
+from tocsin.servers import find_server
+from tocsin.testing import make_settings
 from tocsin_connectors.soar.iris import Iris
 from tocsin_connectors.soar.sentinel_incidents import SentinelIncidents
 from tocsin_connectors.soar.splunk_soar import SplunkSoar
@@ -22,6 +27,7 @@ from tocsin_connectors.soar.xsoar import Xsoar
 from tocsin_plugins.email import Email
 from tocsin_plugins.slack import Slack
 from tocsin_plugins.ticketing import Ticketing
+from tocsin_plugins.ticketing.channel import load_tracker
 from tocsin_plugins.webhook import Webhook
 
 DESTINATIONS = "/api/admin/destinations"
@@ -194,6 +200,78 @@ def test_every_url_of_a_channel_is_a_target(kind):
         assert settings.targets()[field] == "https://a.example:443"
 
 
+SERVER = "https://server.example:8443"
+TRACKERS = {
+    "github": {"project": "soc/alerts"},
+    "gitlab": {"project": "soc/alerts"},
+    "jira-cloud": {"project": "SOC", "username": "bot@example.com"},
+    "jira-data-center": {"project": "SOC"},
+    "request-tracker": {"project": "General"},
+    "roundup": {"project": "issue", "username": "bot"},
+    "servicenow": {"project": "incident", "username": "bot"},
+    "zendesk": {"project": "SOC", "username": "bot@example.com"},
+}
+AZURE = {"tenant": "t", "client_id": "c", "client_secret": TOKEN, "subscription": "0" * 36}
+CHANNELS = {
+    "iris": (Iris, {"url": SERVER, "api_key": TOKEN, "customer": 1}),
+    "sentinel": (SentinelIncidents, AZURE | {"resource_group": "g", "workspace": "logs"}),
+    "slack": (Slack, {"bot_token": "xoxb-1-2-abc", "channel": "C0123456789"}),
+    "splunk-soar": (SplunkSoar, {"url": SERVER, "token": TOKEN}),
+    "thehive": (TheHive, {"url": SERVER, "api_key": TOKEN}),
+    "xsoar": (Xsoar, {"url": SERVER, "api_key": TOKEN}),
+    **{
+        tracker: (Ticketing, {"tracker": tracker, "url": SERVER, "secret": TOKEN, **given})
+        for tracker, given in TRACKERS.items()
+    },
+}
+
+
+class RecordingClient:
+    """An HTTP client that keeps the server of each request, and answers with a bit of anything."""
+
+    def __init__(self) -> None:
+        self.servers: set[str | None] = set()
+
+    def check_url(self, url: str) -> None:
+        self.servers.add(find_server(url))
+
+    async def vet_url(self, url: str) -> None:
+        self.check_url(url)
+
+    async def request(self, _method: str, url: str, **_options: object) -> HttpResponse:
+        self.check_url(url)
+        body = b'{"access_token": "a", "token_type": "Bearer", "expires_in": 3600, "ok": true}'
+        headers = CIMultiDict({"Content-Type": "application/json"})
+        return HttpResponse(status=200, headers=headers, body=body, truncated=False)
+
+
+@pytest.mark.parametrize(("kind", "given"), CHANNELS.values(), ids=CHANNELS)
+async def test_a_channel_sends_requests_to_its_targets_alone(clock, kind, given):
+    settings = make_settings(kind, given.get("tracker", "soc"), **given)
+    client = RecordingClient()
+    log = structlog.get_logger()
+    channel = kind(settings, Tools(name="soc", http=client, clock=clock, log=log))
+    with suppress(TocsinError, LookupError, TypeError):  # of answers that say nothing
+        await channel.check()
+    assert client.servers
+    assert client.servers <= set(settings.targets().values())
+
+
+def test_only_the_tracker_that_is_named_is_imported(monkeypatch):
+    loaded = []
+    load = EntryPoint.load
+    monkeypatch.setattr(EntryPoint, "load", lambda point: loaded.append(point.name) or load(point))
+    load_tracker.cache_clear()
+    load_tracker("zendesk")
+    assert loaded == ["zendesk"]
+
+
+def test_every_tracker_is_tried():
+    assert {entry_point.name for entry_point in entry_points(group="tocsin.trackers")} == {
+        *TRACKERS
+    }
+
+
 def test_every_channel_with_secrets_is_listed():
     assert {kind for kind in _find_channels() if kind.Settings.secret_fields()} == {
         *URL_FIELDS,
@@ -218,3 +296,20 @@ def test_host_port_and_encryption_of_a_mail_server_are_targets(field, value):
     before = Email.Settings.model_construct(**server)
     after = Email.Settings.model_construct(**(server | {field: value}))
     assert before.targets() != after.targets()
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_port_that_is_removed_is_another_server(database, clock):
+    configuration = replace(CONFIGURATION, channels={"email": Email})
+    async with open_api(database, clock, configuration) as api:
+        admin = Admin(api, await api.admin())
+        account = {"username": "tocsin", "password": TOKEN}
+        letters = {"sender": "tocsin@example.com", "to": ["soc@example.com"]}
+        inside = {"allow_networks": ["127.0.0.0/8"]}
+        settings = {"host": "127.0.0.1", "port": 9, **account, **letters, **inside}
+        body = {"name": "mails", "plugin": "email", "settings": settings}
+        await admin.ask("POST", DESTINATIONS, 201, json=body)
+        change = {"settings": {"port": None}}
+        refused = await admin.send("PATCH", f"{DESTINATIONS}/mails", json=change)
+        assert refused.status == 422
+        assert "`port` changes from 9 to its default" in await refused.text()

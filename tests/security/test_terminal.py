@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import io
 import json
+import re
 import sys
 import unicodedata
 from pathlib import Path
+from types import SimpleNamespace
 
 import orjson
 import pytest
@@ -20,9 +22,15 @@ import tocsin.cli
 from delivery_rows import add_delivery, add_destination
 from incident_rows import NOW, add_incidents
 from session_rows import add_session
+from tocsin.cli import check
+from tocsin.cli.output import print_records
+from tocsin.cli.responses import read_response
+from tocsin.errors import OperatorError
+from tocsin.hookspecs import HttpResponse
 from tocsin.investigations.sessions.repository import index_session
 from tocsin.knowledge.search.indexer import index_batch
 from tocsin.logs import configure_logs
+from tocsin.model import Health
 from tocsin.store.tables import quarantine
 from tocsin.terminal import neutralize
 
@@ -38,8 +46,14 @@ ATTACKS = {
     "line separator": "\u2028",
     "invisible": "\u200b\ufeff",
     "tags": "\U000e0041",
+    "a link": "\x1b]8;;https://evil.example\x1b\\here\x1b]8;;\x1b\\",
+    "a link by C1": "\x9d8;;https://evil.example\x9chere",
+    "fillers": "\u3164\uffa0\u115f",
+    "variations": "\U000e0100\u180b",
+    "hidden hyphens": "\xad\u034f",
 }
-HOSTILE = "beacon " + "".join(ATTACKS.values()) + " end"
+FORGED = "forged row\tof another record"
+HOSTILE = "beacon " + "".join(ATTACKS.values()) + f" end\n{FORGED}\r\n{FORGED}"
 COMMANDS = [
     ("search", "beacon"),
     ("search", "beacon", "--entities"),
@@ -53,13 +67,20 @@ COMMANDS = [
 ]
 
 
+IGNORABLE = re.compile(  # Default_Ignorable_Code_Point of Unicode 16.0 (DerivedCoreProperties.txt)
+    "[\u00ad\u034f\u061c\u115f-\u1160\u17b4-\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
+)
+NEEDED = re.compile("[\u200c\u200d\ufe00-\ufe0f]")  # by scripts and emoji
+
+
 def is_harmful(character: str) -> bool:
     """Return whether a character is a control, a bidirectional one, or shown as nothing."""
-    if character in "\t\n":
+    if character in "\t\n" or NEEDED.match(character):
         return False
     kind = unicodedata.category(character)
-    joins = character in "\u200c\u200d"  # of scripts and emoji
-    return kind in {"Cc", "Cs", "Zl", "Zp"} or (kind == "Cf" and not joins and character != "\xad")
+    return kind in {"Cc", "Cf", "Cs", "Zl", "Zp"} or IGNORABLE.match(character) is not None
 
 
 def harmful(text: str) -> list[str]:
@@ -90,6 +111,7 @@ def test_a_pipe_gets_no_controls(tocsin, hostile, arguments):
     _, out, errors = tocsin(*arguments)
     assert "Traceback" not in errors
     assert harmful(out + errors) == []
+    assert not [line for line in out.splitlines() if line.startswith("forged")]
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: " ".join(arguments[:2]))
@@ -98,6 +120,13 @@ def test_json_gets_no_controls_and_means_the_same(tocsin, hostile, arguments):
     assert harmful(out + errors) == []
     if arguments[:2] == ("search", "beacon") and len(arguments) == 2:
         assert HOSTILE in {hit["title"] for hit in json.loads(out)}
+
+
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_the_steps_of_an_investigation_get_no_controls(tocsin, hostile, form):
+    status, out, _ = tocsin("investigations", "steps", hostile, *filter(None, [form]))
+    assert (status, harmful(out)) == (0, [])
+    assert form or not [line for line in out.splitlines() if line.startswith("forged")]
 
 
 @pytest.mark.parametrize("form", ["markdown", "html", "json"])
@@ -127,6 +156,40 @@ def test_a_terminal_gets_no_controls(tmp_path, hostile, monkeypatch, arguments):
     text = out.getvalue() + errors.getvalue()
     assert harmful(text) == []
     assert "Traceback" not in text
+    assert FORGED not in text
+
+
+def test_a_table_shows_text_as_it_is(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", out := Terminal())
+    text = ":skull: [red]x[/red] [link=https://evil.example]here[/link] \\"
+    print_records([{"number": 1, "title": text}, {"number": 2, "title": "y"}], as_json=False)
+    assert text in " ".join(out.getvalue().split())
+
+
+async def test_a_health_check_prints_one_line_for_each_problem(capsys):
+    class Siem:
+        tools = SimpleNamespace(name="siem")
+
+        def __init__(self, *problems: str) -> None:
+            self.health = Health(detail=HOSTILE, problems=problems)
+
+        async def check(self) -> Health:
+            return self.health
+
+    await check._check_plugin("providers", Siem())
+    await check._check_plugin("providers", Siem(HOSTILE, HOSTILE))
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines() + captured.err.splitlines()
+    assert len(lines) == 3
+    assert harmful("".join(lines)) == []
+
+
+def test_a_refusal_prints_one_line_for_each_mistake():
+    mistakes = [{"path": HOSTILE, "detail": HOSTILE}]
+    body = orjson.dumps({"detail": HOSTILE, "errors": mistakes})
+    with pytest.raises(OperatorError) as caught:
+        read_response(HttpResponse(status=422, headers={}, body=body, truncated=False))
+    assert len(str(caught.value).split("\n")) == 2
 
 
 def tocsin_main() -> None:

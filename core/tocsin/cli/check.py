@@ -13,7 +13,7 @@ import typer
 from tocsin.accounting import load_rollbacks
 from tocsin.cli.database import check_presence, describe_past
 from tocsin.cli.drift_checks import find_drift_warnings, list_retirement_warnings
-from tocsin.cli.output import print_text
+from tocsin.cli.output import print_line, print_text
 from tocsin.cli.receiver_checks import check_receivers
 from tocsin.clock import SystemClock, isoformat
 from tocsin.credentials import IssuerUnavailable, describe_issuer, open_proven_vault
@@ -109,7 +109,7 @@ async def _check_parts(settings: Settings, configuration: Configuration) -> bool
     for name, definition in configuration.schedules.items():
         print_text(f"schedules.{name}: {_next_run(definition)}")
     for absent in live.absent:
-        print_text(f"{absent.name}: not loaded: {absent.reason}", file=sys.stderr)
+        print_line(f"{absent.name}: not loaded: {absent.reason}", file=sys.stderr)
     return all(passed) and not live.absent
 
 
@@ -176,7 +176,7 @@ async def _report_drift(database: Database, configuration: Configuration) -> Non
     for item in configuration.providers:
         for drift in recorded.get(item.name, []):
             what = f"{drift['kind']}: {drift['field']} {drift['problem']} since {drift['since']}"
-            print_text(f"providers.{item.name}: warning: {what}", file=sys.stderr)
+            print_line(f"providers.{item.name}: warning: {what}", file=sys.stderr)
 
 
 async def _find_differences(database: Database, file: HeadFile) -> list[str]:
@@ -195,9 +195,9 @@ async def _check_issuer(settings: Settings) -> bool:
     if not settings.oidc_issuer:
         return True
     try:
-        print_text(f"openid connect: {await describe_issuer(settings)}")
+        print_line(f"openid connect: {await describe_issuer(settings)}")
     except IssuerUnavailable as error:
-        print_text(f"openid connect: {error}", file=sys.stderr)
+        print_line(f"openid connect: {error}", file=sys.stderr)
         return False
     return True
 
@@ -207,7 +207,7 @@ async def _check_destination(destination: Destination, channels: ChannelFactory)
     try:
         live = await channels.make(destination)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's error must not affect others
-        print_text(f"destinations.{destination.name}: not loaded: {error}", file=sys.stderr)
+        print_line(f"destinations.{destination.name}: not loaded: {error}", file=sys.stderr)
         return False
     try:
         return await _check_plugin("destinations", live.plugin)
@@ -223,16 +223,16 @@ async def _check_provider(provider: Provider) -> bool:
     passed = await _check_plugin("providers", provider)
     drift = await find_drift_warnings(provider) if passed else []
     for warning in (*list_retirement_warnings(provider), *drift):
-        print_text(f"providers.{provider.tools.name}: warning: {warning}", file=sys.stderr)
+        print_line(f"providers.{provider.tools.name}: warning: {warning}", file=sys.stderr)
     return passed
 
 
 async def _check_plugin(section: str, plugin: Provider | Channel | Enricher) -> bool:
     health = await _load_health(plugin)
     for problem in health.problems:
-        print_text(f"{section}.{plugin.tools.name}: {problem}", file=sys.stderr)
+        print_line(f"{section}.{plugin.tools.name}: {problem}", file=sys.stderr)
     if not health.problems:
-        print_text(f"{section}.{plugin.tools.name}: {health.detail}")
+        print_line(f"{section}.{plugin.tools.name}: {health.detail}")
     return not health.problems
 
 

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from tocsin import investigations, reports
 from tocsin.cli.database import record, run_on_database, whoami
 from tocsin.cli.options import choice_option
-from tocsin.cli.output import AsJson, print_json, print_progress, print_text
+from tocsin.cli.output import AsJson, print_json, print_line, print_progress, print_text
 from tocsin.cli.providers import configured_providers
 from tocsin.cli.responses import print_columns
 from tocsin.clock import SystemClock
@@ -274,7 +274,7 @@ def _print_session(
     elif session["status"] == SessionStatus.COMPLETED:
         print_text(session["report"].rstrip("\n"))
     else:
-        print_text(f"{session['status']}: {session['error'] or session['id']}", file=sys.stderr)
+        print_line(f"{session['status']}: {session['error'] or session['id']}", file=sys.stderr)
     if session["status"] in {SessionStatus.FAILED, SessionStatus.CANCELLED}:
         raise typer.Exit(1)
 

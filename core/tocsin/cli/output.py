@@ -25,6 +25,11 @@ def print_text(
     print(neutralize(sep.join(map(str, values))), end=end, file=file)
 
 
+def print_line(text: object, *, file: TextIO | None = None) -> None:
+    """Print text of a SIEM or a receiver on one line, so that it cannot look like two."""
+    print_text(to_line(text), file=file)
+
+
 def print_progress(text: str, *, end: str = "") -> None:
     """Replace the last line of a terminal on standard error; prints nothing elsewhere."""
     if sys.stderr.isatty():
@@ -59,6 +64,7 @@ def to_line(value: Any) -> str:
 def _print_table(records: Sequence[Mapping[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     if not records:
         print_text("no results")
@@ -70,8 +76,8 @@ def _print_table(records: Sequence[Mapping[str, Any]]) -> None:
     for place, name in enumerate(records[0]):
         # The first column identifies the record, and is not wrapped so that it can be copied
         table.add_column(name.replace("_", " "), overflow="fold", no_wrap=place == 0)
-    for record in records:
-        table.add_row(*map(_escape, record.values()))
+    for record in records:  # as text, which has no markup and no names of emoji
+        table.add_row(*(Text(neutralize(to_line(value))) for value in record.values()))
     Console().print(table)
 
 
@@ -80,9 +86,3 @@ def _print_members(record: Mapping[str, Any]) -> None:
     width = max(map(len, record))
     for name, value in record.items():
         print_text(f"{name.replace('_', ' '):{width}}  {to_line(value)}")
-
-
-def _escape(value: Any) -> str:
-    from rich.markup import escape
-
-    return escape(neutralize(to_line(value)))

@@ -75,12 +75,6 @@ def prove(
     print_text("everything is accounted for", file=sys.stderr)
 
 
-async def _prove(database: Database, period: accounting.Period) -> dict[str, Any]:
-    """Return the report; raises what a write raises, where nothing could be stored now."""
-    await require_writable(database)
-    return await database.read(accounting.report_period, period, period.until)
-
-
 def _parse_since(text: str) -> timedelta:
     adapter: TypeAdapter[timedelta] = TypeAdapter(Duration)
     try:

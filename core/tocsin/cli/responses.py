@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from tocsin.cli.output import print_json, print_records, print_text
+from tocsin.cli.output import print_json, print_records, print_text, to_line
 from tocsin.errors import OperatorError
 from tocsin.hookspecs import HttpResponse
 
@@ -70,8 +70,8 @@ def _describe_refusal(response: HttpResponse) -> str:
         problem = _ProblemDocument.model_validate_json(response.body)
     except ValidationError:
         return _describe_foreign(response)
-    lines = [f"{response.status}: {problem.detail}"]
-    lines += [f"  {mistake.path}: {mistake.detail}" for mistake in problem.errors]
+    lines = [f"{response.status}: {to_line(problem.detail)}"]
+    lines += [f"  {to_line(mistake.path)}: {to_line(mistake.detail)}" for mistake in problem.errors]
     if response.status == HTTPStatus.UNAUTHORIZED:
         lines.append("the token may have expired; `tocsin admin token` prints a new one")
     if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:

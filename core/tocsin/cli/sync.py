@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from tocsin import incidents
 from tocsin.cli.database import record, run_on_database, whoami
 from tocsin.cli.options import parse_moment
-from tocsin.cli.output import AsJson, print_progress, print_text
+from tocsin.cli.output import AsJson, print_line, print_progress
 from tocsin.cli.providers import configured_providers
 from tocsin.cli.responses import print_columns
 from tocsin.clock import SystemClock
@@ -152,7 +152,7 @@ async def _follow(database: Database, made: dict[str, Any]) -> dict[str, Any]:
         now_found = await database.read(incidents.load_backfill, made["id"])
         found = now_found or found
         if waited == _HINT_AFTER and not found["pages"]:
-            print_text(found["reason"] or _NOT_STARTED, file=sys.stderr)
+            print_line(found["reason"] or _NOT_STARTED, file=sys.stderr)
         print_progress(_describe_progress(found))
     print_progress(_describe_progress(found), end="\n")
     return found

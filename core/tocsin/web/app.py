@@ -49,6 +49,8 @@ _EXPOSED_FIELDS = (
     f"ETag, Idempotency-Replayed, Link, RateLimit, RateLimit-Policy, Retry-After, {REQUEST_ID}"
 )
 
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{0,5})?")
+"""The value of `Host`: a URL parser would accept more, such as credentials before a name."""
 _LOCAL = "localhost"
 _PROBES = frozenset({"/healthz", "/readyz"})
 """Paths that answer under any name: probes use the address of the node."""
@@ -117,7 +119,9 @@ class HostCheck:
         if request.path in self._exempt:
             return
         named = request.headers.getall(hdrs.HOST, [])
-        if len(named) != 1 or not self._is_ours(named[0]):
+        if len(named) == 1 and request.host != named[0]:  # the request target is a whole URL
+            named.append(f"[{request.host}]" if ":" in request.host else request.host)
+        if not named or not all(map(self._is_ours, named)):
             raise ProblemError(
                 _MISDIRECTED,
                 f"The Host header must name {self._url}. Set TOCSIN_BASE_URL to the URL that "
@@ -125,15 +129,17 @@ class HostCheck:
             )
 
     def _has_our_name(self, named: str) -> bool:
-        try:
-            name = _normalize(URL(f"http://{named}").raw_host or "")
-        except ValueError:
+        if not (found := _HOST.fullmatch(named)):
             return False
+        name = _normalize(found[1])
         return name in self._names or name == _LOCAL or _is_loopback(name)
 
 
 def _normalize(name: str) -> str:
-    return name.casefold().removesuffix(".")
+    try:
+        return ip_address(name.strip("[]")).compressed
+    except ValueError:
+        return name.casefold().removesuffix(".")
 
 
 def _is_loopback(name: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from itertools import islice
 from typing import Any, TypeVar
 
 from aiohttp import hdrs, web
@@ -20,6 +21,9 @@ from tocsin.web.request_problems import (
     UNSUPPORTED_MEDIA_TYPE,
 )
 
+MAX_PARAMETERS = 50
+"""Parameters of a query; each wrong one costs time and is a line of the response."""
+MAX_SHOWN_ERRORS = 50
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -43,6 +47,9 @@ class ResponseModel(BaseModel):
 
 def parse_query(url: URL, model: type[Model]) -> Model:
     """Return the query parameters; raises ProblemError (422) that names every wrong one."""
+    if len(url.query) > MAX_PARAMETERS:
+        few = {"path": "query", "detail": f"give {MAX_PARAMETERS} parameters at most"}
+        raise invalid_request("query parameters", [few])
     errors = [
         {"path": name, "detail": "given more than once; give it once"}
         for name, times in Counter(name for name, _ in url.query.items()).items()
@@ -108,12 +115,14 @@ _ACCEPT = {"Accept": "application/json"}
 def invalid_request(where: str, errors: list[dict[str, str]]) -> ProblemError:
     """Return the error for these mistakes, each a `path` and a `detail`."""
     count = "1 mistake" if len(errors) == 1 else f"{len(errors)} mistakes"
+    if len(errors) >= MAX_SHOWN_ERRORS:
+        count += " or more"
     return INVALID_REQUEST.error(count=count, where=where, errors=errors)
 
 
 def list_field_errors(error: ValidationError, model: type[BaseModel]) -> list[dict[str, str]]:
-    """Return the mistakes, each a `path` and a `detail`."""
+    """Return the first mistakes, each a `path` and a `detail`."""
     return [
         {"path": ".".join(mistake.path), "detail": mistake.words}
-        for mistake in explain_errors(error, model)
+        for mistake in islice(explain_errors(error, model), MAX_SHOWN_ERRORS)
     ]

@@ -40,8 +40,10 @@ class ClientAddresses:
         address = _parse_address(request.remote or "")
         hops = ",".join(request.headers.getall(FORWARDED, [])).split(",")
         for hop in reversed(hops):
+            if not self._is_trusted(address):
+                break
             before = _parse_address(_PORT.sub(r"\1", hop.strip()).strip("[]"))
-            if before is None or not self._is_trusted(address):
+            if before is None:
                 break
             address = before
         return UNKNOWN_ADDRESS if address is None else str(address)

@@ -161,6 +161,7 @@ def test_a_generated_key_is_its_owners_alone(tocsin, tmp_path):
     tocsin("db", "upgrade")
     tocsin("admin", "token")
     assert (tmp_path / "data" / "encryption.key").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "data" / "tocsin.db").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
 
 

@@ -78,6 +78,25 @@ async def test_a_parameter_given_twice_is_named(api):
     assert mistake == {"path": "limit", "detail": "given more than once; give it once"}
 
 
+@on_sqlite
+@pytest.mark.parametrize("form", ["{}", "{0}&{0}"])
+async def test_a_query_of_many_parameters_is_refused_in_short(api, form):
+    names = "&".join(form.format(f"n{number}") for number in range(600))
+    response = await api.client.get(f"/healthz?{names}")
+    document = await problem(response, 422)
+    assert len(document["errors"]) == 1
+    assert len(await response.read()) < 8_500  # with the path of the request
+
+
+@on_sqlite
+async def test_a_body_of_many_mistakes_is_refused_in_short(api):
+    body = {f"member{number}": number for number in range(3_000)}
+    response = await api.client.post(KEYS, json=body, headers=await api.admin())
+    document = await problem(response, 422)
+    assert len(document["errors"]) == 50
+    assert document["detail"] == "50 mistakes or more in the body."
+
+
 # Tokens that admit nobody
 
 AT = {"typ": "at+jwt", "alg": "RS256"}

@@ -6,9 +6,12 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from ipaddress import ip_network
+from types import SimpleNamespace
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
+from multidict import CIMultiDict
 
 from api_server import (
     ENCRYPTION_KEY,
@@ -417,6 +420,8 @@ SAME = {
     "through a mapped proxy": ([ONE], [ONE, f"::ffff:{PROXY}"]),
     "one IPv6 site": (["2001:db8:0:1::1"], ["2001:db8:0:1:ffff:ffff:ffff:ffff"]),
     "written otherwise": (["2001:db8::1"], ["2001:0DB8:0::0001"]),
+    "with ports": ([f"{ONE}:1"], [f"{ONE}:2"]),
+    "with a zone": (["fe80::1%eth0"], ["[fe80::1%eth1]:80"]),
     "words alone": (["unknown"], ["<script>"]),
     "words behind a proxy": ([PROXY], [ONE, "unknown", PROXY]),
 }
@@ -460,6 +465,17 @@ async def test_one_source_is_not_limited_by_another(database, clock, first, seco
 @pytest.mark.parametrize("trusted", [(), "198.51.100.0/24"], ids=["nobody", "others"])
 async def test_what_others_than_trusted_proxies_write_is_ignored(database, clock, trusted):
     assert await second_answer(database, clock, [ONE], [OTHER], trusted_proxies=trusted) == 429
+
+
+def test_what_a_client_writes_is_not_even_parsed():
+    """Otherwise, 8 KB of each request would stay in a cache."""
+    parse = rate_limits._parse_address
+    parse.cache_clear()
+    addresses = rate_limits.ClientAddresses([ip_network(PROXY)])
+    for number in range(10):
+        headers = CIMultiDict({"X-Forwarded-For": f"{ONE}, {number}{'x' * 8_000}"})
+        assert addresses.find(SimpleNamespace(remote=OTHER, headers=headers)) == OTHER
+    assert parse.cache_info().currsize == 1
 
 
 # Several nodes

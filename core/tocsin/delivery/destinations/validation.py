@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import structlog
@@ -26,6 +27,7 @@ RecordContact = Callable[[str, list[str]], Awaitable[None]]
 """Records that a destination's servers are about to be contacted: its name, and the servers."""
 
 _PATIENCE = 10  # seconds; a slow receiver is not a problem of the settings
+_MOST_PROBLEMS = 50
 _log = structlog.get_logger()
 
 
@@ -111,9 +113,14 @@ class DestinationValidator:
             before = self._channels.settle(destination)[1].targets()
         except OperatorError:
             return "the current settings are invalid"
-        for field, target in settings.targets().items():
+        after = settings.targets()
+        for field, target in after.items():
             if before.get(field) != target:
                 return f"`{field}` changes from {before.get(field, 'nothing')} to {target}"
+        # A URL that is removed leaves the others; a port or a region that is removed has a default
+        left = (field for field in before.keys() - after.keys() if "://" not in before[field])
+        if field := min(left, default=None):
+            return f"`{field}` changes from {before[field]} to its default"
         return None
 
     def list_targets(self, destination: Destination) -> list[str]:
@@ -203,7 +210,7 @@ class DestinationValidator:
 
 
 def _list_problems(error: ValidationError, kind: type[Channel]) -> Iterator[DestinationProblem]:
-    for mistake in explain_errors(error, kind.Settings):
+    for mistake in islice(explain_errors(error, kind.Settings), _MOST_PROBLEMS):
         path = ".".join(("settings", *mistake.path))
         yield DestinationProblem(path, mistake.words)
 
