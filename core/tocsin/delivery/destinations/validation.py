@@ -118,9 +118,9 @@ class DestinationValidator:
             if before.get(field) != target:
                 return f"`{field}` changes from {before.get(field, 'nothing')} to {target}"
         # A URL that is removed leaves the others; a port or a region that is removed has a default
-        left = (field for field in before.keys() - after.keys() if "://" not in before[field])
-        if field := min(left, default=None):
-            return f"`{field}` changes from {before[field]} to its default"
+        for field in sorted(before.keys() - after.keys()):
+            if "://" not in before[field]:
+                return f"`{field}` changes from {before[field]} to its default"
         return None
 
     def list_targets(self, destination: Destination) -> list[str]:
