@@ -6,26 +6,41 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import itemgetter
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import (
+    BigInteger,
+    Boolean,
     ColumnElement,
     Connection,
     Dialect,
     FromClause,
     Insert,
+    Integer,
     Select,
     Table,
+    Text,
+    TypeDecorator,
     Update,
+    bindparam,
     func,
     literal,
     select,
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import TypeEngine
 
 from tocsin.store.faults import DatabaseReplaced
 from tocsin.store.tables import EPOCH, sequences
+from tocsin.store.text import dump_json
+
+if TYPE_CHECKING:
+    _ListBase = TypeDecorator[Any]
+else:
+    _ListBase = TypeDecorator
 
 INCIDENT_NUMBER = "incident_number"
 INCIDENT_CHANGE = "incident_change"
@@ -73,6 +88,51 @@ class BulkStatement:
             return tuple(values)
 
         return str(compiled), convert
+
+
+class _ListType(_ListBase):
+    """A list of texts or numbers, which SQLite takes as JSON."""
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(self, item: type[TypeEngine[Any]]) -> None:
+        super().__init__()
+        self.item = item
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(
+            Text() if dialect.name == "sqlite" else postgresql.ARRAY(self.item())
+        )
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        return dump_json(list(value)) if dialect.name == "sqlite" else list(value)
+
+
+class _IsIn(FunctionElement[bool]):
+    type = Boolean()
+    inherit_cache = True
+
+
+@compiles(_IsIn, "sqlite")
+def _compile_for_sqlite(element: _IsIn, compiler: Any, **options: Any) -> str:
+    column, values = (compiler.process(each, **options) for each in element.clauses)
+    return f"{column} IN (SELECT value FROM json_each({values}))"  # noqa: S608 - compiled by SQLAlchemy
+
+
+@compiles(_IsIn, "postgresql")
+def _compile_for_postgresql(element: _IsIn, compiler: Any, **options: Any) -> str:
+    column, values = (compiler.process(each, **options) for each in element.clauses)
+    return f"{column} = ANY ({values})"
+
+
+def is_in(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
+    """Return whether the value of a column is in the list that the parameter `name` holds.
+
+    The list is one value to the database, so one statement serves lists of any length.
+    """
+    item = BigInteger if isinstance(column.type, Integer) else Text
+    return _IsIn(column, bindparam(name, type_=_ListType(item)))
 
 
 def build_insert(connection: Connection, table: Table) -> Any:

@@ -19,6 +19,7 @@ from tocsin.delivery import (
     requeue_on_hold,
 )
 from tocsin.incidents import DocumentRebuild
+from tocsin.knowledge import SearchDocument, index_document, search_documents
 from tocsin.store import load_epochs, open_database, upgrade
 from tocsin.store.bootstrap import _configure_alembic
 from tocsin.store.tables import EPOCH, entity_providers, incident_counts, incident_techniques
@@ -199,4 +200,34 @@ async def test_after_the_upgrade_it_is_known_when_something_was_first_applied(em
     assert await database.read(load_applied_from) == first
     [epoch] = await database.read(load_epochs)
     assert (epoch.number, epoch.first_number, epoch.reason) == (1, 1, None)
+    await database.close()
+
+
+def with_an_index_without_prefixes(connection: Connection) -> None:
+    config = _configure_alembic()
+    config.attributes["connection"] = connection
+    command.upgrade(config, "0018")
+    found = SearchDocument(
+        kind="incident", record="1", title="Powershell", text="An encoded command", at=EPOCH
+    )
+    index_document(connection, found)
+
+
+async def test_what_was_indexed_without_prefixes_is_found_by_them(empty_url):
+    database = open_database(empty_url)
+    await database.write(with_an_index_without_prefixes)
+    await upgrade(database)
+    for beginning in ("pow*", "powe*", "enc*", "comma*", "an encod*"):
+        page = await database.read(search_documents, beginning, limit=9)
+        assert [result.id for result in page.results] == ["1"]
+    definitions = await database.read(
+        lambda c: (
+            c.scalars(text("SELECT sql FROM sqlite_master WHERE name = 'documents_index'")).all()
+            if c.dialect.name == "sqlite"
+            else c.scalars(
+                text("SELECT indexdef FROM pg_indexes WHERE indexname = 'ix_documents_tokens'")
+            ).all()
+        )
+    )
+    assert "prefix=" in definitions[0] or "fastupdate='on'" in definitions[0]
     await database.close()

@@ -6,14 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from itertools import accumulate, pairwise
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, text, update
 
 from tocsin.knowledge.search import tokens
 from tocsin.knowledge.search.fields import entity_field
 from tocsin.model import Entity
-from tocsin.store import BulkStatement, allot_numbers
+from tocsin.store import BulkStatement, allot_numbers, is_in
 from tocsin.store.tables import documents
 
 MAX_WORDS = 12_000
@@ -64,6 +65,22 @@ class DocumentTokens:
     entities: list[str]
 
 
+@dataclass(frozen=True, slots=True)
+class TokenizedDocument:
+    """A document and the text of its tokens for one kind of database."""
+
+    document: SearchDocument
+    entities: str
+    tokens: str
+
+
+def tokenize_document(document: SearchDocument, *, postgres: bool) -> TokenizedDocument:
+    """Return a document with its tokens; this takes most of the time of indexing it."""
+    made = build_tokens(document)
+    text = to_tsvector(made) if postgres else to_fts5_text(made)
+    return TokenizedDocument(document, " ".join(made.entities), text)
+
+
 def index_document(connection: Connection, document: SearchDocument) -> None:
     """Index a document, or update it in the index."""
     index_documents(connection, [document])
@@ -71,18 +88,37 @@ def index_document(connection: Connection, document: SearchDocument) -> None:
 
 def index_documents(connection: Connection, wanted: Sequence[SearchDocument]) -> None:
     """Index several different documents."""
+    postgres = uses_tsvector(connection)
     known = _ids(connection, wanted)
-    numbered = [(known.get((each.kind, each.record)), each) for each in wanted]
+    store_tokenized(
+        connection, [tokenize_document(each, postgres=postgres) for each in wanted], known
+    )
+
+
+def uses_tsvector(connection: Connection) -> bool:
+    """Return whether the database indexes the tokens as a tsvector, not with FTS5."""
+    return connection.dialect.name == "postgresql"
+
+
+def store_tokenized(
+    connection: Connection,
+    wanted: Sequence[TokenizedDocument],
+    known: Mapping[tuple[str, str], int],
+) -> None:
+    """Index several different documents; `known` are the IDs of those in the index."""
+    numbered = [(known.get((each.document.kind, each.document.record)), each) for each in wanted]
     old = [(number, each) for number, each in numbered if number is not None]
     new = [each for number, each in numbered if number is None]
     # FTS5 writes rows in the order of their IDs in one segment
     old.sort(key=lambda pair: pair[0])
-    postgres = connection.dialect.name == "postgresql"
+    postgres = uses_tsvector(connection)
     _changes.run(connection, [_row(*pair, postgres=postgres) for pair in old])
     if new:
         numbers = allot_numbers(connection, DOCUMENT_ID, len(new))
         pairs = zip(numbers, new, strict=True)
         _additions.run(connection, [_row(*pair, postgres=postgres) for pair in pairs])
+    if postgres:
+        connection.execute(_flush)
 
 
 def remove_document(connection: Connection, kind: str, record: str) -> None:
@@ -100,9 +136,15 @@ _changes = BulkStatement(
     .values({name: bindparam(f"to_{name}") for name in _NAMES[1:]}),
     ("its_id", *(f"to_{name}" for name in _NAMES[1:])),
 )
+# Of the rows of a batch, each token is added once; searches would read the waiting list to its end.
+# Only the owner of the index may; for others, PostgreSQL adds what waits when the list is full.
+_flush = text(
+    "SELECT gin_clean_pending_list(oid) FROM pg_class "
+    "WHERE oid = CAST('ix_documents_tokens' AS regclass) AND pg_has_role(relowner, 'USAGE')"
+)
 _known = select(documents.c.id, documents.c.record).where(
     documents.c.kind == bindparam("kind"),
-    documents.c.record.in_(bindparam("records", expanding=True)),
+    is_in(documents.c.record, "records"),
 )
 
 
@@ -117,9 +159,8 @@ def _ids(connection: Connection, wanted: Sequence[SearchDocument]) -> dict[tuple
     return known
 
 
-def _row(number: int, document: SearchDocument, *, postgres: bool) -> tuple[object, ...]:
-    made = build_tokens(document)
-    indexed = to_tsvector(made, number) if postgres else to_fts5_text(made)
+def _row(number: int, tokenized: TokenizedDocument, *, postgres: bool) -> tuple[object, ...]:
+    document = tokenized.document
     return (
         number,
         document.kind,
@@ -127,9 +168,9 @@ def _row(number: int, document: SearchDocument, *, postgres: bool) -> tuple[obje
         document.at,
         document.change,
         document.title,
-        " ".join(made.entities),
+        tokenized.entities,
         document.text[:MAX_TEXT],
-        indexed,
+        f"{tokenized.tokens} {span_lexemes(number)}" if postgres else tokenized.tokens,
     )
 
 
@@ -139,22 +180,31 @@ def build_tokens(document: SearchDocument) -> DocumentTokens:
     spoken = [*tokens.split_words(title), _BREAK, *tokens.split_words(text)]
     marks = dict.fromkeys([*tokens.entity_tokens(title), *tokens.entity_tokens(text)])
     entities: dict[str, None] = {}
-    for name, value in _named(document):
-        token = tokens.whole_token(value)
-        entities.setdefault(token)
-        marks.update(
-            dict.fromkeys((token, tokens.field_token(name, value), *tokens.part_tokens(value)))
-        )
-        spoken += [_BREAK, *tokens.split_words(value[:_ENTITY_WORDS])]
-    marks.update(dict.fromkeys(_facet_tokens({"kind": document.kind, **document.facets})))
+    for field_ in _list_fields(document):
+        token, its_marks, its_words = _field_tokens(*field_)
+        if token:
+            entities.setdefault(token)
+            marks.update(its_marks)
+            spoken += its_words
+    for name, value in (("kind", document.kind), *document.facets.items()):
+        if value:
+            marks.setdefault(_facet_token(name, value))
     spoken = _bounded(spoken)
     rest = marks.keys() - set(spoken)
     return DocumentTokens(spoken, _within([mark for mark in marks if mark in rest]), list(entities))
 
 
-def _named(document: SearchDocument) -> Iterable[tuple[str, str]]:
-    """Return the fields of a document that have a token."""
-    return (field_ for field_ in _list_fields(document) if tokens.whole_token(field_[1]))
+@lru_cache(tokens.REMEMBERED)
+def _field_tokens(name: str, value: str) -> tuple[str, dict[str, None], list[str]]:
+    """Return a field's value as a token, its marks, and its words after a separator."""
+    token = tokens.whole_token(value)
+    marks = dict.fromkeys((token, tokens.field_token(name, value), *tokens.part_tokens(value)))
+    return token, marks, [_BREAK, *tokens.split_words(value[:_ENTITY_WORDS])]
+
+
+@lru_cache(tokens.REMEMBERED)
+def _facet_token(name: str, value: str) -> str:
+    return tokens.field_token(name, tokens.fold_text(value))
 
 
 def _list_fields(document: SearchDocument) -> Iterable[tuple[str, str]]:
@@ -168,13 +218,6 @@ def _list_fields(document: SearchDocument) -> Iterable[tuple[str, str]]:
             yield "technique", folded.partition(".")[0]
     for identifier in document.identifiers:
         yield "id", tokens.fold_text(identifier).strip()
-
-
-def _facet_tokens(facets: Mapping[str, str | None]) -> list[str]:
-    """Return the tokens of facets."""
-    return [
-        tokens.field_token(name, tokens.fold_text(value)) for name, value in facets.items() if value
-    ]
 
 
 def _within(found: list[str]) -> list[str]:
@@ -203,23 +246,21 @@ def to_fts5_text(made: DocumentTokens) -> str:
     return " ".join([*made.words, _BREAK, *marks])
 
 
-def to_tsvector(made: DocumentTokens, number: int) -> str:
-    """Return the tokens as a PostgreSQL tsvector; `number` is the document's ID."""
+def to_tsvector(made: DocumentTokens) -> str:
+    """Return the tokens as a PostgreSQL tsvector, without those of the document's blocks."""
     places: dict[str, list[str]] = {}
     for place, word in enumerate(made.words, 1):
         places.setdefault(word, []).append(str(place))
     places.pop(_BREAK, None)
     pairs = {pair_token(*two) for two in pairwise(made.words) if _BREAK not in two}
-    parts = [
-        f"'{mark}':{_LAST}" for mark in (*span_tokens(number), *made.marks, *pairs - places.keys())
-    ]
+    parts = [f"'{mark}':{_LAST}" for mark in (*made.marks, *pairs - places.keys())]
     parts += [f"'{word}':{','.join(at)}" for word, at in places.items()]
     return " ".join(parts)
 
 
-def span_tokens(number: int) -> list[str]:
-    """Return the tokens of the blocks of documents that contain this one."""
-    return [span_token(shift, number >> shift) for shift in SPANS]
+def span_lexemes(number: int) -> str:
+    """Return the blocks of documents that contain this one, as a part of its tsvector."""
+    return " ".join(f"'{span_token(shift, number >> shift)}':{_LAST}" for shift in SPANS)
 
 
 def span_token(shift: int, which: int) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from sqlalchemy import Connection, case
 
 from tocsin.knowledge.search.entities import list_lookup_names
 from tocsin.model import Entity
-from tocsin.store import BulkStatement, build_insert
+from tocsin.store import BulkStatement, Row, build_insert
 from tocsin.store.tables import entities, entity_names, entity_providers
 
 
@@ -26,36 +26,46 @@ class EntityOccurrence:
     """False if it was counted before, and only its time may have changed."""
 
 
-def count_entities(connection: Connection, occurrences: Iterable[EntityOccurrence]) -> None:
-    """Count new occurrences, and index the entities for lookup."""
-    counted: dict[Entity, list[Any]] = {}
-    for occurrence in occurrences:
-        known = counted.setdefault(
-            occurrence.entity, [0, occurrence.at, occurrence.at, occurrence.incident]
-        )
-        known[:] = [
-            known[0] + occurrence.new,
-            min(known[1], occurrence.at),
-            max(known[2], occurrence.at),
-            max(known[3], occurrence.incident),
+@dataclass(frozen=True, slots=True)
+class EntityRows:
+    """The rows by which occurrences are counted, and entities are looked up."""
+
+    counts: list[Row]
+    names: list[Row]
+    providers: list[Row]
+
+    @classmethod
+    def build(
+        cls, occurrences: Iterable[EntityOccurrence], providers: Iterable[tuple[Entity, str]]
+    ) -> Self:
+        """Return the rows; `providers` are those of the incidents with these entities."""
+        counted: dict[Entity, list[Any]] = {}
+        for occurrence in occurrences:
+            at, number = occurrence.at, occurrence.incident
+            known = counted.setdefault(occurrence.entity, [0, at, at, number])
+            known[0] += occurrence.new
+            known[1] = min(known[1], at)
+            known[2] = max(known[2], at)
+            known[3] = max(known[3], number)
+        ordered = sorted(counted.items(), key=lambda item: (item[0].kind, item[0].value))
+        names = [
+            (name, part, entity.kind.value, entity.value)
+            for entity, known in ordered
+            if known[0]
+            for name, part in list_lookup_names(entity)
         ]
-    ordered = sorted(counted.items(), key=lambda item: (item[0].kind, item[0].value))
-    _upsert(connection).run(
-        connection, [(entity.kind.value, entity.value, *known) for entity, known in ordered]
-    )
-    names = [
-        (name, part, entity.kind.value, entity.value)
-        for entity, known in ordered
-        if known[0]
-        for name, part in list_lookup_names(entity)
-    ]
-    _name(connection).run(connection, names)
+        of_providers = {(entity.kind.value, entity.value, name) for entity, name in providers}
+        return cls(
+            [(entity.kind.value, entity.value, *known) for entity, known in ordered],
+            names,
+            sorted(of_providers),
+        )
 
-
-def note_providers(connection: Connection, named: Iterable[tuple[Entity, str]]) -> None:
-    """Store the providers of the incidents with these entities."""
-    rows = {(entity.kind.value, entity.value, provider) for entity, provider in named}
-    _provider(connection).run(connection, sorted(rows))
+    def store(self, connection: Connection) -> None:
+        """Count the occurrences, and index the entities for lookup."""
+        _provider(connection).run(connection, self.providers)
+        _upsert(connection).run(connection, self.counts)
+        _name(connection).run(connection, self.names)
 
 
 _COUNTS = ("kind", "value", "incident_count", "first_seen", "last_seen", "last_incident")

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 from time import perf_counter
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from sqlalchemy import Connection, RowMapping, bindparam, select
 
+from tocsin.background import BackgroundWork
 from tocsin.clock import Clock
 from tocsin.events import Notifiers
-from tocsin.knowledge.search.documents import SearchDocument, index_documents
-from tocsin.knowledge.search.entity_counts import EntityOccurrence, count_entities, note_providers
+from tocsin.knowledge.search.documents import (
+    SearchDocument,
+    TokenizedDocument,
+    store_tokenized,
+    tokenize_document,
+    uses_tsvector,
+)
+from tocsin.knowledge.search.entity_counts import EntityOccurrence, EntityRows
 from tocsin.loops import beat, run_forever
 from tocsin.model import Entity, EntityKind
-from tocsin.store import INCIDENT_CHANGE, Database, allot_numbers, load_last_allotted
+from tocsin.store import INCIDENT_CHANGE, Database, allot_numbers, is_in, load_last_allotted
 from tocsin.store.tables import (
     documents,
     incident_alerts,
@@ -31,48 +39,62 @@ INCIDENTS = "incidents"
 """Notification topic for stored incidents."""
 BATCH = 100
 """The most incidents indexed in one transaction."""
-MIN_BATCH = 5
+MIN_BATCH = 10
 MAX_SECONDS = 0.02
 """The time that a transaction is to take, since SQLite's other writers wait for it."""
 ALERTS = 50
 """Number of different alert titles indexed per incident."""
+_SLICE = 10  # incidents that are prepared without a rest
 _POLL = timedelta(seconds=1)
 
 
 class SearchIndexer:
-    """Indexes incidents in the order of their changes, on one node at a time."""
+    """Indexes incidents in the order of their changes, on one node at a time.
+
+    The writer of SQLite only stores what a thread has prepared, which rests while callers and
+    deliveries keep the event loop busy.
+    """
 
     def __init__(self, database: Database, clock: Clock, bells: Notifiers) -> None:
         self._database = database
         self._clock = clock
         self._bell = bells[INCIDENTS]
         self._batch = BATCH
+        self._work = BackgroundWork()
 
     async def run(self) -> NoReturn:
         """Index changed incidents until cancelled."""
         await run_forever(self._step, self._clock, "indexing incidents")
 
     async def _step(self) -> None:
-        await self.catch_up()
-        await self._bell.wait(_POLL)
+        if await self.catch_up() is None:
+            await self._clock.sleep(_POLL)
+        else:
+            await self._bell.wait(_POLL)
 
-    async def catch_up(self) -> int:
-        """Index all changed incidents, and return their number."""
+    async def catch_up(self) -> int | None:
+        """Index all changed incidents, and return their number; None if another node does it."""
         done = 0
-        while await self._database.lookup(count_unindexed):
-            batch = await self._database.write_behind(_index_timed, self._batch)
-            count = batch.count
-            done += count
-            self._batch = adapt_batch(self._batch, batch)
+        while (batch := await self._database.read(load_batch, self._batch)) is not None:
+            stored = await self._database.write_behind(_store_timed, await self._prepare(batch))
             beat()
-            if not count:
-                break
+            if stored is None:
+                return None
+            done += stored.count
+            self._batch = adapt_batch(self._batch, stored)
+            await self._work.rest(stored.seconds)
         return done
+
+    async def _prepare(self, batch: IncidentBatch) -> PreparedBatch:
+        parts = [batch.rows[at : at + _SLICE] for at in range(0, len(batch.rows), _SLICE)]
+        tokenized = [await self._work.run(batch.tokenize, part) for part in parts]
+        entities = await self._work.run(batch.count_entities)
+        return PreparedBatch(batch, list(chain.from_iterable(tokenized)), entities)
 
 
 @dataclass(frozen=True, slots=True)
 class TimedBatch:
-    """A batch of indexed incidents, and the time that it took."""
+    """A batch of indexed incidents, and the time for which other writers waited."""
 
     count: int
     seconds: float
@@ -85,10 +107,12 @@ def adapt_batch(size: int, batch: TimedBatch) -> int:
     return min(BATCH, size * 2) if batch.seconds < MAX_SECONDS / 2 else size
 
 
-def _index_timed(connection: Connection, limit: int) -> TimedBatch:
+def _store_timed(connection: Connection, prepared: PreparedBatch) -> TimedBatch | None:
     began = perf_counter()
-    count = index_batch(connection, limit)
-    return TimedBatch(count, perf_counter() - began)
+    if not prepared.store(connection):
+        return None
+    waited = perf_counter() - began if connection.dialect.name == "sqlite" else 0
+    return TimedBatch(len(prepared.batch.rows), waited)
 
 
 def count_unindexed(connection: Connection) -> int:
@@ -99,57 +123,90 @@ def count_unindexed(connection: Connection) -> int:
 
 
 def index_batch(connection: Connection, limit: int = BATCH) -> int:
-    """Index the next changed incidents, and return their number; 0 if there are no more.
-
-    The transaction locks the sequence before it reads, so that only one indexes at a time.
-    """
-    done = allot_numbers(connection, INDEXED_CHANGES, 0).stop - 1
-    last = load_last_allotted(connection, INCIDENT_CHANGE)  # read before the rows up to it
-    rows = connection.execute(_changed, {"after": done, "limit": limit}).mappings().all()
-    if not rows:
-        allot_numbers(connection, INDEXED_CHANGES, last - done)  # a new epoch leaves numbers out
+    """Index the next changed incidents in this transaction; return their number, 0 for none."""
+    batch = load_batch(connection, limit)
+    if batch is None:
         return 0
-    batch = _IncidentBatch.load(connection, rows)
-    note_providers(connection, batch.providers())
-    count_entities(connection, batch.occurrences())
-    index_documents(connection, [batch.document(row) for row in rows])
-    allot_numbers(connection, INDEXED_CHANGES, rows[-1]["change"] - done)
-    return len(rows)
+    PreparedBatch(batch, batch.tokenize(batch.rows), batch.count_entities()).store(connection)
+    return len(batch.rows)
+
+
+def load_batch(connection: Connection, limit: int) -> IncidentBatch | None:
+    """Return the next changed incidents, None if everything is indexed."""
+    after = load_last_allotted(connection, INDEXED_CHANGES)
+    last = load_last_allotted(connection, INCIDENT_CHANGE)  # read before the rows up to it
+    if after == last:
+        return None
+    rows = connection.execute(_changed, {"after": after, "limit": limit}).mappings().all()
+    until = rows[-1]["change"] if rows else last  # a new epoch leaves numbers out
+    return IncidentBatch.load(connection, rows, after, until)
 
 
 _changed = (
-    select(incidents)
+    select(
+        *(
+            incidents.c[name]
+            for name in (
+                "number",
+                "change",
+                "provider",
+                "external_id",
+                "external_number",
+                "title",
+                "description",
+                "severity",
+                "status",
+                "occurred_at",
+                "techniques",
+            )
+        )
+    )
     .where(incidents.c.change > bindparam("after"))
     .order_by(incidents.c.change)
     .limit(bindparam("limit"))
 )
-_numbers: Any = bindparam("numbers", expanding=True)
 _named = incident_entities.c
 _entities = select(_named.incident_number, _named.kind, _named.value, _named.change).where(
-    _named.incident_number.in_(_numbers)
+    is_in(_named.incident_number, "numbers")
 )
 _alerts = (
     select(incident_alerts.c.incident_number, incident_alerts.c.title)
-    .where(incident_alerts.c.incident_number.in_(_numbers))
+    .where(is_in(incident_alerts.c.incident_number, "numbers"))
     .distinct()
 )
-_before = select(documents.c.record, documents.c.change, documents.c.at).where(
-    documents.c.kind == "incident", documents.c.record.in_(bindparam("records", expanding=True))
+_before = select(documents.c.record, documents.c.id, documents.c.change, documents.c.at).where(
+    documents.c.kind == "incident", is_in(documents.c.record, "records")
 )
 
 
 @dataclass(frozen=True, slots=True)
-class _IncidentBatch:
-    """Incidents with all data to index, and their previous state in the index."""
+class IndexedVersion:
+    """An incident as it is in the index."""
 
+    id: int
+    change: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentBatch:
+    """Changed incidents with all data to index, and their previous state in the index."""
+
+    after: int
+    """The last `change` that was indexed before."""
+    until: int
+    """The last one that is indexed with this batch."""
+    postgres: bool
     rows: Sequence[RowMapping]
     entities: Mapping[int, list[tuple[Entity, int]]]
     """Each with the `change` at which it was first stored, 0 for the oldest."""
     alerts: Mapping[int, list[str]]
-    before: Mapping[int, tuple[int, datetime]]
+    before: Mapping[int, IndexedVersion]
 
     @classmethod
-    def load(cls, connection: Connection, rows: Sequence[RowMapping]) -> _IncidentBatch:
+    def load(
+        cls, connection: Connection, rows: Sequence[RowMapping], after: int, until: int
+    ) -> IncidentBatch:
         """Return the incidents at the changes of these rows."""
         changes = {row["number"]: row["change"] for row in rows}
         numbers = {"numbers": list(changes)}
@@ -162,10 +219,20 @@ class _IncidentBatch:
         for number, title in connection.execute(_alerts, numbers):
             alerts[number].append(title)
         before = connection.execute(_before, {"records": [str(number) for number in changes]})
-        known = {int(record): (change or 0, at) for record, change, at in before}
-        return cls(rows, found, alerts, known)
+        known = {
+            int(record): IndexedVersion(id_, change or 0, at) for record, id_, change, at in before
+        }
+        return cls(after, until, uses_tsvector(connection), rows, found, alerts, known)
 
-    def document(self, row: RowMapping) -> SearchDocument:
+    def tokenize(self, rows: Iterable[RowMapping]) -> list[TokenizedDocument]:
+        """Return the documents of some of the incidents."""
+        return [tokenize_document(self._document(row), postgres=self.postgres) for row in rows]
+
+    def count_entities(self) -> EntityRows:
+        """Return the rows that count the entities of the incidents."""
+        return EntityRows.build(self._occurrences(), self._providers())
+
+    def _document(self, row: RowMapping) -> SearchDocument:
         """Return the search document of an incident."""
         titles = sorted(self.alerts.get(row["number"], ()))[:ALERTS]
         names = (row["external_id"], row["external_number"])
@@ -185,17 +252,40 @@ class _IncidentBatch:
             change=row["change"],
         )
 
-    def providers(self) -> Iterator[tuple[Entity, str]]:
+    def _providers(self) -> Iterator[tuple[Entity, str]]:
         """Yield each entity with the provider of its incident."""
         for row in self.rows:
             for entity, _ in self.entities.get(row["number"], ()):
                 yield entity, row["provider"]
 
-    def occurrences(self) -> Iterator[EntityOccurrence]:
+    def _occurrences(self) -> Iterator[EntityOccurrence]:
         """Yield the entities that are not counted yet, or now have an earlier time."""
         for row in self.rows:
             number, at = row["number"], row["occurred_at"]
-            change, before = self.before.get(number, (-1, at))
+            before = self.before.get(number) or IndexedVersion(0, -1, at)
             for entity, since in self.entities.get(number, ()):
-                if since > change or at < before:
-                    yield EntityOccurrence(entity, number, at, since > change)
+                if since > before.change or at < before.at:
+                    yield EntityOccurrence(entity, number, at, since > before.change)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedBatch:
+    """A batch with everything to store of it."""
+
+    batch: IncidentBatch
+    documents: Sequence[TokenizedDocument]
+    entities: EntityRows
+
+    def store(self, connection: Connection) -> bool:
+        """Store the batch; False if another node has indexed incidents since it was loaded.
+
+        The transaction locks the sequence first, so that only one stores at a time.
+        """
+        if allot_numbers(connection, INDEXED_CHANGES, 0).stop - 1 != self.batch.after:
+            return False
+        self.entities.store(connection)
+        before = self.batch.before.items()
+        known = {("incident", str(number)): version.id for number, version in before}
+        store_tokenized(connection, self.documents, known)
+        allot_numbers(connection, INDEXED_CHANGES, self.batch.until - self.batch.after)
+        return True

@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import lru_cache
 
 MAX_TOKEN = 160
 """Longer tokens are cut, with a digest of the whole, so that they stay different."""
 
 _WORD = re.compile(r"[^\W_]+")
+_IS_TOKEN = re.compile(r"[0-9a-z.:/@_+%#~&?=!$*,;-]+").fullmatch  # a token is the text itself
+REMEMBERED = 1_024  # values recur, and are needed for documents and for lookup names
 _RUN = re.compile(r"[^\s<>\"'`|]+")
 _PAIRS = re.compile(r"[,;=(){}\[\]]+")
 _BEGINNING = re.compile(r"[0-9]+(?:\.[0-9]+){1,2}\.?")
@@ -54,12 +57,15 @@ def fold_text(text: str) -> str:
 
 def split_words(folded: str) -> list[str]:
     """Return the words of a folded text in order: runs of letters and digits."""
-    return [word if len(word) <= MAX_TOKEN else _cut(word) for word in _WORD.findall(folded)]
+    words = _WORD.findall(folded)
+    if max(map(len, words), default=0) <= MAX_TOKEN:
+        return words
+    return [word if len(word) <= MAX_TOKEN else _cut(word) for word in words]
 
 
 def whole_token(folded: str) -> str:
     """Return a folded value as one token."""
-    token = "_".join(folded.split()).translate(_SAFE)
+    token = folded if _IS_TOKEN(folded) else "_".join(folded.split()).translate(_SAFE)
     return token if len(token) <= MAX_TOKEN else _cut(token)
 
 
@@ -81,7 +87,8 @@ def entity_tokens(folded: str) -> list[str]:
     """
     found: dict[str, None] = {}
     for run in _RUN.findall(folded):
-        if not run.isalnum():
+        # a word with punctuation around it is not an entity, unless it is an IPv6 address
+        if not run.isalnum() and (":" in run or not run.strip(_ENDS).isalnum()):
             found.update(dict.fromkeys(_in_run(run)))
     return list(found)
 
@@ -149,11 +156,14 @@ def _last_part(name: str) -> Iterator[str]:
         yield whole_token(name)
 
 
-def part_tokens(folded: str) -> Iterable[str]:
+@lru_cache(REMEMBERED)
+def part_tokens(folded: str) -> tuple[str, ...]:
     """Return the parts of an entity's folded value that name something by themselves."""
+    if folded.isalnum():
+        return ()
     value = whole_token(folded)
     found = [token for token in entity_tokens(folded) if token != value]
     account = _ACCOUNT.fullmatch(folded)
     if account:
         found += map(whole_token, account.groups())
-    return dict.fromkeys(found)
+    return tuple(dict.fromkeys(found))

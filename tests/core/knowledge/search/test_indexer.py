@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from tocsin.events import Notifiers
 from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.incidents.storage.store import AlertPolicy, store_received
 from tocsin.knowledge.search import search_documents, search_entities
+from tocsin.knowledge.search.documents import tokenize_document
 from tocsin.knowledge.search.indexer import (
     BATCH,
     INCIDENTS,
@@ -22,6 +24,7 @@ from tocsin.knowledge.search.indexer import (
     adapt_batch,
     count_unindexed,
     index_batch,
+    load_batch,
 )
 from tocsin.model import Alert, Entity, EntityKind, Incident, Page, Severity
 from tocsin.store import open_database
@@ -143,6 +146,33 @@ async def test_nodes_that_index_at_once_count_everything_once(database, migrated
     counts = await database.read(counted)
     assert {value: row[0] for value, row in counts.items()} == {"192.0.2.1": 300, "192.0.2.2": 67}
     assert len(await database.read(lambda c: c.execute(select(documents.c.id)).all())) == 300
+
+
+async def test_a_batch_that_another_node_has_stored_is_not_stored_again(database, indexer):
+    await store(database, *(incident(n, "192.0.2.1") for n in range(5)))
+    batch = await database.read(load_batch, BATCH)
+    late = await indexer._prepare(batch)
+    assert await indexer.catch_up() == 5
+    assert not await database.write(late.store)
+    assert await database.read(counted) == {"192.0.2.1": (5, 0, 0, 5)}
+
+
+async def test_others_write_and_read_while_incidents_are_prepared(database, indexer, monkeypatch):
+    begun, may_go_on = threading.Event(), threading.Event()
+
+    def tokenize(*arguments, **options):
+        begun.set()
+        assert may_go_on.wait(30)
+        return tokenize_document(*arguments, **options)
+
+    monkeypatch.setattr("tocsin.knowledge.search.indexer.tokenize_document", tokenize)
+    await store(database, incident(1, "192.0.2.1"))
+    indexing = asyncio.create_task(indexer.catch_up())
+    assert await asyncio.to_thread(begun.wait, 30)
+    await store(database, incident(2, "192.0.2.2"))
+    assert await database.read(count_unindexed) == 2
+    may_go_on.set()
+    assert await indexing == 2
 
 
 async def test_what_was_stored_before_indexing_began_to_be_noted_counts_too(database, indexer):
