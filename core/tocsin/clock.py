@@ -9,7 +9,8 @@ from typing import Protocol
 
 def isoformat(moment: datetime) -> str:
     """Return a time in ISO 8601, in UTC and to the millisecond: `2026-11-21T05:33:01.123Z`."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return f"{utc.isoformat(timespec='milliseconds')[:-6]}Z"
 
 
 def isoformat_or_none(moment: datetime | None) -> str | None:

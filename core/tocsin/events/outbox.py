@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, bindparam, insert, select, update
 
 from tocsin.model import Event, EventType
-from tocsin.store import announce, clean_text, load_epoch_number
+from tocsin.store import BulkStatement, Row, announce, clean_text, is_in, load_epoch_number
 from tocsin.store.tables import events
 
 EVENTS = "events"
@@ -44,21 +44,20 @@ def emit_events(connection: Connection, new_events: Sequence[Event]) -> None:
     """
     if new_events:
         epoch = load_epoch_number(connection)
-        connection.execute(insert(events), [_build_row(event, epoch) for event in new_events])
+        _INSERT.run(connection, [_build_row(event, epoch) for event in new_events])
         announce(connection, EVENTS)
 
 
-def _build_row(event: Event, epoch: int) -> dict[str, Any]:
-    return {
-        "id": event.id,
-        "event_type": event.event_type.value,
-        "timestamp": event.timestamp,
-        "data": dict(event.data),
-        "subject": event.subject,
-        "related": list(event.related),
-        "context": {**event.context, "epoch": epoch},
-        "routed": False,
-    }
+_INSERT = BulkStatement(
+    insert(events),
+    ("id", "event_type", "timestamp", "data", "subject", "related", "context", "routed"),
+)
+
+
+def _build_row(event: Event, epoch: int) -> Row:
+    context = {**event.context, "epoch": epoch}
+    facts = (event.id, event.event_type.value, event.timestamp, dict(event.data), event.subject)
+    return (*facts, list(event.related), context, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +96,7 @@ def _load_readable(connection: Connection, limit: int) -> UnroutedEvents:
 
 def find_still_unrouted(connection: Connection, ids: Iterable[str]) -> frozenset[str]:
     """Return those of these events that nobody has routed meanwhile."""
-    return frozenset(
-        connection.scalars(select(events.c.id).where(events.c.id.in_(list(ids)), _IS_UNROUTED))
-    )
+    return frozenset(connection.scalars(_STILL_UNROUTED, {"ids": list(ids)}))
 
 
 def hold_events(connection: Connection, reasons: Mapping[str, str]) -> None:
@@ -120,8 +117,11 @@ def retry_routing(connection: Connection) -> int:
 
 def mark_routed(connection: Connection, routed: Sequence[Event]) -> None:
     """Mark events as routed, with or without deliveries."""
-    ids = [event.id for event in routed]
-    connection.execute(update(events).where(events.c.id.in_(ids)).values(routed=True))
+    connection.execute(_MARK_ROUTED, {"ids": [event.id for event in routed]})
+
+
+_STILL_UNROUTED = select(events.c.id).where(is_in(events.c.id, "ids"), _IS_UNROUTED)
+_MARK_ROUTED = update(events).where(is_in(events.c.id, "ids")).values(routed=True)
 
 
 def parse_event_row(row: RowMapping) -> Event:

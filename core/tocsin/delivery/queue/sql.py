@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import itemgetter
 
-from sqlalchemy import Connection, RowMapping, Update, or_, select, update
+from sqlalchemy import Connection, RowMapping, or_, select, update
 
 from tocsin.delivery.queue.states import (
     CLAIMS,
+    EXTEND,
     IN_FRONT,
     LEASES,
     LOG_ATTEMPT,
@@ -24,6 +25,8 @@ from tocsin.delivery.queue.states import (
     ON_HOLD,
     PENDING,
     RELATED,
+    RELEASE,
+    RELEASE_BEGUN,
     SETTLE,
     TAKEN,
     AttemptResult,
@@ -204,7 +207,7 @@ def _release_followers(
         else:
             ours.append(row)
     for id_, due_at in waits.items():
-        connection.execute(_build_release([id_], due_at))
+        connection.execute(RELEASE, {"ids": [id_], "to_due_at": due_at})
     return ours
 
 
@@ -272,8 +275,8 @@ def _extend(
 ) -> list[ClaimedDelivery]:
     held = _load_held(connection, claims)
     if held:
-        later = update(deliveries).where(deliveries.c.id.in_(held))
-        connection.execute(later.values(due_at=now + LEASE, begun_by=now + HEARTBEAT))
+        until = {"leased_until": now + LEASE, "beginning_by": now + HEARTBEAT}
+        connection.execute(EXTEND, {"ids": list(held), **until})
     return [claimed for claimed in claims if claimed.id not in held]
 
 
@@ -357,14 +360,8 @@ def _release(
 ) -> None:
     held = _load_held(connection, claims)
     if held:
-        statement = _build_release(list(held), now)
-        connection.execute(statement.values(begun_by=now) if begun else statement)
-
-
-def _build_release(ids: Sequence[str], due_at: datetime) -> Update:
-    """Return the update that makes deliveries due, as if they had not been claimed."""
-    free = {"lease": None, "holder": None, "begun_by": deliveries.c.begun_before}
-    return update(deliveries).where(deliveries.c.id.in_(ids)).values(due_at=due_at, **free)
+        statement = RELEASE_BEGUN if begun else RELEASE
+        connection.execute(statement, {"ids": list(held), "to_due_at": now})
 
 
 def _find_gone(connection: Connection, holder: int) -> frozenset[int]:

@@ -36,7 +36,7 @@ from sqlalchemy import (
 from tocsin.delivery.health.breaker import AttemptVerdict
 from tocsin.errors import CANNOT_CONNECT
 from tocsin.model import Event, Vocabulary
-from tocsin.store import BulkStatement, announce
+from tocsin.store import BulkStatement, announce, is_in
 from tocsin.store.tables import attempts, deliveries, destinations, events, remote_objects
 
 _EXPIRED = "its destination was deleted"
@@ -296,18 +296,18 @@ TAKEN = (
             remote_objects.c.home == bindparam("at_tenant"),
         ),
     )
-    .where(deliveries.c.id.in_(bindparam("ids", expanding=True)))
+    .where(is_in(deliveries.c.id, "ids"))
 )
 RELATED = select(
     remote_objects.c.subject, remote_objects.c.remote_id, remote_objects.c.event_id
 ).where(
     remote_objects.c.destination == bindparam("at_destination"),
     remote_objects.c.home == bindparam("at_tenant"),
-    remote_objects.c.subject.in_(bindparam("subjects", expanding=True)),
+    is_in(remote_objects.c.subject, "subjects"),
 )
 LEASES = (
     select(deliveries.c.id, deliveries.c.lease, deliveries.c.destination, deliveries.c.subject)
-    .where(deliveries.c.id.in_(bindparam("ids", expanding=True)))
+    .where(is_in(deliveries.c.id, "ids"))
     .order_by(deliveries.c.id)
     .with_for_update()
 )
@@ -315,12 +315,26 @@ IN_FRONT = (
     select(deliveries.c.id, deliveries.c.subject, deliveries.c.lease, deliveries.c.due_at)
     .where(
         deliveries.c.destination == bindparam("at_destination"),
-        deliveries.c.subject.in_(bindparam("subjects", expanding=True)),
+        is_in(deliveries.c.subject, "subjects"),
         is_stored_as(PENDING),
     )
     .order_by(deliveries.c.id)
 )
 """Pending deliveries of other subjects."""
+EXTEND = (
+    update(deliveries)
+    .where(is_in(deliveries.c.id, "ids"))
+    .values(due_at=bindparam("leased_until"), begun_by=bindparam("beginning_by"))
+)
+RELEASE = (
+    update(deliveries)
+    .where(is_in(deliveries.c.id, "ids"))
+    .values(
+        due_at=bindparam("to_due_at"), lease=None, holder=None, begun_by=deliveries.c.begun_before
+    )
+)
+"""Makes deliveries due, as if they had not been claimed."""
+RELEASE_BEGUN = RELEASE.values(begun_by=bindparam("to_due_at"))
 OFFER = BulkStatement(
     insert(deliveries),
     (

@@ -8,10 +8,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 
 from tocsin.incidents.storage.normalize import ENTITIES, clean_incident
 from tocsin.model import Alert, Entity, EntityKind, Incident, sort_tactics
+from tocsin.store import is_in
 from tocsin.store.tables import incident_alerts, incident_entities, incidents
 
 
@@ -90,8 +91,7 @@ class EntityRole(StrEnum):
     BOTH = "both"
 
 
-# Both databases accept about 32,000 parameters per statement
-_CHUNK = 5_000
+_CHUNK = 50
 IDENTITY = ("number", "provider", "external_id")
 
 
@@ -191,15 +191,27 @@ def _find_new_roles(
             yield entity, role
 
 
+_STORED = select(incidents).where(
+    incidents.c.provider == bindparam("provider"), is_in(incidents.c.external_id, "external_ids")
+)
+_ENTITIES = select(
+    incident_entities.c.incident_number,
+    incident_entities.c.kind,
+    incident_entities.c.value,
+    incident_entities.c.role,
+).where(is_in(incident_entities.c.incident_number, "numbers"))
+_ALERTS = select(incident_alerts.c.incident_number, incident_alerts.c.external_id).where(
+    is_in(incident_alerts.c.incident_number, "numbers"),
+    is_in(incident_alerts.c.external_id, "external_ids"),
+)
+
+
 def _stored(
     connection: Connection, provider: str, external_ids: Sequence[str]
 ) -> dict[str, Mapping[str, Any]]:
+    asked = {"provider": provider, "external_ids": external_ids}
     rows: dict[str, Mapping[str, Any]] = {}
-    for chunk in _chunks(external_ids):
-        query = select(incidents).where(
-            incidents.c.provider == provider, incidents.c.external_id.in_(chunk)
-        )
-        rows |= {row["external_id"]: row for row in connection.execute(query).mappings()}
+    rows |= {row["external_id"]: row for row in connection.execute(_STORED, asked).mappings()}
     return rows
 
 
@@ -207,14 +219,11 @@ def _known_entities(
     connection: Connection, numbers: Sequence[int]
 ) -> dict[int | None, dict[Entity, EntityRole | None]]:
     known: dict[int | None, dict[Entity, EntityRole | None]] = {}
-    table = incident_entities.c
-    for chunk in _chunks(numbers):
-        query = select(table.incident_number, table.kind, table.value, table.role).where(
-            table.incident_number.in_(chunk)
-        )
-        for number, kind, value, role in connection.execute(query):
-            entity = Entity(EntityKind(kind), value)
-            known.setdefault(number, {})[entity] = EntityRole(role) if role else None
+    if not numbers:
+        return known
+    for number, kind, value, role in connection.execute(_ENTITIES, {"numbers": numbers}):
+        entity = Entity(EntityKind(kind), value)
+        known.setdefault(number, {})[entity] = EntityRole(role) if role else None
     return known
 
 
@@ -223,19 +232,16 @@ def _known_alerts(
 ) -> dict[int | None, set[str]]:
     """Return the IDs of the mentioned alerts that are stored, by incident number."""
     known: dict[int | None, set[str]] = {}
-    table = incident_alerts.c
-    # The databases combine each number with each identifier, so both lists are kept short
-    for numbers in _chunks(list(mentioned), 50):
+    # The databases combine each number with each identifier, so the lists are kept short
+    for numbers in _chunks(list(mentioned)):
         names = {alert.external_id for number in numbers for alert in mentioned[number]}
-        for chunk in _chunks(list(names)):
-            query = select(table.incident_number, table.external_id).where(
-                table.incident_number.in_(numbers), table.external_id.in_(chunk)
-            )
-            for number, external_id in connection.execute(query):
+        if names:
+            asked = {"numbers": numbers, "external_ids": sorted(names)}
+            for number, external_id in connection.execute(_ALERTS, asked):
                 known.setdefault(number, set()).add(external_id)
     return known
 
 
-def _chunks(items: Sequence[Any], size: int = _CHUNK) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
+def _chunks(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+    for start in range(0, len(numbers), _CHUNK):
+        yield numbers[start : start + _CHUNK]

@@ -46,11 +46,11 @@ def clean_entities(entities: Iterable[Entity]) -> tuple[Entity, ...]:
 
 
 def _clean_alert(alert: Alert) -> Alert:
-    return replace(
-        alert,
-        external_id=clean_identifier(alert.external_id, ALERT_IDENTIFIER),
-        title=clean_text(alert.title, TITLE),
-    )
+    external_id = clean_identifier(alert.external_id, ALERT_IDENTIFIER)
+    title = clean_text(alert.title, TITLE)
+    if external_id is alert.external_id and title is alert.title:
+        return alert
+    return replace(alert, external_id=external_id, title=title)
 
 
 def clean_incident(incident: Incident) -> Incident:

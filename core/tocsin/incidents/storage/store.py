@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
@@ -31,7 +32,13 @@ from tocsin.model import (
     Received,
     Severity,
 )
-from tocsin.store import INCIDENT_CHANGE, INCIDENT_NUMBER, allot_numbers, build_insert
+from tocsin.store import (
+    INCIDENT_CHANGE,
+    INCIDENT_NUMBER,
+    BulkStatement,
+    allot_numbers,
+    build_insert,
+)
 from tocsin.store.tables import (
     incident_alerts,
     incident_entities,
@@ -231,24 +238,26 @@ def build_alert_event(
     )
 
 
-def _insert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    if rows:
-        connection.execute(insert(table), rows)
+_INSERTS = {
+    table: BulkStatement(insert(table), table.columns.keys())
+    for table in (incidents, incident_entities, incident_techniques, incident_alerts)
+}
+_CONSTANT = (*IDENTITY, "created_at", "coverage_id")
+_CHANGING = tuple(column.name for column in incidents.c if column.name not in _CONSTANT)
+_CHANGE = BulkStatement(
+    update(incidents)
+    .where(incidents.c.number == bindparam("at_number"))
+    .values({name: bindparam(f"to_{name}") for name in _CHANGING}),
+    ("at_number", *(f"to_{name}" for name in _CHANGING)),
+)
 
 
-def _update(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    if rows:
-        names = [name for name in rows[0] if name not in IDENTITY]
-        statement = (
-            update(incidents)
-            .where(incidents.c.number == bindparam("at_number"))
-            .values({name: bindparam(f"to_{name}") for name in names})
-        )
-        parameters = [
-            {"at_number": row["number"], **{f"to_{name}": row[name] for name in names}}
-            for row in rows
-        ]
-        connection.execute(statement, parameters)
+def _insert(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
+    _INSERTS[table].run(connection, map(itemgetter(*table.columns.keys()), rows))
+
+
+def _update(connection: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
+    _CHANGE.run(connection, map(itemgetter("number", *_CHANGING), rows))
 
 
 def _update_roles(connection: Connection, changes: Iterable[IncidentChange]) -> None:
@@ -336,18 +345,16 @@ def schedule_refreshes(
     now: datetime,
 ) -> None:
     """Schedule the first refresh of new incidents."""
-    rows = [
-        {
-            "provider": provider,
-            "external_id": external_id,
-            "step": 0,
-            "created_at": now,
-            "due_at": now + after,
-        }
-        for external_id in external_ids
-    ]
-    if rows:
-        connection.execute(build_insert(connection, rereads).on_conflict_do_nothing(), rows)
+    rows = [(provider, external_id, 0, now, now + after) for external_id in external_ids]
+    name = connection.dialect.name
+    if name not in _schedule:
+        statement = build_insert(connection, rereads).on_conflict_do_nothing()
+        _schedule[name] = BulkStatement(statement, _REFRESH)
+    _schedule[name].run(connection, rows)
+
+
+_REFRESH = ("provider", "external_id", "step", "created_at", "due_at")
+_schedule: dict[str, BulkStatement] = {}
 
 
 def load_due_refreshes(
