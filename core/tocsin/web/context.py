@@ -39,6 +39,7 @@ from tocsin.web.parsing import BodyModel, QueryModel
 from tocsin.web.problems import OAuthProblem, ProblemType
 from tocsin.web.push_bodies import PushBodies
 from tocsin.web.rate_limits import ApiRateLimits, ClientAddresses, PushAuthentication
+from tocsin.web.shared_results import SharedResults
 
 REQUEST_ID = "X-Request-Id"
 REQUEST_ID_KEY = web.RequestKey("request-id", str)
@@ -129,6 +130,8 @@ class ApiServices:
     """Plugins that are installed on this node."""
     markings: Mapping[str, Marking] = field(default_factory=dict)
     """Marking of each provider's incidents."""
+    shared_results: SharedResults = field(default_factory=SharedResults)
+    """What every user sees alike, computed once for all."""
     no_investigator: str | None = None
     """Why no investigator is configured; None if one is."""
 

@@ -186,7 +186,10 @@ class MutationHandler:
         """
         if self._endpoint.prepare is not None:
             call = replace(call, prepared=await self._endpoint.prepare(call))
-        return await self._services.database.write(self.apply, call, attempt)
+        try:
+            return await self._services.database.write(self.apply, call, attempt)
+        finally:
+            self._services.shared_results.expire()
 
     async def change_once(self, call: RequestContext, attempt: IdempotentRequest) -> Response:
         """Return the handler's response, now or from the first request of this attempt.

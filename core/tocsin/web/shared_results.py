@@ -1,0 +1,42 @@
+"""Results that are computed once for all who ask for them within a moment."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
+MAX_AGE = 2.0
+"""Seconds for which a result is used, from the start of its computation."""
+
+
+class SharedResults:
+    """Results by name; whoever asks while one is computed waits for that one."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._known: dict[str, tuple[float, asyncio.Task[Any]]] = {}
+
+    async def load(self, name: str, compute: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Return the result of `compute`, or one that is not older than MAX_AGE.
+
+        Failures are not kept.
+        """
+        now = self._monotonic()
+        known = self._known.get(name)
+        if known is None or not _is_usable(known[1], now - known[0]):
+            known = self._known[name] = now, asyncio.create_task(compute())
+        # the computation goes on if the first of those who wait for it leaves
+        return cast("T", await asyncio.shield(known[1]))
+
+    def expire(self) -> None:
+        """Forget all results, because something was changed: the next one shows it."""
+        self._known.clear()
+
+
+def _is_usable(task: asyncio.Task[Any], age: float) -> bool:
+    if not task.done():
+        return True
+    return age < MAX_AGE and not task.cancelled() and task.exception() is None
