@@ -19,13 +19,13 @@ from structlog.contextvars import bind_contextvars
 from yarl import URL
 
 from tocsin.web.authentication import RATE_LIMIT_FIELDS, AccessControl
+from tocsin.web.client_addresses import address_key
 from tocsin.web.console import RenderMissing, add_console
 from tocsin.web.context import REQUEST_ID, REQUEST_ID_KEY, AccessRole, ApiServices
 from tocsin.web.dispatch import HttpHandler, make_handler
 from tocsin.web.endpoints import ENDPOINTS, NODE_ENDPOINTS
 from tocsin.web.oauth_endpoint import OAuthEndpoint
 from tocsin.web.problems import BODY_LIMIT, ProblemError, problem_response
-from tocsin.web.rate_limits import address_key
 from tocsin.web.refusals import REASONS
 
 # Request ids are unique, not secret: the operating system's randomness would cost a system call

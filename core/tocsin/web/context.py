@@ -34,11 +34,12 @@ from tocsin.metrics import Metrics
 from tocsin.model import Json, Marking
 from tocsin.registry import AbsentPlugin, PluginInventory
 from tocsin.store import Database, DatabaseFault, DriverQuery
+from tocsin.web.client_addresses import ClientAddresses
 from tocsin.web.etags import ResponseTags
 from tocsin.web.parsing import BodyModel, QueryModel
 from tocsin.web.problems import OAuthProblem, ProblemType
 from tocsin.web.push_bodies import PushBodies
-from tocsin.web.rate_limits import ApiRateLimits, ClientAddresses, PushAuthentication
+from tocsin.web.rate_limits import ApiRateLimits, PushAttemptLimits
 from tocsin.web.shared_results import SharedResults
 
 REQUEST_ID = "X-Request-Id"
@@ -110,7 +111,7 @@ class ApiServices:
     enricher: IncidentEnricher
     enrichments: Semaphore = field(default_factory=partial(Semaphore, MAX_CONCURRENT_ENRICHMENTS))
     """Limits how many incidents are enriched at once here."""
-    push_authentication: PushAuthentication
+    push_attempt_limits: PushAttemptLimits
     push_bodies: PushBodies = field(default_factory=PushBodies)
     metrics: Metrics
     metrics_token: str | None

@@ -36,9 +36,10 @@ from tocsin.model import Marking
 from tocsin.registry import PluginInventory
 from tocsin.settings import Settings
 from tocsin.store import Database, load_epochs
+from tocsin.web.client_addresses import ClientAddresses
 from tocsin.web.context import ApiServices, NodeStatus
 from tocsin.web.etags import ResponseTags
-from tocsin.web.rate_limits import ApiRateLimits, ClientAddresses, PushAuthentication
+from tocsin.web.rate_limits import ApiRateLimits, PushAttemptLimits
 from tocsin.web.refusals import RefusalMeter
 from tocsin.web.routes.service import read_token
 
@@ -187,7 +188,7 @@ def _build_services(
         rate_limits=rate_limits,
         refusals=Refusals(clock, RefusalMeter(offered["metrics"]).count),
         addresses=addresses,
-        push_authentication=PushAuthentication(rate_limits, addresses, clock),
+        push_attempt_limits=PushAttemptLimits(rate_limits, addresses, clock),
         metrics_token=read_token(settings),
         public_url=settings.public_url,
         issuer_url=settings.issuer_url,

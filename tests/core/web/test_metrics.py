@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from api_server import open_api, problem
 from tocsin.errors import OperatorError
-from tocsin.web.rate_limits import ClientAddresses
+from tocsin.web.client_addresses import ClientAddresses
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 

@@ -37,7 +37,7 @@ from tocsin.limits import Quota
 from tocsin.metrics import Metrics
 from tocsin.settings import Settings
 from tocsin.store import open_database
-from tocsin.web import make_app, open_api_runtime, rate_limits
+from tocsin.web import client_addresses, make_app, open_api_runtime, rate_limits
 from tocsin.web.problems import ProblemError
 from tocsin.web.rate_limits import ApiRateLimits
 
@@ -469,9 +469,9 @@ async def test_what_others_than_trusted_proxies_write_is_ignored(database, clock
 
 def test_what_a_client_writes_is_not_even_parsed():
     """Otherwise, 8 KB of each request would stay in a cache."""
-    parse = rate_limits._parse_address
+    parse = client_addresses._parse_address
     parse.cache_clear()
-    addresses = rate_limits.ClientAddresses([ip_network(PROXY)])
+    addresses = client_addresses.ClientAddresses([ip_network(PROXY)])
     for number in range(10):
         headers = CIMultiDict({"X-Forwarded-For": f"{ONE}, {number}{'x' * 8_000}"})
         assert addresses.find(SimpleNamespace(remote=OTHER, headers=headers)) == OTHER

@@ -27,13 +27,13 @@ from tocsin.credentials import (
 from tocsin.errors import AccessDeniedError, RequestError
 from tocsin.logs import SampledLog
 from tocsin.web.authentication import PRESENTED, AccessControl
+from tocsin.web.client_addresses import address_key
 from tocsin.web.console import rendering
 from tocsin.web.console.forms import Form, read_fields
 from tocsin.web.console.sessions import ConsoleSessions, require_own_site
 from tocsin.web.context import ApiServices
 from tocsin.web.dispatch import build_audit_entry
 from tocsin.web.problems import ProblemError, describe_error
-from tocsin.web.rate_limits import address_key
 from tocsin.web.request_problems import ISSUER_UNAVAILABLE
 
 SIGN_IN = "/sign-in"

@@ -11,10 +11,10 @@ from tocsin.errors import CredentialsRefused, Refused
 from tocsin.hookspecs import PushRequest
 from tocsin.incidents import PushRefusal, ReadCounts
 from tocsin.web.authentication import RATE_LIMIT_FIELDS
+from tocsin.web.client_addresses import address_key
 from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
 from tocsin.web.parsing import require_json
 from tocsin.web.problems import ProblemError
-from tocsin.web.rate_limits import address_key
 from tocsin.web.record_problems import (
     NODE_SUSPENDED,
     PUSH_NOT_PARSED,
@@ -77,7 +77,7 @@ def _count_refusals(call: RequestContext, name: str) -> Iterator[None]:
 async def _receive(call: RequestContext, name: str) -> ReadCounts:
     """Store a push; raises ProblemError if it is refused."""
     services, request = call.services, call.request
-    await services.push_authentication.require_allowed(request, name)
+    await services.push_attempt_limits.require_allowed(request, name)
     require_json(request)
     request[RATE_LIMIT_FIELDS] = services.rate_limits.count_push(name)
     is_authentic = services.inbox.is_authentic(name, request.headers)
@@ -87,7 +87,7 @@ async def _receive(call: RequestContext, name: str) -> ReadCounts:
     limit = services.inbox.get_body_limit(name)
     async with services.push_bodies.receive(request, limit, address) as body:
         counts = await _take(call, name, PushRequest(headers=request.headers, body=body))
-    services.push_authentication.remember(request, name)
+    services.push_attempt_limits.remember(request, name)
     return counts
 
 
@@ -97,7 +97,7 @@ async def _take(call: RequestContext, name: str, request: PushRequest) -> ReadCo
     except CredentialsRefused:
         raise await _reject(call, name) from None
     except Refused as error:
-        call.services.push_authentication.remember(call.request, name)
+        call.services.push_attempt_limits.remember(call.request, name)
         raise PUSH_NOT_PARSED.error(reason=error) from None
 
 
@@ -105,7 +105,7 @@ async def _reject(call: RequestContext, name: str) -> ProblemError:
     """Return the error for a sender that the provider does not know."""
     call.services.rate_limits.give_back_push(name)
     del call.request[RATE_LIMIT_FIELDS]
-    return await call.services.push_authentication.reject(call.request, name)
+    return await call.services.push_attempt_limits.reject(call.request, name)
 
 
 ENDPOINTS = (

@@ -10,8 +10,8 @@ from aiohttp import hdrs, web
 from tocsin.errors import OperatorError
 from tocsin.metrics import MEDIA_TYPE
 from tocsin.settings import Settings
+from tocsin.web.client_addresses import FORWARDED, UNKNOWN_ADDRESS
 from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
-from tocsin.web.rate_limits import FORWARDED, UNKNOWN_ADDRESS
 from tocsin.web.record_problems import METRICS_LOCAL_ONLY, METRICS_TOKEN_REQUIRED
 from tocsin.web.schemas.service import Liveness, Readiness
 

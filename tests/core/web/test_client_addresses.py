@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from tocsin.web.rate_limits import ClientAddresses, address_key
+from tocsin.web.client_addresses import ClientAddresses, address_key
 
 ADDRESSES = ClientAddresses([ip_network("10.0.0.0/8")])
 
