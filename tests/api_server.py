@@ -213,7 +213,9 @@ def destination_parts(
     channels = ChannelFactory(configuration, maker, vault.decrypt, settings.allow_networks)
     renderer = Renderer(configuration.template_paths)
     return {
-        "registrar": DestinationValidator(channels, vault.encrypt, configuration.receivers),
+        "destination_validator": DestinationValidator(
+            channels, vault.encrypt, configuration.receivers
+        ),
         "samples": SampleSender(channels, renderer, clock, settings.public_url),
     }
 

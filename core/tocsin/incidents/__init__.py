@@ -35,7 +35,7 @@ from tocsin.incidents.documents import (
 from tocsin.incidents.drift import DriftGauges, load_drift
 from tocsin.incidents.inbox import PUSH_STREAM, PushInbox
 from tocsin.incidents.metrics import SyncMeters
-from tocsin.incidents.queries import IncidentPage, find_incident, get_incident, list_incidents
+from tocsin.incidents.queries import IncidentPage, find_incident, list_incidents
 from tocsin.incidents.refused_pushes import PushRefusal
 from tocsin.incidents.storage import AlertDecision, EntityRole, combine_versions
 from tocsin.incidents.sync import (
@@ -80,7 +80,6 @@ __all__ = [
     "describe_providers",
     "end_backfill",
     "find_incident",
-    "get_incident",
     "iter_still_lost",
     "list_backfills",
     "list_coverage",

@@ -86,12 +86,6 @@ def find_incident(connection: Connection, number: int, *, public_url: str) -> Fo
     return FoundIncident(_represent_rows(connection, [row], public_url)[0], row["change"])
 
 
-def get_incident(connection: Connection, number: int, *, public_url: str) -> dict[str, Any] | None:
-    """Return the JSON of an incident, None for an unknown number."""
-    found = find_incident(connection, number, public_url=public_url)
-    return None if found is None else found.content
-
-
 def list_incidents(
     connection: Connection,
     *,

@@ -121,7 +121,9 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
                 database,
                 vault,
                 clock,
-                registrar=DestinationValidator(channels, vault.encrypt, configuration.receivers),
+                destination_validator=DestinationValidator(
+                    channels, vault.encrypt, configuration.receivers
+                ),
                 samples=SampleSender(channels, renderer, clock, settings.public_url),
                 inbox=workers.inbox,
                 enricher=workers.investigations.enricher,

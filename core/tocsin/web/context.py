@@ -105,7 +105,7 @@ class ApiServices:
     rate_limits: ApiRateLimits
     refusals: Refusals
     addresses: ClientAddresses
-    registrar: DestinationValidator
+    destination_validator: DestinationValidator
     samples: SampleSender
     inbox: PushInbox
     enricher: IncidentEnricher

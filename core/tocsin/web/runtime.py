@@ -50,7 +50,7 @@ _HOUR = timedelta(hours=1)
 class NodeServices(TypedDict):
     """Services of the node that the API uses, as in `ApiServices`."""
 
-    registrar: DestinationValidator
+    destination_validator: DestinationValidator
     samples: SampleSender
     inbox: PushInbox
     enricher: IncidentEnricher

@@ -27,8 +27,8 @@ async def list_incidents(database, **query):
 async def test_an_incident_is_shown_with_its_entities_and_alerts(database):
     entities = [("user", "eve"), ("ip", "192.0.2.1")]
     await database.write(add_incidents, entities=entities, alerts=3)
-    found = await database.read(queries.get_incident, 1, public_url=URL)
-    assert found == {
+    found = await database.read(queries.find_incident, 1, public_url=URL)
+    assert found.content == {
         "number": 1,
         "provider": "sensors",
         "external_id": "external-1",
@@ -57,7 +57,7 @@ async def test_an_incident_is_shown_with_its_entities_and_alerts(database):
 
 
 async def test_an_unknown_number_is_none(database):
-    assert await database.read(queries.get_incident, 1, public_url=URL) is None
+    assert await database.read(queries.find_incident, 1, public_url=URL) is None
 
 
 async def test_the_most_recently_changed_comes_first(database):
@@ -69,8 +69,8 @@ async def test_the_most_recently_changed_comes_first(database):
 async def test_a_list_has_what_a_single_read_has(database):
     await database.write(add_incidents, 3, entities=[("ip", "192.0.2.1")], alerts=2)
     listed = (await list_incidents(database)).incidents
-    single = [await database.read(queries.get_incident, n, public_url=URL) for n in (3, 2, 1)]
-    assert listed == single
+    single = [await database.read(queries.find_incident, n, public_url=URL) for n in (3, 2, 1)]
+    assert listed == [found.content for found in single]
 
 
 async def test_pages_follow_each_other_without_gap_or_overlap(database):
@@ -232,5 +232,5 @@ async def test_a_timespan_is_looked_up_by_time(database):
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_single_reads_go_by_their_key(database):
     await database.write(add_incidents)
-    assert_indexed(await database.read(plan, queries.get_incident, 1, public_url=URL))
+    assert_indexed(await database.read(plan, queries.find_incident, 1, public_url=URL))
     assert_indexed(await database.read(plan, load_api_key, "k" * 16))

@@ -105,7 +105,8 @@ async def add_paused_destination(services) -> str:
 
     async def record_contact(*_) -> None: ...
 
-    written = await services.registrar.judge(*GOOD_DESTINATION.values(), record_contact)
+    validator = services.destination_validator
+    written = await validator.validate_new(*GOOD_DESTINATION.values(), record_contact)
 
     def work(connection) -> None:
         create_destination(connection, written, "ana", services.clock.now())

@@ -57,7 +57,7 @@ class DestinationValidator:
         self._encrypt = encrypt
         self._receivers = receivers
 
-    async def judge(
+    async def validate_new(
         self, name: str, plugin: str, given: Mapping[str, Any], record_contact: RecordContact
     ) -> DestinationSpec:
         """Return the validated destination; InvalidDestinationError lists every problem.
@@ -68,9 +68,9 @@ class DestinationValidator:
         kind = self._kind(plugin)
         table = {field: value for field, value in given.items() if value is not None}
         settings = self._validate(kind, plugin, table)
-        return await self._write(name, kind, settings, table, record_contact)
+        return await self._build_spec(name, kind, settings, table, record_contact)
 
-    async def _write(
+    async def _build_spec(
         self,
         name: str,
         kind: type[Channel],
@@ -87,13 +87,13 @@ class DestinationValidator:
             raise InvalidDestinationError(_place_problems(kind, problems))
         return written
 
-    async def amend(
+    async def validate_change(
         self, destination: Destination, given: Mapping[str, Any], record_contact: RecordContact
     ) -> DestinationSpec:
         """Return the destination with these settings replaced, and null ones removed.
 
         Secrets that are not given are kept, unless the change leads to another server: they are
-        not sent there, and have to be given again. Raises what `judge` raises.
+        not sent there, and have to be given again. Raises what `validate_new` raises.
         """
         kind, kept = self._kind(destination.plugin), self._channels.secrets(destination)
         known = {**destination.settings, **kept, **given}
@@ -105,7 +105,7 @@ class DestinationValidator:
             raise InvalidDestinationError(
                 DestinationProblem(f"settings.{name}", message) for name in lost
             )
-        return await self._write(destination.name, kind, settings, table, record_contact)
+        return await self._build_spec(destination.name, kind, settings, table, record_contact)
 
     def _describe_move(self, destination: Destination, settings: Channel.Settings) -> str | None:
         """Return the change of server in words, None without one."""
@@ -130,11 +130,11 @@ class DestinationValidator:
         except OperatorError:
             return []
 
-    def offered(self) -> list[ChannelOffer]:
+    def list_offers(self) -> list[ChannelOffer]:
         """Return the channels that destinations can use on this node, sorted by plugin."""
         return list_channel_offers(self._channels.kinds, self._receivers)
 
-    def shown(self, destination: Destination) -> tuple[dict[str, Any], list[str]]:
+    def describe_settings(self, destination: Destination) -> tuple[dict[str, Any], list[str]]:
         """Return the settings as written, and the names of the secrets that are set.
 
         Without the plugin, its secret fields are unknown: only the common settings are shown.
@@ -169,18 +169,19 @@ class DestinationValidator:
             )
         except ValidationError as error:
             raise InvalidDestinationError(_list_problems(error, kind)) from None
-        if wrong := [*self._astray(settings), *self._untemplated(settings)]:
+        wrong = [*self._find_outside_networks(settings), *self._find_unknown_template(settings)]
+        if wrong:
             raise InvalidDestinationError(wrong)
         return settings
 
-    def _astray(self, settings: Channel.Settings) -> Iterator[DestinationProblem]:
+    def _find_outside_networks(self, settings: Channel.Settings) -> Iterator[DestinationProblem]:
         allowed = self._channels.allow_networks
         inside = f"inside {', '.join(map(str, allowed))}" if allowed else "none (not set)"
         for place, network in find_outside(settings.allow_networks, allowed).items():
             message = f"found {network}; TOCSIN_ALLOW_NETWORKS allows {inside}"
             yield DestinationProblem(f"settings.allow_networks.{place}", message)
 
-    def _untemplated(self, settings: Channel.Settings) -> Iterator[DestinationProblem]:
+    def _find_unknown_template(self, settings: Channel.Settings) -> Iterator[DestinationProblem]:
         wanted = settings.template
         if wanted not in self._receivers:
             hint = f"{', '.join(self._receivers)}{suggest_nearest(wanted, self._receivers)}"

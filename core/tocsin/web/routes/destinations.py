@@ -62,7 +62,7 @@ async def validate_new(call: RequestContext) -> DestinationSpec:
     """Return the validated destination; raises ProblemError (422)."""
     body: NewDestination = call.body
     with _translate_setting_errors():
-        return await call.services.registrar.judge(
+        return await call.services.destination_validator.validate_new(
             body.name, body.plugin, body.settings, partial(_record_contact, call)
         )
 
@@ -74,7 +74,7 @@ async def validate_change(call: RequestContext) -> ValidatedChange | None:
     if not body.settings:
         return None
     with _translate_setting_errors():
-        written = await call.services.registrar.amend(
+        written = await call.services.destination_validator.validate_change(
             destination, body.settings, partial(_record_contact, call)
         )
     return ValidatedChange(written, destination.revision)
@@ -84,7 +84,7 @@ async def send_sample(call: RequestContext) -> SampleResult:
     """Send a sample event, and return the outcome."""
     destination = await call.services.database.read(_find_living, call)
     body: SampleRequest = call.body
-    targets = call.services.registrar.list_targets(destination)
+    targets = call.services.destination_validator.list_targets(destination)
     await _record_contact(call, destination.name, targets)
     return await call.services.samples.send(destination, body.event_type)
 
@@ -281,7 +281,7 @@ def _target(name: str) -> str:
 
 
 def _represent(destination: Destination, call: RequestContext) -> dict[str, Json]:
-    settings, secrets = call.services.registrar.shown(destination)
+    settings, secrets = call.services.destination_validator.describe_settings(destination)
     health = destination.health
     return {
         "name": destination.name,
