@@ -12,6 +12,7 @@ from sqlalchemy import (
     Connection,
     Select,
     String,
+    and_,
     cast,
     exists,
     literal,
@@ -73,30 +74,30 @@ def find_anomalies(
     """
     kept_from = load_events_kept_from(connection)  # older events may have been removed
     known = Period(max(period.since, kept_from), max(period.until, kept_from))
-    for row in connection.execute(select_without_event(known)):
+    for row in connection.execute(_select_without_event(known)):
         detail = "an alert was due, but no event was created"
         yield represent_anomaly("no-event", f"incident:{row.number}", row.created_at, detail)
-    yield from find_unrouted_events(connection, period, now)
-    for row in connection.execute(select_overdue(period, now)):
+    yield from _find_unrouted_events(connection, period, now)
+    for row in connection.execute(_select_overdue(period, now)):
         detail = (
             f"the destination {row.destination} is active, but the due delivery was not attempted"
         )
         yield represent_anomaly("overdue", row.id, row.due_at, detail)
-    for row in connection.execute(select_untested_destinations(now)):
+    for row in connection.execute(_select_unprobed_destinations(now)):
         detail = "the destination is paused with pending deliveries, and is no longer probed"
         yield represent_anomaly("overdue", f"destination:{row.name}", row.held_until, detail)
-    for row in connection.execute(select_without_destination(period)):
+    for row in connection.execute(_select_without_destination(period)):
         detail = f"the destination {row.destination} does not exist"
         yield represent_anomaly("no-destination", row.id, row.created_at, detail)
     for epoch in load_epochs(connection):
         if epoch.reason is not None and epoch.started_at in period:
             what = f"epoch:{epoch.number}"
-            yield represent_anomaly("rolled-back", what, epoch.started_at, describe_loss(epoch))
-    yield from find_wrong_clocks(connection, now)
-    yield from find_stuck_nodes(connection, now)
+            yield represent_anomaly("rolled-back", what, epoch.started_at, _describe_loss(epoch))
+    yield from _find_wrong_clocks(connection, now)
+    yield from _find_stuck_nodes(connection, now)
 
 
-def describe_loss(epoch: Epoch) -> str:
+def _describe_loss(epoch: Epoch) -> str:
     """Return what is gone since an epoch began, and why it began."""
     found, known = epoch.found_number or 0, epoch.known_number or 0
     if known <= found:
@@ -104,7 +105,7 @@ def describe_loss(epoch: Epoch) -> str:
     return f"incidents {found + 1} to {known} were stored and are gone: {epoch.reason}"
 
 
-def find_wrong_clocks(connection: Connection, now: datetime) -> Iterator[dict[str, Any]]:
+def _find_wrong_clocks(connection: Connection, now: datetime) -> Iterator[dict[str, Any]]:
     """Yield the nodes whose clocks differ from the database's now."""
     time = load_database_time(connection) or now
     for node in load_clocks(connection, time):
@@ -113,7 +114,7 @@ def find_wrong_clocks(connection: Connection, now: datetime) -> Iterator[dict[st
             yield represent_anomaly("clock", f"node:{node.name}", time, detail)
 
 
-def find_stuck_nodes(connection: Connection, now: datetime) -> Iterator[dict[str, Any]]:
+def _find_stuck_nodes(connection: Connection, now: datetime) -> Iterator[dict[str, Any]]:
     """Yield the nodes that run and are frozen or stuck now."""
     for node in find_troubled_nodes(connection, now):
         silent = "no heartbeat: the process is frozen or cannot write"
@@ -122,21 +123,21 @@ def find_stuck_nodes(connection: Connection, now: datetime) -> Iterator[dict[str
         yield represent_anomaly("node", f"node:{node.name}", node.beat_at, detail)
 
 
-def find_unrouted_events(
+def _find_unrouted_events(
     connection: Connection, period: Period, now: datetime
 ) -> Iterator[dict[str, Any]]:
     """Yield the events that no destination could get: unrouted, or routed before any was there."""
     applied_from = load_applied_from(connection)
     if applied_from != EPOCH:
         detail = "the event was routed to no destination, because no configuration had been applied"
-        for row in connection.execute(select_missed(period, applied_from)):
+        for row in connection.execute(_select_missed(period, applied_from)):
             yield represent_anomaly("not-applied", row.id, row.timestamp, detail)
     if applied_from is None:
         detail = "the event is waiting, because no configuration has been applied yet"
-        for row in connection.execute(select_unrouted(period, period.until)):
+        for row in connection.execute(_select_unrouted(period, period.until)):
             yield represent_anomaly("not-applied", row.id, row.timestamp, detail)
         return
-    for row in connection.execute(select_unrouted(period, now - TOLERANCE)):
+    for row in connection.execute(_select_unrouted(period, now - TOLERANCE)):
         reason = row.routing_error
         detail = f"the event is on hold: {reason}" if reason else "the event has not been routed"
         yield represent_anomaly("not-routed", row.id, row.timestamp, detail)
@@ -148,7 +149,7 @@ def represent_anomaly(kind: str, what: str, since: datetime | str, detail: str) 
     return {"kind": kind, "what": what, "since": moment, "detail": detail}
 
 
-def select_without_event(period: Period) -> Select[Any]:
+def _select_without_event(period: Period) -> Select[Any]:
     """Return the query of alerted incidents without an event."""
     subject = literal("incident:") + cast(incidents.c.number, String)
     event = exists().where(
@@ -156,24 +157,22 @@ def select_without_event(period: Period) -> Select[Any]:
     )
     return (
         select(incidents.c.number, incidents.c.created_at)
-        .where(
-            *select_created_in(period), incidents.c.alert_outcome == AlertDecision.ALERTED, ~event
-        )
+        .where(was_created_in(period), incidents.c.alert_outcome == AlertDecision.ALERTED, ~event)
         .order_by(incidents.c.updated_at, incidents.c.change)  # as the index has them
         .limit(MAX_LISTED)
     )
 
 
-def select_created_in(period: Period) -> tuple[ColumnElement[bool], ...]:
-    """Return the conditions of incidents first stored in the period."""
-    return (
+def was_created_in(period: Period) -> ColumnElement[bool]:
+    """Return the condition of incidents first stored in the period."""
+    return and_(
         incidents.c.updated_at > period.since,  # implied by the next condition, but indexed
         incidents.c.created_at > period.since,
         incidents.c.created_at <= period.until,
     )
 
 
-def select_missed(period: Period, applied_from: datetime | None) -> Select[Any]:
+def _select_missed(period: Period, applied_from: datetime | None) -> Select[Any]:
     """Return the query of events that were routed to nobody before anything was applied."""
     return (
         select(events.c.id, events.c.timestamp)
@@ -183,7 +182,7 @@ def select_missed(period: Period, applied_from: datetime | None) -> Select[Any]:
     )
 
 
-def select_unrouted(period: Period, latest: datetime) -> Select[Any]:
+def _select_unrouted(period: Period, latest: datetime) -> Select[Any]:
     """Return the query of events up to this time that are not routed, at once of those on hold."""
     is_overdue = or_(events.c.timestamp <= latest, events.c.routing_error.is_not(None))
     return (
@@ -194,7 +193,7 @@ def select_unrouted(period: Period, latest: datetime) -> Select[Any]:
     )
 
 
-def select_overdue(period: Period, now: datetime) -> Select[Any]:
+def _select_overdue(period: Period, now: datetime) -> Select[Any]:
     """Return the query of deliveries that could have been attempted and were not.
 
     A delivery that waits for an older one of its subject, or for its destination's rate limit, is
@@ -225,7 +224,7 @@ def select_overdue(period: Period, now: datetime) -> Select[Any]:
     )
 
 
-def select_untested_destinations(now: datetime) -> Select[Any]:
+def _select_unprobed_destinations(now: datetime) -> Select[Any]:
     """Return the query of paused destinations whose probe is overdue."""
     latest = now - TOLERANCE
     waits = exists().where(deliveries.c.destination == destinations.c.name, is_stored_as(PENDING))
@@ -237,7 +236,7 @@ def select_untested_destinations(now: datetime) -> Select[Any]:
     )
 
 
-def select_without_destination(period: Period) -> CompoundSelect[Any]:
+def _select_without_destination(period: Period) -> CompoundSelect[Any]:
     """Return the query of deliveries to a destination that does not exist."""
     d = deliveries.c
     is_there = exists().where(destinations.c.name == d.destination)

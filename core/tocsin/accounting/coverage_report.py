@@ -10,21 +10,27 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping
 
-from tocsin.accounting.gaps import BYTES, Gap, Interval, find_gaps
-from tocsin.accounting.intervals import (
-    Period,
+from tocsin.accounting.coverage_queries import (
     get_stream_key,
     is_accounted,
     load_ending_at,
     load_latest_before,
     load_overlapping,
     load_rows_between,
-    represent_point,
     to_intervals,
 )
+from tocsin.accounting.gaps import Gap, find_gaps
+from tocsin.accounting.intervals import Interval, Period
 from tocsin.accounting.stalled_streams import STALL_TOLERANCE, find_stalled_streams, load_last_reads
 from tocsin.clock import isoformat
-from tocsin.incidents import ROW_SPAN, CoverageOutcome, StreamKey, iter_still_lost
+from tocsin.incidents import (
+    BYTES,
+    ROW_SPAN,
+    CoverageOutcome,
+    StreamKey,
+    iter_still_lost,
+    represent_point,
+)
 
 _SOURCE = ("provider", "stream", "source", "unit")
 _COUNTED = ("records", "new", "changed", "rejected")
@@ -90,7 +96,8 @@ def _represent_source(rows: Sequence[RowMapping]) -> dict[str, Any]:
         "source": rows[0]["source"],
         "from": represent_point(min(row["start"] for row in rows), unit),
         "to": represent_point(max(row["end"] for row in rows), unit),
-        "stretches": len(rows),
+        "intervals": len(rows),
+        "stretches": len(rows),  # the former name
         **{name: sum(row[name] for row in rows) for name in _COUNTED},
         "read_at": isoformat(max(row["finished_at"] for row in rows)),
     }
@@ -99,14 +106,17 @@ def _represent_source(rows: Sequence[RowMapping]) -> dict[str, Any]:
 def _list_gaps(
     connection: Connection, rows: Iterable[RowMapping], period: Period
 ) -> list[dict[str, Any]]:
+    """Return the gaps of all streams, those that were found first at the beginning."""
     by_stream: dict[StreamKey, list[RowMapping]] = defaultdict(list)
     for row in rows:
         by_stream[get_stream_key(row)].append(row)
-    return [
-        _represent_gap(key, gap)
+    gaps = [
+        (key, gap)
         for key, its_rows in by_stream.items()
         for gap in _find_stream_gaps(connection, key, to_intervals(its_rows), period)
     ]
+    gaps.sort(key=lambda key_and_gap: key_and_gap[1].before.id)
+    return [_represent_gap(key, gap) for key, gap in gaps]
 
 
 def _find_stream_gaps(

@@ -11,29 +11,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from operator import attrgetter
 
-BYTES = "bytes"
+from tocsin.accounting.intervals import Interval
+from tocsin.incidents import BYTES
+
 _NOTHING = -1
 """The ID of the empty interval before the first byte of a file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """An interval of one source, from `start` up to, not including, `end`."""
-
-    id: int
-    source: str
-    unit: str
-    start: int
-    end: int
-    began: datetime
-    """The time of its first read."""
-    ended: datetime
-    """The time of its last read."""
-    past: bool = False
-    """Whether a backfill read it: backfills close gaps and create none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,9 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, select
 
 from tocsin.accounting.delivery_outcomes import classify_event, rank_state
-from tocsin.accounting.intervals import represent_point
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.delivery import STATUS_COLUMNS, describe_status, summarize_attempt
-from tocsin.incidents import AlertDecision
+from tocsin.incidents import AlertDecision, represent_point
 from tocsin.model import NodeKind
 from tocsin.store.tables import (
     attempts,

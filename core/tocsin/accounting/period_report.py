@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from tocsin.accounting.anomalies import find_anomalies, represent_anomaly, select_created_in
+from tocsin.accounting.anomalies import find_anomalies, represent_anomaly, was_created_in
 from tocsin.accounting.coverage_report import CoverageReport, report_coverage
 from tocsin.accounting.delivery_outcomes import summarize_deliveries
 from tocsin.accounting.intervals import MAX_LISTED, Period
@@ -21,11 +23,11 @@ def report_period(connection: Connection, period: Period, now: datetime) -> dict
     """Return the JSON report of the period.
 
     An empty `unaccounted` means that everything has arrived, is pending, or is held for a recorded
-    reason. Long lists hold their oldest items, MAX_LISTED of each kind.
+    reason. Long lists hold MAX_LISTED items of each kind, those that were found first.
     """
     reading = report_coverage(connection, period)
     arrivals = summarize_deliveries(connection, period)
-    unexplained = [*_list_unread(reading), *find_anomalies(connection, period, now)]
+    unexplained = chain(_list_unread(reading), find_anomalies(connection, period, now))
     return {
         "since": isoformat(period.since),
         "until": isoformat(period.until),
@@ -41,15 +43,15 @@ def report_period(connection: Connection, period: Period, now: datetime) -> dict
         "destinations": arrivals.destinations,
         "not_arrived": arrivals.not_arrived,
         "not_arrived_total": arrivals.not_arrived_total,
-        "unaccounted": unexplained,
+        "unaccounted": list(_take_first(unexplained)),
     }
 
 
 def _list_unread(reading: CoverageReport) -> Iterator[dict[str, Any]]:
-    for gap in reading.gaps[:MAX_LISTED]:
+    for gap in reading.gaps:
         detail = f"{_describe_extent(gap)} was not read"
         yield represent_anomaly("gap", _describe_source(gap), gap["found_at"], detail)
-    for lost in reading.lost[:MAX_LISTED]:
+    for lost in reading.lost:
         detail = f"{_describe_extent(lost)}: {lost['reason']}"
         yield represent_anomaly("lost", _describe_source(lost), lost["found_at"], detail)
     for failure in reading.failures:
@@ -61,6 +63,15 @@ def _list_unread(reading: CoverageReport) -> Iterator[dict[str, Any]]:
         detail = "not read since, and no failure was recorded"
         what = f"{silent['provider']}/{silent['stream']}"
         yield represent_anomaly("silent", what, silent["read_at"], detail)
+
+
+def _take_first(anomalies: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the first MAX_LISTED anomalies of each kind."""
+    counts: Counter[str] = Counter()
+    for anomaly in anomalies:
+        counts[anomaly["kind"]] += 1
+        if counts[anomaly["kind"]] <= MAX_LISTED:
+            yield anomaly
 
 
 def _describe_source(interval: dict[str, Any]) -> str:
@@ -76,7 +87,7 @@ def _count_incidents(connection: Connection, period: Period) -> dict[str, int]:
     """Return the number of incidents first stored in the period, by alert outcome."""
     by_outcome = (
         select(incidents.c.alert_outcome, func.count())
-        .where(*select_created_in(period))
+        .where(*was_created_in(period))
         .group_by(incidents.c.alert_outcome)
     )
     counts = {outcome.value: 0 for outcome in AlertDecision}

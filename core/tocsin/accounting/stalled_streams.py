@@ -8,10 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from tocsin.accounting.gaps import BYTES
 from tocsin.accounting.intervals import Period
 from tocsin.clock import isoformat
-from tocsin.incidents import CoverageOutcome, StreamKey
+from tocsin.incidents import BYTES, CoverageOutcome, StreamKey
 from tocsin.store.tables import coverage, providers, stream_positions
 
 STALL_TOLERANCE = timedelta(hours=1)

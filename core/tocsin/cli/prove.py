@@ -21,7 +21,7 @@ from tocsin.fields import Duration
 from tocsin.settings import load_settings
 from tocsin.store import Database, HeadFile, identify_location, parse_url, require_writable
 
-_COUNTERS = {"stretches": "stretch", "records": "record", "new": "new", "rejected": "rejected"}
+_COUNTERS = {"intervals": "interval", "records": "record", "new": "new", "rejected": "rejected"}
 """Counters of a source, and the singular of each."""
 
 

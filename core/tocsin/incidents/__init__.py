@@ -11,6 +11,7 @@ from tocsin.incidents.backfills import (
     load_backfill,
 )
 from tocsin.incidents.coverage import (
+    BYTES,
     ROW_SPAN,
     CoverageOutcome,
     ReadCounts,
@@ -19,6 +20,7 @@ from tocsin.incidents.coverage import (
     list_coverage,
     list_quarantine,
     load_read_until,
+    represent_point,
 )
 from tocsin.incidents.document_pages import (
     DocumentPage,
@@ -49,6 +51,7 @@ from tocsin.incidents.writer import SyncContext
 
 __all__ = [
     "BACKFILLS",
+    "BYTES",
     "DOCUMENT_COLUMNS",
     "DOCUMENT_VERSION",
     "HAS_NUMBER",
@@ -90,4 +93,5 @@ __all__ = [
     "load_document_page",
     "load_drift",
     "load_read_until",
+    "represent_point",
 ]

@@ -36,11 +36,11 @@ class Happenings:
     async def read(self, *covered: tuple, key: StreamKey = KEY, **members: Any) -> None:
         """A page was read that covers these: source, start, end and why it is lost, if it is."""
         position = await self.database.read(load_position, key)
-        stretches = tuple(
+        intervals = tuple(
             Covered(source=source, start=start, end=end, lost=lost[0] if lost else None)
             for source, start, end, *lost in covered
         )
-        page = Page(next_position={}, covered=stretches, **members)
+        page = Page(next_position={}, covered=intervals, **members)
         await self.database.write(
             store_page,
             key,

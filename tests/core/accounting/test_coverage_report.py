@@ -6,6 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from tocsin.accounting import period_report
+from tocsin.incidents import PUSH_STREAM
 from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.model import Rejected
 
@@ -33,6 +35,7 @@ async def test_what_was_read_is_told_by_source(happened, clock):
         "source": FILE,
         "from": 0,
         "to": 150,
+        "intervals": 1,
         "stretches": 1,
         "records": 10,
         "new": 0,
@@ -42,6 +45,33 @@ async def test_what_was_read_is_told_by_source(happened, clock):
     }
     assert proof["quarantined"] == 1
     assert proof["unaccounted"] == []
+
+
+@on_sqlite
+async def test_the_gaps_that_were_found_first_are_listed(happened, clock, monkeypatch):
+    monkeypatch.setattr(period_report, "MAX_LISTED", 2)
+    late = StreamKey("edge", "late")
+    await happened.read(("late", 0, 10), key=late)  # the first stream in the ledger
+    for start in (20, 40):
+        clock.advance(minutes=1)
+        await happened.read((FILE, start, start + 10))
+    clock.advance(minutes=1)
+    await happened.read(("late", 15, 20), key=late)
+    proof = await happened.prove()
+    assert spans(proof) == [(FILE, 0, 20), (FILE, 30, 40)]
+    assert [item["what"] for item in proof["unaccounted"]] == [f"edge/changed {FILE}"] * 2
+
+
+@on_sqlite
+async def test_each_kind_is_cut_for_itself(happened, clock, monkeypatch):
+    monkeypatch.setattr(period_report, "MAX_LISTED", 2)
+    for minute in range(3):
+        clock.advance(minutes=1)
+        push = StreamKey(f"edge-{minute}", PUSH_STREAM)
+        await happened.fail("unknown sender", key=push)
+        await happened.read((FILE, 20 * minute + 10, 20 * minute + 20))
+    kinds = [kind for kind, _ in await happened.unaccounted()]
+    assert kinds == ["gap", "gap", "refused-push", "refused-push"]
 
 
 async def test_a_gap_in_a_file_is_a_hole_and_unaccounted_for(happened, clock):

@@ -94,7 +94,10 @@ def test_where_everything_is_accounted_for_it_ends_with_0(tocsin, write):
 
 @pytest.mark.parametrize(
     ("records", "told"),
-    [(1, "1 stretch, 1 record, 0 new, 0 rejected"), (2, "1 stretch, 2 records, 0 new, 0 rejected")],
+    [
+        (1, "1 interval, 1 record, 0 new, 0 rejected"),
+        (2, "1 interval, 2 records, 0 new, 0 rejected"),
+    ],
 )
 def test_what_was_read_is_counted_in_words(tocsin, write, records, told):
     def a_stretch(connection: Connection) -> None:

@@ -152,10 +152,10 @@ class Service:
 
     def counts(self) -> tuple[int, int]:
         """Return the numbers of synced incidents and quarantined records."""
-        stretches = json.loads(self.command("coverage", "--json", "--limit", "100000"))
+        intervals = json.loads(self.command("coverage", "--json", "--limit", "100000"))
         return (
-            sum(stretch["new"] for stretch in stretches),
-            sum(stretch["rejected"] for stretch in stretches),
+            sum(interval["new"] for interval in intervals),
+            sum(interval["rejected"] for interval in intervals),
         )
 
 

@@ -1,6 +1,7 @@
 """Coverage of each stream: its position, the ledger of intervals, losses."""
 
 from tocsin.incidents.coverage.ledger import (
+    BYTES,
     ROW_SPAN,
     CoverageOutcome,
     ReadCounts,
@@ -10,6 +11,7 @@ from tocsin.incidents.coverage.ledger import (
     quarantine_rejected,
     record_coverage,
     record_failure,
+    represent_point,
 )
 from tocsin.incidents.coverage.losses import (
     Loss,
@@ -30,6 +32,7 @@ from tocsin.incidents.coverage.positions import (
 )
 
 __all__ = [
+    "BYTES",
     "ROW_SPAN",
     "CoverageOutcome",
     "Loss",
@@ -52,4 +55,5 @@ __all__ = [
     "quarantine_rejected",
     "record_coverage",
     "record_failure",
+    "represent_point",
 ]

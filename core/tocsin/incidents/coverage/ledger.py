@@ -25,6 +25,8 @@ class CoverageOutcome(StrEnum):
     PASSED_OVER = "passed-over"
 
 
+BYTES = "bytes"
+"""The unit of intervals of a file; others are of time, in microseconds."""
 MAX_SOURCE = 4_096
 MAX_REASON = 1_000
 # Consecutive intervals share a row, so that an idle feed does not fill the ledger; but never across
@@ -113,7 +115,7 @@ def _build_row(
         "provider": key.provider,
         "stream": key.stream,
         "source": clean_text(interval.source, MAX_SOURCE),
-        "unit": "bytes" if isinstance(interval.start, int) else "time",
+        "unit": BYTES if isinstance(interval.start, int) else "time",
         "outcome": outcome,
         "reason": clean_text(interval.lost or interval.passed_over, MAX_REASON),
         "past": past,
@@ -285,8 +287,8 @@ def _represent_interval(row: Row[Any]) -> dict[str, Any]:
         "provider": row.provider,
         "stream": row.stream,
         "source": row.source,
-        "from": _represent_point(row.start, row.unit),
-        "to": _represent_point(row.end, row.unit),
+        "from": represent_point(row.start, row.unit),
+        "to": represent_point(row.end, row.unit),
         "outcome": row.outcome,
         "reason": row.reason,
         "pages": row.pages,
@@ -299,8 +301,9 @@ def _represent_interval(row: Row[Any]) -> dict[str, Any]:
     }
 
 
-def _represent_point(number: int, unit: str) -> str | int:
-    return number if unit == "bytes" else isoformat(EPOCH + timedelta(microseconds=number))
+def represent_point(number: int, unit: str) -> str | int:
+    """Return the JSON of one end of an interval: a byte offset or a time."""
+    return number if unit == BYTES else isoformat(EPOCH + timedelta(microseconds=number))
 
 
 def _represent_record(row: Row[Any]) -> dict[str, Any]:

@@ -142,18 +142,18 @@ def _merge_intervals(harness: HttpHarness) -> list[Covered]:
 
 def _expect_read(harness: HttpHarness) -> None:
     """Check that every incident in a covered interval was delivered."""
-    for stretch in harness.store.covered:
+    for interval in harness.store.covered:
         for case in harness.siem.truth().values():
-            if not stretch.lost and _start(stretch) <= case.changed_at < _end(stretch):
+            if not interval.lost and _start(interval) <= case.changed_at < _end(interval):
                 harness.incident(case)
 
 
-def _start(stretch: Covered) -> datetime:
-    return _to_datetime(stretch.start)
+def _start(interval: Covered) -> datetime:
+    return _to_datetime(interval.start)
 
 
-def _end(stretch: Covered) -> datetime:
-    return _to_datetime(stretch.end)
+def _end(interval: Covered) -> datetime:
+    return _to_datetime(interval.end)
 
 
 def _to_datetime(value: datetime | int) -> datetime:

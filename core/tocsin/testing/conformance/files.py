@@ -235,12 +235,12 @@ class FileRules(FileConformance):
             for _ in range(3):
                 harness.put_many(3)
                 await harness.arrive()
-            stretches = harness.store.covered
-            expect(stretches, "no page reports `covered` intervals")
-            for one, next_one in pairwise(stretches):
+            intervals = harness.store.covered
+            expect(intervals, "no page reports `covered` intervals")
+            for one, next_one in pairwise(intervals):
                 expect(one.end == next_one.start, f"to {one.end}, then from {next_one.start}")
             size = harness.path.stat().st_size
-            expect(stretches[-1].end == size, f"to {stretches[-1].end} of {size} bytes")
+            expect(intervals[-1].end == size, f"to {intervals[-1].end} of {size} bytes")
 
     @rule
     async def test_a_missing_file_is_temporary(self) -> None:

@@ -68,12 +68,12 @@ class ReaderStore:
     @property
     def covered(self) -> list[Covered]:
         """Every interval that a page accounts for, in order."""
-        return [stretch for page in self.pages for stretch in page.covered]
+        return [interval for page in self.pages for interval in page.covered]
 
     @property
     def lost(self) -> list[Covered]:
         """The intervals that could not be read."""
-        return [stretch for stretch in self.covered if stretch.lost]
+        return [interval for interval in self.covered if interval.lost]
 
 
 class PageReader:

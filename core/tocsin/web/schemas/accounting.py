@@ -189,6 +189,7 @@ class CoveredSource(_SourceInterval):
         "source": "/var/log/suricata/eve.json",
         "from": 0,
         "to": 81_920,
+        "intervals": 24,
         "stretches": 24,
         "records": 310,
         "changed": 0,
@@ -196,7 +197,8 @@ class CoveredSource(_SourceInterval):
         "read_at": FINISHED,
     }
 
-    stretches: int
+    intervals: int = Field(description="Number of intervals that were read.")
+    stretches: int = Field(description="Former name of `intervals`.", deprecated=True)
     records: int
     new: int = Field(description="Number of new incidents.")
     changed: int = Field(description="Number of changed incidents.")
