@@ -26,7 +26,10 @@ class ResponseMembers(dict[str, Any]):
 
 
 def read_response(response: HttpResponse) -> ResponseMembers:
-    """Return the members of a response; raises OperatorError with the reason of a refusal."""
+    """Return the members of a response; raises OperatorError with the reason of a refusal.
+
+    A command then prints the reason and ends with exit status 2, as for every OperatorError.
+    """
     if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
         raise OperatorError(_describe_refusal(response))
     try:

@@ -5,7 +5,6 @@ OpenID Connect Core 1.0 section 3.1, RFC 7636, RFC 9207 and RFC 9700.
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -38,9 +37,8 @@ from tocsin.credentials.oidc_discovery import (
 )
 from tocsin.credentials.oidc_logout import LogoutTokens
 from tocsin.credentials.oidc_tokens import (
-    IssuerTokens,
+    IdTokens,
     OidcIssuer,
-    check_times,
     find_roles,
     is_name,
 )
@@ -53,7 +51,6 @@ from tocsin.net import open_client
 from tocsin.settings import Settings
 
 _SCOPE = "openid profile email"
-_TYPES = ("jwt",)  # access tokens (RFC 9068) are not ID tokens
 _NAMES = ("preferred_username", "name", "email")
 _LONGEST_NAME = 255
 _MAX_ERROR_TEXT = 300
@@ -121,7 +118,7 @@ class OidcSignIn:
         self._grants = grants
         self._check_interval = check_interval
         self._keys = keys
-        self._tokens = IssuerTokens(issuer, keys)
+        self._id_tokens = IdTokens(issuer, client.id, keys, clock)
         self._http = http
         self._clock = clock
 
@@ -170,7 +167,7 @@ class OidcSignIn:
             )
             if tokens.id_token is None:
                 raise IssuerUnavailable(f"{endpoints.token_endpoint} returned no ID token")
-            claims = await self._verify(tokens.id_token, attempt.nonce)
+            claims = await self._id_tokens.verify(tokens.id_token, attempt.nonce)
         except (GrantRefused, TokenError) as error:
             _log.warning("sign-in rejected", issuer=self._issuer, reason=str(error))
             reason = _CODE_REFUSED if isinstance(error, GrantRefused) else _TOKEN_REFUSED
@@ -198,7 +195,7 @@ class OidcSignIn:
             )
             if tokens.id_token is None:
                 return without
-            claims = await self._verify(tokens.id_token, grant.nonce, is_refreshed=True)
+            claims = await self._id_tokens.verify(tokens.id_token, grant.nonce, is_refreshed=True)
         except (GrantRefused, TokenError) as error:
             _log.warning("console session not renewed", issuer=self._issuer, reason=str(error))
             raise NoLongerSignedIn(_SESSION_ENDED) from None
@@ -212,21 +209,6 @@ class OidcSignIn:
         always = endpoints.authorization_response_iss_parameter_supported
         if answer.get("iss", None if always else self._issuer) != self._issuer:
             raise AuthenticationError(_OTHER_ISSUER)
-
-    async def _verify(
-        self, token: str, nonce: str, *, is_refreshed: bool = False
-    ) -> Mapping[str, Any]:
-        """Return the claims of a valid ID token (OpenID Connect Core 1.0 section 3.1.3.7).
-
-        A refreshed one need not repeat the nonce (section 12.2).
-        """
-        claims = await self._tokens.verify(token, audience=self._client.id, types=_TYPES)
-        check_times(claims, self._clock.now())
-        if "iat" not in claims or not _is_for(claims, self._client.id):
-            raise TokenError
-        if not (is_refreshed and "nonce" not in claims) and not _has_nonce(claims, nonce):
-            raise TokenError
-        return claims
 
     def _build_session(
         self, claims: Mapping[str, Any], grant: str | None, until: datetime
@@ -245,12 +227,6 @@ class OidcSignIn:
         )
 
 
-def _has_nonce(claims: Mapping[str, Any], nonce: str) -> bool:
-    presented = claims.get("nonce")
-    is_text = isinstance(presented, str) and presented.isascii()
-    return is_text and hmac.compare_digest(str(presented), nonce)
-
-
 def read_display_name(claims: Mapping[str, Any]) -> str:
     """Return the display name in the claims, or the subject."""
     for claim in _NAMES:
@@ -258,12 +234,6 @@ def read_display_name(claims: Mapping[str, Any]) -> str:
         if isinstance(name, str) and name.strip() and name.isprintable():
             return name.strip()[:_LONGEST_NAME]
     return str(claims["sub"])
-
-
-def _is_for(claims: Mapping[str, Any], client_id: str) -> bool:
-    """Return whether the token was issued to this client."""
-    is_ours_alone = claims["aud"] in (client_id, [client_id])
-    return bool(claims.get("azp", client_id if is_ours_alone else None) == client_id)
 
 
 def _code_in(answer: Mapping[str, str], *, is_silent: bool) -> str:

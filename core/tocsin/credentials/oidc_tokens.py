@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,6 +19,7 @@ _LONGEST_SUBJECT = 255  # OpenID Connect Core 1.0 section 2
 _CLAIMS = ("iss", "aud", "sub", "exp")
 _LEEWAY_SECONDS = 60
 _YEAR_10000 = 253_402_300_800
+_ID_TOKEN_TYPES = ("jwt",)  # access tokens (RFC 9068) are not ID tokens
 
 
 class IssuerTokens:
@@ -117,9 +119,46 @@ def _is_time(value: object) -> bool:
     return isinstance(value, int | float) and abs(value) < _YEAR_10000
 
 
+class IdTokens:
+    """Verifies ID tokens that an issuer has issued to one client."""
+
+    def __init__(self, issuer: str, client_id: str, keys: IssuerKeys, clock: Clock) -> None:
+        self._tokens = IssuerTokens(issuer, keys)
+        self._client_id = client_id
+        self._clock = clock
+
+    async def verify(
+        self, token: str, nonce: str, *, is_refreshed: bool = False
+    ) -> Mapping[str, Any]:
+        """Return the claims of a valid ID token (OpenID Connect Core 1.0 section 3.1.3.7).
+
+        It repeats the nonce of the sign-in; a refreshed one need not (section 12.2). Raises
+        TokenError, and IssuerUnavailable without the issuer's keys.
+        """
+        claims = await self._tokens.verify(token, audience=self._client_id, types=_ID_TOKEN_TYPES)
+        check_times(claims, self._clock.now())
+        if "iat" not in claims or not _is_for(claims, self._client_id):
+            raise TokenError
+        if not (is_refreshed and "nonce" not in claims) and not _has_nonce(claims, nonce):
+            raise TokenError
+        return claims
+
+
+def _is_for(claims: Mapping[str, Any], client_id: str) -> bool:
+    """Return whether the token was issued to this client."""
+    is_ours_alone = claims["aud"] in (client_id, [client_id])
+    return bool(claims.get("azp", client_id if is_ours_alone else None) == client_id)
+
+
+def _has_nonce(claims: Mapping[str, Any], nonce: str) -> bool:
+    presented = claims.get("nonce")
+    is_text = isinstance(presented, str) and presented.isascii()
+    return is_text and hmac.compare_digest(str(presented), nonce)
+
+
 # Tokens for other purposes have a type of their own (RFC 8725 section 3.11); many issuers set no
 # type, or only JWT.
-_TYPES = ("jwt", "at+jwt", "application/at+jwt")
+_ACCESS_TOKEN_TYPES = ("jwt", "at+jwt", "application/at+jwt")
 # Claims of logout tokens (RFC 8417 section 2.2) and of ID tokens (OpenID Connect Core 1.0), which
 # are for the application that a user signs in to, not for the APIs that it calls.
 _NOT_OF_ACCESS_TOKENS = frozenset({"events", "nonce", "at_hash", "c_hash"})
@@ -172,7 +211,9 @@ class OidcIssuer:
         """
         if not self.is_issuer_of(token):
             raise TokenError
-        claims = await self._tokens.verify(token, audience=self._audience, types=_TYPES)
+        claims = await self._tokens.verify(
+            token, audience=self._audience, types=_ACCESS_TOKEN_TYPES
+        )
         if not _NOT_OF_ACCESS_TOKENS.isdisjoint(claims):
             raise TokenError
         check_times(claims, self._clock.now())

@@ -72,7 +72,10 @@ def parse_server_time(headers: Mapping[str, str]) -> datetime | None:
 
 
 def classify_response(response: HttpResponse, what: str, now: datetime) -> PluginFailure | None:
-    """Return the error for a response to `what`, None for a complete success."""
+    """Return the error for a response to `what`, None for a complete success.
+
+    A provider is read again after the delay of a `TryLater` (`incidents/sync/pauses.py`).
+    """
     status, body = response.status, response.body[:_MAX_BODY]
     message = f"{what} returned {status}{_format_excerpt(body[:_MAX_EXCERPT])}"
     if status == HTTPStatus.PARTIAL_CONTENT:

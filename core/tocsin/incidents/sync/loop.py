@@ -19,9 +19,10 @@ from tocsin.incidents.backfills import (
 )
 from tocsin.incidents.coverage import ReadFailure, StreamKey, record_failure
 from tocsin.incidents.drift import DriftWatch
-from tocsin.incidents.failures import SUPERSEDED, classify_failure, compute_pause, log_failure
+from tocsin.incidents.failures import SUPERSEDED, classify_failure, log_failure
 from tocsin.incidents.metrics import SyncMeter
 from tocsin.incidents.sync.lease import hold_lease
+from tocsin.incidents.sync.pauses import compute_pause
 from tocsin.incidents.sync.refresh import IncidentRefresher
 from tocsin.incidents.sync.status import SyncRound, record_round
 from tocsin.incidents.sync.stream import StreamReader

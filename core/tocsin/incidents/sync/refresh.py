@@ -10,7 +10,6 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 
 from tocsin.errors import Misconfigured, TryLater
 from tocsin.incidents.coverage import StreamKey
-from tocsin.incidents.failures import compute_pause
 from tocsin.incidents.storage import (
     DueRefresh,
     StoreResult,
@@ -19,6 +18,7 @@ from tocsin.incidents.storage import (
     postpone_refresh,
     store_received,
 )
+from tocsin.incidents.sync.pauses import compute_pause
 from tocsin.incidents.writer import IncidentWriter
 from tocsin.loops import was_cancelled
 from tocsin.model import Incident, Received

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Broken, CredentialsRefused, Refused, TryLater
-from tocsin.incidents.failures import LONGEST_AFTER_REFUSED, compute_pause
+from tocsin.incidents.sync.pauses import LONGEST_AFTER_REFUSED, compute_pause
 
 MINUTE = timedelta(minutes=1)
 
