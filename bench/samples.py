@@ -8,7 +8,8 @@ from hashlib import sha256
 
 from tocsin import Alert, Entity, EntityKind, Incident, Page, Severity
 from tocsin.incidents.coverage.positions import StreamKey
-from tocsin.incidents.storage.store import AlertPolicy, store_page
+from tocsin.incidents.storage.alerts import AlertPolicy
+from tocsin.incidents.storage.store import store_page
 from tocsin.store import Database
 
 PAGE = 1000

@@ -15,7 +15,8 @@ from tocsin.delivery.destinations.repository import Destination, destination_to_
 from tocsin.events import emit_events, mark_routed, new_id
 from tocsin.incidents.coverage.ledger import ReadFailure, record_failure
 from tocsin.incidents.coverage.positions import StreamKey, load_position
-from tocsin.incidents.storage.store import AlertPolicy, store_page
+from tocsin.incidents.storage.alerts import AlertPolicy
+from tocsin.incidents.storage.store import store_page
 from tocsin.model import Covered, Event, EventType, Page
 from tocsin.registry import ManagedBy
 from tocsin.store import Database

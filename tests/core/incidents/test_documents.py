@@ -21,7 +21,8 @@ from tocsin.incidents.documents import (
     rebuild_documents,
     render_document,
 )
-from tocsin.incidents.storage.store import AlertPolicy, store_page
+from tocsin.incidents.storage.alerts import AlertPolicy
+from tocsin.incidents.storage.store import store_page
 from tocsin.model import Severity
 from tocsin.store.tables import (
     incident_counts,

@@ -9,7 +9,8 @@ import pytest
 
 from tocsin import Alert, Entity, Incident, Received, Severity
 from tocsin.incidents.coverage.positions import StreamKey
-from tocsin.incidents.storage.store import AlertPolicy, store_received
+from tocsin.incidents.storage.alerts import AlertPolicy
+from tocsin.incidents.storage.store import store_received
 from tocsin.store.tables import coverage, incidents, quarantine
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -10,7 +10,8 @@ from sqlalchemy import Connection, func, select
 
 from tocsin import Alert, Covered, Entity, EntityKind, Incident, IncidentStatus, Page, Rejected
 from tocsin.incidents.coverage.positions import StalePosition, StreamKey, load_position
-from tocsin.incidents.storage.store import AlertPolicy, StoreResult, store_page
+from tocsin.incidents.storage.alerts import AlertPolicy
+from tocsin.incidents.storage.store import StoreResult, store_page
 from tocsin.knowledge.history import load_incidents
 from tocsin.model import Severity
 from tocsin.store.tables import (

@@ -21,7 +21,8 @@ from tocsin import (
     TryLater,
 )
 from tocsin.incidents.coverage.positions import StreamKey
-from tocsin.incidents.storage.store import AlertPolicy, store_page
+from tocsin.incidents.storage.alerts import AlertPolicy
+from tocsin.incidents.storage.store import store_page
 from tocsin.investigations import create_session
 from tocsin.investigations.write_backs import WriteBackWorker, list_write_backs, plan_write_backs
 from tocsin.investigations.write_backs.worker import LEASE, RETRY_DELAYS

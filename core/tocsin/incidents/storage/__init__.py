@@ -1,17 +1,14 @@
 """Incident storage: normalization, version merging, alerts; one transaction per page."""
 
+from tocsin.incidents.storage.alerts import AlertDecision, AlertPolicy
 from tocsin.incidents.storage.merge import EntityRole, combine_versions
-from tocsin.incidents.storage.store import (
-    AlertDecision,
-    AlertPolicy,
+from tocsin.incidents.storage.refreshes import (
     DueRefresh,
-    StoreResult,
     complete_refresh,
     load_due_refreshes,
     postpone_refresh,
-    store_page,
-    store_received,
 )
+from tocsin.incidents.storage.store import StoreResult, store_page, store_received
 
 __all__ = [
     "AlertDecision",

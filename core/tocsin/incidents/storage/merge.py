@@ -1,19 +1,15 @@
-"""Merging of incident versions with each other and with what is stored."""
+"""Merging of incident versions with each other and with what is stored, without the database."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select
-
 from tocsin.incidents.storage.normalize import ENTITIES, clean_incident
-from tocsin.model import Alert, Entity, EntityKind, Incident, sort_tactics
-from tocsin.store import is_in
-from tocsin.store.tables import incident_alerts, incident_entities, incidents
+from tocsin.model import Alert, Entity, Incident, sort_tactics
 
 
 def fold_versions(page: Iterable[Incident]) -> dict[str, Incident]:
@@ -91,7 +87,6 @@ class EntityRole(StrEnum):
     BOTH = "both"
 
 
-_CHUNK = 50
 IDENTITY = ("number", "provider", "external_id")
 
 
@@ -130,34 +125,16 @@ class IncidentChange:
         return {entity: role for entity, role in self.roles.items() if entity in stored}
 
 
-def build_changes(
-    connection: Connection, provider: str, page: Mapping[str, Incident]
-) -> list[IncidentChange]:
-    """Return the change of each incident, with the parts that are not stored yet.
-
-    A new incident that may only change a stored one has none.
-    """
-    stored = _stored(connection, provider, list(page))
-    entities = _known_entities(connection, [row["number"] for row in stored.values()])
-    alerts = _known_alerts(
-        connection, {row["number"]: page[name].alerts for name, row in stored.items()}
-    )
-    changes = []
-    for external_id, incident in page.items():
-        row = stored.get(external_id)
-        if row is None and incident.only_if_stored:
-            continue
-        number = row["number"] if row else None
-        changes.append(_compare(incident, row, entities.get(number, {}), alerts.get(number, set())))
-    return changes
-
-
-def _compare(
+def compare_versions(
     incident: Incident,
     row: Mapping[str, Any] | None,
     entities: Mapping[Entity, EntityRole | None],
-    alerts: set[str],
+    alerts: Container[str],
 ) -> IncidentChange:
+    """Return the change that a version makes to an incident, with the parts that are not stored.
+
+    `row`, `entities` with their roles, and `alerts` are what is stored of it.
+    """
     new_entities = [entity for entity in incident.entities if entity not in entities]
     new_entities = new_entities[: ENTITIES - len(entities)]
     unique = {alert.external_id: alert for alert in incident.alerts}
@@ -189,59 +166,3 @@ def _find_new_roles(
         role = EntityRole.BOTH if is_source and is_target else role
         if role is not before:
             yield entity, role
-
-
-_STORED = select(incidents).where(
-    incidents.c.provider == bindparam("provider"), is_in(incidents.c.external_id, "external_ids")
-)
-_ENTITIES = select(
-    incident_entities.c.incident_number,
-    incident_entities.c.kind,
-    incident_entities.c.value,
-    incident_entities.c.role,
-).where(is_in(incident_entities.c.incident_number, "numbers"))
-_ALERTS = select(incident_alerts.c.incident_number, incident_alerts.c.external_id).where(
-    is_in(incident_alerts.c.incident_number, "numbers"),
-    is_in(incident_alerts.c.external_id, "external_ids"),
-)
-
-
-def _stored(
-    connection: Connection, provider: str, external_ids: Sequence[str]
-) -> dict[str, Mapping[str, Any]]:
-    asked = {"provider": provider, "external_ids": external_ids}
-    rows: dict[str, Mapping[str, Any]] = {}
-    rows |= {row["external_id"]: row for row in connection.execute(_STORED, asked).mappings()}
-    return rows
-
-
-def _known_entities(
-    connection: Connection, numbers: Sequence[int]
-) -> dict[int | None, dict[Entity, EntityRole | None]]:
-    known: dict[int | None, dict[Entity, EntityRole | None]] = {}
-    if not numbers:
-        return known
-    for number, kind, value, role in connection.execute(_ENTITIES, {"numbers": numbers}):
-        entity = Entity(EntityKind(kind), value)
-        known.setdefault(number, {})[entity] = EntityRole(role) if role else None
-    return known
-
-
-def _known_alerts(
-    connection: Connection, mentioned: Mapping[int, Sequence[Alert]]
-) -> dict[int | None, set[str]]:
-    """Return the IDs of the mentioned alerts that are stored, by incident number."""
-    known: dict[int | None, set[str]] = {}
-    # The databases combine each number with each identifier, so the lists are kept short
-    for numbers in _chunks(list(mentioned)):
-        names = {alert.external_id for number in numbers for alert in mentioned[number]}
-        if names:
-            asked = {"numbers": numbers, "external_ids": sorted(names)}
-            for number, external_id in connection.execute(_ALERTS, asked):
-                known.setdefault(number, set()).add(external_id)
-    return known
-
-
-def _chunks(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
-    for start in range(0, len(numbers), _CHUNK):
-        yield numbers[start : start + _CHUNK]

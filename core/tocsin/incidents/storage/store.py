@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Table, bindparam, insert, select, update
 
-from tocsin.events import emit_events, new_id
+from tocsin.events import emit_events
 from tocsin.incidents.coverage import (
     ReadCounts,
     StreamKey,
@@ -19,58 +18,33 @@ from tocsin.incidents.coverage import (
     quarantine_rejected,
     record_coverage,
 )
-from tocsin.incidents.documents import render_document, represent_incident, store_documents
-from tocsin.incidents.storage.merge import IDENTITY, IncidentChange, build_changes, fold_versions
-from tocsin.incidents.storage.normalize import reject_invalid
-from tocsin.model import (
-    Entity,
-    Event,
-    EventType,
-    IncidentStatus,
-    Marking,
-    Page,
-    Received,
-    Severity,
+from tocsin.incidents.documents import render_document, store_documents
+from tocsin.incidents.storage.alerts import AlertPolicy, judge_alerts
+from tocsin.incidents.storage.merge import (
+    IDENTITY,
+    EntityRole,
+    IncidentChange,
+    compare_versions,
+    fold_versions,
 )
+from tocsin.incidents.storage.normalize import reject_invalid
+from tocsin.incidents.storage.refreshes import schedule_refreshes
+from tocsin.model import Alert, Entity, EntityKind, Incident, Page, Received
 from tocsin.store import (
     INCIDENT_CHANGE,
     INCIDENT_NUMBER,
     BulkStatement,
     allot_numbers,
-    build_insert,
+    is_in,
 )
 from tocsin.store.tables import (
     incident_alerts,
     incident_entities,
     incident_techniques,
     incidents,
-    rereads,
 )
 
-
-class AlertDecision(StrEnum):
-    """Result of the alert decision for an incident."""
-
-    ALERTED = "alerted"
-    BELOW_THRESHOLD = "below-threshold"
-    FIRST_SEEN_CLOSED = "first-seen-closed"
-    QUIET = "quiet"
-    ROSE_UNALERTED = "rose-unalerted"
-
-
-@dataclass(frozen=True, slots=True)
-class AlertPolicy:
-    """Consequences of the incidents of one provider."""
-
-    public_url: str
-    quiet: bool = False
-    on_escalation: bool = False
-    first_seen_closed: bool = True
-    """Whether incidents that are Closed when they are first stored are alerted."""
-    refresh_after: tuple[timedelta, ...] = ()
-    """The ages at which a new incident is refreshed, in order; empty for never."""
-    marking: Marking = field(default_factory=Marking)
-    """The sharing marking of the provider's incidents, for receivers that have such a field."""
+_CHUNK = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +90,14 @@ def store_received(
     say what it covers, it covers this moment. `past` marks incidents from a backfill.
     """
     received = reject_invalid(key.stream, received)
-    changes = build_changes(connection, key.provider, fold_versions(received.incidents))
+    changes = _load_changes(connection, key.provider, fold_versions(received.incidents))
     new = [change for change in changes if change.stored is None]
     changed = [change for change in changes if change.is_changed]
     count = len(received.rejected) + received.further_rejected
     counts = ReadCounts(received.records, len(new), len(changed), count)
     row = record_coverage(connection, key, received.covered, counts, now, past=past)
     _assign_numbers(connection, new, changed, {"provider": key.provider, "coverage_id": row}, now)
-    events = _judge_alerts([*new, *changed], policy, now)
+    events = judge_alerts([*new, *changed], policy, now)
     _insert(connection, incidents, [change.values for change in new])
     _update(connection, [change.values for change in changed])
     _insert(connection, incident_entities, _build_rows(new + changed, _entity_rows))
@@ -143,6 +117,85 @@ def store_received(
         schedule_refreshes(connection, key.provider, names, after[0], now)
     emit_events(connection, events)
     return StoreResult(counts, len(events))
+
+
+def _load_changes(
+    connection: Connection, provider: str, page: Mapping[str, Incident]
+) -> list[IncidentChange]:
+    """Return the change of each incident, with the parts that are not stored yet.
+
+    A new incident that may only change a stored one has none.
+    """
+    stored = _load_stored(connection, provider, list(page))
+    entities = _load_entities(connection, [row["number"] for row in stored.values()])
+    alerts = _load_alerts(
+        connection, {row["number"]: page[name].alerts for name, row in stored.items()}
+    )
+    changes = []
+    for external_id, incident in page.items():
+        row = stored.get(external_id)
+        if row is None and incident.only_if_stored:
+            continue
+        number = row["number"] if row else None
+        known = entities.get(number, {}), alerts.get(number, set())
+        changes.append(compare_versions(incident, row, *known))
+    return changes
+
+
+_STORED = select(incidents).where(
+    incidents.c.provider == bindparam("provider"), is_in(incidents.c.external_id, "external_ids")
+)
+_ENTITIES = select(
+    incident_entities.c.incident_number,
+    incident_entities.c.kind,
+    incident_entities.c.value,
+    incident_entities.c.role,
+).where(is_in(incident_entities.c.incident_number, "numbers"))
+_ALERTS = select(incident_alerts.c.incident_number, incident_alerts.c.external_id).where(
+    is_in(incident_alerts.c.incident_number, "numbers"),
+    is_in(incident_alerts.c.external_id, "external_ids"),
+)
+
+
+def _load_stored(
+    connection: Connection, provider: str, external_ids: Sequence[str]
+) -> dict[str, Mapping[str, Any]]:
+    asked = {"provider": provider, "external_ids": external_ids}
+    rows: dict[str, Mapping[str, Any]] = {}
+    rows |= {row["external_id"]: row for row in connection.execute(_STORED, asked).mappings()}
+    return rows
+
+
+def _load_entities(
+    connection: Connection, numbers: Sequence[int]
+) -> dict[int | None, dict[Entity, EntityRole | None]]:
+    known: dict[int | None, dict[Entity, EntityRole | None]] = {}
+    if not numbers:
+        return known
+    for number, kind, value, role in connection.execute(_ENTITIES, {"numbers": numbers}):
+        entity = Entity(EntityKind(kind), value)
+        known.setdefault(number, {})[entity] = EntityRole(role) if role else None
+    return known
+
+
+def _load_alerts(
+    connection: Connection, mentioned: Mapping[int, Sequence[Alert]]
+) -> dict[int | None, set[str]]:
+    """Return the IDs of the mentioned alerts that are stored, by incident number."""
+    known: dict[int | None, set[str]] = {}
+    # The databases combine each number with each identifier, so the lists are kept short
+    for numbers in _chunks(list(mentioned)):
+        names = {alert.external_id for number in numbers for alert in mentioned[number]}
+        if names:
+            asked = {"numbers": numbers, "external_ids": sorted(names)}
+            for number, external_id in connection.execute(_ALERTS, asked):
+                known.setdefault(number, set()).add(external_id)
+    return known
+
+
+def _chunks(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+    for start in range(0, len(numbers), _CHUNK):
+        yield numbers[start : start + _CHUNK]
 
 
 def _is_younger_than(age: timedelta, now: datetime) -> Callable[[IncidentChange], bool]:
@@ -175,67 +228,6 @@ def _assign_numbers(
 
 def _allot(connection: Connection, name: str, count: int) -> Iterable[int]:
     return allot_numbers(connection, name, count) if count else ()
-
-
-def _judge_alerts(
-    changes: Iterable[IncidentChange], policy: AlertPolicy, now: datetime
-) -> list[Event]:
-    """Set the alert outcome of each change, and return the events of those alerted now."""
-    events = []
-    for change in changes:
-        before = change.stored["alert_outcome"] if change.stored else None
-        values = change.values
-        outcome = judge_alert(values["severity"], values["status"], before, policy)
-        values["alert_outcome"] = outcome
-        if outcome is AlertDecision.ALERTED and outcome != before:
-            entities = [*change.known_entities, *change.entities]
-            columns = {**(change.stored or {}), **values}
-            events.append(build_alert_event(columns, entities, policy, now))
-    return events
-
-
-def judge_alert(
-    severity: str, status: str, before: str | None, policy: AlertPolicy
-) -> AlertDecision:
-    """Return the alert outcome of an incident, given its earlier outcome, if any.
-
-    An incident is alerted once: when it is first stored at Medium or above or, where the
-    provider's settings allow it, when its severity rises to that. One that is Closed when it is
-    first stored is never alerted where the settings say so.
-    """
-    serious = Severity(severity).rank >= Severity.MEDIUM.rank
-    if before is None:
-        if status == IncidentStatus.CLOSED and not policy.first_seen_closed:
-            return AlertDecision.FIRST_SEEN_CLOSED
-        if not serious:
-            return AlertDecision.BELOW_THRESHOLD
-        return AlertDecision.QUIET if policy.quiet else AlertDecision.ALERTED
-    if before == AlertDecision.BELOW_THRESHOLD and serious:
-        return AlertDecision.ALERTED if policy.on_escalation else AlertDecision.ROSE_UNALERTED
-    return AlertDecision(before)
-
-
-def build_alert_event(
-    incident: Mapping[str, Any], entities: Iterable[Entity], policy: AlertPolicy, now: datetime
-) -> Event:
-    """Build the `incident-alert` event of an incident, given as its columns."""
-    context = represent_incident(
-        incident,
-        [{"kind": entity.kind.value, "value": entity.value} for entity in entities],
-        public_url=policy.public_url,
-    )
-    members = ("title", "severity", "status", "provider", "url")
-    return Event(
-        id=new_id("evt"),
-        event_type=EventType.INCIDENT_ALERT,
-        timestamp=now,
-        data={"incident_number": context["number"], **{name: context[name] for name in members}},
-        subject=f"incident:{context['number']}",
-        context={
-            "incident": context,
-            "marking": {"tlp": policy.marking.tlp.value, "pap": policy.marking.pap.value},
-        },
-    )
 
 
 _INSERTS = {
@@ -326,66 +318,3 @@ def _alert_rows(change: IncidentChange) -> Iterator[dict[str, Any]]:
             "severity": alert.severity.value,
             "occurred_at": alert.occurred_at,
         }
-
-
-@dataclass(frozen=True, slots=True)
-class DueRefresh:
-    """An incident that is due for a refresh; `step` counts the earlier ones."""
-
-    external_id: str
-    step: int
-    created_at: datetime
-
-
-def schedule_refreshes(
-    connection: Connection,
-    provider: str,
-    external_ids: Sequence[str],
-    after: timedelta,
-    now: datetime,
-) -> None:
-    """Schedule the first refresh of new incidents."""
-    rows = [(provider, external_id, 0, now, now + after) for external_id in external_ids]
-    name = connection.dialect.name
-    if name not in _schedule:
-        statement = build_insert(connection, rereads).on_conflict_do_nothing()
-        _schedule[name] = BulkStatement(statement, _REFRESH)
-    _schedule[name].run(connection, rows)
-
-
-_REFRESH = ("provider", "external_id", "step", "created_at", "due_at")
-_schedule: dict[str, BulkStatement] = {}
-
-
-def load_due_refreshes(
-    connection: Connection, provider: str, most: int, now: datetime
-) -> list[DueRefresh]:
-    """Return the refreshes that are due, the longest overdue first."""
-    columns = rereads.c.external_id, rereads.c.step, rereads.c.created_at
-    due = select(*columns).where(rereads.c.provider == provider, rereads.c.due_at <= now)
-    rows = connection.execute(due.order_by(rereads.c.due_at).limit(most))
-    return [DueRefresh(*row) for row in rows]
-
-
-def postpone_refresh(
-    connection: Connection, provider: str, refresh: DueRefresh, *, due_at: datetime
-) -> None:
-    """Move a refresh that failed to a later time."""
-    one = (rereads.c.provider == provider, rereads.c.external_id == refresh.external_id)
-    connection.execute(update(rereads).where(*one).values(due_at=due_at))
-
-
-def complete_refresh(
-    connection: Connection, provider: str, refresh: DueRefresh, after: Sequence[timedelta]
-) -> None:
-    """Schedule the next refresh of an incident, or remove it after the last one.
-
-    `after` holds the ages of the incident at which it is refreshed.
-    """
-    step = refresh.step + 1
-    one = (rereads.c.provider == provider, rereads.c.external_id == refresh.external_id)
-    if step >= len(after):
-        connection.execute(delete(rereads).where(*one))
-        return
-    due_at = refresh.created_at + after[step]
-    connection.execute(update(rereads).where(*one).values(step=step, due_at=due_at))

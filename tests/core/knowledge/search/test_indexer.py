@@ -11,7 +11,8 @@ from sqlalchemy import Connection, select
 
 from tocsin.events import Notifiers
 from tocsin.incidents.coverage.positions import StreamKey
-from tocsin.incidents.storage.store import AlertPolicy, store_received
+from tocsin.incidents.storage.alerts import AlertPolicy
+from tocsin.incidents.storage.store import store_received
 from tocsin.knowledge.search import search_documents, search_entities
 from tocsin.knowledge.search.documents import tokenize_document
 from tocsin.knowledge.search.indexer import (

@@ -11,7 +11,8 @@ from sqlalchemy import insert
 from api_server import URL
 from tocsin.hookspecs import Provider
 from tocsin.incidents.coverage.positions import StreamKey, load_position
-from tocsin.incidents.storage.store import AlertPolicy, store_page
+from tocsin.incidents.storage.alerts import AlertPolicy
+from tocsin.incidents.storage.store import store_page
 from tocsin.incidents.sync.lease import acquire_lease
 from tocsin.model import Covered, Page
 from tocsin.store.tables import record_shapes

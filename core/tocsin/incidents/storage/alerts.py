@@ -1,0 +1,100 @@
+"""Alert decision of incidents, and the `incident-alert` event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from tocsin.events import new_id
+from tocsin.incidents.documents import represent_incident
+from tocsin.incidents.storage.merge import IncidentChange
+from tocsin.model import Entity, Event, EventType, IncidentStatus, Marking, Severity
+
+
+class AlertDecision(StrEnum):
+    """Result of the alert decision for an incident."""
+
+    ALERTED = "alerted"
+    BELOW_THRESHOLD = "below-threshold"
+    FIRST_SEEN_CLOSED = "first-seen-closed"
+    QUIET = "quiet"
+    ROSE_UNALERTED = "rose-unalerted"
+
+
+@dataclass(frozen=True, slots=True)
+class AlertPolicy:
+    """Alerts of the incidents of one provider, and when new incidents are refreshed."""
+
+    public_url: str
+    quiet: bool = False
+    on_escalation: bool = False
+    first_seen_closed: bool = True
+    """Whether incidents that are Closed when they are first stored are alerted."""
+    refresh_after: tuple[timedelta, ...] = ()
+    """The ages at which a new incident is refreshed, in order; empty for never."""
+    marking: Marking = field(default_factory=Marking)
+    """The sharing marking of the provider's incidents, for receivers that have such a field."""
+
+
+def judge_alerts(
+    changes: Iterable[IncidentChange], policy: AlertPolicy, now: datetime
+) -> list[Event]:
+    """Set the alert outcome of each change, and return the events of those alerted now."""
+    events = []
+    for change in changes:
+        before = change.stored["alert_outcome"] if change.stored else None
+        values = change.values
+        outcome = _judge_alert(values["severity"], values["status"], before, policy)
+        values["alert_outcome"] = outcome
+        if outcome is AlertDecision.ALERTED and outcome != before:
+            entities = [*change.known_entities, *change.entities]
+            columns = {**(change.stored or {}), **values}
+            events.append(build_alert_event(columns, entities, policy, now))
+    return events
+
+
+def _judge_alert(
+    severity: str, status: str, before: str | None, policy: AlertPolicy
+) -> AlertDecision:
+    """Return the alert outcome of an incident, given its earlier outcome, if any.
+
+    An incident is alerted once: when it is first stored at Medium or above or, where the
+    provider's settings allow it, when its severity rises to that. One that is Closed when it is
+    first stored is never alerted where the settings say so.
+    """
+    serious = Severity(severity).rank >= Severity.MEDIUM.rank
+    if before is None:
+        if status == IncidentStatus.CLOSED and not policy.first_seen_closed:
+            return AlertDecision.FIRST_SEEN_CLOSED
+        if not serious:
+            return AlertDecision.BELOW_THRESHOLD
+        return AlertDecision.QUIET if policy.quiet else AlertDecision.ALERTED
+    if before == AlertDecision.BELOW_THRESHOLD and serious:
+        return AlertDecision.ALERTED if policy.on_escalation else AlertDecision.ROSE_UNALERTED
+    return AlertDecision(before)
+
+
+def build_alert_event(
+    incident: Mapping[str, Any], entities: Iterable[Entity], policy: AlertPolicy, now: datetime
+) -> Event:
+    """Build the `incident-alert` event of an incident, given as its columns."""
+    context = represent_incident(
+        incident,
+        [{"kind": entity.kind.value, "value": entity.value} for entity in entities],
+        public_url=policy.public_url,
+    )
+    members = ("title", "severity", "status", "provider", "url")
+    return Event(
+        id=new_id("evt"),
+        event_type=EventType.INCIDENT_ALERT,
+        timestamp=now,
+        data={"incident_number": context["number"], **{name: context[name] for name in members}},
+        subject=f"incident:{context['number']}",
+        context={
+            "incident": context,
+            "marking": {"tlp": policy.marking.tlp.value, "pap": policy.marking.pap.value},
+        },
+    )
