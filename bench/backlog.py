@@ -18,7 +18,8 @@ from bench.receiver import receive, receive_slowly
 from bench.samples import fill
 from bench.subprocesses import child
 from tocsin.delivery import DeliveryQueue, apply_destinations, list_configured_destinations
-from tocsin.events import Notifier, emit_events, new_id
+from tocsin.events import Notifier, emit_events
+from tocsin.identifiers import new_id
 from tocsin.model import Event, EventType
 from tocsin.store import Database
 from tocsin.store.tables import attempts, deliveries, events

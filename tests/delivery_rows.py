@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
-from tocsin.events import new_id
+from tocsin.identifiers import new_id
 from tocsin.model import EventType
 from tocsin.store.tables import attempts, deliveries, destinations, events
 

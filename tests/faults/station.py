@@ -22,7 +22,8 @@ from tocsin.delivery import (
     WorkerPool,
 )
 from tocsin.delivery.destinations.repository import TOPIC, Destination, destination_to_row
-from tocsin.events import EVENTS, Notifiers, emit_events, new_id
+from tocsin.events import EVENTS, Notifiers, emit_events
+from tocsin.identifiers import new_id
 from tocsin.metrics import Metrics
 from tocsin.model import Event, EventType
 from tocsin.registry import ManagedBy, PluginFactory, load_configuration

@@ -18,7 +18,8 @@ from tocsin.delivery.destinations.repository import (
 )
 from tocsin.delivery.queue.states import queue_topic
 from tocsin.delivery.sending.worker import Worker
-from tocsin.events import Notifiers, emit_events, new_id
+from tocsin.events import Notifiers, emit_events
+from tocsin.identifiers import new_id
 from tocsin.metrics import Metrics
 from tocsin.registry import ManagedBy
 from tocsin.store.tables import attempts, deliveries, destinations

@@ -12,7 +12,8 @@ from sqlalchemy import select, update
 from sqlalchemy.exc import OperationalError
 
 from end_to_end.service import until
-from tocsin.events import emit_events, new_id, retry_routing
+from tocsin.events import emit_events, retry_routing
+from tocsin.identifiers import new_id
 from tocsin.model import Event, EventType
 from tocsin.store.tables import events
 

@@ -14,7 +14,8 @@ from aiohttp import web
 
 from end_to_end.service import SECRET, free_port, until
 from tocsin.accounting import Period, report_period
-from tocsin.events import emit_events, new_id
+from tocsin.events import emit_events
+from tocsin.identifiers import new_id
 from tocsin.metrics import Metrics
 from tocsin.model import Event, EventType
 from tocsin.node import ServiceNode, apply_file, open_node

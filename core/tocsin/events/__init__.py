@@ -1,6 +1,5 @@
 """Event outbox: events are stored in the transaction of the change that causes them."""
 
-from tocsin.events.identifiers import new_id
 from tocsin.events.notifier import Notifier, Notifiers
 from tocsin.events.outbox import (
     EVENTS,
@@ -26,7 +25,6 @@ __all__ = [
     "hold_events",
     "load_unrouted",
     "mark_routed",
-    "new_id",
     "parse_event_row",
     "retry_routing",
 ]

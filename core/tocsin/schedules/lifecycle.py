@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlalchemy import Connection, update
 
 from tocsin.errors import NameTakenError
-from tocsin.events import new_id
+from tocsin.identifiers import new_id
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.registry import ManagedBy
 from tocsin.schedules.records import SCHEDULES, DisabledReason, Schedule, ScheduleStatus, to_columns

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from tocsin.events import new_id
+from tocsin.identifiers import new_id
 from tocsin.model import Event, EventType, Json, Report
 from tocsin.reports import to_json
 from tocsin.schedules.queries import build_schedule_url, represent_schedule

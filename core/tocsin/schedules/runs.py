@@ -21,7 +21,7 @@ from sqlalchemy import (
     update,
 )
 
-from tocsin.events import new_id
+from tocsin.identifiers import new_id
 from tocsin.recurrence import FireTime, PastFireTimes
 from tocsin.schedules.records import RunState, Schedule, Trigger
 from tocsin.store.tables import IS_BY_CLOCK, IS_UNENDED, schedule_runs

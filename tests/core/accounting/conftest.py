@@ -12,7 +12,8 @@ from sqlalchemy import insert
 from incident_rows import add_incidents
 from tocsin.accounting import Period, report_period, trace_incident
 from tocsin.delivery.destinations.repository import Destination, destination_to_row
-from tocsin.events import emit_events, mark_routed, new_id
+from tocsin.events import emit_events, mark_routed
+from tocsin.identifiers import new_id
 from tocsin.incidents.coverage.ledger import ReadFailure, record_failure
 from tocsin.incidents.coverage.positions import StreamKey, load_position
 from tocsin.incidents.storage.alerts import AlertPolicy

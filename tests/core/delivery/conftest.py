@@ -10,7 +10,8 @@ from sqlalchemy import delete, insert
 
 from tocsin import Channel, Delivery, Event, EventType, Health, Receipt, Tools
 from tocsin.delivery.destinations.repository import Destination, destination_to_row
-from tocsin.events import emit_events, new_id
+from tocsin.events import emit_events
+from tocsin.identifiers import new_id
 from tocsin.registry import ManagedBy
 from tocsin.store.tables import destinations
 

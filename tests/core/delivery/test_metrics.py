@@ -21,7 +21,8 @@ from tocsin.delivery.queue.states import queue_topic
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router
 from tocsin.delivery.sending.worker import Worker
-from tocsin.events import Notifiers, new_id
+from tocsin.events import Notifiers
+from tocsin.identifiers import new_id
 from tocsin.metrics import KEPT, Metrics
 from tocsin.node import open_node
 from tocsin.settings import Settings

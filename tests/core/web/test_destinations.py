@@ -23,8 +23,9 @@ from tocsin.delivery import DestinationState, StopReason, load_destination
 from tocsin.delivery.destinations.lifecycle import DestinationSpec, create_destination
 from tocsin.delivery.destinations.repository import destination_to_row
 from tocsin.delivery.destinations.samples import build_sample
-from tocsin.events import emit_events, new_id
+from tocsin.events import emit_events
 from tocsin.events.payloads import ENVELOPES
+from tocsin.identifiers import new_id
 from tocsin.incidents.queries import COLUMNS, represent_incident
 from tocsin.model import Event, EventType
 from tocsin.registry import ManagedBy

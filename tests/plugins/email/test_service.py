@@ -16,7 +16,8 @@ from tocsin.delivery.destinations.repository import Destination, destination_to_
 from tocsin.delivery.metrics.meters import DeliveryMetrics
 from tocsin.delivery.queue.states import queue_topic
 from tocsin.delivery.sending.worker import Worker
-from tocsin.events import Notifiers, emit_events, new_id
+from tocsin.events import Notifiers, emit_events
+from tocsin.identifiers import new_id
 from tocsin.metrics import Metrics
 from tocsin.net import open_sockets
 from tocsin.registry import ManagedBy

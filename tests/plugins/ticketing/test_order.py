@@ -21,7 +21,8 @@ from tocsin.delivery.queue.sql import DeliveryQueue
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router
 from tocsin.delivery.sending.worker import Worker
-from tocsin.events import Notifiers, emit_events, new_id
+from tocsin.events import Notifiers, emit_events
+from tocsin.identifiers import new_id
 from tocsin.metrics import Metrics
 from tocsin.registry import ManagedBy
 from tocsin.store.tables import deliveries, destinations, events

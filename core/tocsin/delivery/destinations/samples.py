@@ -17,7 +17,7 @@ from tocsin.delivery.queue.states import ClaimedDelivery
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.sending.attempts import AttemptRunner
 from tocsin.errors import OperatorError, PluginFailure, Refused
-from tocsin.events import new_id
+from tocsin.identifiers import new_id
 from tocsin.model import Event, EventType, IncidentStatus, Json, Persona, Severity
 
 PATIENCE = timedelta(seconds=25)

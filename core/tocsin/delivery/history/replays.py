@@ -17,7 +17,7 @@ from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.delivery.destinations.repository import DestinationState
 from tocsin.delivery.history.filters import SOURCE, DeliveryFilter, require_destination
 from tocsin.delivery.queue.states import DeliveryState, is_stored_as
-from tocsin.events import new_id
+from tocsin.identifiers import new_id
 from tocsin.model import EventType
 from tocsin.store import announce
 from tocsin.store.tables import EPOCH, deliveries, destinations, replays

@@ -33,7 +33,8 @@ from tocsin.delivery.queue.states import (
     ClaimedDelivery,
     queue_topic,
 )
-from tocsin.events import new_id, parse_event_row
+from tocsin.events import parse_event_row
+from tocsin.identifiers import new_id
 from tocsin.model import Event
 from tocsin.store import Database, Row, announce, build_insert, find_absent_nodes, lock_exclusively
 from tocsin.store.tables import deliveries, remote_objects

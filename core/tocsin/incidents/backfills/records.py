@@ -12,7 +12,7 @@ from sqlalchemy import Connection, RowMapping, func, insert, literal_column, or_
 
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.errors import TocsinError
-from tocsin.events import new_id
+from tocsin.identifiers import new_id
 from tocsin.incidents.coverage import ReadCounts
 from tocsin.model import Window
 from tocsin.store import announce

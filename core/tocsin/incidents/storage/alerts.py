@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from tocsin.events import new_id
+from tocsin.identifiers import new_id
 from tocsin.incidents.documents import represent_incident
 from tocsin.incidents.storage.merge import IncidentChange
 from tocsin.model import Entity, Event, EventType, IncidentStatus, Marking, Severity

@@ -10,8 +10,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
 from tocsin.errors import ConflictError, NotFoundError
-from tocsin.events import new_id
 from tocsin.fields import LONGEST_QUERY
+from tocsin.identifiers import new_id
 from tocsin.investigations.codec import decode_report
 from tocsin.knowledge.search import SearchDocument, index_document, index_documents
 from tocsin.model import Persona, Report, SessionStatus
