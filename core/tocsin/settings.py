@@ -164,6 +164,15 @@ class Settings(BaseSettings):
     encryption_key_file: Path | None = Field(
         default=None, description="File that holds the encryption key, as an alternative."
     )
+    backup_dir: Path | None = Field(
+        default=None,
+        description="Folder of backups. Default: `backups` in the data directory.",
+    )
+    backup_key_file: Path | None = Field(
+        default=None,
+        description="File with the key that encrypts backups: 32 bytes in URL-safe base64. "
+        "Default: backups are not encrypted.",
+    )
     metrics_token: SecretStr | None = Field(
         default=None,
         description="Bearer token for `/metrics`. Without a token, only callers on the same "

@@ -58,6 +58,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "schedules": CommandEntry("Manage recurring investigations of a running service.", "schedules"),
     "deliveries": CommandEntry("List, inspect and resend deliveries.", "deliveries"),
     "destinations": CommandEntry("Manage destinations of a running service.", "destinations"),
+    "backup": CommandEntry("Create, verify and restore backups.", "backup"),
     "db": CommandEntry("Manage the database schema.", "database"),
     "admin": CommandEntry("Manage admin tokens and signing keys.", "admin"),
     "keys": CommandEntry("Manage API keys of a running service.", "keys"),

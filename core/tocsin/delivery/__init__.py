@@ -28,7 +28,11 @@ from tocsin.delivery.destinations.samples import SampleResult, SampleSender, bui
 from tocsin.delivery.destinations.validation import DestinationValidator, InvalidDestinationError
 from tocsin.delivery.history.archive import Archive
 from tocsin.delivery.history.delivery_status import SHOWN_STATE, STATUS_COLUMNS, describe_status
-from tocsin.delivery.history.filters import DeliveryFilter, NoSuchDestinationError
+from tocsin.delivery.history.filters import (
+    DeliveryFilter,
+    NoSuchDestinationError,
+    require_destination,
+)
 from tocsin.delivery.history.replay_runner import (
     NoSuchDeliveryError,
     NotReplayableError,
@@ -64,8 +68,10 @@ from tocsin.delivery.queue.states import (
     REPLAYABLE_STATES,
     DeliveryState,
     expire_deliveries,
+    hold_pending_deliveries,
     is_stored_as,
     release_on_hold,
+    release_restored_deliveries,
     requeue_destination,
     requeue_on_hold,
 )
@@ -126,6 +132,7 @@ __all__ = [
     "delete_destination",
     "describe_status",
     "expire_deliveries",
+    "hold_pending_deliveries",
     "is_stored_as",
     "list_attempts",
     "list_configured_destinations",
@@ -143,10 +150,12 @@ __all__ = [
     "record_application",
     "release_missed_events",
     "release_on_hold",
+    "release_restored_deliveries",
     "replay_batch",
     "replay_delivery",
     "requeue_destination",
     "requeue_on_hold",
+    "require_destination",
     "resume_destination",
     "summarize_attempt",
     "update_destination",

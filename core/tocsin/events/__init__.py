@@ -3,13 +3,16 @@
 from tocsin.events.notifier import Notifier, Notifiers
 from tocsin.events.outbox import (
     EVENTS,
+    RESTORED,
     UnroutedEvents,
     emit_events,
     find_still_unrouted,
     hold_events,
+    hold_unrouted_events,
     load_unrouted,
     mark_routed,
     parse_event_row,
+    release_restored_events,
     retry_routing,
 )
 from tocsin.events.payloads import ENVELOPES
@@ -17,14 +20,17 @@ from tocsin.events.payloads import ENVELOPES
 __all__ = [
     "ENVELOPES",
     "EVENTS",
+    "RESTORED",
     "Notifier",
     "Notifiers",
     "UnroutedEvents",
     "emit_events",
     "find_still_unrouted",
     "hold_events",
+    "hold_unrouted_events",
     "load_unrouted",
     "mark_routed",
     "parse_event_row",
+    "release_restored_events",
     "retry_routing",
 ]

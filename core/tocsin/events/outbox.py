@@ -6,7 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, bindparam, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    bindparam,
+    insert,
+    select,
+    update,
+)
 
 from tocsin.model import Event, EventType
 from tocsin.store import BulkStatement, Row, announce, clean_text, is_in, load_epoch_number
@@ -16,6 +25,8 @@ EVENTS = "events"
 """The topic of events that are not routed yet."""
 _MAX_REASON = 1_000  # characters
 
+RESTORED = "restored from the backup"
+"""The start of the reason why what was pending in a backup is on hold."""
 _IS_UNROUTED = events.c.routed.is_(False) & events.c.routing_error.is_(None)
 
 
@@ -106,13 +117,28 @@ def hold_events(connection: Connection, reasons: Mapping[str, str]) -> None:
         connection.execute(update(events).where(events.c.id == id_).values(routing_error=error))
 
 
+def hold_unrouted_events(connection: Connection, reason: str) -> int:
+    """Put all events on hold that are not routed, and return their number."""
+    unrouted = update(events).where(events.c.routed.is_(False))
+    return int(connection.execute(unrouted.values(routing_error=reason)).rowcount)
+
+
 def retry_routing(connection: Connection) -> int:
-    """Make the events on hold unrouted again, and return their number."""
-    held = update(events).where(events.c.routed.is_(False), events.c.routing_error.is_not(None))
-    moved = connection.execute(held.values(routing_error=None)).rowcount
+    """Make the events on hold unrouted again, but for restored ones, and return their number."""
+    return _reroute(connection, ~events.c.routing_error.startswith(RESTORED))
+
+
+def release_restored_events(connection: Connection) -> int:
+    """Make the events unrouted again that a restore put on hold, and return their number."""
+    return _reroute(connection, events.c.routing_error.startswith(RESTORED))
+
+
+def _reroute(connection: Connection, condition: ColumnElement[bool]) -> int:
+    held = update(events).where(events.c.routed.is_(False), condition)
+    moved = int(connection.execute(held.values(routing_error=None)).rowcount)
     if moved:
         announce(connection, EVENTS)
-    return int(moved)
+    return moved
 
 
 def mark_routed(connection: Connection, routed: Sequence[Event]) -> None:

@@ -33,6 +33,7 @@ from tocsin.incidents.documents import (
     HAS_NUMBER,
     DocumentRebuild,
     complete_document,
+    restart_documents,
 )
 from tocsin.incidents.drift import DriftGauges, load_drift
 from tocsin.incidents.inbox import PUSH_STREAM, PushInbox
@@ -94,4 +95,5 @@ __all__ = [
     "load_drift",
     "load_read_until",
     "represent_point",
+    "restart_documents",
 ]

@@ -18,6 +18,7 @@ from tocsin.store import (
     build_insert,
     load_last_allotted,
     lock_exclusively,
+    restart_sequences,
 )
 from tocsin.store.tables import incident_documents, incident_entities, incidents, sequences
 
@@ -182,6 +183,11 @@ def rebuild_documents(connection: Connection, after: int, limit: int = _BATCH) -
             ],
         )
     return int(numbers[-1])
+
+
+def restart_documents(connection: Connection) -> None:
+    """Have the documents of all incidents made again, where there are none."""
+    restart_sequences(connection, _REBUILT)
 
 
 class DocumentRebuild:

@@ -33,6 +33,7 @@ from tocsin.knowledge.search import (
     count_unindexed,
     index_document,
     render_snippet,
+    restart_index,
     search_documents,
     search_entities,
 )
@@ -68,6 +69,7 @@ __all__ = [
     "normalize_node",
     "record_relations",
     "render_snippet",
+    "restart_index",
     "search_documents",
     "search_entities",
 ]

@@ -2,8 +2,11 @@
 
 from tocsin.store.bootstrap import (
     check_schema,
+    create_schema,
+    get_newest_revision,
     has_no_schema,
     identify_location,
+    is_known_revision,
     is_sqlite,
     open_database,
     parse_url,
@@ -66,6 +69,7 @@ from tocsin.store.statements import (
     load_events_kept_from,
     load_last_allotted,
     record_events_kept_from,
+    restart_sequences,
 )
 from tocsin.store.text import clean_identifier, clean_text
 
@@ -109,6 +113,7 @@ __all__ = [
     "clean_text",
     "count_matching",
     "count_skipped_numbers",
+    "create_schema",
     "describe_fault",
     "describe_offset",
     "find_absent_nodes",
@@ -116,10 +121,12 @@ __all__ = [
     "find_missing_limits",
     "find_rollback",
     "find_troubled_nodes",
+    "get_newest_revision",
     "has_no_schema",
     "hold_lock",
     "identify_location",
     "is_in",
+    "is_known_revision",
     "is_sqlite",
     "load_clocks",
     "load_database_time",
@@ -138,6 +145,7 @@ __all__ = [
     "record_heartbeat",
     "remove_clock",
     "require_writable",
+    "restart_sequences",
     "settle_heads",
     "sqlite_file",
     "store_clock",

@@ -18,7 +18,7 @@ from tocsin.store.database import Database
 from tocsin.store.faults import describe_fault
 from tocsin.store.files import make_private_folder
 from tocsin.store.postgres import PostgresDatabase
-from tocsin.store.session_limits import allow_schema_change
+from tocsin.store.session_limits import allow_long_transaction
 from tocsin.store.sqlite import SqliteDatabase
 
 DEFAULT_PORT = 5432
@@ -81,6 +81,11 @@ def get_newest_revision() -> str:
     return _list_revisions()[0]
 
 
+def is_known_revision(revision: str) -> bool:
+    """Return whether this version of Tocsin knows a schema revision."""
+    return revision in _list_revisions()
+
+
 def _load_current_revision(connection: Connection) -> str | None:
     """Return the schema revision, None for an empty database; OperatorError for an unknown one."""
     found = MigrationContext.configure(connection).get_current_revision()
@@ -113,10 +118,15 @@ def _upgrade(connection: Connection) -> None:
             advice="if a database existed before, stop and check TOCSIN_DATABASE_URL and "
             "TOCSIN_DATA_DIR",
         )
-    allow_schema_change(connection)
+    create_schema(connection)
+
+
+def create_schema(connection: Connection, revision: str = "head") -> None:
+    """Create the schema of a revision, or upgrade to it."""
+    allow_long_transaction(connection)
     config = _configure_alembic()
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    command.upgrade(config, revision)
 
 
 async def upgrade(database: Database) -> str:

@@ -49,6 +49,13 @@ class Database(ABC):
         return None
 
     @abstractmethod
+    async def snapshot(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run an operation that reads for long and sees one moment of the database throughout.
+
+        It blocks nobody else who uses the database, and no other snapshot runs beside it.
+        """
+
+    @abstractmethod
     async def write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `operation(connection, ...)` in a transaction, and return its result once durable.
 

@@ -20,7 +20,12 @@ from tocsin.store.database import Database, Operation, P
 from tocsin.store.driver_queries import DriverQuery, Values
 from tocsin.store.faults import describe_connection_failure, describe_fault
 from tocsin.store.notifications import ALL_TOPICS, CHANNEL, Listener
-from tocsin.store.session_limits import SCHEMA_CHANGE_SECONDS, SESSION_LIMITS, limit_sessions
+from tocsin.store.session_limits import (
+    SCHEMA_CHANGE_SECONDS,
+    SESSION_LIMITS,
+    allow_long_transaction,
+    limit_sessions,
+)
 from tocsin.store.statements import ALLOTTED, FLOORS
 from tocsin.store.text import dump_json, load_json
 
@@ -206,6 +211,16 @@ class PostgresDatabase(Database):
     async def fetch_row(self, query: DriverQuery, values: Values) -> Sequence[Any] | None:
         """Run the query as a statement that the driver has prepared, and return its row."""
         return await self._driver.fetch_row(*query.bind(self._engine.dialect, values))
+
+    async def snapshot(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run the operation in one transaction that reads one snapshot."""
+
+        def operate(connection: Connection) -> T:
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            allow_long_transaction(connection)
+            return operation(connection, *args, **kwargs)
+
+        return await self._run(self._engine.begin(), operate)
 
     async def write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the operation, and return its result once committed.

@@ -57,10 +57,11 @@ def _limit_socket(driver: Any) -> None:
             connected.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-def allow_schema_change(connection: Connection) -> None:
-    """Give the statements of this transaction the time that a migration may take."""
+def allow_long_transaction(connection: Connection) -> None:
+    """Give this transaction the time that a migration may take, also between its statements."""
     if connection.dialect.name == "postgresql":
-        connection.execute(text(f"SET LOCAL statement_timeout = '{SCHEMA_CHANGE_SECONDS}s'"))
+        for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
+            connection.execute(text(f"SET LOCAL {name} = '{SCHEMA_CHANGE_SECONDS}s'"))
 
 
 def find_missing_limits(connection: Connection) -> list[str]:

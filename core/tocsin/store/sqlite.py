@@ -241,6 +241,19 @@ class SqliteDatabase(Database):
             self._open.append(self._local.connection)
         return operation(self._local.connection)
 
+    async def snapshot(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run the operation in one read transaction, in which SQLite shows one state."""
+
+        def operate() -> T:
+            with self._engine.connect() as connection:
+                connection.exec_driver_sql("BEGIN")
+                try:
+                    return operation(connection, *args, **kwargs)
+                finally:
+                    connection.exec_driver_sql("ROLLBACK")
+
+        return await asyncio.to_thread(operate)
+
     async def lookup(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the operation in this thread, since readers never wait in WAL mode.
 

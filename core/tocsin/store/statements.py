@@ -202,6 +202,11 @@ def allot_numbers(connection: Connection, name: str, count: int) -> range:
     return range(last - count + 1, last + 1)
 
 
+def restart_sequences(connection: Connection, *names: str) -> None:
+    """Let sequences begin again, for work that is done once for each of their numbers."""
+    connection.execute(update(sequences).where(sequences.c.name.in_(names)).values(value=0))
+
+
 def load_last_allotted(connection: Connection, name: str) -> int:
     """Return the highest committed number, 0 where there is none yet."""
     return int(

@@ -35,6 +35,7 @@ from sqlalchemy import (
 
 from tocsin.delivery.health.breaker import AttemptVerdict
 from tocsin.errors import CANNOT_CONNECT
+from tocsin.events import RESTORED
 from tocsin.model import Event, Vocabulary
 from tocsin.store import BulkStatement, announce, is_in
 from tocsin.store.tables import attempts, deliveries, destinations, events, remote_objects
@@ -147,6 +148,9 @@ def is_stored_as(state: str, of: FromClause = deliveries) -> ColumnElement[bool]
 
 _IS_WAITING = is_stored_as(PENDING) & deliveries.c.lease.is_(None)
 _IS_ON_HOLD = is_stored_as(ON_HOLD)
+_IS_RESTORED = _IS_ON_HOLD & func.coalesce(deliveries.c.reason, "").startswith(RESTORED)
+_IS_RETRIED = _IS_ON_HOLD & ~func.coalesce(deliveries.c.reason, "").startswith(RESTORED)
+"""On hold until its configuration changes; restored ones wait until someone releases them."""
 
 
 def requeue_values(now: datetime) -> dict[str, Any]:
@@ -169,7 +173,7 @@ def requeue_destination(connection: Connection, destination: str, now: datetime)
     at_destination = deliveries.c.destination == destination
     moved = sum(
         _requeue_matching(connection, condition & at_destination, now)
-        for condition in (_IS_WAITING, _IS_ON_HOLD)
+        for condition in (_IS_WAITING, _IS_RETRIED)
     )
     announce(connection, queue_topic(destination))
     return moved
@@ -196,18 +200,43 @@ def requeue_after_outage(connection: Connection, destination: str, now: datetime
 def release_on_hold(connection: Connection, destination: str, now: datetime) -> int:
     """Make the deliveries of a destination that are on hold due, and return their number."""
     at_destination = deliveries.c.destination == destination
-    moved = _requeue_matching(connection, _IS_ON_HOLD & at_destination, now)
+    moved = _requeue_matching(connection, _IS_RETRIED & at_destination, now)
     announce(connection, queue_topic(destination))
     return moved
 
 
 def requeue_on_hold(connection: Connection, now: datetime) -> int:
-    """Make all deliveries on hold due, and return their number."""
-    return _requeue_matching(connection, _IS_ON_HOLD, now)
+    """Make all deliveries on hold due, but for restored ones, and return their number."""
+    return _requeue_matching(connection, _IS_RETRIED, now)
 
 
-def _requeue_matching(connection: Connection, condition: ColumnElement[bool], now: datetime) -> int:
-    due = update(deliveries).where(condition).values(requeue_values(now))
+def hold_pending_deliveries(connection: Connection, reason: str, now: datetime) -> int:
+    """Put all deliveries on hold that are pending or on hold, and return their number."""
+    held = {"state": ON_HOLD, "reason": reason, "lease": None, "holder": None, "finished_at": now}
+    return sum(
+        int(connection.execute(update(deliveries).where(condition).values(held)).rowcount)
+        for condition in (_IS_ON_HOLD, is_stored_as(PENDING))
+    )
+
+
+def release_restored_deliveries(
+    connection: Connection, destination: str | None, now: datetime
+) -> int:
+    """Make the deliveries due that a restore put on hold, and return their number."""
+    condition = _IS_RESTORED
+    if destination is not None:
+        condition &= deliveries.c.destination == destination
+    names = connection.scalars(select(deliveries.c.destination).where(condition).distinct()).all()
+    moved = _requeue_matching(connection, condition, now, reason=None)
+    for name in names:
+        announce(connection, queue_topic(name))
+    return moved
+
+
+def _requeue_matching(
+    connection: Connection, condition: ColumnElement[bool], now: datetime, **values: Any
+) -> int:
+    due = update(deliveries).where(condition).values(requeue_values(now) | values)
     return int(connection.execute(due).rowcount)
 
 

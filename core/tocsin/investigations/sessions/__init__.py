@@ -40,6 +40,7 @@ from tocsin.investigations.sessions.repository import (
     create_session,
     create_sessions,
     end_columns,
+    index_all_sessions,
     index_session,
     load_report,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "end_columns",
     "find_last_number",
     "find_session",
+    "index_all_sessions",
     "index_session",
     "is_same_conclusion",
     "list_sessions",

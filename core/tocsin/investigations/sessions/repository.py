@@ -225,6 +225,12 @@ def index_session(connection: Connection, session_id: str) -> None:
     index_document(connection, _search_document(row, texts, report))
 
 
+def index_all_sessions(connection: Connection) -> None:
+    """Index every session, into an index that is empty."""
+    for session_id in connection.scalars(select(sessions.c.id)).all():
+        index_session(connection, session_id)
+
+
 def index_new_sessions(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
     """Index new sessions by their queries."""
     index_documents(connection, [_search_document(row, [row["query"]]) for row in rows])

@@ -19,6 +19,7 @@ from tocsin.knowledge.search.indexer import (
     INDEXED_CHANGES,
     SearchIndexer,
     count_unindexed,
+    restart_index,
 )
 from tocsin.knowledge.search.results import (
     DocumentHit,
@@ -47,6 +48,7 @@ __all__ = [
     "index_documents",
     "remove_document",
     "render_snippet",
+    "restart_index",
     "search_documents",
     "search_entities",
 ]

@@ -16,6 +16,7 @@ from tocsin.background import BackgroundWork
 from tocsin.clock import Clock
 from tocsin.events import Notifiers
 from tocsin.knowledge.search.documents import (
+    DOCUMENT_ID,
     SearchDocument,
     TokenizedDocument,
     store_tokenized,
@@ -25,7 +26,14 @@ from tocsin.knowledge.search.documents import (
 from tocsin.knowledge.search.entity_counts import EntityOccurrence, EntityRows
 from tocsin.loops import beat, run_forever
 from tocsin.model import Entity, EntityKind
-from tocsin.store import INCIDENT_CHANGE, Database, allot_numbers, is_in, load_last_allotted
+from tocsin.store import (
+    INCIDENT_CHANGE,
+    Database,
+    allot_numbers,
+    is_in,
+    load_last_allotted,
+    restart_sequences,
+)
 from tocsin.store.tables import (
     documents,
     incident_alerts,
@@ -120,6 +128,11 @@ def count_unindexed(connection: Connection) -> int:
     return load_last_allotted(connection, INCIDENT_CHANGE) - load_last_allotted(
         connection, INDEXED_CHANGES
     )
+
+
+def restart_index(connection: Connection) -> None:
+    """Have all incidents indexed again, into an index that is empty."""
+    restart_sequences(connection, INDEXED_CHANGES, DOCUMENT_ID)
 
 
 def index_batch(connection: Connection, limit: int = BATCH) -> int:

@@ -1,0 +1,201 @@
+"""`tocsin backup`: create, verify, list and restore backups."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from sqlalchemy import Connection
+
+from tocsin.cli.database import record, run_on_database, whoami
+from tocsin.cli.output import AsJson, print_progress, print_records, print_text
+from tocsin.clock import SystemClock
+from tocsin.credentials import open_proven_vault, open_vault
+from tocsin.errors import OperatorError
+from tocsin.logs import configure_logs
+from tocsin.settings import Settings, load_settings
+from tocsin.store import Database, HeadFile, identify_location, parse_url
+
+app = typer.Typer(no_args_is_help=True, help="Create, verify and restore backups.")
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a backup, or its path.")]
+_PROGRESS_ROWS = 5_000
+
+
+def _get_folder(settings: Settings) -> Path:
+    return settings.backup_dir or settings.data_dir / "backups"
+
+
+def _load_secret(settings: Settings) -> bytes | None:
+    from tocsin.transfer import load_key
+
+    return None if settings.backup_key_file is None else load_key(settings.backup_key_file)
+
+
+def show_progress(table: str, rows: int) -> None:
+    """Show on a terminal how many rows of a table are done."""
+    if rows % _PROGRESS_ROWS == 0:
+        print_progress(f"{table}: {rows:,} rows".ljust(50))
+
+
+def _end_progress() -> None:
+    print_progress("".ljust(50), end="\r")
+
+
+@app.command()
+def create(
+    keep: Annotated[
+        int | None,
+        typer.Option(min=1, help="Remove the oldest backups of this database, but for this many."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Back up the database of one moment.
+
+    The service may run meanwhile. TOCSIN_BACKUP_DIR is the folder of the backups, and
+    TOCSIN_BACKUP_KEY_FILE the file with the key that encrypts them. The encryption key of the
+    database is not in the backup: store it elsewhere.
+    """
+    from tocsin.transfer import BackupMaker, Manifest, remove_old
+
+    settings = load_settings()
+    folder, secret = _get_folder(settings), _load_secret(settings)
+
+    async def work(database: Database) -> Manifest:
+        maker = BackupMaker(folder, await open_proven_vault(settings, database), secret)
+        now = SystemClock().now()
+        made = await maker.create(database, now, show_progress)
+        await database.write(_record_backup, now, made.name)
+        return made
+
+    made = run_on_database(settings, work)
+    _end_progress()
+    removed = remove_old(folder, made.database_id, keep) if keep is not None else []
+    print_records([_represent(made) | {"removed": len(removed)}], as_json=as_json)
+
+
+def _record_backup(connection: Connection, now: datetime, name: str) -> None:
+    record(connection, now, "backup.create", target=f"backup:{name}")
+
+
+def _represent(manifest: Any) -> dict[str, Any]:
+    return {
+        "name": manifest.name,
+        "created_at": manifest.created_at,
+        "incident": manifest.head.incident_number,
+        "rows": manifest.rows,
+        "bytes": manifest.size,
+        "encrypted": manifest.salt is not None,
+        "schema": manifest.schema,
+        "path": str(manifest.folder.resolve()),
+    }
+
+
+@app.command("list")
+def list_all(as_json: AsJson = False) -> None:
+    """List the complete backups, oldest first."""
+    from tocsin.transfer import list_backups
+
+    backups = list_backups(_get_folder(load_settings()))
+    print_records([_represent(backup) for backup in backups], as_json=as_json)
+
+
+@app.command()
+def verify(name: Name) -> None:
+    """Read a backup and compare it with its checksums and the encryption key.
+
+    Exit status 2 if it is damaged, or if a key does not match.
+    """
+    from tocsin.transfer import check_vault, find_backup, verify_backup
+
+    settings = load_settings()
+    found = find_backup(_get_folder(settings), name)
+    verify_backup(found, _load_secret(settings), show_progress)
+    _end_progress()
+    check_vault(found, open_vault(settings, generate=False))
+    print_text(
+        f"{found.name}: {len(found.tables)} tables with {found.rows} rows match their checksums, "
+        "and the encryption key matches"
+    )
+
+
+@app.command()
+def restore(
+    name: Name,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Move an existing SQLite file aside.")
+    ] = False,
+) -> None:
+    """Restore a backup into an empty database and begin a new epoch.
+
+    Pending deliveries and events are put on hold, because they may have been delivered after the
+    backup was made. Stop all nodes first. The backup is verified before anything changes.
+    """
+    from tocsin.transfer import Restore, check_vault, find_backup, restore_backup, verify_backup
+
+    settings = load_settings()
+    configure_logs(settings.log_format, settings.log_level)
+    url = parse_url(settings.database)
+    manifest = find_backup(_get_folder(settings), name)
+    secret = _load_secret(settings)
+    check_vault(manifest, open_vault(settings, generate=False))
+    verify_backup(manifest, secret, show_progress)
+    wanted = Restore(
+        manifest=manifest,
+        key=manifest.open_key(secret),
+        actor=whoami(),
+        head_file=HeadFile(settings.data_dir, identify_location(url)),
+        now=SystemClock().now(),
+        progress=show_progress,
+    )
+    done = asyncio.run(restore_backup(url, wanted, replace=replace))
+    _end_progress()
+    print_text(f"restored {manifest.rows} rows; epoch {done.head.epoch} begins: {done.reason}")
+    if done.moved_to is not None:
+        print_text(f"the previous database is at {done.moved_to.resolve()}")
+    if done.replays:
+        print_text(f"bulk replays cancelled: {done.replays}")
+    if done.deliveries or done.events:
+        print_text(
+            f"on hold until you run `tocsin backup release`: {done.deliveries} deliveries, "
+            f"{done.events} events"
+        )
+
+
+@app.command()
+def release(
+    destination: Annotated[
+        str | None, typer.Option(help="Release only deliveries to this destination.")
+    ] = None,
+) -> None:
+    """Send the deliveries and events that a restore put on hold.
+
+    Prints the number of both. To send only some deliveries, use `tocsin deliveries replay`.
+    """
+    deliveries, events = run_on_database(
+        load_settings(), lambda database: database.write(_release, destination)
+    )
+    print_text(f"released: {deliveries} deliveries, {events} events")
+
+
+def _release(connection: Connection, destination: str | None) -> tuple[int, int]:
+    from tocsin.delivery import (
+        NoSuchDestinationError,
+        release_restored_deliveries,
+        require_destination,
+    )
+    from tocsin.events import release_restored_events
+
+    now = SystemClock().now()
+    if destination is not None:
+        try:
+            require_destination(connection, destination)
+        except NoSuchDestinationError as error:
+            raise OperatorError(f"--destination: {error}") from None
+    deliveries = release_restored_deliveries(connection, destination, now)
+    events = release_restored_events(connection) if destination is None else 0
+    details = {"destination": destination, "deliveries": deliveries, "events": events}
+    record(connection, now, "backup.release", details=details)
+    return deliveries, events

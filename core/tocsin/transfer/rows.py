@@ -1,0 +1,172 @@
+"""Rows of a table: read from a database, encoded as lines, and stored in another database."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from hashlib import blake2b
+from itertools import islice
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, func, select, text
+
+from tocsin.errors import OperatorError
+from tocsin.transfer.layout import ColumnKind, TableLayout
+
+BATCH = 1_000
+"""Rows that are read and stored at once."""
+_DIGEST_BYTES = 16
+Row = Sequence[Any]
+
+
+class RowDigest:
+    """Count and checksum of rows, the same in any order and on both kinds of database.
+
+    With a key, nobody without it can check guesses of what the rows hold.
+    """
+
+    def __init__(self, layout: TableLayout, key: bytes = b"") -> None:
+        self.count = 0
+        self._sum = 0
+        self._hash = partial(blake2b, digest_size=_DIGEST_BYTES, key=key)
+        self._documents = layout.find_places(ColumnKind.JSON)
+        self._bytes = layout.find_places(ColumnKind.BYTES)
+
+    def add(self, row: Row) -> None:
+        """Add a row."""
+        if self._documents or self._bytes:
+            row = list(row)
+            for place in self._documents:
+                if row[place] is not None:
+                    row[place] = _normalize_json(row[place])
+            _encode_bytes(row, self._bytes)
+        line = orjson.dumps(row, default=list)
+        self._sum += int.from_bytes(self._hash(line).digest())
+        self.count += 1
+
+    @property
+    def value(self) -> str:
+        """The checksum."""
+        return f"{self._sum % (1 << 8 * _DIGEST_BYTES):0{2 * _DIGEST_BYTES}x}"
+
+
+def _parse_float(number: str) -> float | int:
+    """Return a number alike whether or not it was stored with a fraction of zero."""
+    value = float(number)
+    return int(value) if value.is_integer() else value
+
+
+def _normalize_json(document: str) -> str:
+    """Return JSON without what PostgreSQL does not keep: order, spaces and forms of numbers."""
+    try:
+        parsed = json.loads(document, parse_float=_parse_float)
+    except ValueError:  # SQLite stores any text
+        return document
+    return json.dumps(parsed, sort_keys=True, separators=(",", ":"))
+
+
+def _encode_bytes(row: list[Any], places: Iterable[int]) -> None:
+    for place in places:
+        if row[place] is not None:
+            row[place] = b64encode(row[place]).decode()
+
+
+def encode_row(layout: TableLayout) -> Callable[[Row], bytes]:
+    """Return the function that encodes a row as one line."""
+    binary = layout.find_places(ColumnKind.BYTES)
+
+    def encode(row: Row) -> bytes:
+        values = list(row)
+        _encode_bytes(values, binary)
+        return orjson.dumps(values, option=orjson.OPT_APPEND_NEWLINE)
+
+    return encode
+
+
+def decode_row(layout: TableLayout) -> Callable[[bytes], list[Any]]:
+    """Return the function that decodes a line; it raises ValueError for a damaged one."""
+    binary, width = layout.find_places(ColumnKind.BYTES), len(layout.columns)
+
+    def decode(line: bytes) -> list[Any]:
+        row = orjson.loads(line)
+        if not isinstance(row, list) or len(row) != width:
+            raise ValueError(f"found no row of {width} values")
+        for place in binary:
+            if row[place] is not None:
+                row[place] = b64decode(row[place], validate=True)
+        return row
+
+    return decode
+
+
+def read_rows(connection: Connection, layout: TableLayout) -> Iterator[Row]:
+    """Yield the rows of a table, in any order, without holding all of them."""
+    result = connection.execute(
+        select(*layout.values), execution_options={"yield_per": BATCH, "stream_results": True}
+    )
+    yield from result
+
+
+class RowWriter:
+    """Stores rows in one table."""
+
+    def __init__(self, connection: Connection, layout: TableLayout) -> None:
+        self._connection = connection
+        is_postgres = connection.dialect.name == "postgresql"
+        quote = connection.dialect.identifier_preparer.quote
+        names = ", ".join(quote(column.name) for column in layout.columns)
+        places = range(1, len(layout.columns) + 1)
+        values = ", ".join(f"${place}" if is_postgres else "?" for place in places)
+        self._statement = f"INSERT INTO {quote(layout.name)} ({names}) VALUES ({values})"  # noqa: S608 - quoted
+
+    def write(self, rows: Iterable[Row]) -> None:
+        """Store rows."""
+        for batch in split_batches(rows):
+            self._connection.exec_driver_sql(self._statement, [tuple(row) for row in batch])
+
+
+def split_batches(rows: Iterable[Row], size: int = BATCH) -> Iterator[list[Row]]:
+    """Yield the rows in batches."""
+    remaining = iter(rows)
+    while batch := list(islice(remaining, size)):
+        yield batch
+
+
+def empty_table(connection: Connection, layout: TableLayout) -> None:
+    """Remove what migrations have stored in a new table."""
+    connection.execute(layout.table.delete())
+
+
+def advance_counter(connection: Connection, layout: TableLayout) -> None:
+    """Let PostgreSQL count the rows of a table on from the highest one; SQLite does so itself."""
+    keys = [layout.columns[place] for place in layout.key_places]
+    if connection.dialect.name != "postgresql" or len(keys) != 1:
+        return
+    [key] = keys
+    if key.kind is not ColumnKind.INTEGER:
+        return
+    names = {"table": layout.name, "column": key.name}
+    sequence = connection.scalar(text("SELECT pg_get_serial_sequence(:table, :column)"), names)
+    if sequence is not None:
+        highest = connection.scalar(select(func.max(layout.table.c[key.name])))
+        connection.execute(
+            text("SELECT setval(CAST(:sequence AS regclass), :value, :is_used)"),
+            {"sequence": sequence, "value": highest or 1, "is_used": highest is not None},
+        )
+
+
+def compare_table(
+    connection: Connection, layout: TableLayout, expected: tuple[int, str], key: bytes = b""
+) -> None:
+    """Raise OperatorError where a table holds other rows than expected."""
+    digest = RowDigest(layout, key)
+    for row in read_rows(connection, layout):
+        digest.add(row)
+    if (digest.count, digest.value) != expected:
+        raise OperatorError(
+            f"the table {layout.name} has {digest.count} rows (checksum {digest.value}), expected "
+            f"{expected[0]} (checksum {expected[1]})"
+        )
