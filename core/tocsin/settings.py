@@ -164,14 +164,14 @@ class Settings(BaseSettings):
     encryption_key_file: Path | None = Field(
         default=None, description="File that holds the encryption key, as an alternative."
     )
+    upgrade_copy: bool = Field(
+        default=True, description="Copy a SQLite database beside itself before it is upgraded."
+    )
     backup_dir: Path | None = Field(
-        default=None,
-        description="Folder of backups. Default: `backups` in the data directory.",
+        default=None, description="Folder of backups. Default: `backups` in the data directory."
     )
     backup_key_file: Path | None = Field(
-        default=None,
-        description="File with the key that encrypts backups: 32 bytes in URL-safe base64. "
-        "Default: backups are not encrypted.",
+        default=None, description="File with the key that encrypts backups. Default: no encryption."
     )
     metrics_token: SecretStr | None = Field(
         default=None,
@@ -320,72 +320,60 @@ def _select_similar(name: str, known: Sequence[str]) -> list[str]:
     return [other for other in known if suggest_nearest(first, [other.partition("_")[0]])]
 
 
-def _find_conflicts(settings: Settings) -> Iterator[ConfigurationProblem]:
-    """Yield a problem for each setting that conflicts with another."""
+def _find_conflicts(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """Yield each setting that conflicts with another: name, what was found, what would be right."""
     if settings.is_exposed:
-        yield ConfigurationProblem(
-            "environment",
-            f"{PREFIX}HOST",
+        yield (
+            "HOST",
             f"found {settings.host!r}, where credentials would be sent unencrypted",
-            f"listen on 127.0.0.1, or terminate TLS in front of Tocsin and set "
-            f"{PREFIX}BASE_URL to the https:// address or {PREFIX}TLS_TERMINATED=true",
+            (
+                f"listen on 127.0.0.1, or terminate TLS in front of Tocsin and set "
+                f"{PREFIX}BASE_URL to the https:// address or {PREFIX}TLS_TERMINATED=true"
+            ),
         )
     if settings.listens_everywhere and not settings.base_url:
-        yield ConfigurationProblem(
-            "environment",
-            f"{PREFIX}BASE_URL",
+        yield (
+            "BASE_URL",
             f"not set, and {PREFIX}HOST={settings.host} is not reachable from other machines",
             "set it to the external URL, such as https://tocsin.example.org",
         )
     if settings.archive_dir is not None and settings.retention_days is None:
-        yield ConfigurationProblem(
-            "environment",
-            f"{PREFIX}ARCHIVE_DIR",
+        yield (
+            "ARCHIVE_DIR",
             f"found a folder, but without {PREFIX}RETENTION_DAYS nothing is archived",
             f"set {PREFIX}RETENTION_DAYS too",
         )
     if settings.oidc_issuer.startswith("http://") and not _LOOPBACK.match(settings.oidc_issuer):
-        yield ConfigurationProblem(
-            "environment",
-            f"{PREFIX}OIDC_ISSUER",
+        yield (
+            "OIDC_ISSUER",
             "found an issuer without TLS, whose keys could be replaced in transit",
             "give an https:// URL",
         )
     if settings.metrics_token is not None and settings.metrics_token_file is not None:
-        yield ConfigurationProblem(
-            "environment",
-            f"{PREFIX}METRICS_TOKEN_FILE",
+        yield (
+            "METRICS_TOKEN_FILE",
             f"found both this setting and {PREFIX}METRICS_TOKEN",
             "set only one of them",
         )
     yield from _find_oidc_conflicts(settings)
 
 
-def _find_oidc_conflicts(settings: Settings) -> Iterator[ConfigurationProblem]:
+def _find_oidc_conflicts(settings: Settings) -> Iterator[tuple[str, str, str]]:
     purposes = settings.oidc_audience or settings.oidc_client_id
     if settings.oidc_issuer and not purposes:
-        yield ConfigurationProblem(
-            "environment",
-            f"{PREFIX}OIDC_AUDIENCE",
+        yield (
+            "OIDC_AUDIENCE",
             f"not set, but {PREFIX}OIDC_ISSUER is",
-            f"set {PREFIX}OIDC_AUDIENCE to accept access tokens, {PREFIX}OIDC_CLIENT_ID to allow "
-            "sign-in to the console, or both",
+            (
+                f"set {PREFIX}OIDC_AUDIENCE to accept access tokens, {PREFIX}OIDC_CLIENT_ID to "
+                "allow sign-in to the console, or both"
+            ),
         )
     if purposes and not settings.oidc_issuer:
         given = "AUDIENCE" if settings.oidc_audience else "CLIENT_ID"
-        yield ConfigurationProblem(
-            "environment",
-            f"{PREFIX}OIDC_ISSUER",
-            f"not set, but {PREFIX}OIDC_{given} is",
-            "set both or neither",
-        )
+        yield "OIDC_ISSUER", f"not set, but {PREFIX}OIDC_{given} is", "set both or neither"
     if settings.oidc_client_secret is not None and not settings.oidc_client_id:
-        yield ConfigurationProblem(
-            "environment",
-            f"{PREFIX}OIDC_CLIENT_ID",
-            f"not set, but {PREFIX}OIDC_CLIENT_SECRET is",
-            "set both or neither",
-        )
+        yield "OIDC_CLIENT_ID", f"not set, but {PREFIX}OIDC_CLIENT_SECRET is", "set both or neither"
 
 
 def load_settings() -> Settings:
@@ -393,7 +381,10 @@ def load_settings() -> Settings:
     problems = _find_misspelled()
     try:
         settings = Settings()
-        problems += _find_conflicts(settings)
+        problems += [
+            ConfigurationProblem("environment", PREFIX + name, found, expected)
+            for name, found, expected in _find_conflicts(settings)
+        ]
     except ValidationError as error:
         problems += [
             ConfigurationProblem(

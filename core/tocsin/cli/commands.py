@@ -59,7 +59,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "deliveries": CommandEntry("List, inspect and resend deliveries.", "deliveries"),
     "destinations": CommandEntry("Manage destinations of a running service.", "destinations"),
     "backup": CommandEntry("Create, verify and restore backups.", "backup"),
-    "db": CommandEntry("Manage the database schema.", "database"),
+    "db": CommandEntry("Upgrade and copy the database.", "database"),
     "admin": CommandEntry("Manage admin tokens and signing keys.", "admin"),
     "keys": CommandEntry("Manage API keys of a running service.", "keys"),
     "clients": CommandEntry("Manage API clients of a running service.", "clients"),

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import asdict
 from datetime import datetime
 from getpass import getuser
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 from sqlalchemy import URL, Connection
 
 from tocsin import audit
-from tocsin.cli.output import print_text
+from tocsin.cli.output import AsJson, print_progress, print_records, print_text
+from tocsin.clock import SystemClock
 from tocsin.errors import OperatorError
 from tocsin.logs import configure_logs
 from tocsin.model import Json
@@ -20,17 +24,21 @@ from tocsin.settings import Settings, load_settings
 from tocsin.store import (
     Database,
     HeadFile,
+    Migration,
     check_schema,
     has_no_schema,
+    hold_lock,
     identify_location,
     is_sqlite,
     open_database,
     parse_url,
+    plan_upgrade,
     sqlite_file,
 )
 from tocsin.store import upgrade as upgrade_schema
 
 T = TypeVar("T")
+_PROGRESS_WIDTH = 60
 
 
 def run_on_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:
@@ -103,7 +111,7 @@ def record(
     audit.record(connection, entry)
 
 
-app = typer.Typer(no_args_is_help=True, help="Manage the database schema.")
+app = typer.Typer(no_args_is_help=True, help="Upgrade and copy the database.")
 
 
 @app.callback()
@@ -112,19 +120,83 @@ def _root() -> None:
 
 
 @app.command()
-def upgrade() -> None:
-    """Create or upgrade the database schema.
+def upgrade(
+    plan: Annotated[
+        bool, typer.Option("--plan", help="List the migrations without running them.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Create or upgrade the database schema, and list the migrations.
 
-    With SQLite, `tocsin serve` upgrades the schema when it starts.
+    With PostgreSQL, run this before nodes of the new version start; nodes of a compatible version
+    keep running. It can be run again, and at the same time. With SQLite, `tocsin serve` upgrades
+    the schema when it starts.
     """
     settings = load_settings()
     configure_logs(settings.log_format, settings.log_level)  # on standard error
-    print_text(asyncio.run(_upgrade(parse_url(settings.database))))
+    migrations = asyncio.run(_upgrade(settings, plan=plan))
+    if migrations or as_json:
+        print_records([asdict(migration) for migration in migrations], as_json=as_json)
+    else:
+        print_text("the schema is current; there is nothing to do", file=sys.stderr)
 
 
-async def _upgrade(url: URL) -> str:
-    database = open_database(url)
-    try:
-        return await upgrade_schema(database)
-    finally:
-        await database.close()
+@app.command()
+def copy(
+    to: Annotated[
+        str, typer.Option("--to", help="URL of an empty database, or of an unfinished copy.")
+    ],
+) -> None:
+    """Copy the database to another one, of the same or the other kind.
+
+    Stop all nodes first. The copy is verified by counts and checksums of each table. A copy that
+    was interrupted is resumed by the same command. To keep a password out of the process list,
+    leave it out of the URL and set PGPASSWORD, or use ~/.pgpass.
+    """
+    settings = load_settings()
+    configure_logs(settings.log_format, settings.log_level)
+    source, target = parse_url(settings.database), parse_url(to)
+    if identify_location(source) == identify_location(target):
+        raise OperatorError("--to: found the database that is to be copied; give another one")
+    rows = run_on_database(settings, lambda database: _copy(database, source, target))
+    print_progress("".ljust(_PROGRESS_WIDTH), end="\r")
+    print_text(f"{rows} rows copied and verified; set TOCSIN_DATABASE_URL to the copy")
+
+
+async def _copy(database: Database, source: URL, target: URL) -> int:
+    from tocsin.transfer import DatabaseCopy
+
+    with ExitStack() as stack:
+        for url in filter(is_sqlite, (source, target)):
+            stack.enter_context(hold_lock(sqlite_file(url)))
+        copied = open_database(target)
+        try:
+            return await DatabaseCopy(
+                source=database,
+                target=copied,
+                actor=whoami(),
+                now=SystemClock().now(),
+                progress=_show_progress,
+            ).run()
+        finally:
+            await copied.close()
+
+
+def _show_progress(table: str, rows: int, total: int) -> None:
+    percent = 100 * rows // total if total else 100
+    print_progress(f"{table}: {rows:,} of {total:,} rows ({percent} %)".ljust(_PROGRESS_WIDTH))
+
+
+async def _upgrade(settings: Settings, *, plan: bool) -> Sequence[Migration]:
+    url = parse_url(settings.database)
+    file = sqlite_file(url) if is_sqlite(url) else None
+    if plan and file is not None and not file.exists():
+        raise OperatorError(f"no database at {file.resolve()}; it would be created")
+    with nullcontext() if plan or file is None else hold_lock(file):
+        database = open_database(url)
+        try:
+            if plan:
+                return await database.read(plan_upgrade)
+            return await upgrade_schema(database, file if settings.upgrade_copy else None)
+        finally:
+            await database.close()

@@ -59,6 +59,7 @@ from tocsin.delivery.history.repository import (
 )
 from tocsin.delivery.history.retention import Retention
 from tocsin.delivery.metrics.meters import DeliveryMetrics
+from tocsin.delivery.queue.restored import hold_pending_deliveries, release_restored_deliveries
 from tocsin.delivery.queue.sql import HEARTBEAT, DeliveryQueue
 from tocsin.delivery.queue.states import (
     DEAD,
@@ -68,10 +69,8 @@ from tocsin.delivery.queue.states import (
     REPLAYABLE_STATES,
     DeliveryState,
     expire_deliveries,
-    hold_pending_deliveries,
     is_stored_as,
     release_on_hold,
-    release_restored_deliveries,
     requeue_destination,
     requeue_on_hold,
 )

@@ -81,7 +81,7 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
     url = parse_url(settings.database)
     async with AsyncExitStack() as stack:
         stack.enter_context(hold_lock(sqlite_file(url)) if is_sqlite(url) else nullcontext())
-        database = await open_ready_database(url, stack)
+        database = await open_ready_database(url, stack, is_copied=settings.upgrade_copy)
         head = HeadKeeper(HeadFile(settings.data_dir, identify_location(url)), database, clock)
         await head.start()
         vault = await open_proven_vault(settings, database)
@@ -148,15 +148,20 @@ async def _load_shared_time(database: Database, clock: Clock) -> datetime:
     return clock.now() if offset is None else clock.now() - offset
 
 
-async def open_ready_database(url: URL, stack: AsyncExitStack) -> Database:
+async def open_ready_database(
+    url: URL, stack: AsyncExitStack, *, is_copied: bool = False
+) -> Database:
     """Open the database: upgrade the schema of SQLite, check the schema of PostgreSQL.
 
-    Raises OperatorError where the database cannot be used.
+    A SQLite file that `is_copied` is copied before it is upgraded. Raises OperatorError where the
+    database cannot be used.
     """
     database = open_database(url)
     stack.push_async_callback(database.close)
     await database.require_sessions()
-    await (upgrade(database) if is_sqlite(url) else check_schema(database))
+    if is_sqlite(url):
+        await upgrade(database, sqlite_file(url) if is_copied else None)
+    await check_schema(database)
     return database
 
 

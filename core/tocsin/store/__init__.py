@@ -1,18 +1,5 @@
 """Database access: connection, schema, reads and writes; the tables are in `store.tables`."""
 
-from tocsin.store.bootstrap import (
-    check_schema,
-    create_schema,
-    get_newest_revision,
-    has_no_schema,
-    identify_location,
-    is_known_revision,
-    is_sqlite,
-    open_database,
-    parse_url,
-    sqlite_file,
-    upgrade,
-)
 from tocsin.store.clocks import (
     CLOCK_TOLERANCE,
     NodeClock,
@@ -50,8 +37,27 @@ from tocsin.store.files import hold_lock, make_private_folder
 from tocsin.store.head_file import HeadFile, StoredHead
 from tocsin.store.heartbeats import TroubledNode, find_troubled_nodes, record_heartbeat
 from tocsin.store.leases import LEASE_DURATION, Lease, LeasedTable, LeaseLost
+from tocsin.store.locations import (
+    identify_location,
+    is_sqlite,
+    open_database,
+    parse_url,
+    sqlite_file,
+)
 from tocsin.store.notifications import announce, find_absent_nodes, lock_exclusively
 from tocsin.store.probe import DatabaseProbe, require_writable
+from tocsin.store.schema import (
+    UNFINISHED_COPY,
+    Migration,
+    check_schema,
+    create_schema,
+    get_newest_revision,
+    has_no_schema,
+    is_known_revision,
+    is_unfinished_copy,
+    plan_upgrade,
+    upgrade,
+)
 from tocsin.store.session_limits import find_missing_limits
 from tocsin.store.statements import (
     AUDIT_POSITION,
@@ -81,6 +87,7 @@ __all__ = [
     "JUMP",
     "LEASE_DURATION",
     "MAX_COUNTED",
+    "UNFINISHED_COPY",
     "BulkStatement",
     "Database",
     "DatabaseFailure",
@@ -94,6 +101,7 @@ __all__ = [
     "Lease",
     "LeaseLost",
     "LeasedTable",
+    "Migration",
     "NodeClock",
     "Operation",
     "P",
@@ -128,6 +136,7 @@ __all__ = [
     "is_in",
     "is_known_revision",
     "is_sqlite",
+    "is_unfinished_copy",
     "load_clocks",
     "load_database_time",
     "load_epoch_number",
@@ -141,6 +150,7 @@ __all__ = [
     "measure_offset",
     "open_database",
     "parse_url",
+    "plan_upgrade",
     "record_events_kept_from",
     "record_heartbeat",
     "remove_clock",

@@ -10,9 +10,9 @@ import structlog
 from sqlalchemy import Connection, select, text
 
 from tocsin.errors import OperatorError
-from tocsin.store.bootstrap import check_schema
 from tocsin.store.database import Database
 from tocsin.store.faults import DatabaseFailure, DatabaseFault, find_fault
+from tocsin.store.schema import check_schema
 from tocsin.store.statements import INCIDENT_NUMBER, allot_numbers
 from tocsin.store.tables import deliveries, events, incidents, metadata
 

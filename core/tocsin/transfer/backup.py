@@ -19,6 +19,7 @@ from tocsin.credentials import Vault
 from tocsin.errors import OperatorError
 from tocsin.store import (
     Database,
+    check_schema,
     get_newest_revision,
     load_epochs,
     load_head,
@@ -30,7 +31,7 @@ from tocsin.transfer.manifest import PARTIAL, Manifest, TableFile, name_backup
 from tocsin.transfer.rows import Row, RowDigest, decode_row, encode_row, read_rows
 
 _SALT_BYTES = 16
-_KEY_CHECK = "tocsin backup: check of the encryption key"
+_KEY_CHECK = "check of backups"
 Progress = Callable[[str, int], None]
 """Called with the name of a table and the number of rows that are done."""
 
@@ -51,6 +52,7 @@ class BackupMaker:
 
     async def create(self, database: Database, now: datetime, progress: Progress) -> Manifest:
         """Make a backup of one moment, while others use the database; raises OperatorError."""
+        await check_schema(database, is_exact=True)
         make_private_folder(self.folder)
         name = name_backup(now)
         with _open_draft(self.folder, name) as draft:

@@ -158,15 +158,21 @@ def advance_counter(connection: Connection, layout: TableLayout) -> None:
         )
 
 
+def digest_table(connection: Connection, layout: TableLayout, key: bytes = b"") -> tuple[int, str]:
+    """Return the number of rows of a table, and their checksum."""
+    digest = RowDigest(layout, key)
+    for row in read_rows(connection, layout):
+        digest.add(row)
+    return digest.count, digest.value
+
+
 def compare_table(
     connection: Connection, layout: TableLayout, expected: tuple[int, str], key: bytes = b""
 ) -> None:
     """Raise OperatorError where a table holds other rows than expected."""
-    digest = RowDigest(layout, key)
-    for row in read_rows(connection, layout):
-        digest.add(row)
-    if (digest.count, digest.value) != expected:
+    found = digest_table(connection, layout, key)
+    if found != expected:
         raise OperatorError(
-            f"the table {layout.name} has {digest.count} rows (checksum {digest.value}), expected "
+            f"the table {layout.name} has {found[0]} rows (checksum {found[1]}), expected "
             f"{expected[0]} (checksum {expected[1]})"
         )

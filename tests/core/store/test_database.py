@@ -120,8 +120,12 @@ async def test_an_old_schema_is_refused_with_the_command_that_mends_it(tmp_path)
 
 @pytest.mark.parametrize("use", [upgrade, check_schema])
 async def test_a_schema_of_a_newer_version_is_refused_with_what_helps(database, use):
-    newer = text("UPDATE alembic_version SET version_num = '0099'")
-    await database.write(lambda connection: connection.execute(newer) and None)
+    def be_newer(connection: Connection) -> None:
+        connection.execute(text("UPDATE alembic_version SET version_num = '0099'"))
+        entry = "name = 'schema_compatible_with'"
+        connection.execute(text(f"UPDATE sequences SET value = 99 WHERE {entry}"))
+
+    await database.write(be_newer)
     with pytest.raises(OperatorError, match=r"schema 0099, which .* restore a backup") as caught:
         await use(database)
     assert "tocsin db upgrade" not in str(caught.value)

@@ -21,7 +21,7 @@ from tocsin.delivery import (
 from tocsin.incidents import DocumentRebuild
 from tocsin.knowledge import SearchDocument, index_document, search_documents
 from tocsin.store import load_epochs, open_database, upgrade
-from tocsin.store.bootstrap import _configure_alembic
+from tocsin.store.schema import configure_alembic
 from tocsin.store.tables import EPOCH, entity_providers, incident_counts, incident_techniques
 
 
@@ -33,7 +33,7 @@ def empty_url(request, tmp_path) -> URL:
 
 
 def as_of_the_spine(connection: Connection) -> None:
-    config = _configure_alembic()
+    config = configure_alembic()
     config.attributes["connection"] = connection
     command.upgrade(config, "0001")
     row = {"id": "1", "key_id": "0123456789ABCDEF", "now": 1_000_000, "end": 9_000_000}
@@ -63,7 +63,7 @@ async def test_a_key_of_the_first_version_is_still_one(empty_url):
 
 def as_of_the_sync(connection: Connection) -> None:
     """Leave incidents with techniques and entities, as the version before investigations did."""
-    config = _configure_alembic()
+    config = configure_alembic()
     config.attributes["connection"] = connection
     command.upgrade(config, "0004")
     dialect = connection.dialect.name
@@ -139,7 +139,7 @@ async def test_incidents_are_counted_and_get_documents_after_the_upgrade(empty_u
 
 def as_of_parked_deliveries(connection: Connection) -> None:
     """Leave a parked and a dead delivery, as the version before the state `on_hold` did."""
-    config = _configure_alembic()
+    config = configure_alembic()
     config.attributes["connection"] = connection
     command.upgrade(config, "0009")
     connection.execute(
@@ -174,7 +174,7 @@ def before_epochs(made: bool) -> Callable[[Connection], None]:
     """Leave the version before epochs, with or without a destination that was made at second 5."""
 
     def leave(connection: Connection) -> None:
-        config = _configure_alembic()
+        config = configure_alembic()
         config.attributes["connection"] = connection
         command.upgrade(config, "0010")
         if made:

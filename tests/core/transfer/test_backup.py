@@ -6,25 +6,22 @@ import asyncio
 import json
 import secrets
 import shutil
-from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from sqlalchemy import URL, Connection, func, make_url, select
+from sqlalchemy import URL, select
 
-from delivery_rows import add_delivery, add_destination, add_event, rows
+from delivery_rows import rows
 from incident_rows import add_incidents
-from session_rows import add_session
 from tocsin import audit
 from tocsin.credentials import Vault
 from tocsin.delivery import release_restored_deliveries, requeue_on_hold
 from tocsin.errors import OperatorError
 from tocsin.events import release_restored_events, retry_routing
-from tocsin.store import JUMP, HeadFile, load_epochs, load_head, open_database
-from tocsin.store.tables import events, incident_counts, metadata
+from tocsin.store import JUMP, HeadFile, load_epochs, load_head
+from tocsin.store.tables import events, incident_counts
 from tocsin.transfer import (
     BackupMaker,
     Restore,
@@ -36,43 +33,14 @@ from tocsin.transfer import (
     verify_backup,
 )
 from tocsin.transfer.backup import read_table
-from tocsin.transfer.layout import list_layouts
 
-NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+from .conftest import NOW, count_rows, fill, opened
+
 VAULT = Vault("A" * 43 + "=", source="a test")
 
 
 def quietly(_table: str, _rows: int) -> None:
     """Show no progress."""
-
-
-def fill(connection: Connection) -> None:
-    add_incidents(connection, 3, entities=[("ip", "192.0.2.7", "source"), ("user", "j\u00f6rg")])
-    add_destination(connection)
-    for state in ("pending", "dead", "delivered"):
-        add_delivery(connection, state)
-    add_event(connection, routed=False)
-    add_session(connection)
-    details = {"ratio": 1.0, "tiny": 1e-7, "b": 1, "a": [None, "\u00e9'\""]}
-    facts = {"at": NOW, "actor": "ana", "address": "local", "request_id": "", "target": None}
-    audit.record(connection, audit.AuditRecord(action="test", details=details, **facts))
-
-
-def count_rows(connection: Connection) -> dict[str, int]:
-    return {
-        layout.name: connection.scalars(
-            select(func.count()).select_from(metadata.tables[layout.name])
-        ).one()
-        for layout in list_layouts()
-    }
-
-
-@pytest.fixture(params=["other", pytest.param("same", marks=pytest.mark.full)])
-def target_url(request, database_url, tmp_path) -> URL:
-    """An empty database, of the other kind or of the same."""
-    if (database_url.get_backend_name() == "sqlite") == (request.param == "same"):
-        return URL.create("sqlite", database=str(tmp_path / "target.db"))
-    return make_url(request.getfixturevalue("postgres").create(f"target_{secrets.token_hex(8)}"))
 
 
 def make_restore(manifest, folder: Path, key=None) -> Restore:
@@ -84,13 +52,6 @@ def make_restore(manifest, folder: Path, key=None) -> Restore:
         now=NOW,
         progress=quietly,
     )
-
-
-@asynccontextmanager
-async def opened(url: URL):
-    database = open_database(url)
-    yield database
-    await database.close()
 
 
 async def test_a_restored_database_has_every_row_and_holds_what_was_pending(

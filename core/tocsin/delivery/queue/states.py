@@ -148,8 +148,8 @@ def is_stored_as(state: str, of: FromClause = deliveries) -> ColumnElement[bool]
 
 _IS_WAITING = is_stored_as(PENDING) & deliveries.c.lease.is_(None)
 _IS_ON_HOLD = is_stored_as(ON_HOLD)
-_IS_RESTORED = _IS_ON_HOLD & func.coalesce(deliveries.c.reason, "").startswith(RESTORED)
-_IS_RETRIED = _IS_ON_HOLD & ~func.coalesce(deliveries.c.reason, "").startswith(RESTORED)
+IS_RESTORED = func.coalesce(deliveries.c.reason, "").startswith(RESTORED)
+_IS_RETRIED = _IS_ON_HOLD & ~IS_RESTORED
 """On hold until its configuration changes; restored ones wait until someone releases them."""
 
 
@@ -210,33 +210,8 @@ def requeue_on_hold(connection: Connection, now: datetime) -> int:
     return _requeue_matching(connection, _IS_RETRIED, now)
 
 
-def hold_pending_deliveries(connection: Connection, reason: str, now: datetime) -> int:
-    """Put all deliveries on hold that are pending or on hold, and return their number."""
-    held = {"state": ON_HOLD, "reason": reason, "lease": None, "holder": None, "finished_at": now}
-    return sum(
-        int(connection.execute(update(deliveries).where(condition).values(held)).rowcount)
-        for condition in (_IS_ON_HOLD, is_stored_as(PENDING))
-    )
-
-
-def release_restored_deliveries(
-    connection: Connection, destination: str | None, now: datetime
-) -> int:
-    """Make the deliveries due that a restore put on hold, and return their number."""
-    condition = _IS_RESTORED
-    if destination is not None:
-        condition &= deliveries.c.destination == destination
-    names = connection.scalars(select(deliveries.c.destination).where(condition).distinct()).all()
-    moved = _requeue_matching(connection, condition, now, reason=None)
-    for name in names:
-        announce(connection, queue_topic(name))
-    return moved
-
-
-def _requeue_matching(
-    connection: Connection, condition: ColumnElement[bool], now: datetime, **values: Any
-) -> int:
-    due = update(deliveries).where(condition).values(requeue_values(now) | values)
+def _requeue_matching(connection: Connection, condition: ColumnElement[bool], now: datetime) -> int:
+    due = update(deliveries).where(condition).values(requeue_values(now))
     return int(connection.execute(due).rowcount)
 
 

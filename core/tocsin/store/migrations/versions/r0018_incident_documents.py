@@ -1,4 +1,8 @@
-"""Documents of incidents, and their number by severity and status."""
+"""Documents of incidents, and their number by severity and status.
+
+Nodes of 0017 work with it: triggers count the incidents that they store, and the documents of those
+that they change are outdated by their change numbers.
+"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -7,6 +11,7 @@ revision = "0018"
 down_revision = "0017"
 branch_labels = None
 depends_on = None
+compatible_with = "0017"
 
 _COUNT = """
 INSERT INTO incident_counts (severity, status, count) VALUES (NEW.severity, NEW.status, 1)
@@ -79,11 +84,13 @@ def upgrade() -> None:
         sa.Column("count", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("severity", "status", name="pk_incident_counts"),
     )
+    is_sqlite = op.get_bind().dialect.name == "sqlite"
+    if not is_sqlite:  # no incident may be stored between the count and the triggers
+        op.execute("LOCK TABLE incidents IN SHARE ROW EXCLUSIVE MODE")
     op.execute(
         "INSERT INTO incident_counts SELECT severity, status, count(*) FROM incidents "
         "GROUP BY severity, status"
     )
     op.execute("INSERT INTO sequences VALUES ('incident_documents_version', 0)")
-    sqlite = op.get_bind().dialect.name == "sqlite"
-    for statement in _SQLITE if sqlite else _POSTGRES:
+    for statement in _SQLITE if is_sqlite else _POSTGRES:
         op.execute(statement)
