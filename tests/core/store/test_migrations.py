@@ -204,7 +204,7 @@ async def test_after_the_upgrade_it_is_known_when_something_was_first_applied(em
 
 
 def with_an_index_without_prefixes(connection: Connection) -> None:
-    config = _configure_alembic()
+    config = configure_alembic()
     config.attributes["connection"] = connection
     command.upgrade(config, "0018")
     found = SearchDocument(

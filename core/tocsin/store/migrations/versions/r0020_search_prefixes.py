@@ -1,4 +1,7 @@
-"""Prefixes in the search index of SQLite, and grouped changes of the one of PostgreSQL."""
+"""Prefixes in the search index of SQLite, and grouped changes of the one of PostgreSQL.
+
+Nodes of 0019 work with it: only the storage of the index changes.
+"""
 
 from alembic import op
 
@@ -6,6 +9,7 @@ revision = "0020"
 down_revision = "0019"
 branch_labels = None
 depends_on = None
+compatible_with = "0019"
 
 # As in migration 0005
 _JOINING = ".:/@-_+%#~&?=!$*,;"
