@@ -7,13 +7,13 @@ from datetime import datetime
 from sqlalchemy import Connection, select, update
 
 from tocsin.delivery.queue.states import (
-    IS_RESTORED,
     ON_HOLD,
     PENDING,
     is_stored_as,
     queue_topic,
     requeue_values,
 )
+from tocsin.events import RESTORED
 from tocsin.store import announce
 from tocsin.store.tables import deliveries
 
@@ -31,7 +31,7 @@ def release_restored_deliveries(
     connection: Connection, destination: str | None, now: datetime
 ) -> int:
     """Make the deliveries due that a restore put on hold, and return their number."""
-    condition = is_stored_as(ON_HOLD) & IS_RESTORED
+    condition = is_stored_as(ON_HOLD) & deliveries.c.reason.startswith(RESTORED)
     if destination is not None:
         condition &= deliveries.c.destination == destination
     names = connection.scalars(select(deliveries.c.destination).where(condition).distinct()).all()

@@ -147,10 +147,7 @@ def is_stored_as(state: str, of: FromClause = deliveries) -> ColumnElement[bool]
 
 
 _IS_WAITING = is_stored_as(PENDING) & deliveries.c.lease.is_(None)
-_IS_ON_HOLD = is_stored_as(ON_HOLD)
-IS_RESTORED = func.coalesce(deliveries.c.reason, "").startswith(RESTORED)
-_IS_RETRIED = _IS_ON_HOLD & ~IS_RESTORED
-"""On hold until its configuration changes; restored ones wait until someone releases them."""
+_IS_RETRIED = is_stored_as(ON_HOLD) & ~func.coalesce(deliveries.c.reason, "").startswith(RESTORED)
 
 
 def requeue_values(now: datetime) -> dict[str, Any]:
@@ -225,7 +222,7 @@ def expire_deliveries(connection: Connection, now: datetime) -> int:
     expired = update(deliveries).values(state=DEAD, reason=_EXPIRED, finished_at=now)
     return sum(
         int(connection.execute(expired.where(condition & is_orphaned)).rowcount)
-        for condition in (_IS_WAITING, _IS_ON_HOLD)
+        for condition in (_IS_WAITING, is_stored_as(ON_HOLD))
     )
 
 
