@@ -3,8 +3,8 @@
 They are independent of vendors; `tocsin` exports them to plugins.
 """
 
-from tocsin.channels.cases import CaseChannel, ObjectChannel
 from tocsin.channels.event_fields import Observable
+from tocsin.channels.remote_objects import CaseChannel, ObjectChannel
 from tocsin.channels.tickets import Ticket, TicketSettings, Tracker
 
 __all__ = ["CaseChannel", "ObjectChannel", "Observable", "Ticket", "TicketSettings", "Tracker"]

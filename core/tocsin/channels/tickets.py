@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from tocsin.channels.cases import ObjectChannel
+from tocsin.channels.remote_objects import ObjectChannel
 from tocsin.conditions import Expression, ExpressionText, make_allowance
 from tocsin.hookspecs import Tools
 from tocsin.model import Event, EventType, Health, Idempotency, Json, Severity
@@ -100,7 +100,8 @@ class Ticket:
 class Tracker(ABC):
     """Client of one kind of tracker.
 
-    `find` precedes `create`, and `comments` precedes `comment`, so that nothing is created twice.
+    `find` precedes `create`, and `list_notes` precedes `add_note`, so that nothing is created
+    twice.
     """
 
     class Options(BaseModel):
@@ -148,11 +149,11 @@ class Tracker(ABC):
         """Create a ticket with its key, and return its ID."""
 
     @abstractmethod
-    async def comments(self, identifier: str) -> Sequence[str]:
+    async def list_notes(self, identifier: str) -> Sequence[str]:
         """Return the texts of a ticket's comments, at least the latest ones."""
 
     @abstractmethod
-    async def comment(self, identifier: str, text: str) -> None:
+    async def add_note(self, identifier: str, text: str) -> None:
         """Comment on a ticket."""
 
     @abstractmethod

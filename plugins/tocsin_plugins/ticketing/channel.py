@@ -92,13 +92,13 @@ class Ticketing(ObjectChannel):
         """Return the ticket with this key."""
         return await self.tracker.find(key)
 
-    async def make(
+    async def create(
         self,
         key: str,
         body: dict[str, Any],
         observables: Sequence[Observable],  # noqa: ARG002 - the text contains them
     ) -> tuple[str, bool]:
-        """Create a ticket."""
+        """Create a ticket; return its ID and that it was created, since `find` has found none."""
         return await self.tracker.create(Ticket(key=key, **body)), True
 
     async def update(self, identifier: str, delivery: Delivery) -> None:
@@ -117,13 +117,13 @@ class Ticketing(ObjectChannel):
         part = "note" if self.settings.attach_report else "summary"
         return delivery.render(part).decode()
 
-    async def notes(self, identifier: str) -> Sequence[str]:
+    async def list_notes(self, identifier: str) -> Sequence[str]:
         """Return a ticket's comments."""
-        return await self.tracker.comments(identifier)
+        return await self.tracker.list_notes(identifier)
 
     async def add_note(self, identifier: str, title: str, text: str) -> None:
         """Comment on a ticket."""
-        await self.tracker.comment(identifier, f"{title}\n\n{text}")
+        await self.tracker.add_note(identifier, f"{title}\n\n{text}")
 
     async def close(self, identifier: str, reason: str) -> None:
         """Close a ticket."""

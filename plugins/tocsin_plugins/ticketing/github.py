@@ -110,7 +110,7 @@ class GitHub(HttpTracker):
         )
         return _issue_number(made)
 
-    async def comments(self, identifier: str) -> Sequence[str]:
+    async def list_notes(self, identifier: str) -> Sequence[str]:
         """Return the latest comments, at least two pages."""
         issue = expect_object(await self.ask("GET", self._issue(identifier)))
         count = issue.get("comments")
@@ -122,7 +122,7 @@ class GitHub(HttpTracker):
             texts += [str(comment.get("body")) for comment in expect_objects(found)]
         return texts
 
-    async def comment(self, identifier: str, text: str) -> None:
+    async def add_note(self, identifier: str, text: str) -> None:
         """Comment on an issue."""
         await self.ask("POST", f"{self._issue(identifier)}/comments", json={"body": text})
 

@@ -100,7 +100,7 @@ class GitLab(HttpTracker):
             await self.ask("POST", f"{self._project}/issues", json=wanted), "iid"
         )
 
-    async def comments(self, identifier: str) -> Sequence[str]:
+    async def list_notes(self, identifier: str) -> Sequence[str]:
         """Return the comments, the latest first; there may be more than one page."""
         path, page, texts = f"{self._issue(identifier)}/notes", "1", list[str]()
         for _ in range(_MOST_PAGES):
@@ -112,7 +112,7 @@ class GitLab(HttpTracker):
                 break
         return texts
 
-    async def comment(self, identifier: str, text: str) -> None:
+    async def add_note(self, identifier: str, text: str) -> None:
         """Comment on an issue."""
         note = replace_unprintable({"body": escape_markdown(text)})
         await self.ask("POST", f"{self._issue(identifier)}/notes", json=note)

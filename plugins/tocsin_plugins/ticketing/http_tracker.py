@@ -48,8 +48,8 @@ class HttpTracker(Tracker):
 
     async def comment_once(self, identifier: str, text: str) -> None:
         """Comment on a ticket, unless a comment has this text."""
-        if not any(text in comment for comment in await self.comments(identifier)):
-            await self.comment(identifier, text)
+        if not any(text in comment for comment in await self.list_notes(identifier)):
+            await self.add_note(identifier, text)
 
     def _to_error(self, refused: Refused) -> Exception:
         message, status, response = str(refused), refused.status, refused.response

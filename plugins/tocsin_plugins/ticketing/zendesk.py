@@ -102,14 +102,14 @@ class Zendesk(HttpTracker):
             made, _ = await self._post(wanted, f"{ticket.key} {made}")
         return made
 
-    async def comments(self, identifier: str) -> Sequence[str]:
+    async def list_notes(self, identifier: str) -> Sequence[str]:
         """Return the comments except the first, which is the description."""
         path = f"tickets/{quote(identifier, safe='')}/comments"
         found = [comment async for comment in self._listed(path, "comments")]
         later = sorted(found, key=lambda it: int(expect_identifier(it)))[1:]
         return [f"{comment.get('body')}\n{comment.get('plain_body')}" for comment in later]
 
-    async def comment(self, identifier: str, text: str) -> None:
+    async def add_note(self, identifier: str, text: str) -> None:
         """Add an internal note to a ticket, unless someone else changed it since it was read."""
         await self._change(identifier, {"comment": build_note(text)})
 

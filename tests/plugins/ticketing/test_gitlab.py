@@ -108,7 +108,7 @@ async def test_no_text_is_a_command(harness: ChannelHarness, text):
     alert = harness.alert(title=text)
     alert.context["incident"]["description"] = text
     await harness.bring(alert)
-    await harness.channel.tracker.comment(harness.objects[0].id, f"Report\n\n{text}")
+    await harness.channel.tracker.add_note(harness.objects[0].id, f"Report\n\n{text}")
     [found] = harness.objects
     assert found.is_open
     assert "/" in found.notes[0]

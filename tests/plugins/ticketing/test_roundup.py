@@ -120,7 +120,7 @@ async def test_a_comment_opens_nothing_that_was_resolved(harness: ChannelHarness
 async def test_a_comment_is_plain_text_without_addresses_to_follow(harness: ChannelHarness):
     await harness.bring(harness.failed(1))
     [issue] = harness.objects
-    await harness.channel.tracker.comment(issue.id, "**Seen** at `http://evil.example/x`\n\nevt_9")
+    await harness.channel.tracker.add_note(issue.id, "**Seen** at `http://evil.example/x`\n\nevt_9")
     assert harness.objects[0].notes == ["Seen at hxxp[://]evil[.]example/x\n\nevt_9"]
 
 

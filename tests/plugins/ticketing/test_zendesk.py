@@ -122,7 +122,7 @@ async def test_a_long_comment_of_wide_characters_is_shortened_and_keeps_its_even
 ):
     await harness.bring(harness.failed(1))
     number = harness.objects[0].id
-    await harness.channel.tracker.comment(
+    await harness.channel.tracker.add_note(
         number, "😀\n" * 15_000 + "\n\n[Tocsin](x)\n\nevent evt_1"
     )
     assert harness.objects[0].notes[0].endswith("event evt_1")

@@ -103,7 +103,7 @@ class Iris(CaseChannel):
         """Return the alert with the name of its severity, which is resolved later."""
         return super().render_body(delivery) | {"alert_severity_id": delivery.event.severity.value}
 
-    async def make(
+    async def create(
         self, key: str, body: dict[str, Any], observables: Sequence[Observable]
     ) -> tuple[str, bool]:
         """Create an alert with its IOCs."""
@@ -157,7 +157,7 @@ class Iris(CaseChannel):
             self.tools.log.warning("IOCs rejected", **facts)
         return added
 
-    async def notes(self, identifier: str) -> Sequence[str]:
+    async def list_notes(self, identifier: str) -> Sequence[str]:
         """Return the comments of the alert."""
         found = await self.ask("GET", f"/alerts/{quote(identifier)}/comments/list")
         comments = map(expect_object, found if isinstance(found, list) else ())

@@ -75,7 +75,7 @@ class SentinelIncidents(CaseChannel):
         identifier = _derive_guid(key)
         return None if await self._azure.get(self._path(identifier)) is None else identifier
 
-    async def make(
+    async def create(
         self, key: str, body: dict[str, Any], observables: Sequence[Observable]
     ) -> tuple[str, bool]:
         """Create the incident of this key, or return the existing one unchanged."""
@@ -100,14 +100,14 @@ class SentinelIncidents(CaseChannel):
 
     async def add_observables(self, identifier: str, observables: Sequence[Observable]) -> int:
         """List unlisted entities in a comment, since incidents take no entities."""
-        notes = await self.notes(identifier) if observables else ()
+        notes = await self.list_notes(identifier) if observables else ()
         added = 0
         for lines in comments.split_listing(observables, notes):
             await self._comment(identifier, comments.build_listing(lines))
             added += len(lines)
         return added
 
-    async def notes(self, identifier: str) -> Sequence[str]:
+    async def list_notes(self, identifier: str) -> Sequence[str]:
         """Return the incident's comments."""
         found = await self._azure.members(f"{self._path(identifier)}/comments")
         return [str(_get_properties(comment).get("message")) for comment in found]

@@ -122,7 +122,7 @@ class SplunkSoar(CaseChannel):
         known = (record for record in found if record.get("source_data_identifier") == key)
         return next(map(_get_id, known), None)
 
-    async def make(
+    async def create(
         self, key: str, body: dict[str, Any], observables: Sequence[Observable]
     ) -> tuple[str, bool]:
         """Create a container with its artifacts, or return the existing one."""
@@ -168,7 +168,7 @@ class SplunkSoar(CaseChannel):
             await self._add_artifact({**artifact, "run_automation": runs}, identifier)
         return len(lacking)
 
-    async def notes(self, identifier: str) -> Sequence[str]:
+    async def list_notes(self, identifier: str) -> Sequence[str]:
         """Return the container's notes."""
         return [
             str(record.get("content")) for record in await self._list_related(_NOTES, identifier)

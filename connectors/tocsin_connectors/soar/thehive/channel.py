@@ -75,7 +75,7 @@ class TheHive(CaseChannel):
         found = await self._query({"_name": "listAlert"}, by_reference)
         return _get_id(found[0]) if found else None
 
-    async def make(
+    async def create(
         self, key: str, body: dict[str, Any], observables: Sequence[Observable]
     ) -> tuple[str, bool]:
         """Create an alert with its observables, or return the existing one."""
@@ -127,7 +127,7 @@ class TheHive(CaseChannel):
             return False
         return True
 
-    async def notes(self, identifier: str) -> Sequence[str]:
+    async def list_notes(self, identifier: str) -> Sequence[str]:
         """Return the comments of the alert, or of its case."""
         comments = await self._parts(*await self._locate(identifier), "comments")
         return [str(comment.get("message")) for comment in comments]

@@ -115,7 +115,7 @@ class Xsoar(CaseChannel):
                 )
         return None
 
-    async def make(
+    async def create(
         self, key: str, body: dict[str, Any], observables: Sequence[Observable]
     ) -> tuple[str, bool]:
         """Create an incident with a label for each observable."""
@@ -154,7 +154,7 @@ class Xsoar(CaseChannel):
             return 0
         labels = (await self._incident(identifier)).get("labels") or ()
         known = {format_line(str(label.get("type")), str(label.get("value"))) for label in labels}
-        for text in await self.notes(identifier):
+        for text in await self.list_notes(identifier):
             known.update(text.splitlines())
         wanted = dict.fromkeys(
             format_line(get_type(observable), observable.value) for observable in observables
@@ -164,7 +164,7 @@ class Xsoar(CaseChannel):
             await self._write(identifier, f"**Tocsin: entities**\n\n```\n{listed}\n```")
         return len(unlisted)
 
-    async def notes(self, identifier: str) -> Sequence[str]:
+    async def list_notes(self, identifier: str) -> Sequence[str]:
         """Return the latest War Room entries, none before the investigation starts."""
         path, page = f"/investigation/{quote(identifier, safe='')}", {"pageSize": _MAX_ENTRIES}
         try:

@@ -111,12 +111,12 @@ class Jira(HttpTracker):
         made = await self.ask("POST", "/issue", json={"fields": replace_unprintable(fields)})
         return issue_key(expect_object(made))
 
-    async def comments(self, identifier: str) -> Sequence[str]:
+    async def list_notes(self, identifier: str) -> Sequence[str]:
         """Return the comments of all pages."""
         path = f"{self._issue(identifier)}/comment"
         return [self.comment_text(page.get("body")) async for page in self.pages(path, "comments")]
 
-    async def comment(self, identifier: str, text: str) -> None:
+    async def add_note(self, identifier: str, text: str) -> None:
         """Comment on an issue."""
         body: dict[str, Json] = {"body": self.comment_body(str(replace_unprintable(text)))}
         if self.options.internal_comments:

@@ -124,7 +124,7 @@ class RequestTracker(HttpTracker):
         await check_dates(self, number, own_fields(ticket))
         return number
 
-    async def comments(self, identifier: str) -> Sequence[str]:
+    async def list_notes(self, identifier: str) -> Sequence[str]:
         """Return the subjects of messages, the latest first; that of a comment names its event.
 
         The history returns all subjects in one response, but each text needs another request.
@@ -140,7 +140,7 @@ class RequestTracker(HttpTracker):
                 break
         return subjects
 
-    async def comment(self, identifier: str, text: str) -> None:
+    async def add_note(self, identifier: str, text: str) -> None:
         """Comment on a ticket."""
         await self.ask("POST", f"{self._ticket(identifier)}/comment", json=build_comment(text))
 

@@ -119,11 +119,11 @@ class Roundup(HttpTracker):
             return await self._made_by_link(ticket.key)
         return expect_identifier(expect_object(made, "data"))
 
-    async def comments(self, identifier: str) -> Sequence[str]:
+    async def list_notes(self, identifier: str) -> Sequence[str]:
         """Return the latest messages except the first, which is the description."""
         return await message_texts(self, _message_ids(await self._issue(identifier)))
 
-    async def comment(self, identifier: str, text: str) -> None:
+    async def add_note(self, identifier: str, text: str) -> None:
         """Add a message to an issue."""
         await self._change(identifier, {}, render_comment(text))
 

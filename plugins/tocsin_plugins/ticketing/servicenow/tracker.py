@@ -154,7 +154,7 @@ class ServiceNow(HttpTracker):
         answer = await self.ask("POST", self._table, query=asked, json=replace_unprintable(made))
         return _sys_id(expect_object(answer, "result"))
 
-    async def comments(self, identifier: str) -> Sequence[str]:
+    async def list_notes(self, identifier: str) -> Sequence[str]:
         """Return the whole journal as one text, as ServiceNow displays it.
 
         Everyone with access to the record can read it, whereas `sys_journal_field` is for
@@ -166,7 +166,7 @@ class ServiceNow(HttpTracker):
             raise Misconfigured(f"{name} of {self.settings.project} is hidden from the account")
         return [str(found[name])]
 
-    async def comment(self, identifier: str, text: str) -> None:
+    async def add_note(self, identifier: str, text: str) -> None:
         """Comment on a record."""
         await self._change(identifier, {self.options.comment_field: journal_entry(text)})
 

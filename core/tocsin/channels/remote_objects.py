@@ -114,7 +114,7 @@ class ObjectChannel(Channel):
         """Return the ID of the object with this key; None without one."""
 
     @abstractmethod
-    async def make(
+    async def create(
         self, key: str, body: dict[str, Any], observables: Sequence[Observable]
     ) -> tuple[str, bool]:
         """Return the ID of the object with this key, and whether it was created just now.
@@ -154,7 +154,7 @@ class ObjectChannel(Channel):
         return None if _is_alert(delivery.event) else delivery.render("note").decode()
 
     @abstractmethod
-    async def notes(self, identifier: str) -> Sequence[str]:
+    async def list_notes(self, identifier: str) -> Sequence[str]:
         """Return the texts of an object's notes."""
 
     @abstractmethod
@@ -226,7 +226,7 @@ class ObjectChannel(Channel):
         done = ObjectUpdate(await self.find(key) or "")
         if not done.id:
             self._expect_searchable(delivery)
-            done.id, done.made = await self.make(key, self.render_body(delivery), observables)
+            done.id, done.made = await self.create(key, self.render_body(delivery), observables)
         async with self._alone_at(done.id):
             if delivery.event.event_type is EventType.INVESTIGATION_COMPLETED:
                 done.noted = await self._note(done.id, delivery)
@@ -250,7 +250,7 @@ class ObjectChannel(Channel):
         return self._locks.setdefault(identifier, asyncio.Lock())
 
     async def _is_noted(self, identifier: str, event: Event) -> bool:
-        return any(event.id in text for text in await self.notes(identifier))
+        return any(event.id in text for text in await self.list_notes(identifier))
 
     async def _note(self, identifier: str, delivery: Delivery) -> bool:
         """Add the event as a note, unless it is there."""
