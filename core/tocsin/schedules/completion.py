@@ -64,7 +64,7 @@ class RunCompletion:
         """Complete a scheduled run after the first run of its session; a `Finisher`."""
         if ended.schedule_id is None or ended.run != _FIRST:
             return None
-        outcome = RunOutcome(ended.at, ended.report, ended.failure)
+        outcome = RunOutcome(ended.at, ended.result.report, ended.result.failure)
         return self.settle(connection, ended.schedule_id, ended.session_id, outcome)
 
     def settle(

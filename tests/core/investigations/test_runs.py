@@ -194,15 +194,15 @@ async def test_finishers_are_part_of_the_end(start, finish):
     await start(schedule_id="sch_1")
     await start("fail")
     await finish(finishers=[lambda _, ended: ends.append(ended)])
-    done, failed = sorted(ends, key=lambda ended: ended.status)
-    assert (done.schedule_id, done.run, done.status) == ("sch_1", 1, "completed")
-    assert (failed.schedule_id, failed.report) == (None, None)
-    assert (done.report.risk_score, sorted(done.relations)) == (70.0, [3, 4, 5])
+    done, failed = sorted(ends, key=lambda ended: ended.result.status)
+    assert (done.schedule_id, done.run, done.result.status) == ("sch_1", 1, "completed")
+    assert (failed.schedule_id, failed.result.report) == (None, None)
+    assert (done.result.report.risk_score, sorted(done.result.relations)) == (70.0, [3, 4, 5])
 
 
 async def test_a_report_that_cannot_be_stored_fails_the_run(start, session, finish):
     def refuse(_, ended):
-        if ended.report is not None:
+        if ended.result.report is not None:
             raise ValueError("no")
 
     session_id = await start()

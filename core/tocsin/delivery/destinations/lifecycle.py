@@ -111,7 +111,7 @@ def update_destination(
 def disable_destination(
     connection: Connection, destination: Destination, now: datetime
 ) -> Destination:
-    """Disable a destination until someone enables it; its deliveries are on hold."""
+    """Disable a destination until someone enables it, and return it; its deliveries are on hold."""
     stopped = replace(
         destination, state=DestinationState.DISABLED, reason=StopReason.MANUAL, detail=None
     )
@@ -121,7 +121,7 @@ def disable_destination(
 def resume_destination(
     connection: Connection, destination: Destination, now: datetime
 ) -> Destination:
-    """Activate a destination whatever stopped it, and send its deliveries on hold."""
+    """Activate a destination, whatever stopped it, and return it; deliveries on hold are sent."""
     active = replace(destination, state=DestinationState.ACTIVE, reason=None, detail=None)
     return change_destination(connection, active, now)
 
@@ -129,7 +129,7 @@ def resume_destination(
 def delete_destination(
     connection: Connection, destination: Destination, now: datetime
 ) -> Destination:
-    """Delete a destination; its waiting deliveries become dead for that reason."""
+    """Delete a destination, and return it; its waiting deliveries become dead for that reason."""
     ended = replace(
         destination, state=DestinationState.DELETED, reason=None, detail=None, secrets=None
     )

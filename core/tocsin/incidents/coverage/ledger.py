@@ -133,7 +133,7 @@ def record_failure(
     continues: bool,
     times: int = 1,
 ) -> int:
-    """Record failed reads, as many as `times`.
+    """Record failed reads, as many as `times`, and return the ID of their row.
 
     Those that `continue` an earlier failure extend its row.
     """

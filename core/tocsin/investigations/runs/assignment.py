@@ -37,7 +37,7 @@ def load_assignment(
         raise RunLeaseLost(f"{lease.session_id}: claimed by another node, or cancelled")
     steps = load_steps(connection, row["id"], row["run"]) if with_steps else ()
     return RunAssignment(
-        inquiry=_inquiry(connection, row),
+        inquiry=_load_inquiry(connection, row),
         run=row["run"],
         timeout=timedelta(milliseconds=row["timeout_ms"]),
         schedule_id=row["schedule_id"],
@@ -46,7 +46,7 @@ def load_assignment(
     )
 
 
-def _inquiry(connection: Connection, row: RowMapping) -> Inquiry:
+def _load_inquiry(connection: Connection, row: RowMapping) -> Inquiry:
     m = session_messages.c
     asked = select(m.text).where(m.session_id == row["id"], m.role == "user").order_by(m.number)
     return Inquiry(

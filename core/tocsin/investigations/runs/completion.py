@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -45,34 +45,6 @@ class RunFailure:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinishedRun:
-    """A run that ends in this transaction, as its finishers see it."""
-
-    session_id: str
-    schedule_id: str | None
-    run: int
-    inquiry: Inquiry
-    status: SessionStatus
-    """Completed or failed."""
-    at: datetime
-    failure: RunFailure | None = None
-    """Why it failed, if it did."""
-    report: Report | None = None
-    """Its report, if it completed."""
-    relations: Mapping[int, Sequence[RelationReport]] = field(default_factory=dict)
-    """Relations that the answers of the run report, by step."""
-    named: Mapping[str, AbstractSet[Entity]] = field(default_factory=dict)
-    """The entities that events name, by provider."""
-
-
-Finisher = Callable[[Connection, FinishedRun], Callable[[], None] | None]
-"""An effect of a run's end, in the same transaction.
-
-The function that it returns, if any, is called after the commit.
-"""
-
-
 @dataclass(frozen=True, slots=True)
 class RunResult:
     """The result of a run: a report, or the reason why there is none."""
@@ -82,12 +54,33 @@ class RunResult:
     added: LedgerChanges = field(default_factory=LedgerChanges)
     """Changes that are still to be written to the ledger."""
     relations: Mapping[int, Sequence[RelationReport]] = field(default_factory=dict)
+    """Relations that the answers of the run report, by step."""
     named: Mapping[str, AbstractSet[Entity]] = field(default_factory=dict)
+    """The entities that events name, by provider."""
 
     @property
     def status(self) -> SessionStatus:
         """Status of the session afterwards."""
         return SessionStatus.FAILED if self.report is None else SessionStatus.COMPLETED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRun:
+    """A run that ends in this transaction, as its finishers see it."""
+
+    session_id: str
+    schedule_id: str | None
+    run: int
+    inquiry: Inquiry
+    at: datetime
+    result: RunResult
+
+
+Finisher = Callable[[Connection, FinishedRun], Callable[[], None] | None]
+"""An effect of a run's end, in the same transaction.
+
+The function that it returns, if any, is called after the commit.
+"""
 
 
 def finish_run(
@@ -130,12 +123,8 @@ def finish_run(
         schedule_id=assignment.schedule_id,
         run=assignment.run,
         inquiry=assignment.inquiry,
-        status=ending.status,
         at=now,
-        failure=failure,
-        report=ending.report,
-        relations=ending.relations,
-        named=ending.named,
+        result=replace(ending, failure=failure),
     )
     effects = [finish(connection, end) for finish in finishers]
     index_session(connection, lease.session_id)

@@ -34,12 +34,12 @@ def build_relation_finisher(markings: Mapping[str, Marking]) -> Finisher:
     """
 
     def relate(connection: Connection, ended: FinishedRun) -> None:
-        if ended.report is None:
+        if ended.result.report is None:
             return
         kept: defaultdict[str, list[ObservedRelation]] = defaultdict(list)
         different: set[tuple[Node, RelationType, Node]] = set()
         left_out = 0
-        for known_from, seen in _observed_relations(ended, ended.report, markings):
+        for known_from, seen in _observed_relations(ended, ended.result.report, markings):
             relation = (seen.source, seen.type, seen.target)
             if relation in different or len(different) < MAX_RELATIONS:
                 different.add(relation)
@@ -67,13 +67,13 @@ def _observed_relations(
     for known_from, entity in _found_entities(source, report):
         marking = Marking.strictest(
             find_marking(provider, markings)
-            for provider, named in ended.named.items()
+            for provider, named in ended.result.named.items()
             if entity in named
         )
         found = Node.of(entity)
         relation = ObservedRelation(session, RelationType.FOUND, found, ended.at, marking)
         yield known_from, relation
-    for step, reports in ended.relations.items():
+    for step, reports in ended.result.relations.items():
         for reported in reports:
             yield f"{source}#{step}", _observed_relation(reported, markings)
 
@@ -109,11 +109,11 @@ def build_write_back_finisher(providers: Mapping[str, Provider], public_url: str
     wanted = select_write_back_providers(providers)
 
     def plan(connection: Connection, ended: FinishedRun) -> None:
-        report = ended.report
+        report = ended.result.report
         if report is None or not wanted:
             return
         about = [number for number in report.about if number in report.incidents]
-        involved = ended.named.keys() | _providers(connection, report.incidents)
+        involved = ended.result.named.keys() | _providers(connection, report.incidents)
         url = session_url(public_url, ended.session_id)
         for number, provider, external_id in find_write_back_incidents(connection, about, wanted):
             plan_write_backs(
