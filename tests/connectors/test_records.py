@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Broken, Entity, EntityKind
+from tocsin_connectors.responses import get_page_token
 from tocsin_connectors.siem.records import (
     contains_entity,
     filter_techniques,
     find_techniques_in_text,
-    get_page_token,
     parse_entities,
     texts_at,
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from ipaddress import ip_address
@@ -11,11 +12,8 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from tocsin import (
-    ApiResponse,
-    Broken,
     Entity,
     EntityKind,
-    Incident,
     Relation,
     RelationType,
     parse_tactics,
@@ -128,6 +126,14 @@ def parse_utc(value: str) -> datetime:
         raise ValueError(f"the time {value!r} is out of range") from error
 
 
+def parse_optional_time(record: dict[str, Any], key: str) -> datetime | None:
+    """Return the ISO 8601 time at `key` in UTC; None if it is missing or invalid."""
+    with suppress(ValueError):
+        if value := text(record, key):
+            return parse_utc(value)
+    return None
+
+
 def _parse_iso(value: str) -> datetime:
     try:
         return datetime.fromisoformat(value.upper())  # RFC 3339 has t and z as well
@@ -175,39 +181,6 @@ def quote_phrase(value: str) -> str:
     """Return a value as a phrase of a query, in which nothing but its end has a meaning."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
-
-
-def get_page_token(record: Mapping[str, Any], member: str) -> str | None:
-    """Return the page token at a member, unchanged, or None.
-
-    Raises `Broken` for an invalid token, which would otherwise end the pages too early.
-    """
-    token = record.get(member)
-    if token is None or isinstance(token, str):
-        return token or None
-    raise Broken(f"invalid page token in `{member}`: {token!r:.60}")
-
-
-def expect_object(answer: ApiResponse, path: str) -> dict[str, Any]:
-    """Return the object in a response; raises `Broken` if it is none."""
-    if isinstance(answer.json, dict):
-        return answer.json
-    raise Broken(f"{path} did not return an object")
-
-
-def build_from_answer(
-    record: Mapping[str, Any] | None, build: Callable[[Mapping[str, Any]], Incident], request: str
-) -> Incident | None:
-    """Return the incident of a requested record, or None without one.
-
-    Raises `Broken` if the record is invalid.
-    """
-    if record is None:
-        return None
-    try:
-        return build(record)
-    except ValueError as error:
-        raise Broken(f"{request} returned no valid record: {error}") from None
 
 
 @lru_cache(maxsize=65_536)

@@ -20,10 +20,11 @@ from tocsin import (
     Refused,
     Tools,
 )
+from tocsin_connectors.responses import expect_object, get_page_token
 from tocsin_connectors.siem.crowdstrike import pagination
 from tocsin_connectors.siem.crowdstrike.pagination import AlertCursor, AlertPage
 from tocsin_connectors.siem.crowdstrike.settings import FALCON_CLOUDS, CrowdStrikeSettings
-from tocsin_connectors.siem.records import child, children, expect_object, get_page_token, number
+from tocsin_connectors.siem.records import child, children, number
 
 TOKEN = "/oauth2/token"  # noqa: S105 - a path
 LIST = "/alerts/combined/alerts/v1"
@@ -126,7 +127,7 @@ class FalconClient:
 
 def _parse_object(answer: ApiResponse, path: str, but_for: int | None = None) -> FalconRecord:
     """Return the object in a response. Raises `Broken` if it reports errors despite its status."""
-    found = expect_object(answer, path)
+    found = expect_object(answer.json, path)
     errors = [error for error in children(found, "errors") if error.get("code") != but_for]
     if errors:
         raise Broken(f"{path} returned errors: {errors!r:.300}")

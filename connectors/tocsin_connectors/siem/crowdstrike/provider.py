@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,6 +19,7 @@ from tocsin import (
     Window,
     WindowedProvider,
 )
+from tocsin_connectors.responses import build_from_answer
 from tocsin_connectors.siem.crowdstrike.client import BY_ID, FalconClient, FalconRecord
 from tocsin_connectors.siem.crowdstrike.contract import CONTRACTS
 from tocsin_connectors.siem.crowdstrike.mapping import STATUS_WORDS, STATUSES, build_incident
@@ -33,7 +33,7 @@ from tocsin_connectors.siem.crowdstrike.permissions import (
 from tocsin_connectors.siem.crowdstrike.search import EVENT_FIELDS, FalconSearcher
 from tocsin_connectors.siem.crowdstrike.settings import FALCON_CLOUDS, CrowdStrikeSettings
 from tocsin_connectors.siem.idempotency_marker import add_marker, has_marker, read_comments
-from tocsin_connectors.siem.records import build_from_answer, children, text
+from tocsin_connectors.siem.records import children, text
 from tocsin_connectors.siem.retirements import load_retirements
 
 
@@ -111,13 +111,9 @@ class CrowdStrike(WindowedProvider):
         build = partial(build_incident, console=self._console)
         return build_from_answer(record, build, f"POST {BY_ID}")
 
-    async def events(
-        self, entity: Entity, window: Window, limit: int
-    ) -> AsyncGenerator[SiemEvent, None]:
+    def events(self, entity: Entity, window: Window, limit: int) -> AsyncGenerator[SiemEvent, None]:
         """Yield the latest events in Next-Gen SIEM that name an entity."""
-        async with aclosing(self._searcher.events(entity, window, limit)) as events:
-            async for event in events:
-                yield event
+        return self._searcher.events(entity, window, limit)
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
         """Write a comment to an alert, unless a comment with this key exists.

@@ -12,8 +12,9 @@ from typing import Any
 from urllib.parse import quote
 
 from tocsin import Api, Broken, Refused, Tools, Window
+from tocsin_connectors.responses import expect_object, get_page_token
 from tocsin_connectors.siem.datadog.settings import DatadogSettings
-from tocsin_connectors.siem.records import child, expect_object, format_milliseconds, get_page_token
+from tocsin_connectors.siem.records import child, format_milliseconds
 
 SIGNALS = "/api/v2/security_monitoring/signals"
 SEARCH_SIGNALS = f"{SIGNALS}/search"
@@ -60,7 +61,7 @@ class DatadogClient:
             page["cursor"] = token
         body = {"filter": searched, "sort": order, "page": page}
         answer = await self._api.request("POST", path, json=body, headers=self._keys)
-        found = expect_object(answer, path)
+        found = expect_object(answer.json, path)
         records = found.get("data")
         if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
             raise Broken(f"POST {path} returned a response without the list `data`")
@@ -78,7 +79,7 @@ class DatadogClient:
             if refused.is_missing:
                 return None
             raise
-        match expect_object(answer, SIGNALS):
+        match expect_object(answer.json, SIGNALS):
             case {"data": dict(signal)}:
                 return signal
         raise Broken(f"GET {SIGNALS} returned a response without `data`")
@@ -88,7 +89,7 @@ class DatadogClient:
         path = f"{SIGNALS}/{quote(identifier, safe='')}/state"
         body = {"data": {"attributes": {"state": state, "archive_reason": "none"}}}
         answer = await self._api.request("PATCH", path, json=body, headers=self._keys)
-        expect_object(answer, path)
+        expect_object(answer.json, path)
 
 
 def _build_filter(query: str, window: Window) -> DatadogRecord:

@@ -19,6 +19,7 @@ from tocsin import (
     Tools,
     Window,
 )
+from tocsin_connectors.responses import build_from_answer
 from tocsin_connectors.siem.datadog.client import SIGNALS, DatadogClient
 from tocsin_connectors.siem.datadog.contract import CONTRACTS
 from tocsin_connectors.siem.datadog.mapping import (
@@ -33,7 +34,6 @@ from tocsin_connectors.siem.datadog.search import LOG_FIELDS, search_logs
 from tocsin_connectors.siem.datadog.settings import CONSOLES, DatadogSettings
 from tocsin_connectors.siem.lookback import NEW, LookbackProvider, isolate_broken_record
 from tocsin_connectors.siem.permissions import PermissionProbe, change_absent, find_refused
-from tocsin_connectors.siem.records import build_from_answer
 
 READ = "security_monitoring_signals_read"
 SEARCH = "logs_read_data"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -26,6 +25,7 @@ from tocsin import (
 )
 from tocsin_connectors.microsoft.clouds import MICROSOFT_CLOUDS
 from tocsin_connectors.microsoft.entra import EntraClient, EntraSettings
+from tocsin_connectors.responses import build_from_answer
 from tocsin_connectors.siem.defender import write_back
 from tocsin_connectors.siem.defender.client import ALERTS, INCIDENTS, DefenderClient
 from tocsin_connectors.siem.defender.contract import ALERT_STREAM, CONTRACTS, INCIDENT_STREAM
@@ -39,7 +39,7 @@ from tocsin_connectors.siem.defender.pagination import DefenderCursor, DefenderR
 from tocsin_connectors.siem.microsoft.search import LogTableSearcher, list_entity_kinds
 from tocsin_connectors.siem.microsoft.tables import HUNTING_TABLES
 from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
-from tocsin_connectors.siem.records import build_from_answer, parse_utc
+from tocsin_connectors.siem.records import parse_utc
 from tocsin_connectors.siem.retirements import load_retirements
 
 _TIME = "Timestamp"
@@ -202,13 +202,9 @@ class Defender(WindowedProvider):
         record = await self._client.incident(external_id)
         return build_from_answer(record, build_incident, f"GET {INCIDENTS}/{external_id}")
 
-    async def events(
-        self, entity: Entity, window: Window, limit: int
-    ) -> AsyncGenerator[SiemEvent, None]:
+    def events(self, entity: Entity, window: Window, limit: int) -> AsyncGenerator[SiemEvent, None]:
         """Yield events about an entity from advanced hunting, latest first."""
-        async with aclosing(self._searcher.events(entity, window, limit)) as events:
-            async for event in events:
-                yield event
+        return self._searcher.events(entity, window, limit)
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
         """Write a comment to an alert or incident, or to the one that it was merged into."""

@@ -13,9 +13,10 @@ from typing import Any
 from urllib.parse import quote
 
 from tocsin import Api, ApiResponse, Broken, CredentialsRefused, Grant, Refused, Tools, Window
+from tocsin_connectors.responses import expect_object
 from tocsin_connectors.siem.creation_time import CreatedPage
 from tocsin_connectors.siem.exabeam.settings import ExabeamSettings
-from tocsin_connectors.siem.records import children, expect_object, number
+from tocsin_connectors.siem.records import children, number
 
 TOKEN = "/auth/v1/token"  # noqa: S105 - a path
 SEARCH, READ, CHANGE = "/threat-center/v1/search", "/threat-center/v1", "/threat-center/v2/cases"
@@ -142,7 +143,7 @@ def _build_notes_path(identifier: str) -> str:
 
 def _parse_object(answer: ApiResponse, path: str) -> ExabeamRecord:
     """Return the object in a response. Raises `Broken` if it reports errors despite its status."""
-    found = expect_object(answer, path)
+    found = expect_object(answer.json, path)
     if errors := found.get("errors"):
         raise Broken(f"{path} returned errors: {errors!r:.300}")
     return found

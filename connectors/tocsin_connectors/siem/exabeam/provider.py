@@ -19,6 +19,7 @@ from tocsin import (
     Tools,
     Window,
 )
+from tocsin_connectors.responses import build_from_answer
 from tocsin_connectors.siem.creation_time import CreatedPage, CreationCursor, CreationTimeProvider
 from tocsin_connectors.siem.exabeam.client import MAX_ROWS, READ, SECOND, ExabeamClient
 from tocsin_connectors.siem.exabeam.contract import CONTRACTS
@@ -33,7 +34,7 @@ from tocsin_connectors.siem.exabeam.search import EVENT_FIELDS, search_events
 from tocsin_connectors.siem.exabeam.settings import ExabeamSettings
 from tocsin_connectors.siem.idempotency_marker import add_marker, has_marker
 from tocsin_connectors.siem.permissions import PermissionProbe, change_absent, find_refused
-from tocsin_connectors.siem.records import build_from_answer, text
+from tocsin_connectors.siem.records import text
 
 READ_CASES, READ_ALERTS = "Threat Center Cases: Read", "Threat Center Alerts: Read"
 WRITE_CASES = "Threat Center Cases: Read, Write, and Delete"

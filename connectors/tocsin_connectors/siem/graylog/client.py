@@ -13,14 +13,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tocsin import Api, Broken, Grant, Tools, Window
+from tocsin_connectors.responses import expect_object
 from tocsin_connectors.siem.graylog.settings import GraylogSettings
-from tocsin_connectors.siem.records import (
-    child,
-    expect_object,
-    format_milliseconds,
-    number,
-    quote_phrase,
-)
+from tocsin_connectors.siem.records import child, format_milliseconds, number, quote_phrase
 
 SEARCH_EVENTS, SEARCH_MESSAGES = "/api/events/search", "/api/search/messages"
 GET_STREAM = "/api/streams"
@@ -82,7 +77,7 @@ class GraylogClient:
             "per_page": limit,
         }
         answer = await self._api.request("POST", SEARCH_EVENTS, json=body, headers=_HEADERS)
-        found = expect_object(answer, SEARCH_EVENTS)
+        found = expect_object(answer.json, SEARCH_EVENTS)
         records, total = found.get("events"), number(found, "total_events")
         if total is None or not isinstance(records, list) or not _are_objects(records):
             raise Broken(
@@ -118,7 +113,7 @@ class GraylogClient:
             "size": limit,
         }
         answer = await self._api.request("POST", SEARCH_MESSAGES, json=body, headers=_HEADERS)
-        found = expect_object(answer, SEARCH_MESSAGES)
+        found = expect_object(answer.json, SEARCH_MESSAGES)
         rows = found.get("datarows")
         if not isinstance(rows, list) or not all(
             isinstance(row, list) and len(row) == len(fields) for row in rows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -18,6 +17,7 @@ from tocsin import (
     Window,
     WindowedProvider,
 )
+from tocsin_connectors.responses import build_from_answer
 from tocsin_connectors.siem.graylog.client import (
     SEARCH_EVENTS,
     GraylogClient,
@@ -29,7 +29,7 @@ from tocsin_connectors.siem.graylog.pagination import EventCursor
 from tocsin_connectors.siem.graylog.search import MESSAGE_FIELDS, search_messages
 from tocsin_connectors.siem.graylog.settings import GraylogSettings
 from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
-from tocsin_connectors.siem.records import build_from_answer, text
+from tocsin_connectors.siem.records import text
 from tocsin_connectors.siem.retirements import load_retirements
 
 READ = "read access to the stream All events"
@@ -106,10 +106,6 @@ class Graylog(WindowedProvider):
         build = partial(build_incident, console=self._console)
         return build_from_answer(record, build, f"POST {SEARCH_EVENTS}")
 
-    async def events(
-        self, entity: Entity, window: Window, limit: int
-    ) -> AsyncGenerator[SiemEvent, None]:
+    def events(self, entity: Entity, window: Window, limit: int) -> AsyncGenerator[SiemEvent, None]:
         """Yield the latest messages that name an entity."""
-        async with aclosing(search_messages(self._client, entity, window, limit)) as events:
-            async for event in events:
-                yield event
+        return search_messages(self._client, entity, window, limit)

@@ -13,9 +13,10 @@ from typing import Any
 from urllib.parse import quote
 
 from tocsin import Api, ApiResponse, Broken, CredentialsRefused, Refused, Tools
+from tocsin_connectors.responses import expect_object
 from tocsin_connectors.siem.creation_time import CreatedPage
 from tocsin_connectors.siem.insightidr.settings import InsightIDRSettings
-from tocsin_connectors.siem.records import child, expect_object, format_milliseconds, number
+from tocsin_connectors.siem.records import child, format_milliseconds, number
 
 INVESTIGATIONS = "/idr/v2/investigations"
 SEARCH = f"{INVESTIGATIONS}/_search"
@@ -67,7 +68,7 @@ class InsightIDRClient:
             if refused.is_missing:
                 return None
             raise
-        return expect_object(answer, INVESTIGATIONS)
+        return expect_object(answer.json, INVESTIGATIONS)
 
     async def alerts(self, rrn: str, size: int = MAX_PAGE) -> Sequence[InsightRecord]:
         """Return the first alerts of an investigation, without details."""
@@ -91,7 +92,7 @@ class InsightIDRClient:
 
     async def _read_detail(self, path: str, **query: int) -> InsightRecord | None:
         try:
-            return expect_object(await self._request("GET", path, query=query), path)
+            return expect_object((await self._request("GET", path, query=query)).json, path)
         except (CredentialsRefused, Refused) as refused:
             if refused.status not in _UNREADABLE:
                 raise
@@ -110,7 +111,7 @@ class InsightIDRClient:
     async def set_status(self, rrn: str, status: str) -> None:
         """Set the status of an investigation."""
         path = f"{_build_path(INVESTIGATIONS, rrn)}/status/{status}"
-        expect_object(await self._request("PUT", path, json={}), path)
+        expect_object((await self._request("PUT", path, json={})).json, path)
 
     async def comments(self, rrn: str) -> Sequence[InsightRecord]:
         """Return the comments on an investigation, 2,000 at most."""
@@ -118,7 +119,7 @@ class InsightIDRClient:
         for index in range(_MAX_PAGES):
             query = {"target": rrn, "index": index, "size": MAX_PAGE}
             answer = await self._request("GET", COMMENTS, query=query)
-            body = expect_object(answer, COMMENTS)
+            body = expect_object(answer.json, COMMENTS)
             records = _list_records(body, COMMENTS)
             found += records
             pages = number(child(body, "metadata"), "total_pages")
@@ -129,7 +130,7 @@ class InsightIDRClient:
     async def write_comment(self, rrn: str, body: str) -> None:
         """Write a comment on an investigation."""
         answer = await self._request("POST", COMMENTS, json={"target": rrn, "body": body})
-        expect_object(answer, COMMENTS)
+        expect_object(answer.json, COMMENTS)
 
     async def _request(
         self, method: str, path: str, *, query: dict[str, Any] | None = None, json: Any = None
@@ -152,7 +153,7 @@ def _list_records(body: InsightRecord, path: str) -> list[InsightRecord]:
 
 def _parse_page(answer: ApiResponse, path: str) -> tuple[list[InsightRecord], int]:
     """Return the records of a page, and the number of pages."""
-    body = expect_object(answer, path)
+    body = expect_object(answer.json, path)
     pages = number(child(body, "metadata"), "total_pages")
     if pages is None:
         raise Broken(f"{path} returned a response without `metadata.total_pages`")

@@ -22,6 +22,7 @@ from tocsin_connectors.siem.records import (
     children,
     describe_value,
     filter_techniques,
+    parse_optional_time,
     parse_utc,
     text,
     texts,
@@ -175,8 +176,8 @@ def _find_token(details: Iterable[dict[str, Any]]) -> str | None:
 
 def _find_start(record: dict[str, Any], alerts: Iterable[dict[str, Any]]) -> datetime | None:
     """Return the time of the first event, or of the first alert."""
-    seen = [_parse_optional_time(alert, "first_event_time") for alert in alerts]
-    first = _parse_optional_time(record, "first_alert_time")
+    seen = [parse_optional_time(alert, "first_event_time") for alert in alerts]
+    first = parse_optional_time(record, "first_alert_time")
     return min(filter(None, chain(seen, [first])), default=None)
 
 
@@ -184,7 +185,7 @@ def _build_alerts(records: Iterable[dict[str, Any]], severity: Severity) -> Iter
     """Yield the alerts; one without a priority has the severity of the investigation."""
     for record in records:
         name = text(record, "id")
-        at = _parse_optional_time(record, "first_event_time") or _parse_optional_time(
+        at = parse_optional_time(record, "first_event_time") or parse_optional_time(
             record, "created_time"
         )
         word = text(child(record, "details"), "priority")
@@ -204,10 +205,3 @@ def _describe(record: dict[str, Any]) -> Iterator[str]:
             yield f"{what}: {value}"
     if tags := texts(record, "tags"):
         yield f"Tags: {', '.join(tags)}"
-
-
-def _parse_optional_time(record: dict[str, Any], member: str) -> datetime | None:
-    with suppress(ValueError):
-        if value := text(record, member):
-            return parse_utc(value)
-    return None

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from tocsin import Health, Incident, IncidentStatus, Refused, Tools
+from tocsin_connectors.responses import build_from_answer
 from tocsin_connectors.siem.creation_time import CreatedPage, CreationCursor, CreationTimeProvider
 from tocsin_connectors.siem.idempotency_marker import add_marker, has_marker, read_comments
 from tocsin_connectors.siem.insightidr.client import (
@@ -25,7 +26,7 @@ from tocsin_connectors.siem.insightidr.mapping import (
 )
 from tocsin_connectors.siem.insightidr.settings import InsightIDRSettings
 from tocsin_connectors.siem.permissions import PermissionProbe, change_absent, find_refused
-from tocsin_connectors.siem.records import build_from_answer, text
+from tocsin_connectors.siem.records import text
 
 VIEW = "InsightIDR Core: View Only"
 CHANGE = "InsightIDR Core: View and Change"

@@ -145,13 +145,9 @@ class QRadar(WindowedProvider):
         except ValueError as error:
             raise Broken(f"GET {OFFENSES} returned no valid offense: {error}") from None
 
-    async def events(
-        self, entity: Entity, window: Window, limit: int
-    ) -> AsyncGenerator[SiemEvent, None]:
+    def events(self, entity: Entity, window: Window, limit: int) -> AsyncGenerator[SiemEvent, None]:
         """Yield the latest events in Ariel that name an entity."""
-        async with aclosing(self._searcher.events(entity, window, limit)) as events:
-            async for event in events:
-                yield event
+        return self._searcher.events(entity, window, limit)
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
         """Write a comment to an offense as a note."""

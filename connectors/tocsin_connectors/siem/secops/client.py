@@ -16,7 +16,8 @@ from http import HTTPStatus
 from typing import Any
 
 from tocsin import Api, ApiResponse, Broken, Clock, Refused, Tools, TryLater, Window
-from tocsin_connectors.siem.records import children, get_page_token, text
+from tocsin_connectors.responses import get_page_token
+from tocsin_connectors.siem.records import children, text
 from tocsin_connectors.siem.secops.service_account import ServiceAccount
 from tocsin_connectors.siem.secops.settings import SecOpsSettings
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -24,6 +23,7 @@ from tocsin_connectors.siem.records import (
     find_techniques_in_text,
     number,
     parse_entities,
+    parse_optional_time,
     parse_utc,
     text,
     texts_at,
@@ -259,25 +259,21 @@ def parse_times(record: dict[str, Any]) -> tuple[datetime, datetime]:
         raise ValueError(f"createdTime is {describe_value(record.get('createdTime'))}")
     created_at = parse_utc(created)
     feedback = child(record, "feedbackSummary")
-    later = (_parse_time(record, "lastUpdatedTime"), _parse_time(feedback, "createTime"))
+    later = (
+        parse_optional_time(record, "lastUpdatedTime"),
+        parse_optional_time(feedback, "createTime"),
+    )
     return created_at, max([created_at, *(moment for moment in later if moment)])
-
-
-def _parse_time(record: dict[str, Any], member: str) -> datetime | None:
-    with suppress(ValueError):
-        if value := text(record, member):
-            return parse_utc(value)
-    return None
 
 
 def _parse_start(record: dict[str, Any]) -> datetime | None:
     """Return the time of the first event, or else when the examined interval starts."""
     metadata = (child(event, "metadata") for event in _iterate_events(record))
-    times = [at for item in metadata if (at := _parse_time(item, "eventTimestamp"))]
+    times = [at for item in metadata if (at := parse_optional_time(item, "eventTimestamp"))]
     return (
         min(times, default=None)
-        or _parse_time(child(record, "timeWindow"), "startTime")
-        or _parse_time(record, "detectionTime")
+        or parse_optional_time(child(record, "timeWindow"), "startTime")
+        or parse_optional_time(record, "detectionTime")
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -22,9 +22,10 @@ from tocsin import (
     Tools,
     Window,
 )
+from tocsin_connectors.responses import build_from_answer
 from tocsin_connectors.siem.idempotency_marker import add_marker, has_marker, read_comments
 from tocsin_connectors.siem.lookback import NEW, LookbackProvider, isolate_broken_record
-from tocsin_connectors.siem.records import build_from_answer, child, children, text, union
+from tocsin_connectors.siem.records import child, children, text, union
 from tocsin_connectors.siem.retirements import load_retirements
 from tocsin_connectors.siem.secops.client import EVERY_RULE, GET_ALERT, SecOpsClient, SecOpsRecord
 from tocsin_connectors.siem.secops.contract import CONTRACTS
@@ -144,13 +145,9 @@ class SecOps(LookbackProvider):
         record = await self._client.alert(external_id)
         return build_from_answer(record, build_incident, f"GET {GET_ALERT}")
 
-    async def events(
-        self, entity: Entity, window: Window, limit: int
-    ) -> AsyncGenerator[SiemEvent, None]:
+    def events(self, entity: Entity, window: Window, limit: int) -> AsyncGenerator[SiemEvent, None]:
         """Yield the latest events that name an entity."""
-        async with aclosing(search_events(self._client, entity, window, limit)) as events:
-            async for event in events:
-                yield event
+        return search_events(self._client, entity, window, limit)
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
         """Write a comment to a detection as feedback, unless one with this key exists.

@@ -18,6 +18,7 @@ from tocsin_connectors.siem.records import (
     describe_value,
     normalize_address,
     parse_utc,
+    quote_phrase,
     relate,
     text,
     texts_at,
@@ -63,16 +64,10 @@ async def search_events(
 def build_query(entity: Entity) -> str:
     """Return the query for events that name an entity, ignoring case."""
     case = "" if entity.kind is EntityKind.IP else " nocase"
-    wanted = quote_value(entity.value)
+    wanted = quote_phrase(entity.value)
     return " OR ".join(
         f"{spell_field(name)} = {wanted}{case}" for name in ENTITY_FIELDS[entity.kind]
     )
-
-
-def quote_value(value: str) -> str:
-    """Quote a text as a query value. It must not hold control characters."""
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def spell_field(path: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -146,13 +145,9 @@ class Sentinel(WindowedProvider):
             ) from None
         return await self._with_details(found)
 
-    async def events(
-        self, entity: Entity, window: Window, limit: int
-    ) -> AsyncGenerator[SiemEvent, None]:
+    def events(self, entity: Entity, window: Window, limit: int) -> AsyncGenerator[SiemEvent, None]:
         """Yield events about an entity from the workspace's logs, latest first."""
-        async with aclosing(self._searcher.events(entity, window, limit)) as events:
-            async for event in events:
-                yield event
+        return self._searcher.events(entity, window, limit)
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
         """Write a comment to an incident, unless one with this key exists."""

@@ -14,12 +14,12 @@ from urllib.parse import quote
 from pydantic import Field, SecretStr, StringConstraints
 
 from tocsin import Broken, CaseChannel, Delivery, Health, Json, Observable, Refused, Severity, Tools
+from tocsin_connectors.responses import expect_object, expect_objects
 from tocsin_connectors.soar.iris.iocs import OTHER, build_iocs, list_values, select_kept
 from tocsin_connectors.soar.iris.lookups import LookupKind, NumberLookup
 from tocsin_connectors.soar.iris.permissions import find_problems
 from tocsin_connectors.soar.iris.responses import (
     classify_refusal,
-    expect_object,
     get_alert_id,
     get_status,
     is_missing,
@@ -88,8 +88,8 @@ class Iris(CaseChannel):
         page: Json = 1
         for _ in range(_MAX_PAGES):
             query = {"source_reference": key, "page": page, "per_page": _PAGE_SIZE}
-            found = expect_object(await self.ask("GET", "/alerts/filter", query=query))
-            for alert in map(expect_object, found.get("alerts") or ()):
+            found = expect_object(await self.ask("GET", "/alerts/filter", query=query), "IRIS")
+            for alert in expect_objects(found.get("alerts") or (), "IRIS"):
                 if alert.get("alert_source_ref") == key:
                     return get_alert_id(alert)
             if (page := found.get("next_page")) is None:
@@ -160,7 +160,7 @@ class Iris(CaseChannel):
     async def list_notes(self, identifier: str) -> Sequence[str]:
         """Return the comments of the alert."""
         found = await self.ask("GET", f"/alerts/{quote(identifier)}/comments/list")
-        comments = map(expect_object, found if isinstance(found, list) else ())
+        comments = expect_objects(found if isinstance(found, list) else (), "IRIS")
         return [str(comment.get("comment_text")) for comment in comments]
 
     async def add_note(self, identifier: str, title: str, text: str) -> None:
@@ -181,7 +181,7 @@ class Iris(CaseChannel):
         return f"{self.settings.url}/alerts?alert_ids={quote(identifier)}"
 
     async def _alert(self, identifier: str) -> dict[str, Any]:
-        return expect_object(await self.ask("GET", f"/alerts/{quote(identifier)}"))
+        return expect_object(await self.ask("GET", f"/alerts/{quote(identifier)}"), "IRIS")
 
     async def _send(
         self, path: str, alert: Mapping[str, Any], member: str, observables: Sequence[Observable]
@@ -194,14 +194,14 @@ class Iris(CaseChannel):
         new = await build_iocs(observables, names, tlp)
         try:
             return expect_object(
-                await self.ask("POST", path, json={**alert, member: [*existing, *new]})
+                await self.ask("POST", path, json={**alert, member: [*existing, *new]}), "IRIS"
             )
         except Refused as refused:
             if not is_of_other_format(refused):
                 raise
         new = await build_iocs(observables, names, tlp, typed=False)
         return expect_object(
-            await self.ask("POST", path, json={**alert, member: [*existing, *new]})
+            await self.ask("POST", path, json={**alert, member: [*existing, *new]}), "IRIS"
         )
 
     def _list_required(self) -> Iterator[tuple[LookupKind, str]]:

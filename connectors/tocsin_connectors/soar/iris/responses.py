@@ -40,13 +40,6 @@ def is_of_other_format(refused: Refused) -> bool:
     return b"expected format" in refused.response
 
 
-def expect_object(answer: Json) -> dict[str, Any]:
-    """Return an object. Raises `Broken` for anything else."""
-    if isinstance(answer, dict):
-        return answer
-    raise Broken("IRIS did not return an object")
-
-
 def get_alert_id(alert: Json) -> str:
     """Return the ID of an alert. Raises `Broken` if it has none."""
     match alert:

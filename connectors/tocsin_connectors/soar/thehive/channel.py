@@ -10,6 +10,7 @@ from urllib.parse import quote
 from pydantic import Field, SecretStr
 
 from tocsin import Broken, CaseChannel, Health, Json, Observable, Refused
+from tocsin_connectors.responses import expect_object, expect_objects
 
 _ALERTS = "/api/v1/alert"
 _PAGE_SIZE, _MAX_RECORDS = 500, 20_000
@@ -54,7 +55,7 @@ class TheHive(CaseChannel):
 
     async def check(self) -> Health:
         """Return the user of the key, and the missing permissions."""
-        user = _expect_object(await self.ask("GET", "/api/v1/user/current"))
+        user = expect_object(await self.ask("GET", "/api/v1/user/current"), "TheHive")
         given = [
             permission for permission in user.get("permissions", ()) if isinstance(permission, str)
         ]
@@ -153,7 +154,7 @@ class TheHive(CaseChannel):
         return ("case", case) if isinstance(case, str) else ("alert", identifier)
 
     async def _alert(self, identifier: str) -> dict[str, Any]:
-        return _expect_object(await self.ask("GET", f"{_ALERTS}/{quote(identifier)}"))
+        return expect_object(await self.ask("GET", f"{_ALERTS}/{quote(identifier)}"), "TheHive")
 
     async def _parts(self, kind: str, home: str, part: str) -> list[dict[str, Any]]:
         return await self._query({"_name": f"get{kind.title()}", "idOrName": home}, {"_name": part})
@@ -165,17 +166,9 @@ class TheHive(CaseChannel):
             first = len(records)
             page = {"_name": "page", "from": first, "to": first + _PAGE_SIZE}
             found = await self.ask("POST", "/api/v1/query", json={"query": [*steps, page]})
-            records += (
-                [_expect_object(record) for record in found] if isinstance(found, list) else []
-            )
+            records += expect_objects(found if isinstance(found, list) else (), "TheHive")
             if len(records) < first + _PAGE_SIZE or len(records) >= _MAX_RECORDS:
                 return records
-
-
-def _expect_object(answer: Json) -> dict[str, Any]:
-    if isinstance(answer, dict):
-        return answer
-    raise Broken("TheHive did not return an object")
 
 
 def _get_id(record: Json) -> str:

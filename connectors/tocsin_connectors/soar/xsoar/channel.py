@@ -13,10 +13,10 @@ from urllib.parse import quote
 from pydantic import Field, SecretStr
 
 from tocsin import CaseChannel, Health, Json, Observable, Refused, TryLater
+from tocsin_connectors.responses import expect_object, expect_objects
 from tocsin_connectors.soar.xsoar.permissions import find_missing_permissions, list_incident_types
 from tocsin_connectors.soar.xsoar.responses import (
     KEY_LABEL,
-    expect_object,
     format_line,
     get_incident_id,
     get_type,
@@ -108,7 +108,7 @@ class Xsoar(CaseChannel):
                 return next(
                     (
                         get_incident_id(incident)
-                        for incident in map(expect_object, found)
+                        for incident in expect_objects(found, "XSOAR")
                         if has_key(incident, key)
                     ),
                     None,
@@ -168,12 +168,15 @@ class Xsoar(CaseChannel):
         """Return the latest War Room entries, none before the investigation starts."""
         path, page = f"/investigation/{quote(identifier, safe='')}", {"pageSize": _MAX_ENTRIES}
         try:
-            found = expect_object(await self.ask("POST", path, json=page))
+            found = expect_object(await self.ask("POST", path, json=page), "XSOAR")
         except Refused as refused:
             if has_no_war_room(refused):
                 return ()
             raise
-        return [str(expect_object(entry).get("contents")) for entry in found.get("entries") or ()]
+        return [
+            str(expect_object(entry, "XSOAR").get("contents"))
+            for entry in found.get("entries") or ()
+        ]
 
     async def add_note(self, identifier: str, title: str, text: str) -> None:
         """Add an entry to the War Room."""
@@ -195,7 +198,9 @@ class Xsoar(CaseChannel):
         return f"{self.settings.url}/#/Details/{quote(identifier, safe='')}"
 
     async def _incident(self, identifier: str) -> dict[str, Any]:
-        return expect_object(await self.ask("GET", f"/incident/load/{quote(identifier, safe='')}"))
+        return expect_object(
+            await self.ask("GET", f"/incident/load/{quote(identifier, safe='')}"), "XSOAR"
+        )
 
     async def _write(self, identifier: str, text: str) -> None:
         """Add a War Room entry, and start the investigation if needed.

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any
 
 from tocsin import Broken, Json, Observable, Refused
 
 KEY_LABEL = "tocsin_key"
 """Label with the key, in case XSOAR does not keep our mirror ID."""
-
-
-def expect_object(answer: Json) -> dict[str, Any]:
-    """Return an object. Raises `Broken` for anything else."""
-    if isinstance(answer, dict):
-        return answer
-    raise Broken("XSOAR did not return an object")
 
 
 def get_incident_id(incident: Json) -> str:
