@@ -6,7 +6,7 @@ A search is repeated from the time of the last record that it returned. Duplicat
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 from tocsin import Broken, Listing, Window
-from tocsin_connectors.siem.lookback import NEW, LookbackProvider, isolate_broken_record
+from tocsin_connectors.siem.lookback import LookbackProvider
 
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
@@ -116,22 +116,10 @@ class CreationTimeProvider(LookbackProvider):
         whole = self.listed_for(stream, window)
         cursor = CreationCursor.first(whole) if token is None else CreationCursor.decode(token)
         asked = partial(self._ask, limit=limit)
-        if stream == NEW:
-            cursor, found = await asked(cursor)
-        else:
-            probed = partial(self._probe, cursor)
-            cursor, found = await isolate_broken_record(cursor, asked, probed, self.tools)
+        cursor, found = await self.list_page(stream, cursor, asked, self._probe)
         following = cursor.following(whole, self._list_times(found.records), more=found.more)
-        self.passed_over = cursor.passed_over and following is None
-        return Listing(
-            records=[
-                record
-                for record in found.records
-                if stream == NEW or self._changed_in(record, window)
-            ],
-            next_token=following and following.encode(),
-            server_time=found.server_time,
-        )
+        is_changed = partial(self._changed_in, window=window)
+        return self.build_listing(stream, cursor, found, following, is_changed)
 
     async def _ask(self, cursor: CreationCursor, limit: int) -> tuple[CreationCursor, CreatedPage]:
         return cursor, await self.search(cursor, limit)
@@ -151,9 +139,9 @@ class CreationTimeProvider(LookbackProvider):
                 times.append(_EPOCH + (created_at - _EPOCH) // self.precision * self.precision)
         return times
 
-    def _changed_in(self, record: Mapping[str, Any], window: Window) -> bool:
+    def _changed_in(self, record: dict[str, Any], window: Window) -> bool:
         """Return whether a record changed in a window after it was created."""
         with suppress(ValueError):
-            created_at, changed_at = self.parse_times(dict(record))
+            created_at, changed_at = self.parse_times(record)
             return changed_at > created_at and changed_at in window
         return False

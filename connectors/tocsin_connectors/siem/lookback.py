@@ -10,11 +10,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated, Any, Protocol, Self, TypeVar
 
 from pydantic import Field
 
-from tocsin import Broken, Duration, Page, Tools, Window, WindowedProvider
+from tocsin import Broken, Duration, Listing, Page, Tools, Window, WindowedProvider
 
 MAX_SKIPPED = timedelta(hours=1)
 """Longest interval that is skipped because of one record that breaks the list."""
@@ -29,12 +30,35 @@ class SplittableCursor(Protocol):
         """Length of the requested interval."""
         ...
 
+    @property
+    def passed_over(self) -> bool:
+        """Whether a part of the interval could not be listed."""
+        ...
+
+    def encode(self) -> list[Any]:
+        """Return the page token."""
+        ...
+
     def halved(self) -> Self:
         """Return the cursor for the first half of the interval."""
         ...
 
     def skip_interval(self) -> Self:
         """Return the cursor after the interval that could not be listed."""
+        ...
+
+
+class ListedPage(Protocol):
+    """Records that a request has listed."""
+
+    @property
+    def records(self) -> Sequence[dict[str, Any]]:
+        """The records, in the order of the list."""
+        ...
+
+    @property
+    def server_time(self) -> datetime | None:
+        """The time of the server; None if unknown."""
         ...
 
 
@@ -127,6 +151,34 @@ class LookbackProvider(WindowedProvider):
             return window
         return Window(window.start - self.settings.changes_for, window.end)
 
+    async def list_page(
+        self,
+        stream: str,
+        cursor: S,
+        ask: Callable[[S], Awaitable[tuple[S, R]]],
+        probe: Callable[[S], Awaitable[R]],
+    ) -> tuple[S, R]:
+        """Return a page and its cursor; for changes, a record that breaks the list is skipped."""
+        if stream == NEW:
+            return await ask(cursor)
+        return await isolate_broken_record(cursor, ask, partial(probe, cursor), self.tools)
+
+    def build_listing(
+        self,
+        stream: str,
+        cursor: SplittableCursor,
+        found: ListedPage,
+        following: SplittableCursor | None,
+        is_changed: Callable[[dict[str, Any]], bool],
+    ) -> Listing:
+        """Return the page of a cursor; of the stream of changes, only records that have changed."""
+        self.passed_over = cursor.passed_over and following is None
+        return Listing(
+            records=[record for record in found.records if stream == NEW or is_changed(record)],
+            next_token=following and following.encode(),
+            server_time=found.server_time,
+        )
+
     async def read(
         self, stream: str, position: Mapping[str, Any] | None, until: datetime
     ) -> AsyncGenerator[Page, None]:
@@ -150,5 +202,5 @@ class LookbackProvider(WindowedProvider):
         """Mark the intervals of a page as lost if the listing was incomplete."""
         if not self.passed_over:
             return page
-        lost = tuple(replace(stretch, lost=_INCOMPLETE) for stretch in page.covered)
+        lost = tuple(replace(interval, lost=_INCOMPLETE) for interval in page.covered)
         return replace(page, covered=lost)

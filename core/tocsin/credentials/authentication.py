@@ -17,7 +17,7 @@ from tocsin.clock import Clock, isoformat
 from tocsin.credentials.access_tokens import AccessTokens, is_access_token
 from tocsin.credentials.admins import Admins, is_admin_token
 from tocsin.credentials.api_clients import ClientSecret, ClientStatus, load_api_client
-from tocsin.credentials.api_keys import KeyStatus, KeyValue, load_api_key, parse_key
+from tocsin.credentials.api_keys import ApiKey, KeyStatus, KeyValue, load_api_key, parse_key
 from tocsin.credentials.digest_cache import DigestCache
 from tocsin.credentials.hashing import Hasher
 from tocsin.credentials.oidc_tokens import OidcAdmin, OidcIssuer
@@ -35,6 +35,11 @@ class Principal:
     name: str
     scopes: tuple[str, ...] = ()
     is_admin: bool = False
+
+
+def build_key_principal(key: ApiKey) -> Principal:
+    """Return the caller that an API key stands for."""
+    return Principal(f"key:{key.key_id}", key.name, key.scopes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +199,7 @@ class Authenticator:
             case KeyStatus.EXPIRED:
                 raise AuthenticationError(f"The API key expired at {isoformat(key.expires_at)}.")
         self._usage.record("key", key.key_id)
-        return Principal(f"key:{key.key_id}", key.name, key.scopes)
+        return build_key_principal(key)
 
     def _identify_client(
         self, connection: Connection, presented: ClientSecret, proven: str | None

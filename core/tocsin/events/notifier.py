@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+from tocsin.loops import wait_for_event
+
 
 class Notifier:
     """Wakes one waiting task; a notification that nobody waits for wakes the next one to wait."""
@@ -18,12 +20,8 @@ class Notifier:
 
     async def wait(self, at_most: timedelta) -> None:
         """Return when notified, or after `at_most`, since other nodes may take the same work."""
-        try:
-            async with asyncio.timeout(at_most.total_seconds()):
-                await self._notified.wait()
-        except TimeoutError:
-            return
-        self._notified.clear()
+        if await wait_for_event(self._notified, at_most.total_seconds()):
+            self._notified.clear()
 
 
 class Notifiers:

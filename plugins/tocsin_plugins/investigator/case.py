@@ -143,6 +143,11 @@ class CaseFile:
         )
 
     @property
+    def asked_entities(self) -> list[Entity]:
+        """The examined entities that the investigation began with."""
+        return [entity for entity in self.entities if self.depths[entity] == 0]
+
+    @property
     def records(self) -> list[IncidentRecord]:
         """The examined incidents, the earliest first."""
         return sorted(

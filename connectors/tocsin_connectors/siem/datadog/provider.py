@@ -32,7 +32,7 @@ from tocsin_connectors.siem.datadog.mapping import (
 from tocsin_connectors.siem.datadog.pagination import SignalCursor, list_page, probe_page
 from tocsin_connectors.siem.datadog.search import LOG_FIELDS, search_logs
 from tocsin_connectors.siem.datadog.settings import CONSOLES, DatadogSettings
-from tocsin_connectors.siem.lookback import NEW, LookbackProvider, isolate_broken_record
+from tocsin_connectors.siem.lookback import LookbackProvider
 from tocsin_connectors.siem.permissions import PermissionProbe, change_absent, find_refused
 
 READ = "security_monitoring_signals_read"
@@ -90,20 +90,11 @@ class Datadog(LookbackProvider):
         whole = self.listed_for(stream, window)
         cursor = SignalCursor.first(whole) if token is None else SignalCursor.decode(token)
         asked = partial(list_page, self._client, limit=limit)
-        if stream == NEW:
-            cursor, found = await asked(cursor)
-        else:
-            probed = partial(probe_page, self._client, cursor)
-            cursor, found = await isolate_broken_record(cursor, asked, probed, self.tools)
+        probed = partial(probe_page, self._client)
+        cursor, found = await self.list_page(stream, cursor, asked, probed)
         following = cursor.following(found, whole)
-        self.passed_over = cursor.passed_over and following is None
-        return Listing(
-            records=[
-                record for record in found.records if stream == NEW or _changed_in(record, window)
-            ],
-            next_token=following and following.encode(),
-            server_time=found.server_time,
-        )
+        is_changed = partial(_changed_in, window=window)
+        return self.build_listing(stream, cursor, found, following, is_changed)
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident:
         """Return the incident of a signal. Raises ValueError if it is invalid."""

@@ -24,7 +24,7 @@ from tocsin import (
 )
 from tocsin_connectors.responses import build_from_answer
 from tocsin_connectors.siem.idempotency_marker import add_marker, has_marker, read_comments
-from tocsin_connectors.siem.lookback import NEW, LookbackProvider, isolate_broken_record
+from tocsin_connectors.siem.lookback import LookbackProvider
 from tocsin_connectors.siem.records import child, children, text, union
 from tocsin_connectors.siem.retirements import load_retirements
 from tocsin_connectors.siem.secops.client import EVERY_RULE, GET_ALERT, SecOpsClient, SecOpsRecord
@@ -94,22 +94,13 @@ class SecOps(LookbackProvider):
         if self._is_removed(cursor.rule):
             raise Broken(f"the rule {cursor.rule} was removed from the settings")
         asked = partial(list_page, self._client, limit=limit)
-        if stream == NEW:
-            cursor, found = await asked(cursor)
-        else:
-            probed = partial(probe_page, self._client, cursor)
-            cursor, found = await isolate_broken_record(cursor, asked, probed, self.tools)
+        probed = partial(probe_page, self._client)
+        cursor, found = await self.list_page(stream, cursor, asked, probed)
         if cursor.others is None:
             cursor = replace(cursor, others=await self._list_curated_rules(whole))
         following = cursor.following(found, whole)
-        self.passed_over = cursor.passed_over and following is None
-        return Listing(
-            records=[
-                record for record in found.records if stream == NEW or _changed_in(record, window)
-            ],
-            next_token=following and following.encode(),
-            server_time=found.server_time,
-        )
+        is_changed = partial(_changed_in, window=window)
+        return self.build_listing(stream, cursor, found, following, is_changed)
 
     def _is_removed(self, rule: str) -> bool:
         """Return whether the operator has changed the rules since a window began."""

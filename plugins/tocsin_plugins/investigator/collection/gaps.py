@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from tocsin import Entity, EntityKind, GetIncidents, IncidentRecord, SearchHistory, Statement
 from tocsin_plugins.investigator.case import CaseFile, cite_incidents
@@ -91,7 +91,7 @@ def _unrated(examiner: EntityExaminer) -> Iterator[Statement]:
     rated = {kind for enricher in online for kind in enricher.kinds}
     outside = [
         entity
-        for entity in _list_asked(case)
+        for entity in case.asked_entities
         if case.is_outside(entity) and entity.kind not in rated
     ]
     if outside:
@@ -110,7 +110,9 @@ def _not_asked(examiner: EntityExaminer) -> Iterator[Statement]:
         for provider in examiner.selected_providers
         if provider.answers_events and not provider.reason
     ]
-    followed = [entity for entity in _list_asked(examiner.case) if is_pivot(examiner.case, entity)]
+    followed = [
+        entity for entity in examiner.case.asked_entities if is_pivot(examiner.case, entity)
+    ]
     left = _without_events(examiner, followed)
     if asked and left:
         who = join_names([name_source(f"provider:{provider.name}") for provider in asked])
@@ -125,10 +127,6 @@ def _without_events(examiner: EntityExaminer, entities: Iterable[Entity]) -> lis
         if entity.kind in _LOGGED
         and not any(has_events_for(provider, entity) for provider in examiner.selected_providers)
     ]
-
-
-def _list_asked(case: CaseFile) -> Sequence[Entity]:
-    return [entity for entity in case.entities if case.depths[entity] == 0]
 
 
 _NAMES = frozenset({EntityKind.USER, EntityKind.HOST, EntityKind.MAILBOX})

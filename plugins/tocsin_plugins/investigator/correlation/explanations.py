@@ -24,7 +24,7 @@ def find_benign_explanations(case: CaseFile) -> Iterator[FindingDraft]:
 
     Its strength is the share of the incidents in focus that it is part of.
     """
-    for entity in _asked(case):
+    for entity in case.asked_entities:
         opinions = case.find_opinions(entity)
         benign = [
             opinion for opinion in opinions if opinion.enrichment.disposition is Disposition.BENIGN
@@ -42,7 +42,7 @@ def find_benign_explanations(case: CaseFile) -> Iterator[FindingDraft]:
 
 def find_background_noise(case: CaseFile) -> Iterator[FindingDraft]:
     """Yield each address that a source knows to scan the whole internet."""
-    for entity in _asked(case):
+    for entity in case.asked_entities:
         noisy = [opinion for opinion in case.find_opinions(entity) if _NOISE & _tags(opinion)]
         if noisy:
             yield FindingDraft(
@@ -115,10 +115,6 @@ def _is_foreign(case: CaseFile, entity: Entity) -> bool:
     return (
         is_elsewhere or case.is_outside(entity) or case.find_disposition(entity) in BAD_DISPOSITIONS
     )
-
-
-def _asked(case: CaseFile) -> list[Entity]:
-    return [entity for entity in case.entities if case.depths[entity] == 0]
 
 
 def _tags(opinion: Opinion) -> set[str]:
