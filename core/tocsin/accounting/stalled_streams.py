@@ -45,7 +45,7 @@ def find_stalled_streams(
         for key, read_at in sorted(read.items(), key=lambda item: item[1])
         if earliest < read_at < period.until - patience.get(key.provider, STALL_TOLERANCE)
         and key not in excused
-        and _covered_time(connection, key, read_at)
+        and _is_time_based(connection, key, read_at)
     ]
 
 
@@ -58,7 +58,7 @@ def _load_tolerances(connection: Connection) -> Mapping[str, timedelta]:
     }
 
 
-def _covered_time(connection: Connection, key: StreamKey, read_at: datetime) -> bool:
+def _is_time_based(connection: Connection, key: StreamKey, read_at: datetime) -> bool:
     covered = select(coverage.c.id).where(
         coverage.c.finished_at == read_at,
         coverage.c.provider == key.provider,

@@ -59,7 +59,7 @@ class AccessTokens:
         # Locked until the token is issued, so that no revocation happens in between
         generation = connection.execute(_generation, {"client_id": client_id}).scalar_one()
         now = self._clock.now()
-        key = self._keys.obtain(connection, now)
+        key = self._keys.obtain_signing_key(connection, now)
         issued_at = int(now.timestamp())
         claims = {
             "iss": self._issuer,
@@ -82,14 +82,14 @@ class AccessTokens:
         Call this in a write transaction, at start and from time to time.
         """
         now = self._clock.now()
-        self._keys.obtain(connection, now)
+        self._keys.obtain_signing_key(connection, now)
         self._keys.rotate(connection, now, token_life=self.lifetime)
         connection.execute(revoked_tokens.delete().where(revoked_tokens.c.expires_at <= now))
 
     def replace_keys(self, connection: Connection) -> None:
         """Revoke all tokens and create a new key; call this in a write transaction."""
         self._keys.revoke_all(connection)
-        self._keys.obtain(connection, self._clock.now())
+        self._keys.obtain_signing_key(connection, self._clock.now())
 
     def is_known(self, token: str) -> bool:
         """Return whether this process has verified this token before."""
@@ -123,15 +123,15 @@ class AccessTokens:
             "jti": token.id,
         }
 
-    def published_keys(self, connection: Connection) -> list[dict[str, Any]]:
+    def load_published_keys(self, connection: Connection) -> list[dict[str, Any]]:
         """Return the public keys as members of a JWK set (RFC 7517)."""
-        return [_jwk(key) for key in self._keys.published(connection, self._clock.now())]
+        return [_jwk(key) for key in self._keys.load_published_keys(connection, self._clock.now())]
 
     def _check(self, connection: Connection, token: str) -> AccessToken:
         header = read_header(token)
         if not is_access_token(header):
             raise TokenError
-        key = self._keys.public_key(connection, str(header.get("kid")), self._clock.now())
+        key = self._keys.load_public_key(connection, str(header.get("kid")), self._clock.now())
         if key is None:
             raise TokenError
         claims = verify_claims(

@@ -50,7 +50,7 @@ class Admins:
             "exp": int((now + expires_in).timestamp()),
             "jti": str(ULID()),
         }
-        key = self._keys.obtain(connection, now)
+        key = self._keys.obtain_signing_key(connection, now)
         headers = {"typ": TYPE, "kid": key.id}
         return jwt.encode(claims, key.private_key, algorithm=key.algorithm, headers=headers)
 
@@ -60,7 +60,7 @@ class Admins:
         if not is_admin_token(header):
             raise TokenError
         now = self._clock.now()
-        key = self._keys.public_key(connection, str(header.get("kid")), now)
+        key = self._keys.load_public_key(connection, str(header.get("kid")), now)
         if key is None:
             raise TokenError
         claims = verify_claims(token, key, issuer=_ISSUER, audience=_AUDIENCE, required=_CLAIMS)

@@ -84,24 +84,26 @@ class SigningKeys:
         self._vault = vault
         self._decrypted: dict[str, PrivateKey] = {}
 
-    def signing(self, connection: Connection, now: datetime) -> SigningKey | None:
+    def load_signing_key(self, connection: Connection, now: datetime) -> SigningKey | None:
         """Return the current signing key, None if there is none."""
         values = {"purpose": self._purpose, "now": now}
         row = connection.execute(_signing, values).one_or_none()
         return None if row is None else SigningKey(row.id, row.algorithm, self._decrypt(row))
 
-    def obtain(self, connection: Connection, now: datetime) -> SigningKey:
+    def obtain_signing_key(self, connection: Connection, now: datetime) -> SigningKey:
         """Return the current signing key, created if needed; call this in a write transaction."""
-        found = self.signing(connection, now)
+        found = self.load_signing_key(connection, now)
         return found or self._create(connection, now, signs_from=now)
 
-    def public_key(self, connection: Connection, key_id: str, now: datetime) -> PublicKey | None:
+    def load_public_key(
+        self, connection: Connection, key_id: str, now: datetime
+    ) -> PublicKey | None:
         """Return the public key with this ID, None if it is not valid."""
         values = {"id": key_id, "purpose": self._purpose, "now": now}
         row = connection.execute(_one, values).one_or_none()
         return None if row is None else PublicKey(key_id, row.algorithm, row.public_key)
 
-    def published(self, connection: Connection, now: datetime) -> Sequence[PublicKey]:
+    def load_published_keys(self, connection: Connection, now: datetime) -> Sequence[PublicKey]:
         """Return all published keys, oldest first."""
         statement = _of_purpose.where(_published).order_by(_t.signs_from, _t.id)
         rows = connection.execute(statement, {"purpose": self._purpose, "now": now})

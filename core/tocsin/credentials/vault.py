@@ -59,14 +59,14 @@ async def open_proven_vault(settings: Settings, database: Database) -> Vault:
 
     A key is generated only if the database contains no encrypted data. Raises OperatorError.
     """
-    stored = await database.read(_any_encrypted)
+    stored = await database.read(_load_any_encrypted)
     vault = open_vault(settings, generate=stored is None)
     if stored is not None:
         vault.decrypt(stored)
     return vault
 
 
-def _any_encrypted(connection: Connection) -> bytes | None:
+def _load_any_encrypted(connection: Connection) -> bytes | None:
     return connection.scalars(select(signing_keys.c.private_key).limit(1)).one_or_none()
 
 

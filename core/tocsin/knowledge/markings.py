@@ -39,15 +39,17 @@ def find_markings(
     """
     wanted = dict.fromkeys(entities)
     found: defaultdict[Entity, set[Marking]] = defaultdict(set)
-    for entity, provider in _providers(connection, list(wanted)):
+    for entity, provider in _iter_providers(connection, list(wanted)):
         if entity in wanted:
             found[entity].add(find_marking(provider, markings))
-    for entity, marking in _strict(connection, list(wanted)):
+    for entity, marking in _iter_strict_markings(connection, list(wanted)):
         found[entity].add(marking)
     return {entity: Marking.strictest(several) for entity, several in found.items()}
 
 
-def _providers(connection: Connection, entities: Sequence[Entity]) -> Iterator[tuple[Entity, str]]:
+def _iter_providers(
+    connection: Connection, entities: Sequence[Entity]
+) -> Iterator[tuple[Entity, str]]:
     """Yield entities with the providers of their incidents; unindexed incidents may add others.
 
     Unindexed incidents are read first, since they could be indexed between the two reads.
@@ -61,7 +63,9 @@ def _providers(connection: Connection, entities: Sequence[Entity]) -> Iterator[t
             yield Entity(EntityKind(kind), value), provider
 
 
-def _strict(connection: Connection, entities: Sequence[Entity]) -> Iterator[tuple[Entity, Marking]]:
+def _iter_strict_markings(
+    connection: Connection, entities: Sequence[Entity]
+) -> Iterator[tuple[Entity, Marking]]:
     statement = _relations(connection.dialect.name)
     for values in _lists(entities):
         for kind, value, *ranks in connection.execute(statement, values):

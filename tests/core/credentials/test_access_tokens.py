@@ -122,7 +122,7 @@ async def test_a_token_for_another_service_is_refused(database, tokens, vault, c
 
 async def sign(database, tokens, clock, header: dict, claims: object) -> str:
     """Return a token by the service's own key, with what it would never sign."""
-    key = await database.read(tokens._keys.signing, clock.now())
+    key = await database.read(tokens._keys.load_signing_key, clock.now())
     header = {"typ": "at+jwt", "alg": "RS256", "kid": key.id} | header
     algorithm = jwt.get_algorithm_by_name("RS256")
     body = jwt.api_jwt.json.dumps(claims).encode()

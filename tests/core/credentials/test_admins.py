@@ -90,7 +90,7 @@ async def test_a_lifetime_is_bounded(database, admins, expires_in):
 async def _signing(database, vault, clock):
     """Return the key that signs, and the header of what it signs."""
     keys = SigningKeys(Purpose.ADMIN, vault)
-    key: SigningKey = await database.write(keys.obtain, clock.now())
+    key: SigningKey = await database.write(keys.obtain_signing_key, clock.now())
     return key.private_key, {"typ": "tocsin-admin+jwt", "kid": key.id}
 
 

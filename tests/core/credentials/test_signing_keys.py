@@ -28,7 +28,7 @@ def keys() -> SigningKeys:
 
 async def obtain(database, clock, keys) -> str:
     """Return the identifier of the key that signs now."""
-    return (await database.write(keys.obtain, clock.now())).id
+    return (await database.write(keys.obtain_signing_key, clock.now())).id
 
 
 async def rotate(database, clock, keys) -> bool:
@@ -36,11 +36,11 @@ async def rotate(database, clock, keys) -> bool:
 
 
 async def published(database, clock, keys) -> list[str]:
-    return [key.id for key in await database.read(keys.published, clock.now())]
+    return [key.id for key in await database.read(keys.load_published_keys, clock.now())]
 
 
 async def test_before_the_first_there_is_none(database, clock, keys):
-    assert await database.read(keys.signing, clock.now()) is None
+    assert await database.read(keys.load_signing_key, clock.now()) is None
     assert await published(database, clock, keys) == []
     assert not await rotate(database, clock, keys)
 
@@ -57,10 +57,10 @@ async def test_the_first_signs_at_once_and_is_published(database, clock, keys):
 )
 async def test_what_a_key_signs_its_public_half_verifies(database, clock, purpose, algorithm, kind):
     keys = SigningKeys(purpose, VAULT)
-    key = await database.write(keys.obtain, clock.now())
+    key = await database.write(keys.obtain_signing_key, clock.now())
     assert isinstance(key.private_key, kind)
     token = jwt.encode({"sub": "x"}, key.private_key, key.algorithm)
-    public = await database.read(keys.public_key, key.id, clock.now())
+    public = await database.read(keys.load_public_key, key.id, clock.now())
     assert public.algorithm == key.algorithm == algorithm
     assert jwt.decode(token, public.pem, [algorithm]) == {"sub": "x"}
 
@@ -70,7 +70,7 @@ async def test_a_key_is_of_one_purpose_alone(database, clock, keys):
     key, other = await obtain(database, clock, keys), await obtain(database, clock, admin)
     assert key != other
     assert await published(database, clock, keys) == [key]
-    assert await database.read(keys.public_key, other, clock.now()) is None
+    assert await database.read(keys.load_public_key, other, clock.now()) is None
     await database.write(admin.revoke_all)
     assert await obtain(database, clock, keys) == key
 
@@ -83,7 +83,7 @@ async def test_a_private_key_is_stored_encrypted(database, clock, keys):
     assert b"PRIVATE KEY" in VAULT.decrypt(row.private_key)
     stranger = SigningKeys(Purpose.ACCESS, Vault(Fernet.generate_key().decode(), source="test"))
     with pytest.raises(OperatorError, match="does not match the database"):
-        await database.read(stranger.signing, clock.now())
+        await database.read(stranger.load_signing_key, clock.now())
 
 
 async def test_a_key_signs_for_ninety_days_and_the_next_is_published_an_hour_before(
@@ -112,10 +112,10 @@ async def test_a_key_is_published_until_the_last_token_that_it_signed_has_expire
     assert await obtain(database, clock, keys) == first
     clock.advance(minutes=30)
     assert first in await published(database, clock, keys), "its last token ends now"
-    assert await database.read(keys.public_key, first, clock.now()) is not None
+    assert await database.read(keys.load_public_key, first, clock.now()) is not None
     clock.advance(hours=1, microseconds=1)
     assert first not in await published(database, clock, keys)
-    assert await database.read(keys.public_key, first, clock.now()) is None
+    assert await database.read(keys.load_public_key, first, clock.now()) is None
 
 
 async def test_a_key_that_has_retired_is_deleted(database, clock, keys):
@@ -169,7 +169,7 @@ async def test_what_is_revoked_verifies_nothing_more_and_the_next_key_is_another
     first = await obtain(database, clock, keys)
     await database.write(keys.revoke_all)
     assert await published(database, clock, keys) == []
-    assert await database.read(keys.public_key, first, clock.now()) is None
+    assert await database.read(keys.load_public_key, first, clock.now()) is None
     assert await obtain(database, clock, keys) != first
 
 

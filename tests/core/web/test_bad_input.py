@@ -166,7 +166,7 @@ class Forger:
 
     async def _sign(self, tokens, good: str, header, claims) -> str:
         services = self.api.services
-        key = await services.database.read(tokens._keys.signing, services.clock.now())
+        key = await services.database.read(tokens._keys.load_signing_key, services.clock.now())
         algorithm = jwt.get_algorithm_by_name(key.algorithm)
         body = jwt.decode(good, options={"verify_signature": False}) | claims
         body = {name: claim for name, claim in body.items() if claim is not None}

@@ -54,13 +54,13 @@ class HistoryAnswers:
         self._markings = markings
         self._environment = environment
         self._kinds: dict[type[Question[Any]], Callable[[Connection, Any], Any]] = {
-            GetIncidents: self._numbered,
-            FindIncidents: self._about,
-            ListIncidents: self._within,
-            FindEntities: self._like,
-            GetSightings: self._sightings,
-            FindNeighbors: self._neighbors,
-            SearchHistory: self._matching,
+            GetIncidents: self._load_numbered,
+            FindIncidents: self._find_about,
+            ListIncidents: self._list_within,
+            FindEntities: self._find_like,
+            GetSightings: self._find_sightings,
+            FindNeighbors: self._find_neighbors,
+            SearchHistory: self._search,
         }
 
     async def __call__(self, question: Question[Any]) -> SourceReply:
@@ -71,10 +71,10 @@ class HistoryAnswers:
             return SourceReply(QueryOutcome.REFUSED, reason=str(error))
         return SourceReply(QueryOutcome.ANSWERED, content)
 
-    def _numbered(self, connection: Connection, q: GetIncidents) -> tuple[IncidentRecord, ...]:
+    def _load_numbered(self, connection: Connection, q: GetIncidents) -> tuple[IncidentRecord, ...]:
         return tuple(load_incidents(connection, q.numbers, self._markings))
 
-    def _about(self, connection: Connection, q: FindIncidents) -> tuple[IncidentRecord, ...]:
+    def _find_about(self, connection: Connection, q: FindIncidents) -> tuple[IncidentRecord, ...]:
         found = find_incidents(
             connection,
             q.entities,
@@ -85,7 +85,7 @@ class HistoryAnswers:
         )
         return tuple(found)
 
-    def _within(self, connection: Connection, q: ListIncidents) -> tuple[IncidentRecord, ...]:
+    def _list_within(self, connection: Connection, q: ListIncidents) -> tuple[IncidentRecord, ...]:
         found = list_incidents_within(
             connection,
             q.window,
@@ -96,7 +96,7 @@ class HistoryAnswers:
         )
         return tuple(found)
 
-    def _like(self, connection: Connection, q: FindEntities) -> FoundEntities:
+    def _find_like(self, connection: Connection, q: FindEntities) -> FoundEntities:
         try:
             pattern = EntityPattern.parse(q.pattern, q.kinds)
         except ValueError as error:
@@ -105,15 +105,15 @@ class HistoryAnswers:
         found, complete = find_matching_entities(connection, pattern, q.window, limit)
         return FoundEntities(entities=tuple(found), complete=complete)
 
-    def _sightings(self, connection: Connection, q: GetSightings) -> tuple[Sighting, ...]:
+    def _find_sightings(self, connection: Connection, q: GetSightings) -> tuple[Sighting, ...]:
         return tuple(find_sightings(connection, q.entities, self._environment))
 
-    def _neighbors(self, connection: Connection, q: FindNeighbors) -> Neighborhood:
+    def _find_neighbors(self, connection: Connection, q: FindNeighbors) -> Neighborhood:
         node, depth = Node.of(q.entity), max(1, min(q.depth, MAX_DEPTH))
         found = find_neighborhood(connection, node, depth=depth, limit=_limit(q.limit))
         return found or Neighborhood(nodes=(node,), edges=(), complete=True)
 
-    def _matching(self, connection: Connection, q: SearchHistory) -> tuple[Match, ...]:
+    def _search(self, connection: Connection, q: SearchHistory) -> tuple[Match, ...]:
         page = search_documents(connection, q.text, limit=_limit(q.limit), kinds=_SEARCHED)
         return tuple(
             Match(kind=result.kind, id=result.id, title=result.title, score=result.score)

@@ -113,7 +113,7 @@ def build_write_back_finisher(providers: Mapping[str, Provider], public_url: str
         if report is None or not wanted:
             return
         about = [number for number in report.about if number in report.incidents]
-        involved = ended.result.named.keys() | _providers(connection, report.incidents)
+        involved = ended.result.named.keys() | _find_providers(connection, report.incidents)
         url = session_url(public_url, ended.session_id)
         for number, provider, external_id in find_write_back_incidents(connection, about, wanted):
             plan_write_backs(
@@ -128,6 +128,6 @@ def build_write_back_finisher(providers: Mapping[str, Provider], public_url: str
     return plan
 
 
-def _providers(connection: Connection, numbers: Sequence[int]) -> set[str]:
+def _find_providers(connection: Connection, numbers: Sequence[int]) -> set[str]:
     query = select(incidents.c.provider).where(incidents.c.number.in_(numbers)).distinct()
     return set(connection.execute(query).scalars())

@@ -49,7 +49,7 @@ def claim_runs(connection: Connection, node: int, most: int, now: datetime) -> l
     Owners with the fewest active sessions come first, each with the oldest session.
     """
     waiting = connection.execute(_fair_order()).all()
-    gone = _absent_nodes(connection, waiting, node)
+    gone = _find_absent_nodes(connection, waiting, node)
     free = [row for row in waiting if _is_free(row, gone, now)]
     taken = (_acquire(connection, row, node, now) for row in free[:most])
     return [lease for lease in taken if lease is not None]
@@ -68,7 +68,7 @@ def _fair_order() -> Select[Any]:
     return select(*columns).where(_is_under_way).order_by(turn, _s.asked_at, _s.id)
 
 
-def _absent_nodes(connection: Connection, waiting: Iterable[Row[Any]], node: int) -> set[int]:
+def _find_absent_nodes(connection: Connection, waiting: Iterable[Row[Any]], node: int) -> set[int]:
     others = {row.node for row in waiting if row.node not in (None, node)}
     return set(find_absent_nodes(connection, sorted(others)))
 

@@ -95,7 +95,7 @@ def load_session(
     row = connection.execute(whole).mappings().one_or_none()
     if row is None:
         return None
-    messages = [_represent_message(message) for message in _messages(connection, session_id)]
+    messages = [_represent_message(message) for message in _load_messages(connection, session_id)]
     written = [_represent_write_back(back) for back in list_write_backs(connection, session_id)]
     return LoadedSession(
         represent_session(row, public_url) | {"messages": messages, "write_backs": written},
@@ -171,7 +171,7 @@ def _represent_write_back(written: WriteBack) -> dict[str, Any]:
     }
 
 
-def _messages(connection: Connection, session_id: str) -> Iterable[RowMapping]:
+def _load_messages(connection: Connection, session_id: str) -> Iterable[RowMapping]:
     m = session_messages.c
     query = select(session_messages).where(m.session_id == session_id).order_by(m.number)
     return connection.execute(query).mappings()

@@ -126,12 +126,14 @@ def _is_node(node: Node) -> bool:
 
 
 def _record(connection: Connection, updates: Sequence[_RelationUpdate]) -> None:
-    known = _known(connection, [update.digest for update in updates])
+    known = _load_known(connection, [update.digest for update in updates])
     rows = [row for update in updates if (row := update.changed(known.get(update.digest)))]
     _upsert(connection).run(connection, rows)
-    new = _known(connection, [update.digest for update in updates if update.digest not in known])
+    new = _load_known(
+        connection, [update.digest for update in updates if update.digest not in known]
+    )
     ids = {digest: row["id"] for digest, row in {**known, **new}.items()}
-    kept = _kept_sources(connection, [row["id"] for row in known.values()])
+    kept = _load_sources(connection, [row["id"] for row in known.values()])
     added: list[tuple[Any, ...]] = []
     dropped: list[tuple[int, str]] = []
     for update in updates:
@@ -145,12 +147,12 @@ def _record(connection: Connection, updates: Sequence[_RelationUpdate]) -> None:
     _add_sources(connection).run(connection, added)
 
 
-def _known(connection: Connection, digests: Sequence[str]) -> dict[str, RowMapping]:
+def _load_known(connection: Connection, digests: Sequence[str]) -> dict[str, RowMapping]:
     rows = connection.execute(_KNOWN, {"digests": digests}).mappings() if digests else ()
     return {row["digest"]: row for row in rows}
 
 
-def _kept_sources(
+def _load_sources(
     connection: Connection, ids: Sequence[int]
 ) -> defaultdict[int, dict[str, datetime]]:
     kept: defaultdict[int, dict[str, datetime]] = defaultdict(dict)

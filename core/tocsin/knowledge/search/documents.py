@@ -89,7 +89,7 @@ def index_document(connection: Connection, document: SearchDocument) -> None:
 def index_documents(connection: Connection, wanted: Sequence[SearchDocument]) -> None:
     """Index several different documents."""
     postgres = uses_tsvector(connection)
-    known = _ids(connection, wanted)
+    known = _load_ids(connection, wanted)
     store_tokenized(
         connection, [tokenize_document(each, postgres=postgres) for each in wanted], known
     )
@@ -148,7 +148,9 @@ _known = select(documents.c.id, documents.c.record).where(
 )
 
 
-def _ids(connection: Connection, wanted: Sequence[SearchDocument]) -> dict[tuple[str, str], int]:
+def _load_ids(
+    connection: Connection, wanted: Sequence[SearchDocument]
+) -> dict[tuple[str, str], int]:
     by_kind = defaultdict(list)
     for document in wanted:
         by_kind[document.kind].append(document.record)

@@ -98,7 +98,7 @@ def search_entities(
     conditions = [_n.name >= beginning, _n.name < after_every(beginning)]
     if kinds is not None:
         conditions.append(_n.kind.in_([kind.value for kind in kinds]))
-    found = _names(connection, conditions, after)
+    found = _load_names(connection, conditions, after)
     ranked = _ranked(beginning, found[:RANKED_NAMES])
     shown = after.shown if after else 0
     total, exact = _count(connection, conditions)
@@ -119,7 +119,7 @@ def _beginning(text: str) -> str:
     return folded[:NAME_LENGTH]
 
 
-def _names(
+def _load_names(
     connection: Connection, conditions: list[ColumnElement[bool]], after: EntityPosition | None
 ) -> Sequence[RowMapping]:
     if after is not None and after.kind:

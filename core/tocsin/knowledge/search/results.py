@@ -84,7 +84,7 @@ def search_documents(
     query = parse_search_query(text)
     if kinds is not None:
         query.only(_check_kinds(kinds))
-    at = after or _first_position(connection)
+    at = after or _find_first_position(connection)
     found = find_candidates(connection, query, at.top, RANKED_DOCUMENTS + 1)
     ranked = rank_documents(query, found[:RANKED_DOCUMENTS])
     page = ranked[at.shown : at.shown + limit]
@@ -98,7 +98,7 @@ def search_documents(
     )
 
 
-def _first_position(connection: Connection) -> SearchPosition:
+def _find_first_position(connection: Connection) -> SearchPosition:
     latest = find_newest_id(connection)
     return SearchPosition(latest, latest, 0)
 
@@ -123,7 +123,7 @@ def _next(at: SearchPosition, found: Sequence[RowMapping], shown: int) -> Search
 def _build_results(
     connection: Connection, query: ParsedQuery, page: Sequence[tuple[float, RowMapping]]
 ) -> tuple[DocumentHit, ...]:
-    texts = _texts(connection, [row["id"] for _, row in page])
+    texts = _load_texts(connection, [row["id"] for _, row in page])
     return tuple(
         DocumentHit(
             kind=row["kind"],
@@ -142,7 +142,7 @@ _text_of = select(documents.c.id, documents.c.text).where(
 )
 
 
-def _texts(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
+def _load_texts(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
     rows = connection.execute(_text_of, {"ids": ids}) if ids else ()
     return {row.id: row.text for row in rows}
 

@@ -75,14 +75,14 @@ def get_graph_statistics(connection: Connection, _call: RequestContext) -> Respo
 
 def export_graph(connection: Connection, call: RequestContext) -> Response:
     """Return the graph around a node, or of the latest incidents, as a STIX 2.1 bundle."""
-    found, services = _part(connection, call.query), call.services
+    found, services = _load_part(connection, call.query), call.services
     bundle = knowledge.export_stix(
         connection, found, services.markings, public_url=services.public_url
     )
     return Response(bundle)
 
 
-def _part(connection: Connection, query: GraphExportQuery) -> Neighborhood:
+def _load_part(connection: Connection, query: GraphExportQuery) -> Neighborhood:
     if query.value is not None:
         return _load_neighborhood(connection, _find(connection, query.value, query.kind), query)
     return knowledge.find_latest_incidents(

@@ -75,14 +75,14 @@ def issue_token(connection: Connection, call: RequestContext) -> Response:
 
 def introspect_token(connection: Connection, call: RequestContext) -> Response:
     """Return the state of a token of the client."""
-    token = _own(connection, call)
+    token = _find_own_token(connection, call)
     described = {"active": False} if token is None else call.services.access_tokens.describe(token)
     return Response(described, _NOT_STORED)
 
 
 def revoke_token(connection: Connection, call: RequestContext) -> Response:
     """Revoke a token of the client; an invalid token is accepted too."""
-    token = _verified(connection, call)
+    token = _verify_token(connection, call)
     if token is not None and token.client_id != _client_id(call):
         raise FOREIGN_TOKEN.error()
     if token is not None:
@@ -92,7 +92,7 @@ def revoke_token(connection: Connection, call: RequestContext) -> Response:
 
 async def get_key_set(call: RequestContext) -> Response:
     """Return the keys that verify access tokens."""
-    keys = await call.services.database.read(call.services.access_tokens.published_keys)
+    keys = await call.services.database.read(call.services.access_tokens.load_published_keys)
     return Response({"keys": keys}, _PUBLIC)
 
 
@@ -131,15 +131,15 @@ def _client_id(call: RequestContext) -> str:
     return call.principal.id.removeprefix("client:")
 
 
-def _verified(connection: Connection, call: RequestContext) -> AccessToken | None:
+def _verify_token(connection: Connection, call: RequestContext) -> AccessToken | None:
     try:
         return call.services.access_tokens.verify(connection, call.body["token"])
     except TokenError:
         return None
 
 
-def _own(connection: Connection, call: RequestContext) -> AccessToken | None:
-    token = _verified(connection, call)
+def _find_own_token(connection: Connection, call: RequestContext) -> AccessToken | None:
+    token = _verify_token(connection, call)
     return token if token is not None and token.client_id == _client_id(call) else None
 
 
