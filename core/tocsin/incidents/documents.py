@@ -94,7 +94,7 @@ def render_document(columns: Mapping[Any, Any], entities: Iterable[StoredEntity]
 def store_documents(connection: Connection, documents: Iterable[tuple[int, int, str]]) -> None:
     """Store the documents of incidents, each with their number and `change`."""
     rows = [(number, change, DOCUMENT_VERSION, document) for number, change, document in documents]
-    _upsert(connection).run(connection, rows)
+    _UPSERT.run(connection, rows)
 
 
 def complete_document(document: str, number: int, public_url: str) -> str:
@@ -121,20 +121,16 @@ HAS_NUMBER = and_(
 )
 """The condition for the valid document of the incident `number`."""
 
-_statements: dict[str, BulkStatement] = {}
+_REPLACED = ("change", "version", "document")
 
 
-def _upsert(connection: Connection) -> BulkStatement:
-    name = connection.dialect.name
-    if name not in _statements:
-        names = ("number", "change", "version", "document")
-        statement = build_insert(connection, incident_documents)
-        replaced = {column: statement.excluded[column] for column in names[1:]}
-        statement = statement.on_conflict_do_update(index_elements=["number"], set_=replaced)
-        _statements[name] = BulkStatement(statement, names)
-    return _statements[name]
+def _build_upsert(connection: Connection) -> Any:
+    statement = build_insert(connection, incident_documents)
+    replaced = {name: statement.excluded[name] for name in _REPLACED}
+    return statement.on_conflict_do_update(index_elements=["number"], set_=replaced)
 
 
+_UPSERT = BulkStatement(_build_upsert, ("number", *_REPLACED))
 _window = and_(incidents.c.number > bindparam("after"), incidents.c.number <= bindparam("until"))
 _numbers = (
     select(incidents.c.number)

@@ -29,16 +29,14 @@ def schedule_refreshes(
     now: datetime,
 ) -> None:
     """Schedule the first refresh of new incidents."""
-    rows = [(provider, external_id, 0, now, now + after) for external_id in external_ids]
-    name = connection.dialect.name
-    if name not in _schedule:
-        statement = build_insert(connection, rereads).on_conflict_do_nothing()
-        _schedule[name] = BulkStatement(statement, _REFRESH)
-    _schedule[name].run(connection, rows)
+    rows = ((provider, external_id, 0, now, now + after) for external_id in external_ids)
+    _SCHEDULE.run(connection, rows)
 
 
-_REFRESH = ("provider", "external_id", "step", "created_at", "due_at")
-_schedule: dict[str, BulkStatement] = {}
+_SCHEDULE = BulkStatement(
+    lambda connection: build_insert(connection, rereads).on_conflict_do_nothing(),
+    ("provider", "external_id", "step", "created_at", "due_at"),
+)
 
 
 def load_due_refreshes(

@@ -128,7 +128,7 @@ def _is_node(node: Node) -> bool:
 def _record(connection: Connection, updates: Sequence[_RelationUpdate]) -> None:
     known = _load_known(connection, [update.digest for update in updates])
     rows = [row for update in updates if (row := update.changed(known.get(update.digest)))]
-    _upsert(connection).run(connection, rows)
+    _UPSERT.run(connection, rows)
     new = _load_known(
         connection, [update.digest for update in updates if update.digest not in known]
     )
@@ -144,7 +144,7 @@ def _record(connection: Connection, updates: Sequence[_RelationUpdate]) -> None:
         dropped += [(relation, source) for source in before if source not in newest]
     if dropped:
         connection.execute(_DROP, {"dropped": dropped})
-    _add_sources(connection).run(connection, added)
+    _ADD_SOURCES.run(connection, added)
 
 
 def _load_known(connection: Connection, digests: Sequence[str]) -> dict[str, RowMapping]:
@@ -191,29 +191,21 @@ _SOURCES = select(_s.relation_id, _s.source, _s.at).where(
 _DROP = delete(relation_sources).where(
     tuple_(_s.relation_id, _s.source).in_(bindparam("dropped", expanding=True))
 )
-_batches: dict[tuple[str, str], BulkStatement] = {}
 
 
-def _upsert(connection: Connection) -> BulkStatement:
+def _build_upsert(connection: Connection) -> Any:
     """Return the statement that writes a relation; writers exclude each other."""
     statement = build_insert(connection, relations)
     changes = {name: statement.excluded[name] for name in _CHANGING}
-    statement = statement.on_conflict_do_update(index_elements=["digest"], set_=changes)
-    return _batch(connection, "relations", statement, _COLUMNS)
+    return statement.on_conflict_do_update(index_elements=["digest"], set_=changes)
 
 
-def _add_sources(connection: Connection) -> BulkStatement:
+def _build_source_upsert(connection: Connection) -> Any:
     statement = build_insert(connection, relation_sources)
-    statement = statement.on_conflict_do_update(
+    return statement.on_conflict_do_update(
         index_elements=["relation_id", "source"], set_={"at": statement.excluded["at"]}
     )
-    return _batch(connection, "sources", statement, ("relation_id", "source", "at"))
 
 
-def _batch(
-    connection: Connection, what: str, statement: Any, names: Sequence[str]
-) -> BulkStatement:
-    key = (connection.dialect.name, what)
-    if key not in _batches:
-        _batches[key] = BulkStatement(statement, names)
-    return _batches[key]
+_UPSERT = BulkStatement(_build_upsert, _COLUMNS)
+_ADD_SOURCES = BulkStatement(_build_source_upsert, ("relation_id", "source", "at"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
@@ -63,16 +63,15 @@ class EntityRows:
 
     def store(self, connection: Connection) -> None:
         """Count the occurrences, and index the entities for lookup."""
-        _provider(connection).run(connection, self.providers)
-        _upsert(connection).run(connection, self.counts)
-        _name(connection).run(connection, self.names)
+        _ADD_PROVIDERS.run(connection, self.providers)
+        _COUNT.run(connection, self.counts)
+        _ADD_NAMES.run(connection, self.names)
 
 
 _COUNTS = ("kind", "value", "incident_count", "first_seen", "last_seen", "last_incident")
-_statements: dict[tuple[str, str], BulkStatement] = {}
 
 
-def _upsert(connection: Connection) -> BulkStatement:
+def _build_count(connection: Connection) -> Any:
     """Return the statement that inserts or updates the count of an entity."""
     statement = build_insert(connection, entities)
     new, old = statement.excluded, entities.c
@@ -85,24 +84,15 @@ def _upsert(connection: Connection) -> BulkStatement:
         "last_seen": later,
         "last_incident": last,
     }
-    statement = statement.on_conflict_do_update(index_elements=["kind", "value"], set_=changes)
-    return _batch(connection, "counts", statement, _COUNTS)
+    return statement.on_conflict_do_update(index_elements=["kind", "value"], set_=changes)
 
 
-def _name(connection: Connection) -> BulkStatement:
-    statement = build_insert(connection, entity_names).on_conflict_do_nothing()
-    return _batch(connection, "names", statement, tuple(entity_names.c.keys()))
-
-
-def _provider(connection: Connection) -> BulkStatement:
-    statement = build_insert(connection, entity_providers).on_conflict_do_nothing()
-    return _batch(connection, "providers", statement, tuple(entity_providers.c.keys()))
-
-
-def _batch(
-    connection: Connection, what: str, statement: Any, names: Sequence[str]
-) -> BulkStatement:
-    key = (connection.dialect.name, what)
-    if key not in _statements:
-        _statements[key] = BulkStatement(statement, names)
-    return _statements[key]
+_COUNT = BulkStatement(_build_count, _COUNTS)
+_ADD_NAMES = BulkStatement(
+    lambda connection: build_insert(connection, entity_names).on_conflict_do_nothing(),
+    entity_names.c.keys(),
+)
+_ADD_PROVIDERS = BulkStatement(
+    lambda connection: build_insert(connection, entity_providers).on_conflict_do_nothing(),
+    entity_providers.c.keys(),
+)
