@@ -115,6 +115,14 @@ def describe_value(value: object) -> str:
     return "missing" if value is None else f"of the wrong type: {value!r:.60}"
 
 
+def require_text(record: dict[str, Any], key: str) -> str:
+    """Return the text at `key`; raises ValueError, with what is there, without one."""
+    found = text(record, key)
+    if found is None:
+        raise ValueError(f"{key} is {describe_value(record.get(key))}")
+    return found
+
+
 def parse_utc(value: str) -> datetime:
     """Parse an ISO 8601 time, and return it in UTC. Raises ValueError without a time zone."""
     try:

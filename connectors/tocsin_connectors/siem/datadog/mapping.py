@@ -22,6 +22,7 @@ from tocsin_connectors.siem.records import (
     describe_value,
     number,
     parse_utc,
+    require_text,
     text,
     text_at,
     texts,
@@ -138,9 +139,7 @@ def build_incident(given: Mapping[str, Any], console: str) -> Incident:
     Raises ValueError if the signal has no ID or no timestamp.
     """
     record = dict(given)
-    name = text(record, "id")
-    if name is None:
-        raise ValueError(f"id is {describe_value(record.get('id'))}")
+    name = require_text(record, "id")
     made_at, changed_at = parse_times(record)
     attributes, custom = child(record, "attributes"), get_custom(record)
     word = text(attributes, "status") or text_at(custom, "triggeringRuleCase.status")

@@ -27,6 +27,7 @@ from tocsin_connectors.siem.records import (
     describe_value,
     filter_techniques,
     find_tactics,
+    require_text,
     text,
     texts,
     union,
@@ -190,9 +191,7 @@ def build_incident(given: Mapping[str, Any]) -> Incident:
     Raises ValueError if the record has no ID or update time.
     """
     record = dict(given)
-    name = text(record, "id")
-    if name is None:
-        raise ValueError(f"id is {describe_value(record.get('id'))}")
+    name = require_text(record, "id")
     changed_at = parse_time(record, "lastUpdateDateTime")
     if changed_at is None:
         raise ValueError(

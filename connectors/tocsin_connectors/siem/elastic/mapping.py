@@ -27,6 +27,7 @@ from tocsin_connectors.siem.records import (
     number,
     parse_entities,
     parse_utc,
+    require_text,
     text,
     texts_at,
     union,
@@ -165,9 +166,7 @@ def build_alert_incident(hit: Mapping[str, Any], settings: ElasticSettings) -> I
 
 def build_alert(hit: Mapping[str, Any]) -> Alert:
     """Return the alert of a document. Raises ValueError if it has no ID or no time."""
-    identifier = text(dict(hit), "_id")
-    if identifier is None:
-        raise ValueError(f"_id is {describe_value(hit.get('_id'))}")
+    identifier = require_text(dict(hit), "_id")
     source = child(dict(hit), "_source")
     happened = first_text(source, "kibana.alert.original_time") or first_text(
         source, "kibana.alert.start"

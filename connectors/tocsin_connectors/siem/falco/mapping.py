@@ -23,11 +23,11 @@ from tocsin import (
 from tocsin_connectors.siem.falco.entities import find_entities, find_machines, get_fields
 from tocsin_connectors.siem.files import name_alert, name_group
 from tocsin_connectors.siem.records import (
-    describe_value,
     filter_techniques,
     number,
     parse_utc,
     relate,
+    require_text,
     text,
     texts,
     union,
@@ -64,16 +64,12 @@ _EVENT_FIELDS = (
 
 def parse_time(record: dict[str, Any]) -> datetime:
     """Return the alert's time. Raises ValueError if there is no valid one."""
-    if value := text(record, "time"):
-        return parse_utc(value)
-    raise ValueError(f"time is {describe_value(record.get('time'))}")
+    return parse_utc(require_text(record, "time"))
 
 
 def get_rule(record: dict[str, Any]) -> str:
     """Return the name of the rule. Raises ValueError if it is missing."""
-    if rule := text(record, "rule"):
-        return rule
-    raise ValueError(f"rule is {describe_value(record.get('rule'))}")
+    return require_text(record, "rule")
 
 
 def build_incident(record: dict[str, Any], window: timedelta) -> Incident:

@@ -22,6 +22,7 @@ from tocsin_connectors.siem.records import (
     filter_techniques,
     number,
     parse_utc,
+    require_text,
     text,
     texts,
     union,
@@ -93,9 +94,7 @@ def build_incident(given: Mapping[str, Any], console: str) -> Incident:
     Raises ValueError if the event has no ID or no time.
     """
     record = dict(given)
-    name = text(record, "id")
-    if name is None:
-        raise ValueError(f"id is {describe_value(record.get('id'))}")
+    name = require_text(record, "id")
     made_at = parse_time(record.get(PROCESSED))
     occurred_at = parse_time(record.get("timestamp") or record.get(PROCESSED))
     priority = number(record, "priority")

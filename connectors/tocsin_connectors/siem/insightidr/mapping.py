@@ -20,10 +20,10 @@ from tocsin_connectors.siem.records import (
     EntityRoles,
     child,
     children,
-    describe_value,
     filter_techniques,
     parse_optional_time,
     parse_utc,
+    require_text,
     text,
     texts,
     union,
@@ -92,9 +92,7 @@ def parse_times(record: dict[str, Any]) -> tuple[datetime, datetime]:
 
     Raises ValueError if it was created at no valid time.
     """
-    value = text(record, "created_time")
-    if value is None:
-        raise ValueError(f"created_time is {describe_value(record.get('created_time'))}")
+    value = require_text(record, "created_time")
     created_at = parse_utc(value)
     later = (text(record, name) for name in ("last_accessed", "latest_alert_time"))
     return created_at, max([created_at, *(parse_utc(moment) for moment in later if moment)])
@@ -107,9 +105,7 @@ def build_incident(given: Mapping[str, Any], region: str, web_url: str | None) -
     region and a token in the details. Raises ValueError if the investigation has no RRN or time.
     """
     record = dict(given)
-    name = text(record, "rrn")
-    if name is None:
-        raise ValueError(f"rrn is {describe_value(record.get('rrn'))}")
+    name = require_text(record, "rrn")
     created_at, changed_at = parse_times(record)
     alerts = children(record, "alerts")
     details = [child(alert, "details") for alert in alerts]

@@ -17,7 +17,6 @@ from tocsin_connectors.siem.records import (
     EntityRoles,
     child,
     children,
-    describe_value,
     find_field_roles,
     find_tactics,
     find_techniques_in_text,
@@ -25,6 +24,7 @@ from tocsin_connectors.siem.records import (
     parse_entities,
     parse_optional_time,
     parse_utc,
+    require_text,
     text,
     texts_at,
     union,
@@ -207,9 +207,7 @@ _RECIPIENTS = {
 def build_incident(given: Mapping[str, Any]) -> Incident:
     """Return the incident of a detection. Raises ValueError if it has no ID or no time."""
     record = dict(given)
-    name = text(record, "id")
-    if name is None:
-        raise ValueError(f"id is {describe_value(record.get('id'))}")
+    name = require_text(record, "id")
     created_at, changed_at = parse_times(record)
     rule = next(iter(children(record, "detection")), {})
     feedback = child(record, "feedbackSummary")
@@ -254,9 +252,7 @@ def parse_times(record: dict[str, Any]) -> tuple[datetime, datetime]:
     Raises ValueError if it has no creation time. `detectionTime` is neither: it is the end of the
     interval that the rule examined, hours earlier for a daily rule.
     """
-    created = text(record, "createdTime")
-    if created is None:
-        raise ValueError(f"createdTime is {describe_value(record.get('createdTime'))}")
+    created = require_text(record, "createdTime")
     created_at = parse_utc(created)
     feedback = child(record, "feedbackSummary")
     later = (

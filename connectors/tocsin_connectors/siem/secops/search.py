@@ -15,11 +15,11 @@ from tocsin import Entity, EntityKind, Relation, RelationType, SiemEvent, TryLat
 from tocsin_connectors.siem.records import (
     child,
     contains_entity,
-    describe_value,
     normalize_address,
     parse_utc,
     quote_phrase,
     relate,
+    require_text,
     text,
     texts_at,
     union,
@@ -86,9 +86,7 @@ def build_event(row: dict[str, Any]) -> SiemEvent:
     """Return an event. Raises ValueError if it has no time."""
     event = child(row, "udm")
     metadata = child(event, "metadata")
-    value = text(metadata, "eventTimestamp")
-    if value is None:
-        raise ValueError(f"eventTimestamp is {describe_value(metadata.get('eventTimestamp'))}")
+    value = require_text(metadata, "eventTimestamp")
     at = parse_utc(value)
     shown = {name: ", ".join(texts_at(event, name))[:1_000] for name in _SHOWN_FIELDS}
     return SiemEvent(

@@ -20,6 +20,7 @@ from tocsin_connectors.siem.records import (
     parse_entities,
     parse_host,
     parse_utc,
+    require_text,
     text,
     texts,
     union,
@@ -269,9 +270,7 @@ def _get_signature(alert: dict[str, Any]) -> str:
 
 def parse_timestamp(record: dict[str, Any]) -> datetime:
     """Return the record's timestamp. Raises ValueError if it has none."""
-    if value := text(record, "timestamp"):
-        return parse_utc(value)
-    raise ValueError(f"timestamp is {describe_value(record.get('timestamp'))}")
+    return parse_utc(require_text(record, "timestamp"))
 
 
 def _build_alert_id(record: dict[str, Any], signature: str) -> str:

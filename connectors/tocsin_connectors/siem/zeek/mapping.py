@@ -26,6 +26,7 @@ from tocsin_connectors.siem.records import (
     describe_value,
     find_techniques_in_text,
     parse_utc,
+    require_text,
     text,
     union,
 )
@@ -74,9 +75,7 @@ def build_incident(
     `severities` are the operator's, by notice type. Raises ValueError if the type or a valid time
     is missing.
     """
-    note = text(record, "note")
-    if note is None:
-        raise ValueError(f"note is {describe_value(record.get('note'))}")
+    note = require_text(record, "note")
     occurred_at = parse_time(record)
     given = match_notice(note, severities)
     severity = given or match_notice(note, ASSUMED_SEVERITIES) or Severity.MEDIUM
