@@ -36,7 +36,6 @@ from tocsin.credentials.authentication import (
     AuthenticationError,
     Authenticator,
     Credential,
-    Principal,
     ProofRequired,
 )
 from tocsin.credentials.console_sessions import (
@@ -68,7 +67,14 @@ from tocsin.credentials.oidc_sign_in import (
     open_oidc,
 )
 from tocsin.credentials.oidc_tokens import OidcAdmin, OidcIssuer
-from tocsin.credentials.records import NoSuchRecordError, NotActiveError, RecordPage, Scope, Usage
+from tocsin.credentials.records import (
+    NoSuchRecordError,
+    NotActiveError,
+    Principal,
+    RecordPage,
+    Scope,
+    Usage,
+)
 from tocsin.credentials.tokens import TokenError, read_expiry
 from tocsin.credentials.vault import Vault, open_proven_vault, open_vault
 

@@ -20,6 +20,7 @@ from tocsin.credentials.records import (
     SECRET_LENGTH,
     NoSuchRecordError,
     NotActiveError,
+    Principal,
     RecordPage,
     add_checksum,
     has_checksum,
@@ -90,6 +91,11 @@ class ApiKey:
     last_used_at: datetime | None = None
     last_rotated_at: datetime | None = None
     disabled_at: datetime | None = None
+
+    @property
+    def principal(self) -> Principal:
+        """The caller that the key authenticates."""
+        return Principal(f"key:{self.key_id}", self.name, self.scopes)
 
     def status(self, now: datetime) -> KeyStatus:
         """Return the status of the key at this time."""

@@ -17,29 +17,13 @@ from tocsin.clock import Clock, isoformat
 from tocsin.credentials.access_tokens import AccessTokens, is_access_token
 from tocsin.credentials.admins import Admins, is_admin_token
 from tocsin.credentials.api_clients import ClientSecret, ClientStatus, load_api_client
-from tocsin.credentials.api_keys import ApiKey, KeyStatus, KeyValue, load_api_key, parse_key
+from tocsin.credentials.api_keys import KeyStatus, KeyValue, load_api_key, parse_key
 from tocsin.credentials.digest_cache import DigestCache
 from tocsin.credentials.hashing import Hasher
 from tocsin.credentials.oidc_tokens import OidcAdmin, OidcIssuer
-from tocsin.credentials.records import Usage
+from tocsin.credentials.records import Principal, Usage
 from tocsin.credentials.tokens import TokenError, read_header
 from tocsin.errors import TocsinError
-
-
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """An authenticated caller and its permissions."""
-
-    id: str
-    """The kind and the identifier, such as `key:0123456789ABCDEF` or `admin:ana`."""
-    name: str
-    scopes: tuple[str, ...] = ()
-    is_admin: bool = False
-
-
-def build_key_principal(key: ApiKey) -> Principal:
-    """Return the caller that an API key stands for."""
-    return Principal(f"key:{key.key_id}", key.name, key.scopes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +183,7 @@ class Authenticator:
             case KeyStatus.EXPIRED:
                 raise AuthenticationError(f"The API key expired at {isoformat(key.expires_at)}.")
         self._usage.record("key", key.key_id)
-        return build_key_principal(key)
+        return key.principal
 
     def _identify_client(
         self, connection: Connection, presented: ClientSecret, proven: str | None

@@ -12,10 +12,9 @@ from sqlalchemy import ColumnElement, Text, cast
 
 from tocsin.clock import Clock
 from tocsin.credentials.api_keys import ApiKey, KeyStatus, parse_key
-from tocsin.credentials.authentication import Principal, build_key_principal
 from tocsin.credentials.digest_cache import DigestCache
 from tocsin.credentials.hashing import Hasher
-from tocsin.credentials.records import Usage
+from tocsin.credentials.records import Principal, Usage
 from tocsin.store import load_stored
 from tocsin.store.tables import api_keys
 
@@ -96,6 +95,6 @@ class KeyRows:
         previous_end = record.previous_end(now)
         if verified != record.secret_hash and previous_end is not None:
             valid_until = min(valid_until, previous_end)
-        proven = ProvenRow(record.key_id, row, build_key_principal(record), valid_until)
+        proven = ProvenRow(record.key_id, row, record.principal, valid_until)
         self._proven.add(key.digest, proven)
         return proven

@@ -1,4 +1,4 @@
-"""Common parts of API keys and API clients: scopes, checksums, lists and last use."""
+"""Common parts of API keys and API clients: scopes, callers, checksums, lists and last use."""
 
 from __future__ import annotations
 
@@ -43,6 +43,17 @@ class Scope(StrEnum):
     INCIDENTS_READ = "incidents:read"
     SEARCH_READ = "search:read"
     GRAPH_READ = "graph:read"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """An authenticated caller and its permissions."""
+
+    id: str
+    """The kind and the identifier, such as `key:0123456789ABCDEF` or `admin:ana`."""
+    name: str
+    scopes: tuple[str, ...] = ()
+    is_admin: bool = False
 
 
 class NoSuchRecordError(TocsinError):
