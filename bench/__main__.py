@@ -18,6 +18,7 @@ from bench import (
     investigation,
     key_flood,
     paginated_api,
+    peers,
     schedules,
     search,
     sync,
@@ -45,8 +46,9 @@ BY_NAME = {
     "sync-large": sync.run_large,
     "graph-large": graph.run_large,
     "search": search.run,
+    "peers": peers.run,
 }
-"""Parts that only run by name, because they take minutes and 12 GB of disk space."""
+"""Parts that only run by name: they take minutes and 12 GB of disk space, or install others."""
 
 
 def main() -> None:

@@ -148,12 +148,13 @@ class Bare:
 
     async def measure(self) -> float:
         """Return the number of requests per second."""
-        requests = await self._node.database.read(self._requests)
+        requests = await self._node.database.read(self.load_requests)
         begin = time.perf_counter()
         await post_all(f"{self._url}/hook", requests, CONCURRENCY)
         return EVENTS / (time.perf_counter() - begin)
 
-    def _requests(self, connection: Connection) -> list[Request]:
+    def load_requests(self, connection: Connection) -> list[Request]:
+        """Return the latest events as signed requests."""
         rows = connection.execute(select(events).order_by(events.c.id.desc()).limit(EVENTS))
         key, now = SharedSecret.decode(SECRET), datetime.now(UTC)
         requests = []
