@@ -59,8 +59,14 @@ from tocsin.delivery.history.repository import (
 )
 from tocsin.delivery.history.retention import Retention
 from tocsin.delivery.metrics.meters import DeliveryMetrics
+from tocsin.delivery.queue.queue import HEARTBEAT, DeliveryQueue
+from tocsin.delivery.queue.requeue import (
+    expire_deliveries,
+    release_on_hold,
+    requeue_destination,
+    requeue_on_hold,
+)
 from tocsin.delivery.queue.restored import hold_pending_deliveries, release_restored_deliveries
-from tocsin.delivery.queue.sql import HEARTBEAT, DeliveryQueue
 from tocsin.delivery.queue.states import (
     DEAD,
     DELIVERED,
@@ -68,11 +74,7 @@ from tocsin.delivery.queue.states import (
     PENDING,
     REPLAYABLE_STATES,
     DeliveryState,
-    expire_deliveries,
     is_stored_as,
-    release_on_hold,
-    requeue_destination,
-    requeue_on_hold,
 )
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.hold import (

@@ -23,8 +23,8 @@ from tocsin.delivery.destinations.repository import (
     load_destinations,
 )
 from tocsin.delivery.health.breaker import HealthStatus
-from tocsin.delivery.queue.sql import DeliveryQueue
-from tocsin.delivery.queue.states import requeue_on_hold
+from tocsin.delivery.queue.queue import DeliveryQueue
+from tocsin.delivery.queue.requeue import requeue_on_hold
 from tocsin.errors import NameTakenError
 from tocsin.events import emit_events
 from tocsin.registry import ManagedBy

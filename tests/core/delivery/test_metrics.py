@@ -16,7 +16,7 @@ from tocsin.delivery.destinations.repository import DestinationState, StopReason
 from tocsin.delivery.health.breaker import HealthStatus
 from tocsin.delivery.metrics import gauges
 from tocsin.delivery.metrics.meters import OUTCOMES, DeliveryMetrics
-from tocsin.delivery.queue.sql import DeliveryQueue
+from tocsin.delivery.queue.queue import DeliveryQueue
 from tocsin.delivery.queue.states import queue_topic
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router

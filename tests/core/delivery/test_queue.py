@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import select
 
 from tocsin.delivery.health.breaker import AttemptVerdict
-from tocsin.delivery.queue.sql import HEARTBEAT, DeliveryQueue
+from tocsin.delivery.queue.queue import HEARTBEAT, DeliveryQueue
 from tocsin.delivery.queue.states import (
     DEAD,
     DELIVERED,

@@ -13,8 +13,8 @@ from sqlalchemy import func, select
 from tocsin.delivery.destinations.lifecycle import DestinationSpec, update_destination
 from tocsin.delivery.destinations.repository import DestinationState, StopReason
 from tocsin.delivery.metrics.meters import DeliveryMetrics
-from tocsin.delivery.queue.sql import DeliveryQueue
-from tocsin.delivery.queue.states import requeue_on_hold
+from tocsin.delivery.queue.queue import DeliveryQueue
+from tocsin.delivery.queue.requeue import requeue_on_hold
 from tocsin.delivery.routing.hold import (
     count_missed_events,
     record_application,

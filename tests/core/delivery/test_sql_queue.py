@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.dialects import sqlite
 
-from tocsin.delivery.queue.sql import DeliveryQueue
-from tocsin.delivery.queue.states import CLAIMS
+from tocsin.delivery.queue.queue import DeliveryQueue
+from tocsin.delivery.queue.statements import CLAIMS
 from tocsin.events import emit_events
 from tocsin.store import open_database
 from tocsin.store.sqlite import make_engine

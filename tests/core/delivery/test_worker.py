@@ -19,7 +19,7 @@ from tocsin.delivery.destinations.repository import (
     load_destination,
 )
 from tocsin.delivery.metrics.meters import DeliveryMetrics
-from tocsin.delivery.queue.sql import DeliveryQueue
+from tocsin.delivery.queue.queue import DeliveryQueue
 from tocsin.delivery.queue.states import queue_topic
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router

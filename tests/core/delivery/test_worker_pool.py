@@ -17,7 +17,7 @@ from tocsin.delivery.destinations.lifecycle import (
     resume_destination,
 )
 from tocsin.delivery.metrics.meters import DeliveryMetrics
-from tocsin.delivery.queue.sql import DeliveryQueue
+from tocsin.delivery.queue.queue import DeliveryQueue
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router
 from tocsin.delivery.sending.worker_pool import WorkerPool

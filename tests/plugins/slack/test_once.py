@@ -12,7 +12,7 @@ from sqlalchemy import URL
 
 from delivery_rows import NOW, add_delivery, add_destination
 from tocsin import Broken, TryLater
-from tocsin.delivery.queue.sql import DeliveryQueue
+from tocsin.delivery.queue.queue import DeliveryQueue
 from tocsin.delivery.sending.attempts import AttemptRunner
 from tocsin.store import open_database
 from tocsin.testing import Fault

@@ -17,7 +17,7 @@ from tocsin import Event, EventType
 from tocsin.delivery.destinations.repository import Destination, destination_to_row
 from tocsin.delivery.destinations.samples import build_sample
 from tocsin.delivery.metrics.meters import DeliveryMetrics
-from tocsin.delivery.queue.sql import DeliveryQueue
+from tocsin.delivery.queue.queue import DeliveryQueue
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router
 from tocsin.delivery.sending.worker import Worker

@@ -24,7 +24,7 @@ from tocsin.delivery.destinations.repository import (
     load_destination,
 )
 from tocsin.delivery.health.breaker import HealthStatus
-from tocsin.delivery.queue.states import expire_deliveries, requeue_destination
+from tocsin.delivery.queue.requeue import expire_deliveries, requeue_destination
 from tocsin.errors import NameTakenError
 from tocsin.registry import ManagedBy
 from tocsin.store import announce, build_insert

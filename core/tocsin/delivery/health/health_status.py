@@ -18,11 +18,8 @@ from tocsin.delivery.destinations.repository import (
     load_destination,
 )
 from tocsin.delivery.health.breaker import AttemptVerdict, HealthStatus, PausePolicy, apply_verdict
-from tocsin.delivery.queue.states import (
-    AttemptResult,
-    requeue_after_outage,
-    requeue_destination,
-)
+from tocsin.delivery.queue.requeue import requeue_after_outage, requeue_destination
+from tocsin.delivery.queue.states import AttemptResult
 from tocsin.store import announce
 from tocsin.store.tables import destinations
 

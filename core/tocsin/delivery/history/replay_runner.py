@@ -16,7 +16,8 @@ from tocsin.clock import Clock
 from tocsin.delivery.destinations.repository import DestinationState
 from tocsin.delivery.history.filters import SOURCE
 from tocsin.delivery.history.replays import REPLAYS, ReplayScope, ReplayState
-from tocsin.delivery.queue.states import is_stored_as, queue_topic, requeue_values
+from tocsin.delivery.queue.requeue import requeue_values
+from tocsin.delivery.queue.states import is_stored_as, queue_topic
 from tocsin.errors import TocsinError
 from tocsin.events import Notifiers
 from tocsin.loops import run_forever

@@ -6,13 +6,8 @@ from datetime import datetime
 
 from sqlalchemy import Connection, select, update
 
-from tocsin.delivery.queue.states import (
-    ON_HOLD,
-    PENDING,
-    is_stored_as,
-    queue_topic,
-    requeue_values,
-)
+from tocsin.delivery.queue.requeue import requeue_values
+from tocsin.delivery.queue.states import ON_HOLD, PENDING, is_stored_as, queue_topic
 from tocsin.events import RESTORED
 from tocsin.store import announce
 from tocsin.store.tables import deliveries

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -23,7 +23,7 @@ from tocsin.delivery.destinations.repository import (
     StopReason,
     load_destination,
 )
-from tocsin.delivery.queue.sql import DeliveryQueue
+from tocsin.delivery.queue.queue import DeliveryQueue
 from tocsin.delivery.queue.states import queue_topic
 from tocsin.delivery.routing.hold import load_applied_from
 from tocsin.events import (
@@ -46,7 +46,7 @@ from tocsin.store.tables import destinations
 
 _POLL = timedelta(seconds=1)
 _BATCH = 200
-_MAX_ROUTING_SECONDS = 0.25  # seconds
+_MAX_ROUTING_SECONDS = 0.25
 _log = structlog.get_logger()
 
 _ROUTED = (
@@ -137,18 +137,15 @@ class Routes:
 
     def current(self, connection: Connection, revisions: Sequence[tuple[str, int]]) -> list[Route]:
         """Return the route to each of these destinations."""
-        return list(self._current(connection, revisions))
-
-    def _current(
-        self, connection: Connection, revisions: Sequence[tuple[str, int]]
-    ) -> Iterator[Route]:
+        routes = []
         for name, revision in revisions:
             known = self._known.get(name)
             if known is None or known[0] != revision:
                 destination = load_destination(connection, name)
                 assert destination is not None  # noqa: S101 - rows of destinations are kept
                 known = self._known[name] = revision, Route.of(destination)
-            yield known[1]
+            routes.append(known[1])
+        return routes
 
 
 def _load_revisions(connection: Connection) -> Sequence[tuple[str, int]]:

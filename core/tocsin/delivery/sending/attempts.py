@@ -16,7 +16,6 @@ from tocsin.clock import isoformat
 from tocsin.delivery.destinations.repository import DestinationState
 from tocsin.delivery.health.breaker import AttemptVerdict
 from tocsin.delivery.health.health_status import DestinationTransition
-from tocsin.delivery.queue import states as queue
 from tocsin.delivery.queue.states import (
     DEAD,
     DELIVERED,
@@ -64,8 +63,8 @@ class AttemptRunner:
         except PLUGIN_FAILURES as error:
             if was_cancelled():
                 raise
-            return self._failed(claimed, started, error)
-        return self._attempt(
+            return self._build_failure(claimed, started, error)
+        return self._build_result(
             claimed,
             started,
             state=DELIVERED,
@@ -97,14 +96,14 @@ class AttemptRunner:
             raise TypeError(f"the channel returned {receipt!r} instead of a receipt")
         return receipt
 
-    def _failed(
+    def _build_failure(
         self, claimed: ClaimedDelivery, started: datetime, error: BaseException
     ) -> AttemptResult:
         outcome, verdict, reason = self._judge(claimed, error)
         requested_delay = _requested_delay(error)
         unsent = isinstance(error, TryLater) and error.unsent
         delay = self._delay(claimed, requested_delay, error)
-        return self._attempt(
+        return self._build_result(
             claimed,
             started,
             state=_delivery_state(error, delay),
@@ -117,7 +116,7 @@ class AttemptRunner:
             answer=error if isinstance(error, TryLater | Refused) else None,
         )
 
-    def _attempt(
+    def _build_result(
         self,
         claimed: ClaimedDelivery,
         started: datetime,
@@ -245,7 +244,7 @@ def log_attempts(
     for attempt in ended:
         if attempt.claimed.id in too_late:
             _log.warning("attempt finished after its lease expired", **_log_fields(attempt))
-        elif attempt.state == queue.DELIVERED:
+        elif attempt.state == DELIVERED:
             arrived.append(attempt)
         else:
             _log_failure(destination, attempt)
@@ -267,9 +266,9 @@ def _log_fields(attempt: AttemptResult) -> dict[str, Any]:
 
 def _log_failure(destination: str, attempt: AttemptResult) -> None:
     facts = {"destination": destination, **_log_fields(attempt), "reason": attempt.reason}
-    if attempt.state == queue.PENDING:
+    if attempt.state == PENDING:
         _log.warning("delivery failed; retrying", **facts, again_at=isoformat(attempt.due_at))
-    elif attempt.state == queue.ON_HOLD:
+    elif attempt.state == ON_HOLD:
         _log.error("delivery on hold until its configuration is fixed", **facts)
     else:
         _log.error("delivery failed permanently", **facts)

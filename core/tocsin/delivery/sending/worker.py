@@ -16,17 +16,14 @@ from tocsin.delivery.health.breaker import AttemptVerdict, HealthStatus, PausePo
 from tocsin.delivery.health.health_status import record_verdicts
 from tocsin.delivery.health.rate_limiter import DeliveryRateLimiter
 from tocsin.delivery.metrics.meters import DeliveryMeter
-from tocsin.delivery.queue.sql import HEARTBEAT, LEASE, DeliveryQueue
-from tocsin.delivery.queue.states import (
-    AttemptResult,
-    ClaimedDelivery,
-)
+from tocsin.delivery.queue.queue import HEARTBEAT, DeliveryQueue
+from tocsin.delivery.queue.states import AttemptResult, ClaimedDelivery
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.sending.attempts import GRACE, AttemptRunner, log_attempts, log_transition
 from tocsin.events import Notifier
 from tocsin.hookspecs import Channel
 from tocsin.loops import run_forever
-from tocsin.store import Database
+from tocsin.store import LEASE_DURATION, Database
 
 POLL = timedelta(seconds=1)
 IDLE_POLL = HEARTBEAT
@@ -208,7 +205,7 @@ class Worker:
             return
         lost = {claimed.id for claimed in await self._queue.extend(claims, now)}
         for id_ in {claimed.id for claimed in claims}.intersection(self._leased_until):
-            self._leased_until[id_] = now if id_ in lost else now + LEASE
+            self._leased_until[id_] = now if id_ in lost else now + LEASE_DURATION
 
     async def settle(self) -> None:
         """Store all results that are not stored yet."""

@@ -12,7 +12,7 @@ from tocsin.clock import Clock
 from tocsin.delivery.destinations.repository import TOPIC, Destination, load_destinations
 from tocsin.delivery.metrics.meters import DeliveryMeters
 from tocsin.delivery.queue.overview import load_overview
-from tocsin.delivery.queue.sql import DeliveryQueue
+from tocsin.delivery.queue.queue import DeliveryQueue
 from tocsin.delivery.queue.states import queue_topic
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.sending.worker import Worker

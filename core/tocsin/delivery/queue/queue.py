@@ -14,21 +14,23 @@ from operator import itemgetter
 
 from sqlalchemy import Connection, RowMapping, or_, select, update
 
-from tocsin.delivery.queue.states import (
+from tocsin.delivery.queue.statements import (
     CLAIMS,
     EXTEND,
-    IN_FRONT,
-    LEASES,
     LOG_ATTEMPT,
-    LOOKS,
     OFFER,
-    ON_HOLD,
-    PENDING,
-    RELATED,
     RELEASE,
     RELEASE_BEGUN,
+    SELECT_CLAIMABLE,
+    SELECT_CLAIMED,
+    SELECT_LEASES,
+    SELECT_OBJECTS,
+    SELECT_PREDECESSORS,
     SETTLE,
-    TAKEN,
+)
+from tocsin.delivery.queue.states import (
+    ON_HOLD,
+    PENDING,
     AttemptResult,
     ClaimedDelivery,
     queue_topic,
@@ -36,11 +38,18 @@ from tocsin.delivery.queue.states import (
 from tocsin.events import parse_event_row
 from tocsin.identifiers import new_id
 from tocsin.model import Event
-from tocsin.store import Database, Row, announce, build_insert, find_absent_nodes, lock_exclusively
+from tocsin.store import (
+    LEASE_DURATION,
+    Database,
+    Row,
+    announce,
+    build_insert,
+    find_absent_nodes,
+    lock_exclusively,
+)
 from tocsin.store.tables import deliveries, remote_objects
 
-LEASE = timedelta(seconds=90)
-HEARTBEAT = LEASE / 6
+HEARTBEAT = LEASE_DURATION / 6
 _RECHECK_DELAY = timedelta(seconds=2)
 """Delay before a delivery that waits for a predecessor is looked at again."""
 
@@ -101,7 +110,7 @@ class DeliveryQueue:
         related to. With `early`, deliveries qualify before they are due, as probes. `tenant_key`
         identifies where the channel keeps its objects: objects made elsewhere are ignored.
         """
-        lease = _Lease(new_id("lease"), now + LEASE, self._holder, tenant_key)
+        lease = _Lease(new_id("lease"), now + LEASE_DURATION, self._holder, tenant_key)
         claim = self._database.write_behind
         return await claim(
             _claim, destination, most, now, lease=lease, in_order=in_order, early=early
@@ -142,9 +151,9 @@ def _new_row(event: Event, destination: str, now: datetime, reason: str | None =
 
 @dataclass(frozen=True, slots=True)
 class _Lease:
-    name: str
+    token: str
     until: datetime
-    holder: int
+    node: int
     tenant_key: str
 
 
@@ -154,7 +163,7 @@ def _has_claimable(
     parameters: dict[str, object] = {"at_destination": destination}
     if in_order or not early:  # PostgreSQL cannot infer the type of a parameter that is not used
         parameters |= {"now": now}
-    return connection.execute(LOOKS[in_order, early], parameters).first() is not None
+    return connection.execute(SELECT_CLAIMABLE[in_order, early], parameters).first() is not None
 
 
 def _claim(
@@ -171,9 +180,9 @@ def _claim(
         lock_exclusively(connection, f"claims for {destination}")
     parameters = {"at_destination": destination, "most": most, "now": now}
     taking = {
-        "lease_name": lease.name,
+        "lease_name": lease.token,
         "leased_until": lease.until,
-        "by_holder": lease.holder,
+        "by_holder": lease.node,
         "beginning_by": now + HEARTBEAT,
     }
     # PostgreSQL cannot infer the type of a parameter that the statement does not use
@@ -183,7 +192,8 @@ def _claim(
     ids = list(connection.execute(statement, parameters | taking).scalars())
     if not ids:
         return []
-    rows = connection.execute(TAKEN, {"ids": ids, "at_tenant": lease.tenant_key}).mappings()
+    asked = {"ids": ids, "at_tenant": lease.tenant_key}
+    rows = connection.execute(SELECT_CLAIMED, asked).mappings()
     by_id = sorted(rows, key=itemgetter("delivery_id"))
     if in_order:
         by_id = _release_followers(connection, destination, by_id, now)
@@ -219,7 +229,7 @@ def _find_predecessors(
     if not subjects:
         return ()
     asked = {"at_destination": destination, "subjects": subjects}
-    return connection.execute(IN_FRONT, asked).mappings().all()
+    return connection.execute(SELECT_PREDECESSORS, asked).mappings().all()
 
 
 def _recheck_at(row: RowMapping, now: datetime) -> datetime:
@@ -236,7 +246,7 @@ def _known_objects(
     if not subjects:
         return {}
     asked = {"at_destination": destination, "subjects": subjects, "at_tenant": tenant_key}
-    return {row["subject"]: row for row in connection.execute(RELATED, asked).mappings()}
+    return {row["subject"]: row for row in connection.execute(SELECT_OBJECTS, asked).mappings()}
 
 
 def _build_claimed(
@@ -257,7 +267,7 @@ def _build_claimed(
             for subject in event.related
             if subject in known and known[subject]["event_id"] < event.id
         },
-        lease=lease.name,
+        lease=lease.token,
         leased_until=lease.until,
         tenant_key=lease.tenant_key,
         is_probe=is_probe,
@@ -267,7 +277,7 @@ def _build_claimed(
 def _load_held(connection: Connection, claims: Sequence[ClaimedDelivery]) -> dict[str, RowMapping]:
     """Return the rows of the claims whose lease is still held, by ID."""
     leases = {claimed.id: claimed.lease for claimed in claims}
-    rows = connection.execute(LEASES, {"ids": list(leases)}).mappings()
+    rows = connection.execute(SELECT_LEASES, {"ids": list(leases)}).mappings()
     return {row["id"]: row for row in rows if row["lease"] == leases[row["id"]]}
 
 
@@ -276,7 +286,7 @@ def _extend(
 ) -> list[ClaimedDelivery]:
     held = _load_held(connection, claims)
     if held:
-        until = {"leased_until": now + LEASE, "beginning_by": now + HEARTBEAT}
+        until = {"leased_until": now + LEASE_DURATION, "beginning_by": now + HEARTBEAT}
         connection.execute(EXTEND, {"ids": list(held), **until})
     return [claimed for claimed in claims if claimed.id not in held]
 

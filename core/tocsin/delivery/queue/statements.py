@@ -1,0 +1,203 @@
+"""SQL statements of the delivery queue.
+
+No index serves a condition that comes as a parameter, so statements spell states out. SQLite uses a
+partial index only if the query repeats the index's own condition.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    Boolean,
+    Select,
+    Text,
+    Update,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    insert,
+    null,
+    or_,
+    select,
+    update,
+)
+
+from tocsin.delivery.queue.states import PENDING, is_stored_as
+from tocsin.store import BulkStatement, is_in
+from tocsin.store.tables import attempts, deliveries, events, remote_objects
+
+_other = deliveries.alias("other")
+_is_behind = exists().where(
+    _other.c.destination == deliveries.c.destination,
+    _other.c.subject == deliveries.c.subject,
+    is_stored_as(PENDING, _other),
+    _other.c.id != deliveries.c.id,
+    or_(
+        _other.c.id < deliveries.c.id,
+        and_(_other.c.lease.is_not(None), _other.c.due_at > bindparam("now")),
+    ),
+)
+
+
+def _select_claimable(*, in_order: bool, early: bool) -> Select[Any]:
+    is_due = deliveries.c.due_at <= bindparam("now")
+    return select(deliveries.c.id).where(
+        deliveries.c.destination == bindparam("at_destination"),
+        is_stored_as(PENDING),
+        deliveries.c.lease.is_(None) if early else is_due,
+        *([~_is_behind] if in_order else []),
+    )
+
+
+def _build_claim(*, in_order: bool, early: bool) -> Update:
+    due = _select_claimable(in_order=in_order, early=early)
+    first = due.order_by(deliveries.c.due_at, deliveries.c.id).limit(bindparam("most"))
+    chosen = first.with_for_update(skip_locked=True, of=deliveries).cte("due")
+    return (
+        update(deliveries)
+        .where(deliveries.c.id.in_(select(chosen.c.id)))
+        .values(
+            lease=bindparam("lease_name"),
+            holder=bindparam("by_holder"),
+            due_at=bindparam("leased_until"),
+            begun_before=deliveries.c.begun_by,
+            begun_by=bindparam("beginning_by"),
+        )
+        .returning(deliveries.c.id)
+    )
+
+
+CLAIMS = {
+    (in_order, early): _build_claim(in_order=in_order, early=early)
+    for in_order in (False, True)
+    for early in (False, True)
+}
+SELECT_CLAIMABLE = {
+    (in_order, early): _select_claimable(in_order=in_order, early=early).limit(1)
+    for in_order in (False, True)
+    for early in (False, True)
+}
+"""Whether a claim would find anything, without writing."""
+SELECT_CLAIMED = (
+    select(
+        deliveries.c.id.label("delivery_id"),
+        deliveries.c.attempts,
+        deliveries.c.schedule_start,
+        deliveries.c.begun_before,
+        deliveries.c.remote_id.label("previous_remote_id"),
+        remote_objects.c.remote_id.label("object_remote_id"),
+        events,
+    )
+    .join(events, events.c.id == deliveries.c.event_id)
+    .outerjoin(
+        remote_objects,
+        and_(
+            remote_objects.c.destination == deliveries.c.destination,
+            remote_objects.c.subject == deliveries.c.subject,
+            remote_objects.c.home == bindparam("at_tenant"),
+        ),
+    )
+    .where(is_in(deliveries.c.id, "ids"))
+)
+SELECT_OBJECTS = select(
+    remote_objects.c.subject, remote_objects.c.remote_id, remote_objects.c.event_id
+).where(
+    remote_objects.c.destination == bindparam("at_destination"),
+    remote_objects.c.home == bindparam("at_tenant"),
+    is_in(remote_objects.c.subject, "subjects"),
+)
+SELECT_LEASES = (
+    select(deliveries.c.id, deliveries.c.lease, deliveries.c.destination, deliveries.c.subject)
+    .where(is_in(deliveries.c.id, "ids"))
+    .order_by(deliveries.c.id)
+    .with_for_update()
+)
+SELECT_PREDECESSORS = (
+    select(deliveries.c.id, deliveries.c.subject, deliveries.c.lease, deliveries.c.due_at)
+    .where(
+        deliveries.c.destination == bindparam("at_destination"),
+        is_in(deliveries.c.subject, "subjects"),
+        is_stored_as(PENDING),
+    )
+    .order_by(deliveries.c.id)
+)
+"""Pending deliveries of other subjects."""
+EXTEND = (
+    update(deliveries)
+    .where(is_in(deliveries.c.id, "ids"))
+    .values(due_at=bindparam("leased_until"), begun_by=bindparam("beginning_by"))
+)
+RELEASE = (
+    update(deliveries)
+    .where(is_in(deliveries.c.id, "ids"))
+    .values(
+        due_at=bindparam("to_due_at"), lease=None, holder=None, begun_by=deliveries.c.begun_before
+    )
+)
+"""Makes deliveries due, as if they had not been claimed."""
+RELEASE_BEGUN = RELEASE.values(begun_by=bindparam("to_due_at"))
+OFFER = BulkStatement(
+    insert(deliveries),
+    (
+        "id",
+        "event_id",
+        "destination",
+        "subject",
+        "state",
+        "attempts",
+        "schedule_start",
+        "due_at",
+        "created_at",
+        "reason",
+        "finished_at",
+    ),
+)
+SETTLE = BulkStatement(
+    update(deliveries)
+    .where(deliveries.c.id == bindparam("at_id"))
+    .values(
+        state=bindparam("to_state"),
+        attempts=bindparam("to_attempts"),
+        schedule_start=deliveries.c.schedule_start + bindparam("spared"),
+        begun_by=case(
+            (bindparam("was_unsent", type_=Boolean), deliveries.c.begun_before),
+            else_=bindparam("to_begun_by", type_=deliveries.c.begun_by.type),
+        ),
+        due_at=bindparam("to_due_at"),
+        lease=null(),
+        holder=null(),
+        reason=bindparam("to_reason"),
+        remote_id=func.coalesce(bindparam("to_remote_id", type_=Text), deliveries.c.remote_id),
+        remote_url=func.coalesce(bindparam("to_remote_url", type_=Text), deliveries.c.remote_url),
+        finished_at=bindparam("to_finished_at"),
+    ),
+    (
+        "at_id",
+        "to_state",
+        "to_attempts",
+        "spared",
+        "was_unsent",
+        "to_begun_by",
+        "to_due_at",
+        "to_reason",
+        "to_remote_id",
+        "to_remote_url",
+        "to_finished_at",
+    ),
+)
+LOG_ATTEMPT = BulkStatement(
+    insert(attempts),
+    (
+        "delivery_id",
+        "number",
+        "started_at",
+        "duration_ms",
+        "outcome",
+        "status",
+        "reason",
+        "response",
+    ),
+)
