@@ -91,7 +91,7 @@ def main() -> int:
     pins = read_pins(requirements.read_text(encoding="utf-8"))
     count, found = find_vulnerabilities(folder, pins)
     if not count:
-        sys.stderr.write(f"{folder}: no advisories; give a folder of OSV records\n")
+        sys.stderr.write(f"{folder}: no advisories; use a folder of OSV records\n")
         return 2
     sys.stdout.write("".join(f"{line}\n" for line in found))
     sys.stdout.write(f"{len(pins)} packages, {count} advisories, {len(found)} vulnerabilities\n")

@@ -96,7 +96,7 @@ def _check_operations(document: Mapping[str, Any]) -> Iterator[str]:
         if fault := _wrong_verb(place, name):
             yield f"{place}: the operation id {name!r} {fault}"
         if not set(operation["tags"]) <= tags or len(operation["tags"]) != 1:
-            yield f"{place}: give one tag of the document"
+            yield f"{place}: use one tag of the document"
         yield from (f"{place}: {fault}" for fault in _check_security(operation, schemes))
         for status, response in operation["responses"].items():
             if int(status) >= 400 and int(status) != 503 and "$ref" not in response:

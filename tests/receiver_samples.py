@@ -71,7 +71,7 @@ _REPORT: dict[str, Any] = {
         _assessed("user", "j.doe", "suspicious"),
         _assessed("host", "vpn-1.example.com", "unknown"),
     ],
-    "gaps": [_statement("The provider edge could not be asked.")],
+    "gaps": [_statement("The provider edge could not be queried.")],
 }
 
 

@@ -43,4 +43,4 @@ def build_from_answer(
     try:
         return build(record)
     except ValueError as error:
-        raise Broken(f"{request} returned no valid record: {error}") from None
+        raise Broken(f"{request} did not return a valid record: {error}") from None

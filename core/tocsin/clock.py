@@ -19,7 +19,7 @@ def isoformat_or_none(moment: datetime | None) -> str | None:
 
 
 class Clock(Protocol):
-    """Current time, and sleeping."""
+    """Source of the current time, and of delays."""
 
     def now(self) -> datetime:
         """Return the current time, aware and in UTC."""

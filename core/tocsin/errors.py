@@ -35,7 +35,7 @@ class TocsinError(Exception):
 
 
 class OperatorError(TocsinError):
-    """An error that an operator can correct; its text says where and how."""
+    """An error that an operator can correct; its message says where and how."""
 
     exit_status = 2
     """Exit status of a command that ends with it."""
@@ -98,15 +98,15 @@ class PluginFailure(TocsinError):  # noqa: N818 - the names are what a plugin sa
 
 
 class InvestigationFailed(PluginFailure):
-    """An investigation has no result; the text says why."""
+    """An investigation has no result; the message gives the reason."""
 
 
 class TryLater(PluginFailure):
-    """Temporary failure. `after` is the delay that the remote system named, if any.
+    """Temporary failure. `after` is the delay that the remote system requested, if any.
 
     `throttled`: the remote system is overloaded; all deliveries to it wait.
     `unsent`: nothing was sent; this does not count as an attempt.
-    `partly`: some of it arrived, so the remote system is working.
+    `partly`: part of the delivery arrived, so the remote system is working.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Broken(PluginFailure):
 class Refused(PluginFailure):
     """Permanent failure: a retry fails too. `status` and `response` are from the remote system.
 
-    `unwanted`: the remote system wants no more deliveries; the destination is disabled.
+    `unwanted`: the remote system does not want further deliveries; the destination is disabled.
     """
 
     def __init__(
@@ -163,7 +163,9 @@ class Refused(PluginFailure):
 
 
 class Misconfigured(Refused):
-    """The configuration does not allow it; retried automatically once it is corrected."""
+    """The configuration does not allow the operation; retried automatically once it is
+    corrected.
+    """
 
 
 class CredentialsRefused(Misconfigured):

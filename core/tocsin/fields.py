@@ -59,7 +59,7 @@ class SettingsOrigin:
 
 def _refuse_over_http(value: Any, info: ValidationInfo) -> Any:
     if SettingsOrigin.of(info).folder is None:
-        raise PydanticCustomError("local", "set this in plugins.toml; over HTTP it is refused")
+        raise PydanticCustomError("local", "set this in plugins.toml; it is not accepted over HTTP")
     return value
 
 
@@ -119,9 +119,9 @@ class _OwnServer:
 def _check_base_url(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise PydanticCustomError("server", "give an address such as 'https://siem.example.com'")
+        raise PydanticCustomError("server", "use an address such as 'https://siem.example.com'")
     if parts.username or parts.password:
-        raise PydanticCustomError("server", "give the address without a user name and password")
+        raise PydanticCustomError("server", "use the address without a user name and password")
     return value.rstrip("/")
 
 
@@ -134,7 +134,7 @@ ServerUrl = Annotated[
 """The address of a SIEM's own server; a provider may reach its host even if it is private."""
 
 _SECRET_NAME = re.compile(r"auth|cookie|key|password|secret|token", re.IGNORECASE)
-_REFERENCE = 'give { env = "NAME" } or { file = "path" }'
+_REFERENCE = 'use { env = "NAME" } or { file = "path" }'
 LONGEST_DURATION = timedelta(days=36_500)
 _UNITS = {
     "ms": timedelta(milliseconds=1),
@@ -156,7 +156,7 @@ def parse_iso_duration(text: str) -> timedelta:
         raise ValueError(f"{text!r} is not a duration such as PT15M, P1D or P2W")
     duration = timedelta(**{unit: int(n) for unit, n in match.groupdict().items() if n})
     if duration <= timedelta(0):
-        raise ValueError(f"{text!r} is zero; give a duration such as PT15M")
+        raise ValueError(f"{text!r} is zero; use a duration such as PT15M")
     return duration
 
 
@@ -182,7 +182,7 @@ def _parse_duration(value: object) -> object:
         return value
     if not isinstance(value, str):  # a bare number would silently mean seconds
         raise PydanticCustomError(
-            "duration", "give a number with a unit in quotes, such as '30s', '5m', '24h' or '7d'"
+            "duration", "use a number with a unit in quotes, such as '30s', '5m', '24h' or '7d'"
         )
     try:
         if match := _SHORT_DURATION.fullmatch(value):
@@ -190,13 +190,13 @@ def _parse_duration(value: object) -> object:
         return parse_iso_duration(value)
     except (ValueError, OverflowError) as error:
         raise PydanticCustomError(
-            "duration", "give a number with a unit, such as '30s', '5m', '24h' or '7d'"
+            "duration", "use a number with a unit, such as '30s', '5m', '24h' or '7d'"
         ) from error
 
 
 def _check_bounds(value: timedelta) -> timedelta:
     if not timedelta(0) <= value <= LONGEST_DURATION:
-        raise PydanticCustomError("duration", "give a duration from 0s to 36500d")
+        raise PydanticCustomError("duration", "use a duration from 0s to 36500d")
     return value
 
 
@@ -211,7 +211,7 @@ def _parse_network(value: object) -> object:
     try:
         network = ip_network(value, strict=False)
     except ValueError:
-        raise PydanticCustomError("network", "give a network such as '10.20.0.0/16'") from None
+        raise PydanticCustomError("network", "use a network such as '10.20.0.0/16'") from None
     raise PydanticCustomError(
         "network", "the address has host bits set; write '{network}'", {"network": str(network)}
     )
@@ -286,7 +286,7 @@ def _resolve(value: object, origin: SettingsOrigin) -> SecretStr:
 def _take_literal(value: object) -> SecretStr:
     """Return the secret of a request, which must not reference local secrets."""
     if not isinstance(value, str):
-        raise _secret_error("found a value that is not text", "give the secret itself, as text")
+        raise _secret_error("found a value that is not text", "enter the secret itself, as text")
     return SecretStr(value)
 
 
@@ -307,10 +307,11 @@ def _resolve_member(name: str, member: object, origin: SettingsOrigin) -> Secret
 class PluginSettings(BaseModel):
     """Base class of plugin settings.
 
-    Unknown keys are errors. A field annotated `SecretStr` takes only `{ env = "NAME" }` or `{ file
+    Unknown keys are errors. A field annotated `SecretStr` accepts only `{ env = "NAME" }` or `{
+    file
     = "path" }`, so that `plugins.toml` never contains secrets; a relative path is relative to that
-    file. A field annotated `dict[str, SecretStr]` also takes plain text, except under names that
-    indicate a secret, such as `Authorization`. Over HTTP it is the reverse: secrets are given as
+    file. A field annotated `dict[str, SecretStr]` also accepts plain text, except under names that
+    indicate a secret, such as `Authorization`. Over HTTP, it is the reverse: secrets are sent as
     text and stored encrypted, and references are refused.
     """
 
@@ -346,7 +347,8 @@ class PluginSettings(BaseModel):
         )
 
     def targets(self) -> dict[str, str]:
-        """Return where secrets are sent, by field: scheme, host and port of URLs, names of hosts.
+        """Return where secrets are sent, by field: the scheme, host and port of URLs, and host
+        names.
 
         A URL is recognized by its value, also inside lists and tables, and a host or port by the
         words of the field's name.

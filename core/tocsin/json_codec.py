@@ -17,7 +17,8 @@ _MAX_LIST_DEPTH = 30
 def parse_json(content: bytes) -> Any:
     """Return the decoded `content`; ValueError if it is not JSON.
 
-    A lone UTF-16 surrogate, which programs write when they cut text, becomes U+FFFD: by RFC 8259
+    A lone UTF-16 surrogate, which programs write when they truncate text, becomes U+FFFD: by RFC
+    8259
     section 8.2 it is valid JSON, but it cannot be stored as text.
     """
     try:

@@ -86,7 +86,7 @@ def _parse(content: bytes, start: int | None = None) -> Any:
     except orjson.JSONDecodeError as error:
         if start is None:
             raise
-        raise ValueError(f"{error.msg}: near byte {start + error.pos}") from None
+        raise ValueError(f"{error.msg} near byte {start + error.pos}") from None
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class _Scan:
             if character == _QUOTE:
                 strings += 1
                 if token.end() == place + 1 or strings > _ADJACENT_STRINGS:
-                    raise ValueError(f"unexpected quotation mark: near byte {place}")
+                    raise ValueError(f"unexpected quotation mark near byte {place}")
                 string = token
                 continue
             if character == _COMMA:

@@ -56,7 +56,8 @@ class Settings(BaseSettings):
 
     data_dir: Path = Field(
         default=Path("data"),
-        description="Folder of the embedded database, generated keys and the head of the database.",
+        description="Directory of the embedded database, generated keys and the head of the "
+        "database.",
     )
     database_url: str = Field(
         default="",
@@ -92,7 +93,7 @@ class Settings(BaseSettings):
     )
     templates_dir: Path | None = Field(
         default=None,
-        description="Folder of your own templates, which take precedence over those of plugins.",
+        description="Directory of your own templates, which take precedence over those of plugins.",
     )
     allow_networks: tuple[Network, ...] = Field(
         default=(),
@@ -127,7 +128,7 @@ class Settings(BaseSettings):
         description="OpenID Connect issuer of admins. Default: none.",
     )
     oidc_audience: str = Field(
-        default="", description="Audience that the issuer's access tokens must name."
+        default="", description="Audience that the issuer's access tokens must contain."
     )
     oidc_role_claim: str = Field(
         default="roles",
@@ -142,19 +143,18 @@ class Settings(BaseSettings):
     oidc_client_id: str = Field(
         default="",
         max_length=500,
-        description="Client ID of Tocsin at the issuer, for sign-in to the console. Default: no "
+        description="Tocsin's client ID at the issuer, for sign-in to the console. Default: no "
         "single sign-on.",
     )
     oidc_client_secret: SecretStr | None = Field(
         default=None,
-        description="Client secret of Tocsin at the issuer. Leave unset for a public client.",
+        description="Tocsin's client secret at the issuer. Leave unset for a public client.",
     )
     oidc_recheck_seconds: int = Field(
         default=900,
         ge=60,
         le=43_200,
-        description="Time after which a console session is checked with the issuer again, in "
-        "seconds.",
+        description="Interval, in seconds, at which a console session is checked with the issuer.",
     )
     encryption_key: SecretStr | None = Field(
         default=None,
@@ -162,13 +162,13 @@ class Settings(BaseSettings):
         "next to a SQLite database; required with PostgreSQL.",
     )
     encryption_key_file: Path | None = Field(
-        default=None, description="File that holds the encryption key, as an alternative."
+        default=None, description="File that contains the encryption key, as an alternative."
     )
     upgrade_copy: bool = Field(
-        default=True, description="Copy a SQLite database beside itself before it is upgraded."
+        default=True, description="Copy a SQLite database before its schema is upgraded."
     )
     backup_dir: Path | None = Field(
-        default=None, description="Folder of backups. Default: `backups` in the data directory."
+        default=None, description="Directory of backups. Default: `backups` in the data directory."
     )
     backup_key_file: Path | None = Field(
         default=None, description="File with the key that encrypts backups. Default: no encryption."
@@ -179,7 +179,7 @@ class Settings(BaseSettings):
         "machine get metrics.",
     )
     metrics_token_file: Path | None = Field(
-        default=None, description="File that holds the metrics token, as an alternative."
+        default=None, description="File that contains the metrics token, as an alternative."
     )
     retention_days: int | None = Field(
         default=None,
@@ -190,13 +190,15 @@ class Settings(BaseSettings):
     )
     archive_dir: Path | None = Field(
         default=None,
-        description="Folder to archive events in before they are removed. Default: no archive.",
+        description="Directory in which to archive events before they are removed. Default: no "
+        "archive.",
     )
     schedule_failure_limit: int = Field(
         default=5,
         ge=1,
         le=1_000,
-        description="Failures in a row before a schedule is disabled, unless it has its own limit.",
+        description="Consecutive failures before a schedule is disabled, unless it has its own "
+        "limit.",
     )
     roles: tuple[NodeRole, ...] = Field(
         default=tuple(NodeRole),
@@ -217,7 +219,7 @@ class Settings(BaseSettings):
     @classmethod
     def _check_url(cls, value: str, info: ValidationInfo) -> str:
         if value and not value.startswith(("http://", "https://")):
-            raise ValueError("give an absolute URL, such as https://tocsin.example.org")
+            raise ValueError("use an absolute URL, such as https://tocsin.example.org")
         # issuers are compared exactly, including a trailing slash
         return value if info.field_name == "oidc_issuer" else value.rstrip("/")
 
@@ -225,7 +227,7 @@ class Settings(BaseSettings):
     @classmethod
     def _check_folder(cls, value: Path | None) -> Path | None:
         if value is not None and not value.is_dir():
-            raise ValueError("give an existing folder, such as /etc/tocsin/templates")
+            raise ValueError("use an existing directory, such as /etc/tocsin/templates")
         return value and value.absolute()
 
     @field_validator("allow_networks", "trusted_proxies", mode="before")
@@ -234,7 +236,7 @@ class Settings(BaseSettings):
         try:
             return [ip_network(part) for part in _split(value)]
         except ValueError as error:
-            raise ValueError(f"give networks such as 10.20.0.0/16 ({error})") from None
+            raise ValueError(f"use networks such as 10.20.0.0/16 ({error})") from None
 
     @field_validator("roles", mode="before")
     @classmethod
@@ -247,7 +249,7 @@ class Settings(BaseSettings):
         origins = _split(value)
         for origin in origins:
             if not _ORIGIN.fullmatch(origin):
-                raise ValueError(f"give origins such as https://soar.example.org, not {origin!r}")
+                raise ValueError(f"use origins such as https://soar.example.org, not {origin!r}")
         return origins
 
     @property
@@ -340,14 +342,14 @@ def _find_conflicts(settings: Settings) -> Iterator[tuple[str, str, str]]:
     if settings.archive_dir is not None and settings.retention_days is None:
         yield (
             "ARCHIVE_DIR",
-            f"found a folder, but without {PREFIX}RETENTION_DAYS nothing is archived",
+            f"found a directory, but without {PREFIX}RETENTION_DAYS nothing is archived",
             f"set {PREFIX}RETENTION_DAYS too",
         )
     if settings.oidc_issuer.startswith("http://") and not _LOOPBACK.match(settings.oidc_issuer):
         yield (
             "OIDC_ISSUER",
             "found an issuer without TLS, whose keys could be replaced in transit",
-            "give an https:// URL",
+            "use an https:// URL",
         )
     if settings.metrics_token is not None and settings.metrics_token_file is not None:
         yield (

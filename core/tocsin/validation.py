@@ -106,28 +106,28 @@ def _describe(detail: dict[str, Any], model: type[BaseModel]) -> tuple[str, str]
         case "enum":
             return _describe_input(
                 detail
-            ), f"give one of: {detail['ctx']['expected']}" + _suggest_member(detail)
+            ), f"use one of: {detail['ctx']['expected']}" + _suggest_member(detail)
         case kind:
             return _describe_input(detail), _PLAIN.get(kind) or _describe_expected(detail)
 
 
 # Messages of pydantic about types, for authors of TOML or JSON
 _PLAIN = {
-    "tuple_type": 'give a list, such as ["one", "two"]',
-    "list_type": 'give a list, such as ["one", "two"]',
-    "dict_type": "give a table of names and values",
-    "model_type": "give a table of names and values",
-    "model_attributes_type": "give an object",
-    "string_type": "give text in quotes",
-    "int_type": "give a whole number",
-    "int_parsing": "give a whole number",
-    "int_from_float": "give a whole number",
-    "float_type": "give a number",
-    "float_parsing": "give a number",
-    "bool_type": "give true or false",
-    "bool_parsing": "give true or false",
-    "time_delta_type": "give a number with a unit in quotes, such as '30s'",
-    "too_short": "give at least one",
+    "tuple_type": 'use a list, such as ["one", "two"]',
+    "list_type": 'use a list, such as ["one", "two"]',
+    "dict_type": "use a table of names and values",
+    "model_type": "use a table of names and values",
+    "model_attributes_type": "use an object",
+    "string_type": "use text in quotes",
+    "int_type": "use a whole number",
+    "int_parsing": "use a whole number",
+    "int_from_float": "use a whole number",
+    "float_type": "use a number",
+    "float_parsing": "use a number",
+    "bool_type": "use true or false",
+    "bool_parsing": "use true or false",
+    "time_delta_type": "use a number with a unit in quotes, such as '30s'",
+    "too_short": "add at least one",
 }
 
 
@@ -140,7 +140,7 @@ def _suggest_member(detail: dict[str, Any]) -> str:
 
 def _describe_field(path: Sequence[object], model: type[BaseModel]) -> str:
     field = _sibling_fields(path, model).get(str(path[-1]))
-    return f"it says: {field.description}" if field and field.description else "give it a value"
+    return f"it says: {field.description}" if field and field.description else "set a value"
 
 
 def _sibling_fields(path: Sequence[object], model: type[BaseModel]) -> Mapping[str, FieldInfo]:

@@ -234,14 +234,15 @@ class TestCheck:
     async def test_missing_folder_is_reported(self, make_feed, tmp_path, name):
         (problem,) = (await make_feed(tmp_path / "away" / name).provider.check()).problems
         assert (
-            problem == f"the folder {tmp_path}/away does not exist or is not visible to this user"
+            problem
+            == f"the directory {tmp_path}/away does not exist or is not visible to this user"
         )
 
     @pytest.mark.parametrize("name", ["eve.json", "eve-*.json"])
     async def test_unreadable_folder_is_reported(self, make_feed, tmp_path, no_access, name):
         no_access(tmp_path)
         (problem,) = (await make_feed(tmp_path / name).provider.check()).problems
-        assert problem == f"this user cannot list the folder {tmp_path}"
+        assert problem == f"this user cannot list the directory {tmp_path}"
 
     async def test_directory_path_is_reported(self, feed, eve):
         eve.mkdir()
@@ -264,7 +265,7 @@ class TestCheck:
         assert problem == "2 files match; the limit is 1"
 
     async def test_required_file_permissions_are_reported(self, feed):
-        assert feed.provider.permissions == ("read access to the files and their folder",)
+        assert feed.provider.permissions == ("read access to the files and their directory",)
 
 
 async def test_a_name_need_not_be_utf_8(make_feed, eve, write):

@@ -84,7 +84,7 @@ def test_every_breach_is_told_with_its_place(write, body, breaches):
     ("text", "schema", "words"),
     [
         (GOOD + "color = 1", SCHEMA, "color: unknown key"),
-        (GOOD.replace('"none"', '"never"'), SCHEMA, "idempotency: found 'never'; give one of"),
+        (GOOD.replace('"none"', '"never"'), SCHEMA, "idempotency: found 'never'; use one of"),
         (GOOD + '[answer]\nremote_id = "id"', SCHEMA, "answer.remote_id: found 'id'"),
         (GOOD + '[severity]\nAwful = "x"', SCHEMA, "severity.Awful"),
         ("name =", SCHEMA, "Invalid value"),

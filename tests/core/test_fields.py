@@ -43,13 +43,13 @@ def test_a_duration_is_read_as_it_is_written(text, duration):
     "text", ["", "5", "5 m", "-5m", "1.5h", "5M", "\u0665m", "1h30m", "inf", "999999999w", "40000d"]
 )
 def test_what_is_no_duration_is_refused_with_what_would_be(text):
-    with pytest.raises(ValidationError, match="give a "):
+    with pytest.raises(ValidationError, match="use a "):
         durations.validate_python(text)
 
 
 @pytest.mark.parametrize("value", [24, 2.5, True, ["5m"], {"hours": 1}])
 def test_a_number_without_a_unit_is_no_duration(value):
-    with pytest.raises(ValidationError, match="give a number with a unit in quotes"):
+    with pytest.raises(ValidationError, match="use a number with a unit in quotes"):
         durations.validate_python(value)
 
 

@@ -128,7 +128,7 @@ async def test_a_long_step_beats_in_between(clock):
         has_beaten.set()
         await asyncio.Event().wait()
 
-    loop = asyncio.create_task(run_forever(step, clock, "indexing incidents"))
+    loop = asyncio.create_task(run_forever(step, clock, "search indexer"))
     await has_beaten.wait()
     assert heartbeats.find_stalled() == []
     loop.cancel()

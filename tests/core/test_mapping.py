@@ -102,8 +102,8 @@ def test_only_a_web_address_is_a_link(address):
         ({"external_id": None}, "external_id: found None"),
         ({"severity": []}, "severity: found an empty list"),
         ({"occurred_at": "yesterday"}, "occurred_at: found 'yesterday'"),
-        ({"occurred_at": "0001-01-01T00:00:00+12:00"}, "give a valid calendar time"),
-        ({"entities": [{"kind": "ipv4", "value": "x"}]}, "entities.0.kind: found 'ipv4'; give one"),
+        ({"occurred_at": "0001-01-01T00:00:00+12:00"}, "use a valid calendar time"),
+        ({"entities": [{"kind": "ipv4", "value": "x"}]}, "entities.0.kind: found 'ipv4'; use one"),
         ({"titel": "x"}, "titel: unknown key; remove it; did you mean 'title'?"),
     ],
 )
@@ -139,7 +139,7 @@ def test_what_is_said_to_be_missing_is_kept_aside_with_all_that_came():
         ('{"incidents": []', {}, "the mapping does not render JSON"),
         ("{% for one in body.alerts %}{% endfor %}", {}, "in line 1: .* no attribute 'alerts'"),
         ("\n{{ body.alerts|length }}", {}, "in line 2: .* no attribute 'alerts'"),
-        ("{{ 1 // 0 }}", {}, "the mapping fails in line 1"),
+        ("{{ 1 // 0 }}", {}, "the mapping failed in line 1"),
         ("{{ body.split }}", "x", "not a JSON value"),
     ],
 )

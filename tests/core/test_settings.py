@@ -151,7 +151,7 @@ def test_roles_keep_their_order_and_are_taken_once_in_any_case(monkeypatch):
 def test_a_role_that_is_none_is_answered_with_those_there_are(monkeypatch, roles):
     [problem] = problems(monkeypatch, ROLES=roles)
     assert problem.endswith(
-        f"TOCSIN_ROLES: found {roles!r}; give one of: api, sync, investigate, schedule, deliver"
+        f"TOCSIN_ROLES: found {roles!r}; use one of: api, sync, investigate, schedule, deliver"
     )
 
 

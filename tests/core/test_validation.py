@@ -73,8 +73,8 @@ def test_what_is_missing_further_down_is_said_with_its_purpose():
 
 def test_below_a_key_that_is_wrong_itself_nothing_more_is_said():
     assert mistakes(by_colour={"reed": {}, "green": {"width": "x"}}) == [
-        "by_colour.reed: found 'reed'; give one of: 'red' or 'green'; did you mean 'red'?",
-        "by_colour.green.width: found 'x'; give a whole number",
+        "by_colour.reed: found 'reed'; use one of: 'red' or 'green'; did you mean 'red'?",
+        "by_colour.green.width: found 'x'; use a whole number",
     ]
 
 
@@ -85,7 +85,7 @@ class Pair(BaseModel):
     @model_validator(mode="after")
     def _in_order(self) -> Pair:
         if self.low > self.high:
-            raise ValueError("give a low that is not above high")
+            raise ValueError("use a low that is not above high")
         return self
 
 
@@ -93,15 +93,15 @@ def test_of_values_that_do_not_go_together_only_what_would_be_right_is_said():
     with pytest.raises(ValidationError) as caught:
         Pair.model_validate({"low": 2, "high": 1})
     [mistake] = explain_errors(caught.value, Pair)
-    assert (mistake.path, mistake.words) == ((), "give a low that is not above high")
+    assert (mistake.path, mistake.words) == ((), "use a low that is not above high")
     assert str(ConfigurationProblem("a.toml", "pair", mistake.found, mistake.expected)) == (
-        "a.toml: pair: give a low that is not above high"
+        "a.toml: pair: use a low that is not above high"
     )
 
 
 def test_a_table_where_something_else_belongs_is_called_names_and_values():
     assert mistakes(several={"a": 1}) == [
-        'several: found names and values; give a list, such as ["one", "two"]'
+        'several: found names and values; use a list, such as ["one", "two"]'
     ]
 
 
@@ -120,7 +120,7 @@ class Written(BaseModel):
         ({"name": "A B"}, "name: found 'A B'; it says: Small letters."),
         ({"plain": "A B"}, "plain: found 'A B'; string should match pattern '^[a-z]+$'"),
         ({"names": ["main) OR"]}, "names.0: found 'main) OR'; it says: Words of small letters."),
-        ({"names": []}, "names: found an empty list; give at least one"),
+        ({"names": []}, "names: found an empty list; add at least one"),
     ],
 )
 def test_what_an_operator_wrote_is_judged_in_words_and_once(written, expected):

@@ -66,7 +66,7 @@ async def test_a_restored_service_repeats_no_alert_of_the_backup_and_sends_nothi
         assert len(receiver.ids) == 12
         status, out, _ = await service.command("prove")
         assert status == 1
-        assert "incidents 6 to 8 were stored and are gone: restored from the backup" in out
+        assert "incidents 6 to 8 were stored but are missing: restored from the backup" in out
         await check_holds(service)
         await service.stop()
         await service.start(is_applied=True)  # which retries what else is on hold

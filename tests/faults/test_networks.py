@@ -94,7 +94,7 @@ async def test_what_is_refused_arrives_when_the_receiver_is_back(station, rogue,
 async def test_a_black_hole_costs_no_more_than_the_time_out(station):
     with black_hole() as url:
         await station.add("soc", url, timeout="250ms")
-        assert await reason_of_first_attempt(station) == "time-out"
+        assert await reason_of_first_attempt(station) == "timeout"
     [attempt] = await station.attempts()
     assert attempt["outcome"] == "later"
 
@@ -108,12 +108,12 @@ FAILURES = {
     "closed in the body": (say_and_close(HALF), "connection reset"),
     "closed in a chunk": (say_and_close(CHUNKED + b"5\r\nab"), "connection reset"),
     "closed between chunks": (say_and_close(CHUNKED + b"2\r\nab\r\n"), "connection reset"),
-    "silent": (silence, "time-out"),
-    "silent after the head": (say(HEAD + b"Content-Length: 5\r\n\r\n"), "time-out"),
-    "slow head": (drip(HEAD + b"X-A: b"), "time-out"),
-    "slow body": (drip(HEAD + b"Content-Length: 10000\r\n\r\n", 0.001), "time-out"),
-    "slow reason": (drip(b"HTTP/1.1 200 O"), "time-out"),
-    "only ever 100": (say(b"HTTP/1.1 100 Continue\r\n\r\n" * 5), "time-out"),
+    "silent": (silence, "timeout"),
+    "silent after the head": (say(HEAD + b"Content-Length: 5\r\n\r\n"), "timeout"),
+    "slow head": (drip(HEAD + b"X-A: b"), "timeout"),
+    "slow body": (drip(HEAD + b"Content-Length: 10000\r\n\r\n", 0.001), "timeout"),
+    "slow reason": (drip(b"HTTP/1.1 200 O"), "timeout"),
+    "only ever 100": (say(b"HTTP/1.1 100 Continue\r\n\r\n" * 5), "timeout"),
     "a banner": (say(b"SSH-2.0-OpenSSH_9.9\r\n"), "the response is not HTTP"),
     "mail": (say(b"220 mail.example ESMTP\r\n"), "the response is not HTTP"),
     "TLS": (say(b"\x15\x03\x01\x00\x02\x02\x46"), "the response is not HTTP"),
@@ -272,7 +272,7 @@ async def test_a_look_up_that_hangs_costs_no_more_than_the_time_out(
 ):
     dns["soc.example"] = [hanging, ["127.0.0.1"]]
     await station.add("soc", rogue.url("soc.example"), timeout="250ms")
-    assert await reason_of_first_attempt(station) == "time-out"
+    assert await reason_of_first_attempt(station) == "timeout"
     hanging.over.set()
     await retry()
     assert len(rogue.got) == 1
@@ -395,7 +395,7 @@ async def test_what_waited_for_a_certificate_arrives_once_it_is_renewed(
     [
         (b"HTTP/1.1 204 No Content\r\n\r\n", "TLS handshake failed"),
         (b"\x15\x03\x03\x00\x02\x02\x28", "TLS handshake failed"),
-        (b"", "time-out"),
+        (b"", "timeout"),
     ],
     ids=["plain", "alert", "silent"],
 )

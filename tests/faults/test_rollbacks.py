@@ -125,7 +125,7 @@ async def test_a_database_that_was_replaced_by_an_older_copy_issues_no_number_tw
     assert line["event"].startswith("the database was rolled back")
     [loss] = [item for item in proof["unaccounted"] if item["kind"] == "rolled-back"]
     assert loss["what"] == "epoch:2"
-    assert loss["detail"].startswith("incidents 4 to 8 were stored and are gone")
+    assert loss["detail"].startswith("incidents 4 to 8 were stored but are missing")
     with structlog.testing.capture_logs() as logs:
         async with open_node(settings) as node:
             assert (await node.database.read(load_head)).epoch == 2

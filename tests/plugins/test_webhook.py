@@ -292,7 +292,7 @@ async def test_of_a_long_answer_16_kib_are_kept(channel, receiver):
 
 async def test_an_attempt_ends_with_its_time_out(channel, receiver):
     receiver.delay = 2
-    with pytest.raises(TryLater, match="time-out"):
+    with pytest.raises(TryLater, match="timeout"):
         await channel(timeout="100ms").deliver(delivery())
 
 

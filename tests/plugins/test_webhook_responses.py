@@ -176,7 +176,7 @@ def test_a_2xx_without_proof_is_tried_again(body):
     ("rules", "body", "words"),
     [
         (AnswerRules(remote_id="/id"), b"<html>Sign in</html>", "without the ID"),
-        (AnswerRules(text="ok"), b"<html>Sign in</html>", "its text is not 'ok'"),
+        (AnswerRules(text="ok"), b"<html>Sign in</html>", "its body is not 'ok'"),
     ],
 )
 def test_the_page_of_a_proxy_is_no_receipt(rules, body, words):

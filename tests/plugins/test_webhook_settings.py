@@ -116,8 +116,8 @@ def test_a_wrong_signing_key_is_refused_in_the_same_way(name, key):
 
 
 def test_something_has_to_sign():
-    assert "give a secret, a signing_key or both" in wrong(secret=None)
-    assert "give a secret" in wrong(secret=None, previous_secret=OLDER)
+    assert "set a secret, a signing_key or both" in wrong(secret=None)
+    assert "set a secret" in wrong(secret=None, previous_secret=OLDER)
 
 
 @pytest.mark.parametrize("mode", ["binary", "structured"])

@@ -28,12 +28,6 @@ AREAS: Mapping[str, tuple[str, ...]] = {
         "tests/security/test_console_forms.py",
         "tests/core/web/console/test_signing_in.py",
     ),
-    "OpenID Connect": (
-        "tests/core/credentials/test_oidc.py",
-        "tests/core/credentials/test_oidc_attempts.py",
-        "tests/core/web/console/test_oidc_sign_in.py",
-        "tests/core/web/console/test_session_checks.py",
-    ),
     "Host names": ("tests/core/web/test_hosts.py",),
     "Server-side request forgery": (
         "tests/security/test_forged_requests.py",
@@ -94,7 +88,7 @@ def main(names: Sequence[str]) -> int:
     Each area has a process of its own: what one configures, such as a log, changes no other.
     """
     if unknown := set(names) - set(AREAS):
-        sys.exit(f"no area {', '.join(sorted(unknown))}; name one of: {', '.join(AREAS)}")
+        sys.exit(f"no area {', '.join(sorted(unknown))}; use one of: {', '.join(AREAS)}")
     width = max(map(len, AREAS))
     has_failed = False
     rows = []

@@ -35,10 +35,10 @@ class EntraSettings(ApiSettings):
     )
     authority: ServerUrl = Field(
         default=MICROSOFT_CLOUDS["public"].authority,
-        description="Sign-in endpoint. Default: the one of the cloud.",
+        description="Sign-in endpoint. Default: the cloud's endpoint.",
     )
     tenant_id: str = Field(
-        pattern=r"^[A-Za-z0-9.-]{1,253}$", description="Entra tenant, by ID or domain."
+        pattern=r"^[A-Za-z0-9.-]{1,253}$", description="Entra tenant, as an ID or domain."
     )
     client_id: str = Field(min_length=1, description="Client ID of the app registration.")
     client_secret: SecretStr = Field(description="Client secret of the app registration.")

@@ -108,13 +108,17 @@ ChangesAge = Annotated[
 ]
 SettleDelay = Annotated[
     Duration,
-    Field(le=timedelta(days=1), description="Minimum age of a record, so that searches find it."),
+    Field(
+        le=timedelta(days=1),
+        description="Minimum age of a record to be read, so that searches find it.",
+    ),
 ]
 RefreshAges = Annotated[
     tuple[Duration, ...],
     Field(
         max_length=10,
-        description="Ages at which to refresh a new incident, beside the checks for changes.",
+        description="Ages at which to refresh a new incident, in addition to the checks for "
+        "changes.",
     ),
 ]
 
@@ -123,7 +127,7 @@ class LookbackProvider(WindowedProvider):
     """Base class of providers that list records by creation time."""
 
     class Settings(WindowedProvider.Settings):
-        """Settings of every lookback provider; give the types above other defaults if needed."""
+        """Settings of every lookback provider; use the types above other defaults if needed."""
 
         changes_every: ChangesInterval = timedelta(minutes=15)
         changes_for: ChangesAge = timedelta(days=7)

@@ -102,7 +102,7 @@ def _describe_loss(epoch: Epoch) -> str:
     found, known = epoch.found_number or 0, epoch.known_number or 0
     if known <= found:
         return str(epoch.reason)
-    return f"incidents {found + 1} to {known} were stored and are gone: {epoch.reason}"
+    return f"incidents {found + 1} to {known} were stored but are missing: {epoch.reason}"
 
 
 def _find_wrong_clocks(connection: Connection, now: datetime) -> Iterator[dict[str, Any]]:
@@ -118,7 +118,7 @@ def _find_stuck_nodes(connection: Connection, now: datetime) -> Iterator[dict[st
     """Yield the nodes that run and are frozen or stuck now."""
     for node in find_troubled_nodes(connection, now):
         silent = "no heartbeat: the process is frozen or cannot write"
-        stalled = f"these loops have stalled: {', '.join(node.stalled)}"
+        stalled = f"stalled loops: {', '.join(node.stalled)}"
         detail = stalled if node.stalled else silent
         yield represent_anomaly("node", f"node:{node.name}", node.beat_at, detail)
 

@@ -144,11 +144,11 @@ def _represent_write_back(row: RowMapping) -> dict[str, Any]:
 ALERT_WORDS = {
     AlertDecision.ALERTED: "an incident-alert event was created",
     AlertDecision.BELOW_THRESHOLD: "the severity is below Medium; no alert",
-    AlertDecision.FIRST_SEEN_CLOSED: "it was Closed when it was first seen;"
-    " no alert, since `alert_when_first_seen_closed` is off",
-    AlertDecision.QUIET: "read quietly, as the provider is configured; no alert",
-    AlertDecision.ROSE_UNALERTED: "first read below Medium, and raised later;"
-    " no alert, since `alert_on_escalation` is off",
+    AlertDecision.FIRST_SEEN_CLOSED: "already Closed when first seen; no alert, since "
+    "`alert_when_first_seen_closed` is off",
+    AlertDecision.QUIET: "first read of a provider that is configured to be quiet; no alert",
+    AlertDecision.ROSE_UNALERTED: "below Medium when first read and raised later; no alert, "
+    "since `alert_on_escalation` is off",
 }
 
 

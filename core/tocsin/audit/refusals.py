@@ -73,7 +73,7 @@ class Refusals:
             await self.flush(database)
             await self._clock.sleep(_MINUTE)
 
-        await run_forever(step, self._clock, "audit of refusals", silence=_MINUTE + SILENCE)
+        await run_forever(step, self._clock, "refusal audit", silence=_MINUTE + SILENCE)
 
     async def flush(self, database: Database) -> None:
         """Write all counts, including the current minute; after an error they are kept."""

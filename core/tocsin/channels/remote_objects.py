@@ -62,7 +62,7 @@ class ObjectChannel(Channel):
 
         url: ServerUrl = Field(description="URL of the platform, such as https://soar.example.com.")
         timeout: Duration = Field(
-            default=timedelta(seconds=60), description="Time limit of one attempt; 60s at most."
+            default=timedelta(seconds=60), description="Timeout of one attempt; at most 60s."
         )
         concurrency: int = Field(
             default=4, ge=1, le=256, description="Maximum number of concurrent deliveries."
@@ -150,7 +150,7 @@ class ObjectChannel(Channel):
         """Update an object from a later event of the same subject."""
 
     def render_note(self, delivery: Delivery) -> str | None:
-        """Return the note of an event in Markdown; None if it adds none."""
+        """Return the note of an event in Markdown; None if it does not add one."""
         return None if _is_alert(delivery.event) else delivery.render("note").decode()
 
     @abstractmethod
@@ -166,9 +166,9 @@ class ObjectChannel(Channel):
         """Close an open object."""
 
     async def explain_closed(self, identifier: str, reason: str) -> None:
-        """Give the reason for an object that is closed, unless it is given.
+        """Add the reason to a closed object, unless it is already there.
 
-        Implement it if `close` gives the reason in a separate request after the change, because
+        Implement it if `close` adds the reason in a separate request after the change, because
         an attempt may be interrupted between the two.
         """
 
@@ -179,7 +179,7 @@ class ObjectChannel(Channel):
     # common to all platforms
 
     async def deliver(self, delivery: Delivery) -> Receipt:
-        """Add the event to the objects that it belongs to, or to a new one."""
+        """Add the event to the objects to which it belongs, or to a new one."""
         event = delivery.event
         done = [await self._add_to(place, delivery) for place in await self._places(delivery)]
         if not done:
@@ -270,7 +270,7 @@ class ObjectChannel(Channel):
         searchable_at = delivery.tried_at + self.settings.timeout + self.settling
         wait = searchable_at - self.tools.clock.now()
         if wait > timedelta(0):
-            reason = "an earlier attempt may have created it, and a search may not find it yet"
+            reason = "an earlier attempt may have created it, and searches may not find it yet"
             raise TryLater(reason, after=wait, unsent=True)
 
     def _ends(self, event: Event) -> bool:
@@ -307,7 +307,7 @@ class CaseChannel(ObjectChannel):
     settings: Settings
 
     def select_observables(self, delivery: Delivery) -> Sequence[Observable]:
-        """Return the first entities of an event, `most_entities` at most."""
+        """Return the first entities of an event, at most `most_entities`."""
         return list_observables(delivery, self.settings.most_entities)
 
 

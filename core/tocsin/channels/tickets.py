@@ -29,13 +29,13 @@ class TicketSettings(ObjectChannel.Settings):
     )
     username: str | None = Field(
         default=None,
-        description="User name, if the tracker requires one in addition to the secret.",
+        description="Username, if the tracker requires one in addition to the secret.",
     )
     secret: SecretStr = Field(description="API token, personal access token or password.")
     project: str = Field(
         min_length=1,
         max_length=300,
-        description="Location of tickets: a project, a queue, a repository or a table.",
+        description="Location of tickets: a project, queue, repository or table.",
     )
     issue_type: str | None = Field(default=None, description="Type of new tickets.")
     labels: tuple[str, ...] = Field(
@@ -64,7 +64,7 @@ class TicketSettings(ObjectChannel.Settings):
         description="Add the full report as a comment, instead of a summary and a link.",
     )
     options: Mapping[str, str | bool | int | tuple[str, ...]] = Field(
-        default_factory=dict, description="Settings of this kind of tracker alone."
+        default_factory=dict, description="Settings that only this kind of tracker has."
     )
 
     def evaluate_fields(self, event: Event) -> tuple[dict[str, Json], dict[str, str]]:
@@ -88,7 +88,7 @@ class Ticket:
     """A ticket to create or update."""
 
     key: str
-    """Unique key by which the ticket is found again at the tracker."""
+    """Unique key by which the ticket is found again in the tracker."""
     body: Mapping[str, Any]
     """Rendered fields of a new ticket, in the tracker's terms."""
     priority: str | None
@@ -105,7 +105,7 @@ class Tracker(ABC):
     """
 
     class Options(BaseModel):
-        """Settings of this kind of tracker alone."""
+        """Settings that only this kind of tracker has."""
 
         model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -114,7 +114,7 @@ class Tracker(ABC):
     part: ClassVar[str] = "body"
     """Template part that renders it."""
     reserved: ClassVar[frozenset[str]] = frozenset()
-    """Lower-case names that the operator's `fields` may not use: Tocsin sets them itself."""
+    """Lowercase names that the operator's `fields` may not use: Tocsin sets them itself."""
     idempotency: ClassVar[Idempotency]
     settling: ClassVar[timedelta | None] = None
     """Time in which a search may miss a new ticket; None if the tracker has a key."""
@@ -122,7 +122,7 @@ class Tracker(ABC):
     def __init__(
         self, settings: TicketSettings, options: Any, tools: Tools, request: Request
     ) -> None:
-        """Keep the arguments; do no I/O. `request` is that of the channel."""
+        """Keep the arguments; do no I/O. `request` is the channel's request function."""
         self.settings = settings
         self.options = options
         self.tools = tools

@@ -37,7 +37,7 @@ AdminToken = Annotated[
     typer.Option(
         "--token",
         envvar="TOCSIN_ADMIN_TOKEN",
-        help="Admin token. Prefer the variable, which other users cannot see.",
+        help="Admin token. Prefer the environment variable: other users can see options.",
     ),
 ]
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows.")]
@@ -145,20 +145,20 @@ def _parse_base_url(text: str) -> URL:
 def _invalid_url(reason: str) -> OperatorError:
     return OperatorError(
         f"--url (or TOCSIN_URL, TOCSIN_BASE_URL): {reason}; "
-        "give a base URL such as https://tocsin.example.org"
+        "use a base URL such as https://tocsin.example.org"
     )
 
 
 def _check_token(token: str | None) -> str:
     if not token:
         raise OperatorError(
-            "no admin token: set TOCSIN_ADMIN_TOKEN, or give --token; "
+            "no admin token: set TOCSIN_ADMIN_TOKEN, or use --token; "
             "`tocsin admin token` prints one"
         )
     if not _BEARER_TOKEN.fullmatch(token.strip()):
         raise OperatorError(
             "TOCSIN_ADMIN_TOKEN or --token: found characters that a token cannot contain; "
-            "give exactly what `tocsin admin token` prints"
+            "use the exact output of `tocsin admin token`"
         )
     return token.strip()
 
@@ -174,7 +174,7 @@ def _open_client(url: URL) -> GuardedClient:
     if host != "localhost" and not (address and address.is_loopback):
         raise OperatorError(
             f"http://{url.host} is not this machine, so the admin token would be sent unencrypted; "
-            "give an https:// address with --url or TOCSIN_URL"
+            "use an https:// address with --url or TOCSIN_URL"
         )
     return open_client(allow_networks=_LOOPBACK)
 
@@ -184,7 +184,7 @@ def _drop_none(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def _describe_failure(method: str, error: PluginFailure) -> str:
-    advice = "check that Tocsin is running there, or give another address with --url or TOCSIN_URL"
+    advice = "check that Tocsin is running there, or use another address with --url or TOCSIN_URL"
     if method != "GET" and isinstance(error, TryLater):
         advice += "; the request may have been processed: check before you repeat it"
     return f"{error}; {advice}"

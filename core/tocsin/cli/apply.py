@@ -30,7 +30,8 @@ def apply(
         bool,
         typer.Option(
             "--send-missed",
-            help="Also route events that no destination received because nothing had been applied.",
+            help="Also route events that reached no destination because no configuration had "
+            "been applied.",
         ),
     ] = False,
     as_json: AsJson = False,

@@ -59,7 +59,7 @@ def verify(
 ) -> None:
     """Check the audit log for changed or missing entries.
 
-    Reads the database directly and needs the encryption key. Save the printed head on
+    Reads the database directly and requires the encryption key. Save the printed head on
     another system. To detect entries removed from the end of the log, pass it to a later run with
     `--head`.
 
@@ -94,6 +94,6 @@ def _parse_head(text: str | None) -> tuple[int, str] | None:
     match = _HEAD.fullmatch(text)
     if match is None:
         raise OperatorError(
-            f"--head: found {text!r}; give the head that `tocsin audit verify` printed"
+            f"--head: found {text!r}; use the head that `tocsin audit verify` printed"
         )
     return int(match[1]), match[2]

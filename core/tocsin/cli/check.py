@@ -133,7 +133,7 @@ async def _check_database(
     file = HeadFile(settings.data_dir, identify_location(url))
     is_missing = is_sqlite(url) and not sqlite_file(url).exists()
     if is_missing and not file.load([]):
-        print_text(f"database: {sqlite_file(url)} will be created at the first start")
+        print_text(f"database: {sqlite_file(url)} will be created at first startup")
         return True
     if is_missing:
         print_text(f"database: {describe_past(file)}", file=sys.stderr)
@@ -144,7 +144,7 @@ async def _check_database(
         await check_presence(database, file)
         await check_schema(database)
         vault = await open_proven_vault(settings, database)
-        print_text("database: schema current, encryption key valid")
+        print_text("database: schema up to date, encryption key valid")
         missing = await database.read(find_missing_limits)
         if not (is_sqlite(url) or missing):
             print_text("database: session limits in effect")

@@ -105,8 +105,8 @@ def disable(
     path = admin_path("api-clients", client_id)
     record = run_on_api(url, token, lambda api: api.call("DELETE", path))
     remark = (
-        "tokens of this client stay valid until they expire; "
-        "to revoke them now, run `tocsin clients revoke-tokens`"
+        "this client's tokens stay valid until they expire; to revoke them now, run `tocsin "
+        "clients revoke-tokens`"
     )
     print_text(remark, file=sys.stderr)
     print_columns([record], _COLUMNS, as_json=as_json)

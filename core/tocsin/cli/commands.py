@@ -28,7 +28,7 @@ class CommandEntry:
 COMMANDS: Mapping[str, CommandEntry] = {
     "init": CommandEntry("Create plugins.toml and the data directory.", "init", "init"),
     "demo": CommandEntry(
-        "Run the service with a simulated sensor and a webhook receiver until Ctrl-C.",
+        "Run the service with a simulated sensor and a webhook receiver until Ctrl+C.",
         "demo",
         "demo",
     ),

@@ -72,8 +72,9 @@ def describe_past(file: HeadFile) -> str | None:
     """Return what was known of a database that is missing or empty now; None if nothing was."""
     for stored in file.load([]):
         return (
-            f"the database at {stored.location} is missing or empty; until {stored.stored_at}, it "
-            f"had reached incident {stored.head.incident_number}. Restore a backup; `tocsin serve` "
+            f"the database at {stored.location} is missing or empty; at {stored.stored_at}, its "
+            f"newest "
+            f"incident was {stored.head.incident_number}. Restore a backup; `tocsin serve` "
             "would create an empty one and begin a new epoch"
         )
     return None
@@ -157,7 +158,7 @@ def copy(
     configure_logs(settings.log_format, settings.log_level)
     source, target = parse_url(settings.database), parse_url(to)
     if identify_location(source) == identify_location(target):
-        raise OperatorError("--to: found the database that is to be copied; give another one")
+        raise OperatorError("--to: found the database that is being copied; use another one")
     rows = run_on_database(settings, lambda database: _copy(database, source, target))
     print_progress("".ljust(_PROGRESS_WIDTH), end="\r")
     print_text(f"{rows} rows copied and verified; set TOCSIN_DATABASE_URL to the copy")

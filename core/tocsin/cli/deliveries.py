@@ -46,7 +46,7 @@ Destination = Annotated[str | None, typer.Option(help="Filter by destination.")]
 Event = Annotated[str | None, typer.Option(help=f"Filter by event: {', '.join(EventType)}.")]
 Since = Annotated[
     str | None,
-    typer.Option(help="Only events since this time, such as 24h or 2026-11-21T05:33:01Z."),
+    typer.Option(help="Only events since this time: 24h (ago) or 2026-11-21T05:33:01Z."),
 ]
 Until = Annotated[str | None, typer.Option(help="Only events before this time.")]
 
@@ -86,7 +86,7 @@ def show(
     delivery_id: Annotated[str, typer.Argument(metavar="ID", help="ID of the delivery.")],
     as_json: AsJson = False,
 ) -> None:
-    """Show the attempts of a delivery and the responses."""
+    """Show the attempts of a delivery and the receiver's responses."""
     found = run_on_database(
         load_settings(), lambda database: database.read(delivery.load_delivery, delivery_id)
     )
@@ -120,7 +120,7 @@ def replay(
     wanted = _filter(destination, event, since, until)
     if delivery_id is not None:
         if state is not None or wanted != DeliveryFilter():
-            raise OperatorError("give either the ID of a delivery or filter options, not both")
+            raise OperatorError("use either the ID of a delivery or filter options, not both")
         print_text(
             run_on_database(
                 load_settings(), lambda database: database.write(_replay_one, delivery_id)

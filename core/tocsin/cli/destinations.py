@@ -97,7 +97,8 @@ def resume(
 ) -> None:
     """Resume a destination that stopped after failures.
 
-    Also sends deliveries on hold of an active destination. `released` is their number.
+    If the destination is active, sends its deliveries on hold. `released` is the number of these
+    deliveries.
     """
     path = admin_path("destinations", name, "resume")
     record = run_on_api(url, token, lambda api: api.call("POST", path))

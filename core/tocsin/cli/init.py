@@ -18,7 +18,7 @@ _PRIVATE = 0o700
 def init() -> None:
     """Create plugins.toml and the data directory.
 
-    The output lists the next steps. Existing files stay as they are. TOCSIN_PLUGINS_FILE and
+    The output lists the next steps. Existing files are not changed. TOCSIN_PLUGINS_FILE and
     TOCSIN_DATA_DIR change the locations.
     """
     settings = load_settings()
@@ -29,7 +29,7 @@ def init() -> None:
     print_text()
     print_text("Next, add a provider and a destination to the configuration, and run:")
     for command, purpose in (
-        ("check", "lists the problems of the configuration"),
+        ("check", "lists problems in the configuration"),
         ("serve", f"starts the service and its console, {settings.public_url}/"),
         ("admin token", "prints a token to sign in with, in another terminal"),
     ):

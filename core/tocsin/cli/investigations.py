@@ -93,11 +93,11 @@ _WRITERS: dict[ReportFormat, Callable[[Report, Mapping[str, str]], str]] = {
 @app.command()
 def start(
     query: Annotated[
-        str, typer.Argument(metavar="QUERY", help="Question to investigate, in plain words.")
+        str, typer.Argument(metavar="QUESTION", help="Question to investigate, in plain language.")
     ],
     *,
     persona: Annotated[
-        Persona, choice_option(Persona, help="Persona that the report is written for.")
+        Persona, choice_option(Persona, help="Persona for which the report is written.")
     ] = Persona.ANALYST,
     provider: Annotated[
         str | None, typer.Option(help="Limit the investigation to this provider.")
@@ -113,7 +113,7 @@ def start(
     Exit status: 0 if it completed, 1 if it failed or was cancelled.
     """
     settings = load_settings()
-    _require_text(query, "QUERY")
+    _require_text(query, "QUESTION")
     _require_provider(settings, provider)
 
     def create(connection: Connection) -> str:
@@ -197,7 +197,7 @@ def report(
         found = investigations.load_report(connection, session_id)
         if found is None:
             raise OperatorError(
-                f"no report for session {session_id!r}: the ID is unknown or no run has completed"
+                f"no report for session {session_id!r}: the ID is unknown, or no run has completed"
             )
         return _WRITERS[form](found, investigations.describe_steps(connection, session_id))
 
@@ -222,7 +222,7 @@ def steps(
 
 @app.command()
 def replay(session_id: SessionId) -> None:
-    """Replay an investigation from its ledger and compare.
+    """Replay an investigation from its ledger and compare results.
 
     Nothing is queried again. A difference means that the investigator, its settings or the ledger
     changed.
@@ -313,10 +313,10 @@ def _find(connection: Connection, session_id: str) -> dict[str, Any]:
 def _require_text(text: str, name: str) -> None:
     """Raise OperatorError if a text is empty or too long."""
     if not text.strip():
-        raise OperatorError(f"{name}: found an empty text; give a question")
+        raise OperatorError(f"{name}: found empty text; enter a question")
     if len(text) > LONGEST_QUERY:
         raise OperatorError(
-            f"{name}: found {len(text):,} characters; give {LONGEST_QUERY:,} at most"
+            f"{name}: found {len(text):,} characters; use {LONGEST_QUERY:,} at most"
         )
 
 
@@ -327,7 +327,7 @@ def _require_provider(settings: Settings, name: str | None) -> None:
     if name not in known:
         names = ", ".join(known) or "none yet"
         raise OperatorError(
-            f"--provider: found {name!r}; name one of: {names}{suggest_nearest(name, known)}"
+            f"--provider: found {name!r}; use one of: {names}{suggest_nearest(name, known)}"
         )
 
 

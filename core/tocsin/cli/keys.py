@@ -89,7 +89,8 @@ def rotate(
     grace_period_days: Annotated[
         int | None,
         typer.Option(
-            help="Days that the old value stays valid. Default: 7; 0 ends it immediately."
+            help="Days that the old value stays valid. Default: 7; with 0, it stops working "
+            "immediately."
         ),
     ] = None,
     expires_in_days: Annotated[

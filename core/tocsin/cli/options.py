@@ -30,7 +30,7 @@ def parse_moment(option: str, text: str, now: datetime) -> datetime:
         moment = None
     if moment is None or moment.tzinfo is None or moment < EPOCH:
         raise OperatorError(
-            f"{option}: found {text!r}; give a duration before now, such as 24h or 7d, or a time "
+            f"{option}: found {text!r}; use a duration before now, such as 24h or 7d, or a time "
             "with its time zone, such as 2026-11-21T05:33:01Z"
         )
     return moment
@@ -52,6 +52,6 @@ def _parser(words: type[Word]) -> Callable[[str], Word]:
             return word
         names = [word.value for word in words]
         hint = suggest_nearest(text, names)
-        raise typer.BadParameter(f"found {text!r}; give one of: {', '.join(names)}{hint}")
+        raise typer.BadParameter(f"found {text!r}; use one of: {', '.join(names)}{hint}")
 
     return parse

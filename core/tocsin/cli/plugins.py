@@ -82,7 +82,7 @@ def explain(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a plugin offers, its settings and its errors.
+    """Show what a plugin provides, its settings and its errors.
 
     Running this command imports the plugin.
 
@@ -146,11 +146,13 @@ def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new plugin.")],
     *,
     kind: Annotated[ScaffoldKind, choice_option(ScaffoldKind, help="What the plugin provides.")],
-    folder: Annotated[Path, typer.Option(help="Parent folder of the new distribution.")] = Path(),
+    folder: Annotated[
+        Path, typer.Option(help="Parent directory of the new distribution.")
+    ] = Path(),
 ) -> None:
     """Create a working plugin with tests and a README.
 
-    Prints the new folder. The next steps go to standard error.
+    Prints the new directory. The next steps go to standard error.
     """
     scaffold = Scaffold(name, kind.value)
     made = scaffold.make(folder, [plugin.name for plugin in installed_plugins()])

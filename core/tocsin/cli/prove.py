@@ -35,14 +35,16 @@ def prove(
     ] = "24h",
     head: Annotated[
         bool,
-        typer.Option("--head", help="Only compare the database with its head in the data folder."),
+        typer.Option(
+            "--head", help="Only compare the database with its head in the data directory."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Account for everything read and delivered in a period.
 
     Lists coverage, failures and undelivered events with their reasons, and nodes that do not work.
-    Compares the database with the head that the last node on this machine has stored of it.
+    Compares the database with the head that the last node on this machine stored.
 
     Exit status: 0 if everything is accounted for, 1 if it is not, 3 if the database takes no
     writes.
@@ -84,7 +86,7 @@ def _parse_since(text: str) -> timedelta:
         raise OperatorError(f"--since: found {text!r}; {reason}") from None
     if not timedelta(0) < duration <= accounting.LONGEST_PERIOD:
         raise OperatorError(
-            f"--since: found {text!r}; give {accounting.LONGEST_PERIOD.days}d at most"
+            f"--since: found {text!r}; use {accounting.LONGEST_PERIOD.days}d at most"
         )
     return duration
 
@@ -111,7 +113,7 @@ def _unaccounted_records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _head_records(report: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for epoch in report["epochs"]:
-        detail = f"from incident {epoch['first_number']}"
+        detail = f"starts at incident {epoch['first_number']}"
         named = f"{detail}: {epoch['reason']}" if epoch["reason"] else detail
         yield _record("epoch", epoch["number"], epoch["started_at"], named)
     yield _record("head", "database", None, _describe_head(report["database"]))

@@ -73,7 +73,7 @@ def require_known(settings: Settings, name: str) -> None:
     shown = run_on_database(settings, lambda database: database.read(list_providers, [], now))
     known = sorted({*file.providers, *(record["name"] for record in shown)})
     if name not in known:
-        message = f"--provider: found {name!r}; name one of: {', '.join(known) or 'none yet'}"
+        message = f"--provider: found {name!r}; use one of: {', '.join(known) or 'none yet'}"
         raise OperatorError(message + suggest_nearest(name, known))
 
 

@@ -115,7 +115,7 @@ class _ReceiverChecker:
                 f"{settings.template!r} is for {theirs.name}, but this channel sends to {ours.name}"
             )
             yield SettingMismatch(
-                "template", f"{found}; remove the setting, or name templates for {ours.name}"
+                "template", f"{found}; remove the setting, or use templates for {ours.name}"
             )
 
     def _own_template(self, destination: ConfiguredPlugin[Channel]) -> str | None:

@@ -89,7 +89,7 @@ def _describe_foreign(response: HttpResponse) -> str:
     leads = f", redirecting to {location}" if location else ""
     return (
         f"received status {response.status} with {kind}{leads} instead of JSON from Tocsin; "
-        "check that --url or TOCSIN_URL is its address, and check the proxies in between"
+        "check that --url or TOCSIN_URL is its address, and check any proxies in between"
     )
 
 

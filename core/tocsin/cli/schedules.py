@@ -211,7 +211,7 @@ def runs(
 
 @app.command()
 def upcoming(
-    within: Annotated[str, typer.Option(help="Period to look ahead, such as 12h or 7d.")] = "1d",
+    within: Annotated[str, typer.Option(help="How far to look ahead, such as 12h or 7d.")] = "1d",
     limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number of rows.")] = 50,
     url: ApiUrl = None,
     token: AdminToken = None,

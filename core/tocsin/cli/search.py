@@ -14,7 +14,10 @@ from tocsin.clock import isoformat
 from tocsin.settings import load_settings
 
 Words = Annotated[
-    str, typer.Argument(metavar="QUERY", help="Words, phrases, prefix*, field:value and -not.")
+    str,
+    typer.Argument(
+        metavar="QUERY", help='Words, "phrases", prefix*, field:value, and -word to exclude.'
+    ),
 ]
 Limit = Annotated[int, typer.Option(min=1, max=200, help="Maximum number of results.")]
 

@@ -30,7 +30,7 @@ def serve() -> None:
     """Run the service.
 
     Stops gracefully on SIGINT or SIGTERM, within 30 seconds; a second signal stops it immediately.
-    SIGHUP stops it only if it runs in a terminal; a service logs that there is no reload.
+    SIGHUP stops it only in a terminal; otherwise, it is logged and ignored.
 
     Exit status: 0 if it stopped gracefully, 3 if the database cannot be used, 4 if the stop was
     forced.
@@ -71,7 +71,7 @@ async def _serve(settings: Settings) -> None:
 
 def _explain_reload() -> None:
     _log.warning(
-        "SIGHUP ignored: settings, secrets and plugins.toml are read at the start",
+        "SIGHUP ignored: settings, secrets and plugins.toml are read only at startup",
         advice="run `tocsin check`, then restart the service; with PostgreSQL, `tocsin apply` "
         "changes destinations and schedules without a restart",
     )
@@ -94,7 +94,7 @@ class _Watchdog(threading.Thread):
         """Wait for the signal, cancel what is not finished in time, and end the process."""
         os.read(self._signals, 1)
         select.select([self._signals], [], [], GRACEFUL_SECONDS)
-        _log.error("shutdown forced; deliveries in progress will be repeated")
+        _log.error("shutdown forced; deliveries in progress will be retried")
         with suppress(RuntimeError):  # the loop is closed, and only threads remain
             self._loop.call_soon_threadsafe(self._serving.cancel)
         time.sleep(FORCED_SECONDS)

@@ -56,7 +56,7 @@ def backfill(
     to: Annotated[str | None, typer.Option(help="End. Default: now.")] = None,
     alert: Annotated[bool, typer.Option("--alert", help="Send alerts for new incidents.")] = False,
     detach: Annotated[
-        bool, typer.Option("--detach", help="Exit without waiting for the end.")
+        bool, typer.Option("--detach", help="Exit without waiting for the backfill to finish.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -71,9 +71,9 @@ def backfill(
     start = parse_moment("--from", from_, now)
     end = now if to is None else parse_moment("--to", to, now)
     if start >= end:
-        raise OperatorError(f"--from: found {from_!r}; give a time before --to")
+        raise OperatorError(f"--from: found {from_!r}; use a time before --to")
     if end > now:
-        raise OperatorError(f"--to: found {to!r}; give a time in the past")
+        raise OperatorError(f"--to: found {to!r}; use a time in the past")
     _require_backfill_support(settings, provider)
     window = Window(start, end)
     found = run_on_database(
@@ -119,7 +119,7 @@ def _require_backfill_support(settings: Settings, name: str) -> None:
     if name not in known:
         names = ", ".join(known) or "none yet"
         hint = suggest_nearest(name, sorted(known))
-        raise OperatorError(f"--provider: found {name!r}; name one of: {names}{hint}")
+        raise OperatorError(f"--provider: found {name!r}; use one of: {names}{hint}")
     if Capability.BACKFILL not in known[name].capabilities:
         raise OperatorError(
             f"--provider: the plugin {known[name].plugin!r} does not support backfills"

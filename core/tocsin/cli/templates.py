@@ -65,7 +65,7 @@ def files(
 def _check_receiver(receiver: str, configuration: Configuration) -> None:
     known = configuration.receivers
     if receiver not in known:
-        message = f"no templates for {receiver!r}; name one of: {', '.join(known)}"
+        message = f"unknown receiver {receiver!r}; use one of: {', '.join(known)}"
         raise OperatorError(f"{message}{suggest_nearest(receiver, known)}")
 
 
@@ -79,7 +79,7 @@ def render(
 ) -> None:
     """Render the payload of a sample event for a receiver.
 
-    If the payload has several parts, each starts with a line that names it.
+    If the payload has several parts, each part starts with a line that contains its name.
 
     Exit status: 0 if the payload meets the receiver's contract, 1 if it does not or a template
     fails.

@@ -50,7 +50,7 @@ def _bind_plain_filter(
 ) -> Binding:
     if name not in FILTERS:
         known = ", ".join(sorted((*FILTERS, "map", *SELECTIONS)))
-        raise ValueError(f"no filter {name!r} in expressions; use one of {known}")
+        raise ValueError(f"unknown filter {name!r}; use one of {known}")
     return _bind(f"the filter {name}", FILTERS[name], args, kwargs)
 
 
@@ -60,7 +60,7 @@ def bind_predicate(
     """Return the binding of a test; ValueError if there is none, or its arguments do not fit."""
     if name not in PREDICATES:
         known = ", ".join(sorted(PREDICATES))
-        raise ValueError(f"no test {name!r} in expressions; use one of {known}")
+        raise ValueError(f"unknown test {name!r}; use one of {known}")
     return _bind(f"the test {name}", PREDICATES[name], args, kwargs)
 
 
@@ -92,7 +92,9 @@ def _bind_map(
     elif {"attribute"} <= set(kwargs) <= {"attribute", "default"}:
         bind = _bind_member(kwargs["attribute"], kwargs.get("default"))
     else:
-        raise ValueError("map takes the name of a filter, or `attribute` and optionally `default`")
+        raise ValueError(
+            "map requires the name of a filter, or `attribute` and optionally `default`"
+        )
 
     def apply(scope: EvaluationScope) -> Callable[[Any], list[Any]]:
         convert = bind(scope)
@@ -129,7 +131,7 @@ def _bind_selection(
 ) -> Binding:
     wanted, by_member = SELECTIONS[node.name]
     if by_member and not args:
-        raise ValueError(f"{node.name} takes the dotted path of a member first")
+        raise ValueError(f"{node.name} requires the dotted path of a member as its first argument")
     path, test_args = (args[0], args[1:]) if by_member else (None, args)
     if test_args:
         test = _constant_text(node.args[int(by_member)], node.name, "test")
@@ -159,5 +161,5 @@ def _bind_truth(_scope: EvaluationScope) -> Callable[[Any], bool]:
 
 def _constant_text(node: nodes.Expr, whose: str, what: str) -> str:
     if not isinstance(node, nodes.Const) or not isinstance(node.value, str):
-        raise ValueError(f"{whose} takes the name of a {what} in quotes")  # noqa: TRY004
+        raise ValueError(f"{whose} requires the name of a {what} in quotes")  # noqa: TRY004
     return node.value

@@ -81,7 +81,7 @@ def _constant(node: nodes.Const, _depth: int) -> Evaluator:
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise ValueError(f"an integer may have at most {MAX_BITS} bits")
     if isinstance(value, str) and _LONE_SURROGATE.search(value):
-        raise ValueError(f"the text {value!a:.40} contains half of a character")
+        raise ValueError(f"the string {value!a:.40} contains an unpaired surrogate")
     return lambda _scope: value
 
 
@@ -104,7 +104,7 @@ def _object(node: nodes.Dict, depth: int) -> Evaluator:
 
 def _text_key(node: nodes.Expr) -> str:
     if not isinstance(node, nodes.Const) or not isinstance(node.value, str):
-        raise ValueError("the member names of an object must be quoted texts")  # noqa: TRY004
+        raise ValueError("the member names of an object must be quoted strings")  # noqa: TRY004
     return node.value
 
 
@@ -133,7 +133,7 @@ def _slice(inner: Evaluator, node: nodes.Slice, depth: int) -> Evaluator:
         if value is MISSING:
             return MISSING
         if not isinstance(value, str | list):
-            raise TypeError("only texts and lists can be sliced")
+            raise TypeError("only strings and lists can be sliced")
         scope.allowance.spend(1 + len(value))
         return value[begin:end]
 
@@ -236,7 +236,7 @@ def _compile_arguments(
     node: nodes.Call | nodes.Filter | nodes.Test, depth: int
 ) -> tuple[list[Evaluator], dict[str, Evaluator]]:
     if node.dyn_args is not None or node.dyn_kwargs is not None:
-        raise ValueError("arguments cannot use * and **")
+        raise ValueError("arguments cannot use * or **")
     kwargs = {str(each.key): compile_node(each.value, depth) for each in node.kwargs}
     return list(_compile_all(node.args, depth)), kwargs
 

@@ -36,14 +36,14 @@ class Expression:
 
         Expressions that are evaluated one after the other share an `allowance`. Raises
         `AllowanceExhausted` if it takes too much time or memory, and TypeError, ValueError
-        or ArithmeticError if it has no value, such as the sum of a number and a text.
+        or ArithmeticError if it has no value, such as the sum of a number and a string.
         """
         scope = EvaluationScope(variables, allowance or make_allowance())
         return to_json(self._evaluate(scope), scope.allowance)
 
 
 class Condition(Expression):
-    """An expression that an event matches or not."""
+    """A Boolean expression over an event."""
 
     def holds(self, variables: Mapping[str, Any]) -> bool:
         """Return whether it is true of these variables; raises what `value` raises."""
@@ -85,4 +85,4 @@ def _validate(text: str) -> str:
 ExpressionText = Annotated[str, AfterValidator(_validate)]
 """Text of a valid expression."""
 ConditionText = ExpressionText
-"""Text of a condition, which is a valid expression."""
+"""Text of a condition; validated as an expression."""

@@ -109,7 +109,7 @@ def _round(_allowance: Allowance, value: Any, precision: Any = 0, method: Any = 
     if method == "common":
         return round(float(number), digits)
     if method not in _ROUNDINGS:
-        raise ValueError("round takes the method 'common', 'ceil' or 'floor'")
+        raise ValueError("round requires the method 'common', 'ceil' or 'floor'")
     return _ROUNDINGS[method](number * 10**digits) / 10**digits
 
 
@@ -159,7 +159,7 @@ def _sort_keys(allowance: Allowance, values: Sequence[Any], case_sensitive: Any)
     if all(isinstance(value, int | float) for value in values):
         return values
     kinds = " and ".join(sorted({describe(value) for value in values}))
-    raise TypeError(f"only texts or numbers can be sorted, not {kinds}")
+    raise TypeError(f"only strings or numbers can be sorted, not {kinds}")
 
 
 def _unique(
@@ -169,7 +169,7 @@ def _unique(
     found: dict[Any, Any] = {}
     for item, member in zip(items, _members(allowance, value, attribute), strict=True):
         if isinstance(member, dict | list):
-            raise TypeError(f"unique compares texts and numbers, not {describe(member)}")
+            raise TypeError(f"unique compares only strings and numbers, not {describe(member)}")
         key = member
         if isinstance(member, str):
             allowance.spend(1 + len(member))

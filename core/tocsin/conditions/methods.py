@@ -28,7 +28,7 @@ def _of_text(name: str) -> Callable[..., Any]:
 
 def _expect_text(value: Any, allowance: Allowance) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"a text is expected, not {describe(value)}")
+        raise TypeError(f"text is expected, not {describe(value)}")
     allowance.spend(1 + len(value))
     return value
 
@@ -96,7 +96,7 @@ def _get(_allowance: Allowance, value: Any, name: str, default: Any = None) -> A
     if value is MISSING:
         return value
     if not isinstance(value, dict) or not isinstance(name, str):
-        raise TypeError("get finds a member of an object by its name")
+        raise TypeError("get requires the name of a member of the object")
     return value.get(name, default)
 
 

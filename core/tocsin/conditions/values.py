@@ -151,7 +151,7 @@ def is_less(left: Any, right: Any, allowance: Allowance) -> bool:
     if isinstance(left, str) and isinstance(right, str):
         allowance.spend(1 + min(len(left), len(right)) // _SEARCH_STEP)
     elif not isinstance(left, int | float) or not isinstance(right, int | float):
-        raise TypeError(f"{describe(left)} and {describe(right)} have no order")
+        raise TypeError(f"cannot compare {describe(left)} with {describe(right)}")
     return bool(left < right)
 
 
@@ -166,14 +166,14 @@ def is_in(value: Any, container: Any, allowance: Allowance) -> bool:
         return False
     if isinstance(container, str):
         if not isinstance(value, str):
-            raise TypeError(f"text contains text, not {describe(value)}")
+            raise TypeError(f"cannot search text for {describe(value)}, only for text")
         pay_for_search(container, value, allowance)
         return value in container
     if isinstance(container, dict):
         return isinstance(value, str) and value in container
     if isinstance(container, list):
         return any(are_equal(value, item, allowance) for item in to_items(container, allowance))
-    raise TypeError(f"{describe(container)} contains nothing")
+    raise TypeError(f"`in` does not support {describe(container)}")
 
 
 def pay_for_search(text: str, word: str, allowance: Allowance) -> None:

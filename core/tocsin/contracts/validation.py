@@ -88,9 +88,9 @@ def _missing_headers(contract: Contract, settings: Any) -> Iterator[SettingMisma
 
 def _open_url(contract: Contract, settings: Any) -> Iterator[SettingMismatch]:
     if contract.secret_url and getattr(settings, "secret_url", contract) is None:
-        message = f"anyone who knows it can post to {contract.name}, and it is in plain text"
+        message = f"it is in plain text, and anyone who knows it can post to {contract.name}"
         yield SettingMismatch(
-            "url", f'{message}; give {{ env = "{contract.secret_url}" }}', is_hint=True
+            "url", f'{message}; use {{ env = "{contract.secret_url}" }}', is_hint=True
         )
 
 

@@ -56,7 +56,7 @@ async def discover(issuer: str, http: HttpClient) -> Discovery:
     found = parse_issuer_response(answer, well_known, Discovery)
     # OpenID Connect Discovery 1.0 section 4.3
     if found.issuer != issuer:
-        raise IssuerUnavailable(f"{well_known} names another issuer: {found.issuer!r}")
+        raise IssuerUnavailable(f"{well_known} is for another issuer: {found.issuer!r}")
     require_tls(issuer, found.jwks_uri)
     return found
 
@@ -82,7 +82,7 @@ def require_tls(issuer: str, url: str) -> None:
     except ValueError:
         fits = False
     if not fits:
-        raise IssuerUnavailable(f"{issuer} names {url!r}, which is not a valid {max(schemes)} URL")
+        raise IssuerUnavailable(f"{issuer} lists {url!r}, which is not a valid {max(schemes)} URL")
 
 
 def parse_issuer_response(answer: HttpResponse, url: str, model: type[Model]) -> Model:
@@ -116,8 +116,8 @@ _ALGORITHMS = {
 ALGORITHMS = tuple(sorted(frozenset[str]().union(*_ALGORITHMS.values())))
 """All algorithms that are accepted for signatures of an issuer."""
 
-_NO_KEYS = "the keys of the issuer are unavailable"
-_OUTDATED_KEYS = "the key is unknown, and the keys of the issuer could not be refreshed"
+_NO_KEYS = "the issuer's keys are unavailable"
+_OUTDATED_KEYS = "the key is unknown, and the issuer's keys could not be refreshed"
 
 _log = structlog.get_logger()
 
@@ -224,7 +224,7 @@ class IssuerKeys:
                 "openid connect keys not refreshed",
                 issuer=self._issuer,
                 reason=str(error),
-                effect="using cached keys" if held else "rejecting all tokens of the issuer",
+                effect="using cached keys" if held else "rejecting all of the issuer's tokens",
             )
         else:
             now = self._clock.now()

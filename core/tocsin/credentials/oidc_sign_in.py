@@ -73,8 +73,8 @@ class OidcRoles:
         if self.viewer in roles:
             return ConsoleRole.VIEWER
         raise AccessDeniedError(
-            f"The issuer signed you in as {read_display_name(claims)}, but you have no role in "
-            f"Tocsin. The claim {self.claim} contains neither {self.admin} (admins) nor "
+            f"The issuer signed you in as {read_display_name(claims)}, but you do not have a "
+            f"role in Tocsin. The claim {self.claim} contains neither {self.admin} (admins) nor "
             f"{self.viewer} (read-only access).",
         )
 
@@ -252,8 +252,8 @@ def _plain(text: str) -> str:
 
 
 _STRANGE = (
-    "This sign-in was not started in this browser, has expired (10 minutes), or is already "
-    "finished. Sign in again."
+    "This sign-in was not started in this browser, has expired (10 minutes), or was already "
+    "completed. Sign in again."
 )
 _SESSION_ENDED = "The issuer no longer confirms your session. Sign in again."
 _OTHER_ISSUER = "The response is from another issuer. Sign in again."

@@ -154,7 +154,7 @@ class Usage:
     async def run(self) -> NoReturn:
         """Write the collected uses once a minute until cancelled."""
         silence = USAGE_INTERVAL + SILENCE
-        await run_forever(self._step, self._clock, "credential usage", silence=silence)
+        await run_forever(self._step, self._clock, "credential usage recorder", silence=silence)
 
     async def _step(self) -> None:
         await self._clock.sleep(USAGE_INTERVAL)

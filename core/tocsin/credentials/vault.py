@@ -49,8 +49,8 @@ class Vault:
             return self._fernet.decrypt(stored)
         except InvalidToken:
             raise OperatorError(
-                f"{self._source}: this encryption key does not match the database; give the key "
-                "that the database was created with"
+                f"{self._source}: this encryption key does not match the database; use the key "
+                "with which the database was created"
             ) from None
 
 
@@ -94,8 +94,8 @@ def open_vault(settings: Settings, *, generate: bool = True) -> Vault:
         _generate(path)
     elif not path.exists():
         raise OperatorError(
-            f"no encryption key at {path}; set {_VARIABLE} or {_VARIABLE}_FILE to the key that the "
-            "database was created with"
+            f"no encryption key at {path}; set {_VARIABLE} or {_VARIABLE}_FILE to the key "
+            "with which the database was created"
         )
     return Vault(_read(path), source=str(path))
 

@@ -116,7 +116,7 @@ class BatchedEnricher:
         except (TypeError, ValueError, AttributeError) as error:
             _log.error("enricher returned an unusable result", enricher=self.name, exc_info=error)
             return EnrichmentFailure(
-                QueryOutcome.UNAVAILABLE, clean_text(f"it failed: {error}", _REASON)
+                QueryOutcome.UNAVAILABLE, clean_text(f"failed: {error}", _REASON)
             )
 
     def _held(self) -> EnrichmentFailure | None:
@@ -141,7 +141,7 @@ class BatchedEnricher:
             case TimeoutError():
                 seconds = self.enricher.settings.timeout.total_seconds()
                 return EnrichmentFailure(
-                    QueryOutcome.UNAVAILABLE, f"no answer within {seconds:g} s", final=True
+                    QueryOutcome.UNAVAILABLE, f"no response within {seconds:g} s", final=True
                 )
             case TryLater():
                 self._hold(error)
@@ -154,7 +154,7 @@ class BatchedEnricher:
                 return EnrichmentFailure(QueryOutcome.UNAVAILABLE, reason)
         _log.error("enricher failed", enricher=self.name, exc_info=error)
         # the message may contain secrets
-        return EnrichmentFailure(QueryOutcome.UNAVAILABLE, f"it failed ({type(error).__name__})")
+        return EnrichmentFailure(QueryOutcome.UNAVAILABLE, f"failed ({type(error).__name__})")
 
     def _hold(self, error: TryLater) -> None:
         """Pause the enricher as long as it requests, or by default if it is throttled."""

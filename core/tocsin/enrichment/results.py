@@ -75,7 +75,7 @@ class GatheredEnrichments:
         yield from self.refused.values()
         yield from (failure.reason for failure in self.failures.values())
         for failure in self.setbacks.values():
-            yield f"{failure.reason}; an earlier result is used"
+            yield f"{failure.reason}; using an earlier result"
 
 
 def _add_date(enrichment: Enrichment, kept: CachedEnrichment) -> Enrichment:

@@ -13,9 +13,9 @@ from tocsin.model import Entity, EntityKind, Marking
 from tocsin.observables import Environment
 
 UNSOUND = "not a valid IP address"
-TOO_LONG = "its value is too long, or contains characters that cannot be stored"
+TOO_LONG = "its value is too long or contains characters that cannot be stored"
 LOGIN = "it contains a user name or password, which no online enricher may receive"
-UNREADABLE = "it is not a valid URL, so what it reveals is unknown"
+UNREADABLE = "it is not a valid URL, so it is unknown what it reveals"
 INTERNAL = "it is internal, and no online enricher may receive internal entities"
 _BEGIN = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*:)?[\s/\\]*", re.IGNORECASE)
 _END = re.compile(r"[/\\?#]")

@@ -80,7 +80,7 @@ def tocsin_investigators() -> type[Investigator]:  # type: ignore[empty-body]
 
 @hookspec
 def tocsin_template_paths() -> Sequence[Path]:  # type: ignore[empty-body]
-    """Return folders with templates, `<receiver>/<event>.json.j2`. Called once, at startup."""
+    """Return directories with templates, `<receiver>/<event>.json.j2`. Called once, at startup."""
 
 
 @hookspec

@@ -22,7 +22,7 @@ class Channel(ABC):
     class Settings(PluginSettings):
         """Settings of every destination; derive yours from it."""
 
-        plugin: str = Field(description="Channel: the name of an enabled plugin.")
+        plugin: str = Field(description="Name of the enabled plugin that provides the channel.")
         events: tuple[EventType, ...] = Field(
             default=tuple(EventType),
             min_length=1,
@@ -33,7 +33,8 @@ class Channel(ABC):
         )
         providers: tuple[str, ...] = Field(
             default=(),
-            description="Deliver incident alerts of these providers only; by default, of all.",
+            description="Deliver only these providers' incident alerts; by default, those of all "
+            "providers.",
         )
         when: ConditionText | None = Field(
             default=None,
@@ -54,7 +55,8 @@ class Channel(ABC):
             default=None,
             ge=1,
             le=1_000_000,
-            description="Maximum attempts per minute over all nodes; no limit by default.",
+            description="Maximum number of attempts per minute across all nodes; no limit by "
+            "default.",
         )
         ordered: bool = Field(
             default=False,
@@ -77,7 +79,7 @@ class Channel(ABC):
         pause_after_failures: int = Field(
             default=10,
             ge=1,
-            description="Minimum number of failed attempts in a row before the destination is "
+            description="Minimum number of consecutive failed attempts before the destination is "
             "paused. Both minimums must be reached.",
         )
         probe_interval: Duration = Field(
@@ -116,7 +118,7 @@ class Channel(ABC):
         @classmethod
         def _shorter_than_a_lease(cls, value: timedelta) -> timedelta:
             if not timedelta(0) < value <= timedelta(seconds=60):
-                raise ValueError("give a timeout of more than 0s and at most 60s")
+                raise ValueError("use a timeout of more than 0s and at most 60s")
             return value
 
     ordered: ClassVar[bool] = False
@@ -134,7 +136,7 @@ class Channel(ABC):
         return ""
 
     def list_secrets(self) -> Iterable[str]:
-        """Return all secrets of the destination: those of its settings, in any order.
+        """Return all secrets of the destination: those in its settings, in any order.
 
         They are removed from its answers, reasons and errors before anything is stored, shown or
         logged. Add derived values, such as the value of `Authorization`.
@@ -157,7 +159,7 @@ class Channel(ABC):
         self.tools = tools
 
     async def start(self) -> None:
-        """Prepare, once. If it raises, this destination is unavailable, with the reason."""
+        """Prepare; called once. If it raises, this destination is unavailable, with the reason."""
 
     @abstractmethod
     async def check(self) -> Health:

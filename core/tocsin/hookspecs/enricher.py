@@ -15,7 +15,7 @@ from tocsin.model import Enrichment, Entity, EntityKind, Health, Marking, Pap, T
 
 
 class Enricher(ABC):
-    """Base class of enrichers, which are sources of knowledge about entities.
+    """Base class of enrichers, which are sources of information about entities.
 
     One instance serves each [enrichers.<name>]. A class that is `standing` and has no such table
     gets one instance under its own name.
@@ -24,9 +24,9 @@ class Enricher(ABC):
     class Settings(PluginSettings):
         """Settings of every enricher; derive yours from it."""
 
-        plugin: str = Field(description="Name of the enabled plugin that provides it.")
+        plugin: str = Field(description="Name of the enabled plugin that provides the enricher.")
         kind: str | None = Field(
-            default=None, description="Enricher of the plugin, if the plugin provides several."
+            default=None, description="Name of the enricher, if the plugin provides several."
         )
         cache_for: Duration = Field(
             default=timedelta(days=1),
@@ -37,7 +37,8 @@ class Enricher(ABC):
             default=60,
             ge=1,
             le=100_000,
-            description="Maximum entities per minute over all nodes. Online enrichers only.",
+            description="Maximum number of entities per minute across all nodes. Online "
+            "enrichers only.",
         )
         timeout: Duration = Field(
             default=timedelta(seconds=20),
@@ -67,7 +68,7 @@ class Enricher(ABC):
     """The entity kinds that it supports."""
     online: ClassVar[bool] = False
     """Whether a lookup reveals the entity to a third party. If so, internal entities are not looked
-    up, and results are cached for `cache_for`. Others are asked each time.
+    up, and results are cached for `cache_for`. Other enrichers are queried each time.
     """
     standing: ClassVar[bool] = False
     """Whether it runs without a table in the configuration; all its settings then need defaults."""
@@ -80,7 +81,7 @@ class Enricher(ABC):
         self.tools = tools
 
     async def start(self) -> None:
-        """Prepare, once. If it raises, this enricher is not available, with the reason."""
+        """Prepare; called once. If it raises, this enricher is unavailable, with the reason."""
 
     async def check(self) -> Health:
         """Return whether the source is available. Default: always."""

@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 
 class QueryClient(Protocol):
-    """Interface through which an investigator asks. Every call is a step of the session's ledger.
+    """Interface for an investigator's questions. Every call is a step of the session's ledger.
 
-    If the ledger already holds a step, because a node was killed or the run is repeated, the
-    recorded result is returned, and no source is asked.
+    If the ledger already contains a step, because a node was killed or the run is repeated, the
+    recorded result is returned, and no source is queried.
     """
 
     @property
@@ -46,7 +46,7 @@ class QueryClient(Protocol):
 
 
 class Investigator(ABC):
-    """Base class of investigators. They report on an inquiry, and use only the query client.
+    """Base class of investigators, which report on an inquiry and use only the query client.
 
     The same inquiry and the same results lead to the same report. An investigator uses no clock, no
     files and no randomness, and keeps no state between runs.
@@ -69,12 +69,12 @@ class Investigator(ABC):
         self.tools = tools
 
     async def start(self) -> None:
-        """Prepare, once. If it raises, the service has no investigator."""
+        """Prepare; called once. If it raises, the service has no investigator."""
 
     @abstractmethod
     async def investigate(self, inquiry: Inquiry, client: QueryClient) -> Report:
         """Return the report.
 
-        Raises `InvestigationFailed` if there is nothing to report on: a named incident does not
+        Raises `InvestigationFailed` if there is nothing to report on: a specified incident does not
         exist, or every required provider is unavailable.
         """

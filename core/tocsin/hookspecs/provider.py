@@ -42,7 +42,7 @@ class PushRequest:
 
 
 class Capability(StrEnum):
-    """Optional abilities of a provider; it has each one whose method it overrides."""
+    """Optional capabilities of a provider; it has each one whose method it overrides."""
 
     REFRESH = "refresh"
     """Refresh one incident by its ID: `incident`."""
@@ -77,14 +77,14 @@ class Provider(ABC):
     class Settings(PluginSettings):
         """Settings of every provider; derive yours from it."""
 
-        plugin: str = Field(description="Provider: the name of an enabled plugin.")
+        plugin: str = Field(description="Name of the enabled plugin that provides the connector.")
         poll_interval: Duration = Field(
             default=timedelta(minutes=1),
             gt=timedelta(0),
             description="Interval between two reads.",
         )
         quiet_first_fetch: bool = Field(
-            default=False, description="Send no alerts for incidents of the very first read."
+            default=False, description="Do not send alerts for incidents of the very first read."
         )
         alert_on_escalation: bool = Field(
             default=False,
@@ -129,7 +129,7 @@ class Provider(ABC):
             return Marking(self.tlp, self.pap)
 
     permissions: ClassVar[tuple[str, ...]] = ()
-    """The permissions that the credentials need at the SIEM, by its own names."""
+    """The permissions that the credentials need in the SIEM, under its own names."""
 
     event_kinds: ClassVar[frozenset[EntityKind]] = frozenset(EntityKind)
     """The entity kinds that `events` supports."""
@@ -170,7 +170,7 @@ class Provider(ABC):
         return tuple(one for one in cls.retirements if one.applies(settings))
 
     async def start(self) -> None:
-        """Prepare, once. If it raises, this provider is not available, with the reason."""
+        """Prepare; called once. If it raises, this provider is unavailable, with the reason."""
 
     @abstractmethod
     async def check(self) -> Health:
@@ -184,7 +184,7 @@ class Provider(ABC):
     def read(
         self, stream: str, position: Mapping[str, Any] | None, until: datetime
     ) -> AsyncGenerator[Page, None]:
-        """Yield pages from `position` on, and end when everything up to `until` was read.
+        """Yield pages from `position`, and end when everything up to `until` has been read.
 
         `position` is the `next_position` of the last stored page, or None at the very first read.
         Each page is stored together with its `next_position` before the next page is requested, so
@@ -229,7 +229,7 @@ class Provider(ABC):
     def receive(self, request: PushRequest) -> AsyncGenerator[Received, None]:
         """Yield the contents of a pushed request; the sender is answered once they are stored.
 
-        Each batch is stored in its own transaction before the next one is asked for. Raises
+        Each batch is stored in its own transaction before the next one is requested. Raises
         `CredentialsRefused` if the request is not authenticated, and `Refused` if it cannot be
         parsed. Derive from `PushProvider`, which checks credentials.
         """

@@ -34,6 +34,6 @@ class ApiRetirement:
         return self.ends_on - now.date() <= WARNING_PERIOD
 
     def describe(self, now: datetime) -> str:
-        """Return one line for people."""
+        """Return a one-line description for human readers."""
         verb = "ended" if self.ends_on <= now.date() else "ends"
         return f"{self.api} {verb} on {self.ends_on.isoformat()}: {self.advice} ({self.source})"

@@ -149,7 +149,7 @@ class Knowledge(Protocol):
 
 
 class NoKnowledge:
-    """Knowledge of a service that has seen nothing yet."""
+    """Knowledge of a service without any data."""
 
     async def sightings(self, entities: Sequence[Entity]) -> Sequence[Sighting]:
         """Return an empty sighting for each entity."""

@@ -196,7 +196,7 @@ class DocumentRebuild:
     async def run(self) -> NoReturn:
         """Rebuild documents until cancelled."""
         silence = _INTERVAL + SILENCE
-        await run_forever(self._step, self._clock, "rebuild of documents", silence=silence)
+        await run_forever(self._step, self._clock, "document rebuild", silence=silence)
 
     async def _step(self) -> None:
         await self.rebuild()

@@ -35,10 +35,10 @@ class PushRefusal(StrEnum):
 _REASONS = {
     PushRefusal.TOO_LARGE: "the body was larger than the provider's max_body_mib",
     PushRefusal.TOO_SLOW: "the body did not arrive in time",
-    PushRefusal.CREDENTIALS: "the token or the signature was wrong",
-    PushRefusal.MEDIA_TYPE: "the body was not declared as application/json",
+    PushRefusal.CREDENTIALS: "the token or signature was wrong",
+    PushRefusal.MEDIA_TYPE: "the Content-Type was not application/json",
     PushRefusal.NOT_PARSED: "the payload could not be parsed; it is quarantined",
-    PushRefusal.TOO_MANY: "too many pushes at once; the sender was asked to repeat them",
+    PushRefusal.TOO_MANY: "too many pushes at once; the sender was asked to retry",
 }
 _Counts = Counter[tuple[str, PushRefusal]]
 """Numbers of pushes by provider and refusal."""
@@ -65,7 +65,7 @@ class RefusedPushes:
             await self.flush()
             await self._clock.sleep(INTERVAL)
 
-        await run_forever(step, self._clock, "record of refused pushes")
+        await run_forever(step, self._clock, "refused push recorder")
 
     async def flush(self) -> None:
         """Log and record all counts; after an error they are kept."""

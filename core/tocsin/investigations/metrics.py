@@ -34,7 +34,7 @@ class InvestigationMetrics:
         )
         self._steps = metrics.counter(
             "tocsin_investigation_steps_total",
-            "Questions asked in investigations, by source and outcome",
+            "Queries sent in investigations, by source and outcome",
             "source",
             "outcome",
         )

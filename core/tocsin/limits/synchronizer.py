@@ -85,7 +85,7 @@ class BucketSynchronizer:
 
     async def run(self) -> NoReturn:
         """Synchronize until cancelled."""
-        await run_forever(self._step, self._clock, "sharing rate limits")
+        await run_forever(self._step, self._clock, "rate limit sync")
 
     async def _step(self) -> None:
         await self.exchange()

@@ -28,7 +28,7 @@ def _to_utc(moment: datetime) -> datetime:
     try:
         return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
     except OverflowError:
-        raise ValueError("give a valid calendar time") from None
+        raise ValueError("use a valid calendar time") from None
 
 
 def _drop_nulls(values: Any) -> Any:

@@ -39,10 +39,10 @@ _JINJA_NAMES = ("caller", "kwargs", "loop", "varargs")
 
 
 class MappingTemplate:
-    """Maps JSON to incidents; raises ValueError if the text is not a valid mapping.
+    """Maps JSON to incidents; raises ValueError if the template is not a valid mapping.
 
-    `source` is the source of records that cannot be mapped. `records` names the member of a body
-    that is the list of its records, so that a large body is mapped in batches of them: the
+    `source` is the source of records that cannot be mapped. `records` is the member of a body
+    that contains the list of records, so that a large body is mapped in batches of records: the
     template is rendered once for each. It is empty if the body itself is the list, and None if a
     body is mapped as a whole.
     """
@@ -91,7 +91,7 @@ class MappingTemplate:
         except Exception as error:
             reason = str(error.__cause__ or error)
             place = _locate_error(error, self._template)
-            raise Refused(f"the mapping fails{place}: {reason}") from error
+            raise Refused(f"the mapping failed{place}: {reason}") from error
         try:
             return _RenderedMapping.model_validate(orjson.loads(text.encode()))
         except orjson.JSONDecodeError as error:
@@ -175,7 +175,7 @@ _environment = WritingEnvironment(
 @lru_cache(maxsize=16)
 def _compile_template(text: str) -> Template:
     if len(text) > MAX_LENGTH:
-        raise ValueError(f"a mapping may have at most {MAX_LENGTH // 1024} KiB")
+        raise ValueError(f"a mapping can have at most {MAX_LENGTH // 1024} KiB")
     try:
         unknown = sorted(_find_unknown_names(_environment.parse(text)))
         template = _environment.from_string(text)

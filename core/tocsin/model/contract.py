@@ -15,14 +15,14 @@ Status = Annotated[int, Field(ge=100, le=599)]
 
 
 class Idempotency(Vocabulary):
-    """How a receiver avoids two objects for one event."""
+    """How duplicate objects for one event are avoided."""
 
     NATIVE = "native"
     """The receiver's own key: a repeated request is merged, or refused as known."""
     SEARCH = "search"
     """The channel searches for the object before it creates one."""
     NONE = "none"
-    """Not at all: consumers can recognize duplicates by the event ID in the body."""
+    """Duplicates are possible: consumers can recognize them by the event ID in the body."""
 
 
 class Verification(Vocabulary):
@@ -32,7 +32,7 @@ class Verification(Vocabulary):
     RECORDING = "recording"
     SIMULATOR = "simulator"
     CONTRACT = "contract"
-    """Only this contract, which is written from the receiver's documentation."""
+    """Only this contract, which is based on the receiver's documentation."""
 
 
 class _ContractModel(BaseModel):
@@ -106,7 +106,7 @@ class Contract(_ContractModel):
     """The JSON Schema (2020-12) of a body; without one, any JSON is valid."""
 
     def tables(self) -> dict[str, Json]:
-        """Return the parts of the contract that templates can read."""
+        """Return the parts of the contract that templates can use."""
         return {
             "severity": {ours.value: theirs for ours, theirs in self.severity.items()},
             "entities": {ours.value: theirs for ours, theirs in self.entities.items()},

@@ -66,7 +66,7 @@ _CANONICAL: dict[EntityKind, Callable[[str], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A typed value that an incident involves; equal values have equal spelling."""
+    """A typed value that an incident involves; equal values are spelled the same."""
 
     kind: EntityKind
     value: str
@@ -90,7 +90,7 @@ class Alert:
 class Incident:
     """A case, alert or offense of a provider, in its current version.
 
-    A provider returns the same `external_id` again whenever something changes. Texts and states of
+    A provider returns the same `external_id` again whenever something changes. Text and states of
     the latest version win; entities and alerts are added to the known ones, and `occurred_at` is
     the earliest seen, so a provider may return only what is new.
     """
@@ -119,10 +119,10 @@ class Incident:
     entities: tuple[Entity, ...] = ()
     sources: tuple[Entity, ...] = ()
     """The entities where the activity came from: the client of a connection, the sender of a mail,
-    the machine where a process ran. Only as the SIEM names them, never inferred.
+    the machine where a process ran. Only as reported by the SIEM, never inferred.
     """
     targets: tuple[Entity, ...] = ()
-    """The entities that the activity was directed at, such as the server or the recipients."""
+    """The entities at which the activity was directed, such as the server or the recipients."""
     alerts: tuple[Alert, ...] = ()
     only_if_stored: bool = False
     """Whether this version only updates a stored incident, such as an alert that was hidden after

@@ -69,7 +69,7 @@ class Inquiry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderSource:
-    """A provider as a source of a run."""
+    """A provider that a run can query."""
 
     name: str
     answers_events: bool
@@ -85,7 +85,7 @@ class ProviderSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnricherSource:
-    """An enricher as a source of a run."""
+    """An enricher that a run can query."""
 
     name: str
     kinds: tuple[EntityKind, ...]
@@ -99,7 +99,7 @@ class Sources:
     providers: tuple[ProviderSource, ...]
     enrichers: tuple[EnricherSource, ...]
     names_networks: bool = True
-    """Whether `[environment]` names the internal networks; otherwise, private ones are assumed."""
+    """Whether `[environment]` lists the internal networks; otherwise, private ones are assumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +152,7 @@ class ListSources(Question[Sources]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetIncidents(Question[tuple[IncidentRecord, ...]]):
-    """Gets incidents by number; unknown numbers are left out."""
+    """Gets incidents by number; unknown numbers are omitted."""
 
     numbers: tuple[int, ...]
     _source: ClassVar[str] = "incidents"
@@ -182,7 +182,7 @@ class ListIncidents(Question[tuple[IncidentRecord, ...]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindEntities(Question[FoundEntities]):
-    """Finds the entities of stored incidents that match a pattern, as `EntityPattern` reads it.
+    """Finds the entities of stored incidents that match a pattern, as parsed by `EntityPattern`.
 
     With a window, only those that were seen in it.
     """
@@ -230,7 +230,7 @@ class FindEvents(Question[FoundEvents]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetEnrichments(Question[tuple[Enrichment, ...]]):
-    """Gets an enricher's results for these entities; unknown entities are left out."""
+    """Gets an enricher's results for these entities; unknown entities are omitted."""
 
     enricher: str
     entities: tuple[Entity, ...]
@@ -245,7 +245,7 @@ class GetEnrichments(Question[tuple[Enrichment, ...]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHistory(Question[tuple[Match, ...]]):
-    """Searches incidents and sessions for a text, the best match first."""
+    """Searches incidents and sessions for text, the best match first."""
 
     text: str
     limit: int = 20

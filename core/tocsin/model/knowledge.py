@@ -135,14 +135,14 @@ class IncidentRecord:
     tactics: tuple[str, ...] = ()
     entities: tuple[Entity, ...] = ()
     sources: tuple[Entity, ...] = ()
-    """The entities where the activity came from, if the SIEM names them."""
+    """The entities where the activity came from, if the SIEM reports them."""
     targets: tuple[Entity, ...] = ()
-    """The entities that the activity was directed at, if the SIEM names them."""
+    """The entities at which the activity was directed, if the SIEM reports them."""
     alerts: tuple[Alert, ...] = ()
     """Its latest alerts, the earliest first."""
     marking: Marking = field(default_factory=Marking)
     severity_assumed: bool = False
-    """Whether the SIEM gave no known severity, and Medium was assumed."""
+    """Whether the SIEM's severity was missing or unknown, and Medium was assumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,4 +185,4 @@ class Enrichment:
     facts: Mapping[str, Json] = field(default_factory=dict)
     """The facts behind the summary, in the source's own terms."""
     link: str | None = None
-    """A link for people."""
+    """A link for human readers."""

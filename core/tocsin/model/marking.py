@@ -26,7 +26,7 @@ class Tlp(Vocabulary):
 class Pap(Vocabulary):
     """Permissible Actions Protocol, which limits actions; least restrictive first.
 
-    Red: no action that is visible outside. Amber: also lookups at third parties that hold their own
+    Red: no action that is visible outside. Amber: also lookups at third parties that have their own
     data. Green: also actions that the adversary may notice. Clear: any action.
     """
 

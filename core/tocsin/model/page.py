@@ -12,7 +12,9 @@ from tocsin.model.vocabulary import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """A record that could not be read; it is quarantined with its reason and never stops a feed."""
+    """A record that could not be read; it is quarantined with the reason, and the feed
+    continues.
+    """
 
     source: str
     location: str
@@ -66,6 +68,8 @@ class Received:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page(Received):
-    """One step of a read: its incidents, and the position to continue from once it is stored."""
+    """One step of a read: its incidents, and the position from which to continue once it is
+    stored.
+    """
 
     next_position: Mapping[str, Json]

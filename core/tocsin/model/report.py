@@ -61,7 +61,7 @@ class Statement:
 
     def __post_init__(self) -> None:
         if not self.evidence:
-            raise ValueError(f"a statement needs evidence: {self.text!r}")
+            raise ValueError(f"a statement requires evidence: {self.text!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,17 +152,20 @@ class Report:
     incidents: tuple[int, ...] = ()
     """The incidents that were examined."""
     about: tuple[int, ...] = ()
-    """The incidents that were named by number in the question."""
+    """The incidents whose numbers the question contains."""
     techniques: tuple[str, ...] = ()
     """ATT&CK techniques, in the order of their tactics."""
     tactics: tuple[str, ...] = ()
-    """ATT&CK tactics that the SIEM names for the examined incidents, in the order of an attack."""
+    """ATT&CK tactics that the SIEM reports for the examined incidents, in the order of an
+    attack."""
     gaps: tuple[Statement, ...] = ()
-    """Sources that could not be asked or were skipped, with the reason."""
+    """Sources that could not be queried or were skipped, with the reason."""
     actions: tuple[Action, ...] = ()
     sections: tuple[Section, ...] = field(default=tuple(Section))
     """The sections to show, in this order."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.risk_score <= _WORST:  # also rejects NaN
-            raise ValueError(f"the risk score must be from 0 to {_WORST}, not {self.risk_score}")
+            raise ValueError(
+                f"the risk score must be between 0 and {_WORST}, not {self.risk_score}"
+            )

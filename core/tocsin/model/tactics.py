@@ -43,7 +43,7 @@ _ORDER = {tactic: position for position, tactic in enumerate(TACTICS)}
 
 
 def parse_tactics(values: Iterable[str]) -> Iterator[str]:
-    """Yield the IDs of the tactics that values name, by ID or by name, such as `InitialAccess`.
+    """Yield the IDs of the tactics in `values`, which are IDs or names, such as `InitialAccess`.
 
     Names may have any case and separators, and the prefix `attack.` of Sigma. Others yield nothing.
     """

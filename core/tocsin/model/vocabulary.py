@@ -18,7 +18,7 @@ class Vocabulary(StrEnum):
         for member in cls:
             if member.value.casefold() == word.casefold():
                 return member
-        raise ValueError(f"give one of: {', '.join(cls)}")
+        raise ValueError(f"use one of: {', '.join(cls)}")
 
 
 class Severity(Vocabulary):

@@ -82,7 +82,7 @@ def _check_proxy(text: str) -> URL:
         proxy = parse_proxy(text)
         check_url(proxy, _TO_THE_PROXY)
     except ValueError as error:
-        raise OperatorError(f"proxy: {error}; give http://host:port") from None
+        raise OperatorError(f"proxy: {error}; use http://host:port") from None
     return proxy
 
 
@@ -226,7 +226,7 @@ def _open_session(
         ),
         headers=_HEADERS,
         cookie_jar=aiohttp.DummyCookieJar(),
-        # `request` enforces the time-out
+        # `request` enforces the timeout
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
         proxy=proxy,
         trust_env=False,

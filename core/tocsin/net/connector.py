@@ -56,7 +56,7 @@ def _refuse_blocked(policy: AddressPolicy, host: object) -> None:
         raise BlockedError("the address is not allowed")
 
 
-# Separate threads: a look-up that hangs keeps its thread after the time-out.
+# Separate threads: a look-up that hangs keeps its thread after the timeout.
 _THREADS = ThreadPoolExecutor(16, thread_name_prefix="tocsin-dns")
 
 
@@ -117,7 +117,7 @@ class GuardedSockets:
 
 # The first matching type describes the error.
 _REASONS: tuple[tuple[type[BaseException], str], ...] = (
-    (TimeoutError, "time-out"),
+    (TimeoutError, "timeout"),
     (aiohttp.ClientConnectorDNSError, "name not found"),
     (aiohttp.ClientConnectorError, CANNOT_CONNECT),
     (aiohttp.ClientResponseError, "the response is not HTTP"),
@@ -134,7 +134,7 @@ def describe_error(error: Exception) -> str:
         case ssl.SSLError() as cause, _:  # also the alert of a server that requires a certificate
             return f"TLS handshake failed ({describe_ssl_error(cause)})"
         case _, aiohttp.ClientHttpProxyError():
-            return f"it refuses the connection (status {error.status})"
+            return f"it refused the connection (status {error.status})"
     return next(reason for kind, reason in _REASONS if isinstance(error, kind))
 
 
@@ -181,7 +181,7 @@ class _BoundedResponseHandler(ResponseHandler):
     """Closes a connection that receives many responses at once, including interim ones (1xx).
 
     aiohttp reads any number of them, so a server that sends nothing else would block this process
-    until the time-out.
+    until the timeout.
     """
 
     def feed_data(self, data: Any, size: int = 0) -> None:

@@ -122,7 +122,7 @@ def _describe_refusal(host: str, *, plain: bool) -> str:
 def _describe_error(error: OSError) -> str:
     match error:
         case TimeoutError():
-            return "time-out"
+            return "timeout"
         case socket.gaierror():
             return "name not found"
     return CANNOT_CONNECT

@@ -41,7 +41,7 @@ def build_verifying_context(
 def _load_authorities(ca_file: str | None) -> ssl.SSLContext:
     if not ca_file:
         return ssl.create_default_context()
-    expected = "give a file of one or more certificates (PEM)"
+    expected = "use a file of one or more certificates (PEM)"
     _check_readable("ca_file", ca_file, expected)
     try:
         return ssl.create_default_context(cafile=ca_file)
@@ -51,7 +51,7 @@ def _load_authorities(ca_file: str | None) -> ssl.SSLContext:
 
 def _load_client_certificate(context: ssl.SSLContext, certificate: str, key: str | None) -> None:
     expected = (
-        "give a certificate (PEM) and, in the same file or as client_key, the private key that "
+        "use a certificate (PEM) and, in the same file or as client_key, the private key that "
         "belongs to it, without a passphrase"
     )
     _check_readable("client_certificate", certificate, expected)

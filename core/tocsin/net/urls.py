@@ -30,7 +30,7 @@ def parse_url(text: str) -> URL:
         raise ValueError("the URL has a fragment (#...), which is never sent")
     url, authority = _split(text)
     if url.scheme not in ("http", "https"):
-        raise ValueError("the URL does not begin with https:// or http://")
+        raise ValueError("the URL does not start with https:// or http://")
     if "@" in authority:  # yarl drops a user name that is empty
         raise ValueError("the URL contains a user name or password before its host")
     if not url.raw_host:

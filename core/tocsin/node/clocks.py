@@ -51,7 +51,7 @@ class ClockWatch:
         self._name = name
         self._gauge = metrics.gauge(
             "tocsin_clock_offset_seconds",
-            "How far the node's clock is ahead of the database's; 0 with SQLite",
+            "Offset of the node's clock from the database's, positive if ahead; 0 with SQLite",
         )
         self.suspension: str | None = None
         """Why the node does not work; None while it does."""
@@ -64,7 +64,7 @@ class ClockWatch:
     async def run(self) -> None:
         """Compare until cancelled."""
         try:
-            await run_forever(self._step, self._clock, "comparison of clocks")
+            await run_forever(self._step, self._clock, "clock comparison")
         finally:
             with suppress(SQLAlchemyError, OSError):
                 await self._database.write(remove_clock, self._number)

@@ -57,7 +57,7 @@ class HeadKeeper:
         known = [stored.head for stored in self._file.load(history)]
         for rollback in await self._database.write(_settle, known, self._clock.now()):
             _log.error(
-                "the database was rolled back; a new epoch begins, and no number is issued twice",
+                "database rolled back; starting a new epoch, so that no number is issued twice",
                 reason=str(rollback),
                 advice="see `tocsin prove --head`, and "
                 "docs/operators/accounting.md#database-rollback",
@@ -78,7 +78,7 @@ class HeadKeeper:
                 end(str(error))
 
         try:
-            await run_forever(step, self._clock, "head of the database")
+            await run_forever(step, self._clock, "database head")
         finally:
             with suppress(TimeoutError, SQLAlchemyError, OSError):
                 await asyncio.wait_for(self.check(), _LAST_CHECK_SECONDS)

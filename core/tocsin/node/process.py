@@ -204,8 +204,8 @@ class ServiceNode:
             await web.TCPSite(runner, host, port).start()
         except OSError as error:
             raise OperatorError(
-                f"cannot listen on {host}, port {port} ({error.strerror}); set TOCSIN_HOST and "
-                "TOCSIN_PORT to an address of this machine and a free port"
+                f"cannot listen on {host}, port {port} ({error.strerror}); set TOCSIN_HOST to an "
+                f"address of this machine and TOCSIN_PORT to a free port"
             ) from error
 
     def _loops(self, stop: asyncio.Event) -> list[Coroutine[Any, Any, None]]:

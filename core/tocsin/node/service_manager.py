@@ -78,7 +78,7 @@ class ServiceManager:
             self._notify(f"EXTEND_TIMEOUT_USEC={START_EXTENSION // timedelta(microseconds=1)}")
             await wait_for_event(stop, _START_INTERVAL.total_seconds())
         await stop.wait()
-        self._notify("STOPPING=1", "STATUS=Stopping: deliveries and requests under way finish")
+        self._notify("STOPPING=1", "STATUS=Stopping: finishing deliveries and requests in progress")
 
     async def run(self, node: WatchedNode, clock: Clock) -> None:
         """Report that the node is ready, then its status and its life signs, until cancelled."""
@@ -116,7 +116,7 @@ class ServiceManager:
                 sender.sendto(message.encode(), self._address)
         except OSError as error:
             if not self._is_failing:
-                _log.warning("service manager cannot be notified", reason=str(error))
+                _log.warning("service manager not notified", reason=str(error))
             self._is_failing = True
         else:
             self._is_failing = False

@@ -24,10 +24,11 @@ _CLICKABLE = frozenset({EntityKind.DOMAIN, EntityKind.URL, EntityKind.EMAIL, Ent
 
 
 def defang(text: str) -> str:
-    """Return `text` with every address defanged, so that programs do not turn it into a link.
+    """Return `text` with every address defanged, so that programs do not turn addresses into links.
 
     `http://evil.example/a.html` becomes `hxxp[://]evil[.]example/a[.]html`; domains and email
-    addresses change alike. Other words do not, nor do bare IP addresses: no program turns them into
+    addresses are treated the same way. Other words and bare IP addresses do not change: no program
+    turns them into
     links, and people search for them. `refang` reverses it.
     """
     return _WORD.sub(lambda found: _defang_word(found[0]), text)

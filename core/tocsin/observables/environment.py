@@ -40,14 +40,14 @@ _OURS: tuple[AnyNetwork, ...] = tuple(
 
 def _filled(text: str) -> str:
     if not text.strip():
-        raise PydanticCustomError("value", "give a value; the text is empty")
+        raise PydanticCustomError("value", "use a value that is not empty")
     return text.strip()
 
 
 def _domain(text: str) -> str:
     name = text.strip().lstrip("*.")
     if not _DOMAIN.fullmatch(ascii_name(name) or ""):
-        raise PydanticCustomError("domain", "give a domain such as 'corp.example'")
+        raise PydanticCustomError("domain", "use a domain such as 'corp.example'")
     return text
 
 
@@ -84,8 +84,9 @@ class Environment:
     def is_internal(self, entity: Entity) -> bool:
         """Return whether the entity belongs to the organization, judged by its value.
 
-        An address is internal in an internal network. A name, or a user or mailbox at a name, is
-        internal below an internal domain, without a dot, or with a suffix of private networks
+        An address is internal if it is in an internal network. A name, also that of a user or
+        mailbox, is
+        internal if it is below an internal domain, has no dot, or has a suffix of private networks
         (`.local`, `.internal`).
         """
         place = _find_host(entity)
@@ -101,7 +102,9 @@ class Environment:
         return "." not in name or is_local(name) or _is_below(name, self._internal_domains)
 
     def is_well_known(self, entity: Entity) -> bool:
-        """Return whether the entity is well known and insignificant, such as a public resolver."""
+        """Return whether the entity is well known and insignificant, such as a public DNS
+        resolver.
+        """
         value = entity.value.lower()
         if value in well_known.VALUES or value in self._well_known_values:
             return True

@@ -30,20 +30,20 @@ class EntityPattern:
 
     @classmethod
     def parse(cls, text: str, kinds: Iterable[EntityKind] = _NAMES) -> EntityPattern:
-        """Return the pattern that a text describes; `kinds` are those of names with wildcards.
+        """Parse a pattern; `kinds` applies to names with wildcards.
 
-        A text is a network (`198.51.100.0/24`, `2001:db8::/32`, with host bits too), a range
+        A pattern is a network (`198.51.100.0/24`, `2001:db8::/32`, with host bits too), a range
         (`198.51.100.1-198.51.100.9`, `198.51.100.1-9`), an address that ends in wildcards
         (`198.51.*`), or a name with wildcards (`web-*`, `*.corp.example`). Raises ValueError for
-        any other text.
+        anything else.
         """
         text = text.strip()
         if bounds := _parse_bounds(text):
             return cls(_format_bounds(*bounds), (EntityKind.IP,))
         if "*" not in text or not _NAME.fullmatch(text):
-            raise ValueError("give a network, an address range or a name with *")
+            raise ValueError("use a network, an address range or a name with *")
         if sum(letter.isalnum() for letter in text) < _LEAST_LITERAL:
-            raise ValueError("give at least two letters or digits in addition to *")
+            raise ValueError("use at least two letters or digits in addition to *")
         return cls(re.sub(r"\*+", "*", text), tuple(kinds))
 
     @cached_property
@@ -53,7 +53,7 @@ class EntityPattern:
 
     @cached_property
     def beginning(self) -> str:
-        """The text that every matching value begins with, in lower case; may be empty."""
+        """The prefix of every matching value, in lowercase; may be empty."""
         if self.bounds is None:
             return self.text.partition("*")[0].lower()
         first, last = self.bounds

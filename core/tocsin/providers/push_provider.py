@@ -39,24 +39,23 @@ class PushProvider(Provider):
 
         token: SecretStr | None = Field(
             default=None,
-            description="The token of the senders: `Authorization: Bearer <token>`, or the "
+            description="The senders' token: `Authorization: Bearer <token>`, or the "
             "password of `Authorization: Basic`; 16 characters or more.",
         )
         secret: SecretStr | None = Field(
             default=None,
-            description="The signing secret of the senders (Standard Webhooks 1.0.0): whsec_ and "
-            "base64.",
+            description="The senders' signing secret (Standard Webhooks 1.0.0): whsec_ and base64.",
         )
 
         max_body_mib: int = Field(
-            default=16, ge=1, le=64, description="The largest body of a request, in MiB."
+            default=16, ge=1, le=64, description="Maximum size of a request body, in MiB."
         )
 
         @field_validator("token")
         @classmethod
         def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
             if value is not None and len(value.get_secret_value()) < _SHORTEST_TOKEN:
-                raise ValueError(f"give a token of {_SHORTEST_TOKEN} characters or more")
+                raise ValueError(f"use a token of {_SHORTEST_TOKEN} characters or more")
             return value
 
         @field_validator("secret")
@@ -69,7 +68,7 @@ class PushProvider(Provider):
         @model_validator(mode="after")
         def _has_either(self) -> Self:
             if self.token is None and self.secret is None:
-                raise ValueError("give a token or a secret; push requires one of them")
+                raise ValueError("set a token or a secret; push requires one of them")
             return self
 
     def streams(self) -> Sequence[str]:
@@ -150,7 +149,7 @@ class PushProvider(Provider):
 
 def decode_secret(secret: str) -> bytes:
     """Decode a `whsec_` secret; raises ValueError if it is invalid."""
-    expected = "give whsec_ and 24 to 64 bytes in base64"
+    expected = "use whsec_ and 24 to 64 bytes in base64"
     if not secret.startswith(_PREFIX):
         raise ValueError(expected)
     return decode_webhook_key(secret, _PREFIX, range(24, 65), expected)

@@ -50,8 +50,7 @@ class WindowedProvider(Provider):
         overlap: Duration = Field(
             default=timedelta(minutes=10),
             le=timedelta(days=7),
-            description="Time that each read repeats from the end of the last one, for changes "
-            "that the SIEM shows late.",
+            description="Overlap with the previous read, for changes that the SIEM shows late.",
         )
         settle_delay: Duration = Field(
             default=timedelta(seconds=30),
@@ -61,7 +60,7 @@ class WindowedProvider(Provider):
         longest_window: Duration = Field(
             default=timedelta(hours=1),
             ge=SECOND,
-            description="Longest window of one query while catching up.",
+            description="Maximum window of one query while catching up.",
         )
         refresh_after: tuple[Duration, ...] = Field(
             default=(timedelta(minutes=2), timedelta(minutes=10), timedelta(minutes=30)),

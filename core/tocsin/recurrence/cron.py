@@ -55,10 +55,10 @@ def parse_cron(text: str) -> str:
     plain = " ".join(text.split())
     expression = NICKNAMES.get(plain.lower(), plain)
     if expression.startswith("@"):
-        raise CronError(f"unknown nickname {plain!r}; give one of: {', '.join(NICKNAMES)}")
+        raise CronError(f"unknown nickname {plain!r}; use one of: {', '.join(NICKNAMES)}")
     fields = expression.split(" ")
     if len(expression) > MAX_LENGTH or len(fields) != len(_FIELDS):
-        raise CronError(f"give five fields, such as '0 2 * * *': {', '.join(_FIELDS)}")
+        raise CronError(f"use five fields, such as '0 2 * * *': {', '.join(_FIELDS)}")
     try:
         fires = CronSim(expression, _REFERENCE_TIME)
     except CronSimError as error:
@@ -71,12 +71,12 @@ def parse_cron(text: str) -> str:
 def _describe_error(error: str, fields: list[str]) -> str:
     name = error.removeprefix("Bad ")
     if name not in _EXPECTED:
-        return "not a cron expression; give one such as '0 2 * * *'"
+        return "not a cron expression; use one such as '0 2 * * *'"
     found = fields[_FIELDS.index(name)]
     if name == "day-of-month" and found.isdigit() and 1 <= int(found) <= _MAX_DAY:
         return f"the expression never fires: no month of {fields[3]!r} has a day {found}"
     return (
-        f"the {name} field {found!r} is invalid: give {_EXPECTED[name]}, a list, a range or a step"
+        f"the {name} field {found!r} is invalid: use {_EXPECTED[name]}, a list, a range or a step"
     )
 
 

@@ -66,7 +66,7 @@ def _load_zones() -> set[str]:
 def _validate_zone(value: str) -> str:
     if value not in _load_zones():
         hint = suggest_nearest(value, sorted(_load_zones()))
-        message = f"give a time zone of the IANA database, such as 'Europe/Berlin'{hint}"
+        message = f"use a time zone of the IANA database, such as 'Europe/Berlin'{hint}"
         raise PydanticCustomError("zone", "{reason}", {"reason": message})
     ZoneInfo(value)
     return value
@@ -78,7 +78,7 @@ def _duration_between(shortest: timedelta, longest: timedelta) -> AfterValidator
     def judge(value: timedelta) -> timedelta:
         if not shortest <= value <= longest or value.microseconds:
             bounds = {"from": format_duration(shortest), "to": format_duration(longest)}
-            raise PydanticCustomError("duration", "give whole seconds, from {from} to {to}", bounds)
+            raise PydanticCustomError("duration", "use whole seconds, from {from} to {to}", bounds)
         return value
 
     return AfterValidator(judge)
@@ -87,14 +87,14 @@ def _duration_between(shortest: timedelta, longest: timedelta) -> AfterValidator
 def _validate_moment(value: datetime) -> datetime:
     if not _YEARS[0] <= value.year <= _YEARS[1]:
         raise PydanticCustomError(
-            "moment", "give a year from {from} to {to}", {"from": _YEARS[0], "to": _YEARS[1]}
+            "moment", "use a year from {from} to {to}", {"from": _YEARS[0], "to": _YEARS[1]}
         )
     return value.astimezone(UTC)
 
 
 def _validate_tag(value: str) -> str:
     if not _TAG.fullmatch(value):
-        message = "give 1 to 50 letters, digits, dots, colons, - and _, a letter or digit first"
+        message = "use 1 to 50 letters, digits, dots, colons, - and _, a letter or digit first"
         raise PydanticCustomError("tag", "{reason}", {"reason": message})
     return value
 
@@ -117,7 +117,8 @@ class ScheduleDefinition(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
 
     query: QueryText = Field(
-        description="The question in plain words: entities, time ranges, terms, incident numbers."
+        description="The question in plain language: entities, time ranges, terms, incident "
+        "numbers."
     )
     persona: Annotated[Persona, any_case(Persona)] = Field(
         default=Persona.ANALYST,
@@ -141,8 +142,8 @@ class ScheduleDefinition(BaseModel):
     )
     jitter: Annotated[_Strict, _duration_between(_SECOND, _DAY)] | None = Field(
         default=None,
-        description="The maximum random delay of each run, so that not all start at once; none by "
-        "default.",
+        description="The maximum random delay of each run, so that runs do not all start at "
+        "once; none by default.",
     )
     starts_at: Moment | None = Field(
         default=None, description="The start of the schedule; intervals count from here."
@@ -150,11 +151,12 @@ class ScheduleDefinition(BaseModel):
     ends_at: Moment | None = Field(default=None, description="The end of the schedule.")
     timeout: Annotated[_Strict, _duration_between(10 * _SECOND, _DAY)] = Field(
         default=timedelta(minutes=10),
-        description="The longest duration of a run, after which it fails.",
+        description="The maximum duration of a run, after which it fails.",
     )
     misfire_grace: Annotated[_Strict, _duration_between(10 * _SECOND, 7 * _DAY)] = Field(
         default=timedelta(hours=1),
-        description="The longest delay of a run; a later one is recorded as missed.",
+        description="The maximum delay of a run; a run that would start later is recorded as "
+        "missed.",
     )
     overlap: Annotated[Overlap, any_case(Overlap)] = Field(
         default=Overlap.SKIP,
@@ -180,7 +182,7 @@ class ScheduleDefinition(BaseModel):
         # Invalid fields are missing in the data
         if "cron" in info.data and (info.data["cron"] is None) == (value is None):
             both = "both are given" if value is not None else "neither is given"
-            message = f"give either `cron` or `interval`; {both}"
+            message = f"set either `cron` or `interval`; {both}"
             raise PydanticCustomError("either", "{reason}", {"reason": message})
         return value
 
@@ -196,7 +198,7 @@ class ScheduleDefinition(BaseModel):
             parse_cron(given["cron"]), given["timezone"]
         )
         if value >= pause:
-            message = f"the runs are {format_duration(pause)} apart; give a shorter jitter"
+            message = f"the runs are {format_duration(pause)} apart; use a shorter jitter"
             raise PydanticCustomError("jitter", "{reason}", {"reason": message})
         return value
 
@@ -205,7 +207,7 @@ class ScheduleDefinition(BaseModel):
     def _after_the_beginning(cls, value: datetime | None, info: ValidationInfo) -> datetime | None:
         begin = info.data.get("starts_at")
         if value is not None and begin is not None and begin >= value:
-            raise PydanticCustomError("end", "give a time after `starts_at`")
+            raise PydanticCustomError("end", "use a time after `starts_at`")
         return value
 
     @property

@@ -208,9 +208,9 @@ async def _start_all(
         try:
             made = await maker.make(item.name, item.kind, item.settings, allow_hosts=hosts)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a failing plugin costs only itself
-            reason = f"it could not be started: {_describe_error(error)}"
+            reason = f"could not be started: {_describe_error(error)}"
             live.absent.append(AbsentPlugin(table_path(section, item.name), reason))
-            _log.warning("plugin left out", section=section, name=item.name, exc_info=True)
+            _log.warning("plugin skipped", section=section, name=item.name, exc_info=True)
         else:
             live.clients.append(made.client)
             started.append((item.name, made.plugin))
@@ -222,5 +222,5 @@ def _describe_error(error: BaseException) -> str:
         case TocsinError():
             return str(error)
         case TimeoutError():
-            return f"it was not ready within {_START_SECONDS} seconds"
+            return f"not ready within {_START_SECONDS} seconds"
     return ": ".join(filter(None, (type(error).__name__, str(error))))

@@ -65,7 +65,7 @@ def choose_plugins(
                 problems.append(_not_installed(name, "enabled", wanted, sorted(known)))
             case several:
                 names = " and ".join(plugin.distribution for plugin in several)
-                found = f"{wanted!r} is offered by {names}"
+                found = f"{wanted!r} is provided by {names}"
                 problems.append(
                     ConfigurationProblem(name, "enabled", found, "uninstall one of them")
                 )
@@ -95,7 +95,7 @@ async def load_plugins(plugins: Iterable[InstalledPlugin]) -> PluginOffers:
         try:
             module = plugin.entry_point.load()
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it costs only itself
-            _leave_out(offers, plugin.name, f"it could not be imported: {error!r}")
+            _leave_out(offers, plugin.name, f"could not be imported: {error!r}")
             continue
         try:
             manager.register(module, plugin.name)
@@ -104,13 +104,13 @@ async def load_plugins(plugins: Iterable[InstalledPlugin]) -> PluginOffers:
             offers.hooks[plugin.name] = tuple(_list_hooks(manager, plugin.name))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it costs only itself
             manager.unregister(name=plugin.name)
-            _leave_out(offers, plugin.name, f"it was imported, but {_describe_error(error)}")
+            _leave_out(offers, plugin.name, f"imported, but {_describe_error(error)}")
     return offers
 
 
 def _leave_out(offers: PluginOffers, name: str, reason: str) -> None:
     offers.absent[name] = AbsentPlugin(name, reason)
-    _log.warning("plugin left out", plugin=name, exc_info=True)
+    _log.warning("plugin skipped", plugin=name, exc_info=True)
 
 
 def _check_names(manager: pluggy.PluginManager, name: str) -> None:
@@ -202,7 +202,7 @@ def _enrichers(hook: Callable[[], Any], offered: Any, offers: PluginOffers) -> l
             )
         if name in taken:
             raise _InvalidPluginError(
-                f"there is another enricher {name!r}; give `{kind.__name__}` another name"
+                f"there is another enricher {name!r}; rename `{kind.__name__}`"
             )
         taken.add(name)
     return kinds

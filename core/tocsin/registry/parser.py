@@ -177,9 +177,9 @@ class ConfigurationParser:
         only = next(iter(kinds)) if len(kinds) == 1 else ""
         wanted = str(table.get("kind", only))
         if kinds and wanted not in kinds:
-            found = f"{plugin!r} offers no kind {wanted!r}" if wanted else "missing"
+            found = f"{plugin!r} does not provide the kind {wanted!r}" if wanted else "missing"
             hint = suggest_nearest(wanted, list(kinds)) if wanted else ""
-            self.problem(f"{key}.kind", found, f"name one of: {', '.join(kinds)}{hint}")
+            self.problem(f"{key}.kind", found, f"use one of: {', '.join(kinds)}{hint}")
             return
         yield from self._configured("enrichers", name, table, kinds.get(wanted))
 
@@ -231,7 +231,7 @@ class ConfigurationParser:
         return definition
 
     def _no_provider(self, key: str, wanted: str, known: Sequence[str]) -> None:
-        hint = f"name one of: {', '.join(known) or 'none yet'}{suggest_nearest(wanted, known)}"
+        hint = f"use one of: {', '.join(known) or 'none yet'}{suggest_nearest(wanted, known)}"
         self.problem(key, f"there is no provider {wanted!r}", hint)
 
     def _plugin(
@@ -241,7 +241,7 @@ class ConfigurationParser:
         plugin = table.get("plugin")
         if not isinstance(plugin, str):
             found = "missing" if plugin is None else f"found {plugin!r}"
-            self.problem(f"{key}.plugin", found, f"name one of: {', '.join(kinds) or 'none yet'}")
+            self.problem(f"{key}.plugin", found, f"use one of: {', '.join(kinds) or 'none yet'}")
             return None
         if plugin in self.offers.absent:
             reason = self.offers.absent[plugin].reason
@@ -255,15 +255,15 @@ class ConfigurationParser:
     def _unusable(self, section: str, plugin: str, kinds: list[str]) -> tuple[str, str]:
         if plugin in self.file.enabled and plugin in self.installed:
             return (
-                f"{plugin!r} offers no {section}",
-                f"name one of: {', '.join(kinds) or 'none yet'}",
+                f"{plugin!r} does not provide {section}",
+                f"use one of: {', '.join(kinds) or 'none yet'}",
             )
         if plugin in self.installed:
             return f"{plugin!r} is installed but not enabled", f"add {plugin!r} to `enabled`"
         hint = suggest_nearest(plugin, [*kinds, *sorted(self.installed)])
         return (
             f"no plugin {plugin!r} is installed",
-            f"name one of: {', '.join(kinds) or 'none yet'}{hint}",
+            f"use one of: {', '.join(kinds) or 'none yet'}{hint}",
         )
 
     def _settings(
@@ -293,7 +293,9 @@ class ConfigurationParser:
         for destination in destinations:
             wanted = destination.settings.template
             if wanted not in receivers:
-                hint = f"name one of: {', '.join(receivers)}{suggest_nearest(wanted, receivers)}"
+                hint = f"use one of: {', '.join(receivers)}{suggest_nearest(wanted, receivers)}"
                 self.problem(
-                    f"destinations.{destination.name}.template", f"no template {wanted!r}", hint
+                    f"destinations.{destination.name}.template",
+                    f"unknown template {wanted!r}",
+                    hint,
                 )

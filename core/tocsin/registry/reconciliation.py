@@ -63,7 +63,7 @@ def name_taken_error(section: str, name: str) -> OperatorError:
     """Return the error for a name that an object created over HTTP has."""
     return OperatorError(
         f"{section}.{name}: a {section.removesuffix('s')} of this name was created over HTTP; "
-        "give it another name in the file, or delete the other"
+        "rename it in the file, or delete the other"
     )
 
 

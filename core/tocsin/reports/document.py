@@ -30,7 +30,7 @@ def from_json(document: Any) -> Report:
     """
     report = _REPORTS.validate_json(orjson.dumps(document), strict=True)
     if any(moment.tzinfo is None for moment in _times(report)):
-        raise ValueError("times in a report need a time zone")
+        raise ValueError("times in a report require a time zone")
     return report
 
 

@@ -56,7 +56,7 @@ def _optional(check: Check) -> Check:
 
 def _check_text(value: Any) -> None:
     if not isinstance(value, str):
-        raise TypeError(f"a text is expected, not a {type(value).__name__}")
+        raise TypeError(f"text is expected, not a {type(value).__name__}")
 
 
 def _check_path(value: Any) -> None:

@@ -16,7 +16,9 @@ _PER_SEARCH = 64  # characters that a search compares at once
 def _format(value: object, *args: object) -> int:
     text = str(value)
     if _WIDE.search(text):
-        raise ValueError("a format takes its values in order, with widths of three digits at most")
+        raise ValueError(
+            "a format string can only use its values in order, with widths of at most three digits"
+        )
     return text.count("%") * (2_000 + max((len(str(charge(each))) for each in args), default=0))
 
 

@@ -176,7 +176,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         if operator == "**":
             raise SecurityError("** is not available here")
         if operator == "%" and isinstance(left, str):
-            raise SecurityError("% only takes numbers here; use the filter `format` for text")
+            raise SecurityError("% only supports numbers here; use the filter `format` for text")
         check_integer(left)
         check_integer(right)
         if operator == "*":

@@ -34,7 +34,7 @@ BATCH_SIZE = 100
 RETRY_INTERVAL = timedelta(minutes=1)
 """The interval at which an invalid schedule is tried again."""
 REASON_TOO_LATE = "no node was running at the time"
-REASON_SUPERSEDED = "a later run was due as well"
+REASON_SUPERSEDED = "a later run was also due"
 _s = schedules.c
 _log = structlog.get_logger()
 

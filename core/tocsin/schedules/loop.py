@@ -59,7 +59,7 @@ class Scheduler:
         """Return the loops to run until cancelled."""
         return [
             run_forever(self._step, self._clock, "schedule loop"),
-            run_forever(self._sweep, self._clock, "cleanup of abandoned runs"),
+            run_forever(self._sweep, self._clock, "abandoned run cleanup"),
             self._follow(),
         ]
 

@@ -76,7 +76,7 @@ class ScheduleMetrics:
             return
         self._fires = metrics.counter(
             "tocsin_schedule_fires_total",
-            "Fire times handled by this node, by outcome",
+            "Fire times processed by this node, by outcome",
             "outcome",
         )
         self._lateness = metrics.histogram(
@@ -94,7 +94,7 @@ class ScheduleMetrics:
         )
         self._not_taken_up = metrics.counter(
             "tocsin_schedule_not_taken_up_total",
-            "Runs that no node claimed in time, as noticed by this node",
+            "Runs that no node claimed in time, as detected by this node",
         )
         for state in FIRE_OUTCOMES:  # start at 0, or the first event would not show as an increase
             self._fires.labels(state.value).inc(0)

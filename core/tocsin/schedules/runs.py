@@ -95,7 +95,7 @@ def record_missed_runs(
             choose_start(schedule.next_fire_at, accounted), now
         )
     except ValueError:
-        _log.exception("missed runs unknown", schedule=schedule.id)
+        _log.exception("missed runs not determined", schedule=schedule.id)
         return
     row = build_missed_row(schedule, past, with_latest=True, reason=reason, now=now)
     insert_runs(connection, [row] if row else [])

@@ -50,11 +50,11 @@ class RecordContract:
     fields: Mapping[str, FieldSpec] = field(init=False, repr=False)
     """Every field by its path."""
     holders: frozenset[str] = field(init=False, repr=False)
-    """The paths of objects that hold fields."""
+    """The paths of objects that contain fields."""
 
     def __post_init__(self) -> None:
         if twice := sorted(self.required.keys() & self.optional.keys()):
-            raise ValueError(f"{twice[0]} is both required and optional; name it once")
+            raise ValueError(f"{twice[0]} is both required and optional; list it once")
         named = ((self.required, True), (self.optional, False))
         specs = {
             path: FieldSpec(_parse_types(path, types), required)
@@ -71,7 +71,7 @@ def _parse_types(path: str, written: str) -> frozenset[str]:
     for name in types:
         if not _TYPE.fullmatch(name):
             raise ValueError(
-                f"{path}: found the type {name!r}; name string, number, boolean, object, null or"
+                f"{path}: found the type {name!r}; use string, number, boolean, object, null or"
                 " any, with [] for lists, and separate alternatives by |"
             )
     return frozenset(types)

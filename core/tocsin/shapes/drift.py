@@ -47,7 +47,7 @@ class FieldDrift:
     """New fields in the same object since then, which may replace it."""
 
     def __str__(self) -> str:
-        """Return one line for people."""
+        """Return a one-line description for human readers."""
         what = "is missing" if self.found is None else f"is {self.found}, not {self.expected},"
         line = f"{self.kind}: {self.field} {what} since {isoformat(self.since)}"
         return f"{line}; new fields: {', '.join(self.appeared)}" if self.appeared else line

@@ -42,7 +42,7 @@ class DriverQuery:
             name: compiled.params[name] for name in order if compiled.params.get(name) is not None
         }
         if set(order) != {*self._names, *constants}:
-            raise RuntimeError(f"the query has the parameters {order}, given are {self._names}")
+            raise RuntimeError(f"the query has the parameters {order}, but received {self._names}")
         if order == self._names:
             return str(compiled), None
         names = (*self._names, *constants)

@@ -42,15 +42,15 @@ _FAULTS: Mapping[DatabaseFault, tuple[str, str]] = {
     ),
     DatabaseFault.TIMED_OUT: (
         "database timed out",
-        "look for long transactions and locks of other programs",
+        "look for long transactions and locks held by other programs",
     ),
     DatabaseFault.READ_ONLY: (
         "database read-only",
-        "connect to the primary server, or make the file and its folder writable",
+        "connect to the primary server, or make the file and its directory writable",
     ),
-    DatabaseFault.FULL: ("disk of the database full", "free up disk space"),
+    DatabaseFault.FULL: ("database disk full", "free up disk space"),
     DatabaseFault.IO_ERROR: (
-        "database failed to read or write its disk",
+        "database disk failed to read or write",
         "check the disk and its file system",
     ),
     DatabaseFault.DAMAGED: (
@@ -171,6 +171,6 @@ def describe_fault(error: BaseException) -> OperatorError:
     reason = str(getattr(error, "orig", None) or error)
     if (fault := find_fault(error)) is None:
         return OperatorError(
-            f"the database cannot be used: {reason}; see TOCSIN_DATABASE_URL and TOCSIN_DATA_DIR"
+            f"the database cannot be used: {reason}; check TOCSIN_DATABASE_URL and TOCSIN_DATA_DIR"
         )
     return UnusableDatabaseError(reason, fault)

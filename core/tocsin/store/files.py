@@ -19,7 +19,7 @@ def make_private_folder(path: Path) -> None:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise OperatorError(
-            f"cannot create the folder {path} ({error.strerror}); set TOCSIN_DATA_DIR or "
+            f"cannot create the directory {path} ({error.strerror}); set TOCSIN_DATA_DIR or "
             "TOCSIN_DATABASE_URL to a location that this user can write to"
         ) from error
 
@@ -47,7 +47,7 @@ def hold_lock(database: Path) -> Iterator[None]:
     Raises DatabaseFailure where the disk is full or broken.
 
     The operating system releases the lock when the process ends, in any way. Only the owner can
-    open the file: another user who could read it could hold the lock and block the service.
+    open the file: whoever can open it for reading can hold the lock and keep the service out.
     """
     path = _lock_path(database)
     make_private_folder(path.parent)

@@ -23,13 +23,13 @@ def parse_url(text: str) -> URL:
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
-        raise OperatorError(f"TOCSIN_DATABASE_URL: not a URL; give {URL_FORMS}") from None
+        raise OperatorError(f"TOCSIN_DATABASE_URL: not a URL; use {URL_FORMS}") from None
     backend = url.get_backend_name()
     if backend not in {"sqlite", "postgresql", "postgres"}:
-        raise OperatorError(f"TOCSIN_DATABASE_URL: found {backend!r}; give {URL_FORMS}")
+        raise OperatorError(f"TOCSIN_DATABASE_URL: found {backend!r}; use {URL_FORMS}")
     if backend == "sqlite" and url.database in {None, "", ":memory:"}:
         raise OperatorError(
-            f"TOCSIN_DATABASE_URL: a SQLite database needs a file; give {URL_FORMS}"
+            f"TOCSIN_DATABASE_URL: a SQLite database requires a file; use {URL_FORMS}"
         )
     return url
 

@@ -85,7 +85,7 @@ def _make_engine(url: URL, limits: Mapping[str, str], **pool: Any) -> AsyncEngin
         )
     except ModuleNotFoundError as error:
         raise OperatorError(
-            "PostgreSQL needs its driver: install the extra with `pip install 'tocsin[postgres]'`"
+            "PostgreSQL requires a driver: install the extra with `pip install 'tocsin[postgres]'`"
         ) from error
     limit_sessions(engine, limits)
     return engine
@@ -299,7 +299,7 @@ class PostgresDatabase(Database):
             while not await wait_for_event(gone, _HEARTBEAT):
                 beat()
                 await driver.execute("SELECT 1", timeout=_HEARTBEAT)
-        raise ConnectionError("the connection that marks this node as present was lost")
+        raise ConnectionError("the connection that marks this node as alive was lost")
 
     async def require_sessions(self) -> None:
         """Raise OperatorError where a pooler gives the session of a connection to others.

@@ -56,7 +56,7 @@ class DatabaseProbe:
             self._running = asyncio.create_task(self._run())
         await asyncio.wait({self._running}, timeout=PATIENCE)
         if self._running is not None:
-            reason = f"a write did not end within {PATIENCE:g} seconds"
+            reason = f"a write did not finish within {PATIENCE:g} seconds"
             return self._report((DatabaseFault.TIMED_OUT, reason))
         return self._report(self._found)
 
@@ -98,7 +98,7 @@ class DatabaseProbe:
         if fault is not None and fault is not self._logged:
             _log.warning(fault.summary, reason=reason, advice=fault.advice)
         elif fault is None and self._logged is not None:
-            _log.info("database takes writes again")
+            _log.info("database accepts writes again")
         self._logged = fault
         return fault
 
@@ -109,7 +109,7 @@ async def require_writable(database: Database) -> None:
         async with asyncio.timeout(PATIENCE):
             await database.write(write_as_intake)
     except TimeoutError:
-        reason = f"a write did not end within {PATIENCE:g} seconds"
+        reason = f"a write did not finish within {PATIENCE:g} seconds"
         raise DatabaseFailure(reason, DatabaseFault.TIMED_OUT) from None
 
 

@@ -256,13 +256,14 @@ async def check_schema(database: Database, *, is_exact: bool = False) -> None:
     newest = get_newest_revision()
     if state is None or state.revision < newest:
         raise OperatorError(
-            f"the database schema is at revision {state.revision if state else 'none'}, this "
+            f"the database schema is at revision {state.revision if state else 'none'}, but this "
             f"version of Tocsin requires {newest}; run `tocsin db upgrade`"
         )
     if is_exact and state.revision != newest:
         raise OperatorError(
-            f"the database schema is at revision {state.revision}, this version of Tocsin knows "
-            f"revisions up to {newest} and would leave out what is newer; use the newer version"
+            f"the database schema is at revision {state.revision}, but this version of Tocsin "
+            f"supports only revisions up to {newest} and would omit newer data; use the newer "
+            "version"
         )
 
 

@@ -84,7 +84,9 @@ class BulkStatement:
         compiled = statement.compile(dialect=dialect, column_keys=names)
         order = compiled.positiontup or []
         if set(order) != set(self._names):
-            raise RuntimeError(f"the statement has the parameters {order}, given are {self._names}")
+            raise RuntimeError(
+                f"the statement has the parameters {order}, but received {self._names}"
+            )
         pick = itemgetter(*(self._names.index(name) for name in order))
         processors: Mapping[str, Any] = compiled._bind_processors  # noqa: SLF001 - as it does itself
         converting = [(at, processors[name]) for at, name in enumerate(order) if name in processors]

@@ -20,7 +20,7 @@ from tocsin.testing.vendor_api import VendorApi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteObject:
-    """A vendor-neutral object at the receiver."""
+    """A vendor-neutral object in the receiver."""
 
     id: str
     """The ID that receipts return."""

@@ -21,7 +21,7 @@ class Case:
     number: int
     title: str
     severity: Severity | str
-    """A severity, or a text for an unknown one of the vendor."""
+    """A severity, or a string for an unknown one of the vendor."""
     created_at: datetime
     changed_at: datetime
     """The SIEM's own time of this version, to the microsecond."""
@@ -158,7 +158,7 @@ class Siem:
     def truth(self) -> dict[str, Case]:
         """Return the latest version of every incident by ID, as if everything were visible.
 
-        Incidents whose latest version is malformed are left out; see `unreadable`.
+        Incidents whose latest version is malformed are omitted; see `unreadable`.
         """
         return {case.id: case for case in self._latest() if not case.malformed}
 

@@ -113,7 +113,7 @@ class Simulator(VendorApi):
         return page[: len(page) // 2] if self._takes(Fault.PARTIAL) else page
 
     def has_page_token(self, text: str) -> bool:
-        """Return whether a text, such as a link, contains an issued page token."""
+        """Return whether a string, such as a link, contains an issued page token."""
         return any(token in text for token in self._places)
 
     def get(self, identifier: str) -> Case:

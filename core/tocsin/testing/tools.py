@@ -167,7 +167,7 @@ def installed_channel(plugin: str) -> type[Channel]:
 
 
 def shipped_templates() -> Sequence[Path]:
-    """Return the folders of the templates that ship with Tocsin."""
+    """Return the directories of the templates that ship with Tocsin."""
     return list(_module("templates").tocsin_template_paths())
 
 

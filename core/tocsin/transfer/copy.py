@@ -147,7 +147,7 @@ def _begin(connection: Connection, source_id: str) -> None:
             raise OperatorError("the target is an unfinished copy of another database; empty it")
         return
     if connection.dialect.has_table(connection, "alembic_version"):
-        raise OperatorError("the target is not empty; give the URL of an empty database")
+        raise OperatorError("the target is not empty; use the URL of an empty database")
     create_schema(connection)
     _progress.create(connection)
     layouts = list_layouts()

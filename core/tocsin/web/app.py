@@ -8,7 +8,6 @@ import secrets
 from collections import defaultdict
 from collections.abc import Collection
 from functools import lru_cache
-from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Any
 
@@ -59,7 +58,6 @@ _SCRAPED = "/metrics"
 """The path that answers under any name if a token protects it."""
 _MISDIRECTED = 421
 _KNOWN_NAMES = 128
-_LONGEST_TYPE = 256
 
 
 class ResponseHeaders:
@@ -126,7 +124,7 @@ class HostCheck:
         if not named or not all(map(self._is_ours, named)):
             raise ProblemError(
                 _MISDIRECTED,
-                f"The Host header must name {self._url}. Set TOCSIN_BASE_URL to the URL that "
+                f"The Host header must match {self._url}. Set TOCSIN_BASE_URL to the URL that "
                 "callers use, and configure proxies to forward the header.",
             )
 
@@ -218,7 +216,6 @@ def _make_envelope(
         bind_contextvars(request_id=request_id)
         try:
             hosts.require(request)
-            _require_short_type(request)
             response = await handler(request)
         except Exception as error:  # noqa: BLE001 - the caller gets a response to every error
             page = await render_missing(request, error) if render_missing else None
@@ -233,18 +230,6 @@ def _make_envelope(
         return response
 
     return envelope
-
-
-def _require_short_type(request: web.Request) -> None:
-    """Raise ProblemError (415) for a long media type.
-
-    aiohttp parses it with the parser for mails, which takes the square of its length, or fails.
-    """
-    if len(request.headers.get(hdrs.CONTENT_TYPE, "")) > _LONGEST_TYPE:
-        raise ProblemError(
-            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-            f"Content-Type can have at most {_LONGEST_TYPE} characters.",
-        )
 
 
 def _log_request(log: Any, request: web.Request, response: web.StreamResponse) -> None:

@@ -166,7 +166,8 @@ class AccessControl:
             case []:
                 # no credential was guessed: this does not count as a failure
                 message = (
-                    f"Send an API key in {API_KEY_HEADER}, or a bearer token; the URL is not read."
+                    f"Send an API key in {API_KEY_HEADER}, or a bearer token; credentials in the "
+                    f"URL are ignored."
                 )
                 raise _unauthorized(request, access, AuthenticationError(message))
             case [text]:

@@ -24,8 +24,8 @@ class HeaderTooLong(BadHttpMessage):
 class BoundedParser:
     """Wraps the parser of a connection, and refuses requests that are mostly framing.
 
-    Otherwise, any client could keep the parser busy with chunks of one byte, and fill memory with
-    headers that never end.
+    Whoever reaches the port could otherwise keep the parser busy with chunks of one byte, and fill
+    memory with headers that never end.
     """
 
     def __init__(self, parser: Any) -> None:

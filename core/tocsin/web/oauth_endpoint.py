@@ -81,7 +81,7 @@ async def read_form(request: web.Request) -> Form:
     except web.RequestPayloadError:
         _raise_invalid_request("The body does not match the length or encoding in its headers.")
     except ValueError:
-        _raise_invalid_request("The body is not a form in UTF-8.")
+        _raise_invalid_request("The body is not a UTF-8 form.")
     names = [name for name, _ in pairs]
     if len(names) != len(set(names)):
         _raise_invalid_request("A parameter is given more than once.")
@@ -103,7 +103,7 @@ def read_client_credentials(request: web.Request, form: Form) -> ClientSecret:
         _raise_invalid_request("Send one set of client credentials, in the header or in the body.")
     client_id, secret = _decode_basic(headers[0])
     if form.get("client_id", client_id) != client_id:
-        _raise_invalid_request("The header and the body name different clients.")
+        _raise_invalid_request("The header and the body contain different client IDs.")
     return _parse_secret(client_id, secret)
 
 

@@ -56,7 +56,7 @@ class ChangeCursor:
         """Return the cursor that `encode` made this text of; raises ValueError."""
         match = _PLAIN.fullmatch(_decode(text))
         if match is None:
-            raise ValueError("give an unchanged cursor from an earlier response")
+            raise ValueError("use an unchanged cursor from an earlier response")
         return cls(int(match[1])) if match[1] else cls(int(match[2]), int(match[3]))
 
     @classmethod
@@ -64,7 +64,7 @@ class ChangeCursor:
         """Return the position after which to list changes in order; the start if empty."""
         cursor = cls.decode(text) if text else cls.START
         if not cursor.ascending:
-            raise ValueError("give a resume_cursor, not a next_cursor")
+            raise ValueError("use a resume_cursor, not a next_cursor")
         return cursor
 
 
@@ -106,7 +106,7 @@ class PageCursor:
         """Return the cursor that `encode` made this text of for this list; raises ValueError."""
         match = _PAGE.fullmatch(_decode(text))
         if match is None or match[1].decode() != kind:
-            raise ValueError("give the unchanged next_cursor of an earlier response")
+            raise ValueError("use the unchanged next_cursor of an earlier response")
         return cls(kind, match[2].decode())
 
 
@@ -133,7 +133,7 @@ class CompositeCursor:
         except (ValueError, TypeError):
             found, parts = None, []
         if found != kind or len(parts) != len(wanted) or not all(map(_fits, parts, wanted)):
-            raise ValueError("give the unchanged next_cursor of an earlier response")
+            raise ValueError("use the unchanged next_cursor of an earlier response")
         return cls(kind, tuple(parts))
 
 

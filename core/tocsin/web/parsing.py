@@ -48,10 +48,10 @@ class ResponseModel(BaseModel):
 def parse_query(url: URL, model: type[Model]) -> Model:
     """Return the query parameters; raises ProblemError (422) that names every wrong one."""
     if len(url.query) > MAX_PARAMETERS:
-        few = {"path": "query", "detail": f"give {MAX_PARAMETERS} parameters at most"}
+        few = {"path": "query", "detail": f"use at most {MAX_PARAMETERS} parameters"}
         raise invalid_request("query parameters", [few])
     errors = [
-        {"path": name, "detail": "given more than once; give it once"}
+        {"path": name, "detail": "given more than once; send it once"}
         for name, times in Counter(name for name, _ in url.query.items()).items()
         if times > 1
     ]

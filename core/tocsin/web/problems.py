@@ -54,13 +54,13 @@ class ProblemDocument(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    type: str = Field(description="The kind of problem, as a URI reference.")
+    type: str = Field(description="The problem type, as a URI reference.")
     title: str
     status: int
     detail: str
     instance: str = Field(description="The path of the request.")
     required_scope: str | None = Field(default=None, description="The missing scope.")
-    errors: list[FieldError] | None = Field(default=None, description="Every wrong field.")
+    errors: list[FieldError] | None = Field(default=None, description="All invalid fields.")
     record: str | None = Field(
         default=None,
         description="The record that an earlier request with the same Idempotency-Key created.",
@@ -82,7 +82,7 @@ class ProblemKind(Enum):
     GENERAL = "about:blank", ""
     MISSING_SCOPE = "/problems/missing-scope", "The credential lacks a scope"
     INVALID_REQUEST = "/problems/invalid-request", "The request is not valid"
-    INVALID_SCOPE = "/problems/invalid-scope", "There is no such scope"
+    INVALID_SCOPE = "/problems/invalid-scope", "Unknown scope"
     TOO_MANY_REQUESTS = "/problems/too-many-requests", "Too many requests"
     NOT_ACTIVE = "/problems/not-active", "The credential is not active"
     IDEMPOTENCY_KEY_REUSED = "/problems/idempotency-key-reused", "The Idempotency-Key was used"

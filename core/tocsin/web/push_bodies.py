@@ -27,7 +27,8 @@ RETRY_AFTER = 5
 class PushBodies:
     """Reads bodies, and counts them and their bytes until the push is complete.
 
-    A sender without a proven credential can fill only the share for unproven bodies.
+    Whoever can write the headers of a signature can occupy what is for unproven bodies, and nothing
+    of the rest.
     """
 
     def __init__(self) -> None:

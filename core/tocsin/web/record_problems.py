@@ -26,7 +26,7 @@ from tocsin.web.schemas.examples import (
 
 def _not_found(record: str, path: str) -> ProblemType:
     name = f"{record.lower().replace(' ', '-')}-not-found"
-    return ProblemType(name, 404, f"There is no {record} with this identifier.", path=path)
+    return ProblemType(name, 404, f"There is no {record} with this ID.", path=path)
 
 
 # Credentials
@@ -61,7 +61,7 @@ TOO_MANY_PUSHES = ProblemType(
 PUSHES_UNDER_WAY = ProblemType(
     "pushes-under-way",
     503,
-    "Other pushes in progress occupy the memory; try again in {seconds} s.",
+    "Pushes in progress use all available memory; try again in {seconds} s.",
     example={"seconds": 5},
     path=f"/api/push/{PROVIDER}",
 )
@@ -85,12 +85,12 @@ PUSH_NOT_PARSED = ProblemType(
     "push-not-parsed",
     422,
     "The payload could not be parsed: {reason}",
-    example={"reason": "incident 1 of 1: external_id: missing; give it a value"},
+    example={"reason": "incident 1 of 1: external_id: missing; set a value"},
     path=f"/api/push/{PROVIDER}",
 )
 INVALID_SEARCH = domain_problem(
     "invalid-search",
-    InvalidInputError("q: a quotation mark is open; close it with another one"),
+    InvalidInputError("q: the closing quotation mark is missing (character 5)"),
     "/api/v1/search",
 )
 FUTURE_BACKFILL = ProblemType(
@@ -261,7 +261,7 @@ NO_INVESTIGATOR = ProblemType(
     "no-investigator",
     503,
     "No investigator is configured: {reason}.",
-    example={"reason": "the plugin `investigator` is disabled, and no other is named"},
+    example={"reason": "the plugin `investigator` is disabled, and no other is configured"},
     path="/api/v1/investigations/start",
 )
 TOO_MANY_ENRICHMENTS = ProblemType(

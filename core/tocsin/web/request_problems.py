@@ -90,7 +90,7 @@ BODY_TOO_SLOW = ProblemType(
     "body-too-slow", 408, f"The body did not arrive within {BODY_TIMEOUT} seconds."
 )
 LENGTH_REQUIRED = ProblemType(
-    "length-required", 411, "Send a body, with Content-Length or in chunks."
+    "length-required", 411, "Send a body, with Content-Length or chunked."
 )
 UNSUPPORTED_MEDIA_TYPE = ProblemType(
     "unsupported-media-type", 415, "Send the body as application/json."
@@ -112,7 +112,7 @@ INVALID_REQUEST = ProblemType(
 INVALID_IDEMPOTENCY_KEY = ProblemType(
     "invalid-idempotency-key",
     400,
-    "Idempotency-Key must hold one key of 1 to 255 printable characters.",
+    "Idempotency-Key must contain one key of 1 to 255 printable characters.",
     path="/api/admin/api-keys",
 )
 IDEMPOTENCY_KEY_REUSED = ProblemType(
@@ -132,8 +132,8 @@ IDEMPOTENCY_KEY_IN_FLIGHT = ProblemType(
 SECRET_SHOWN = ProblemType(
     "secret-shown",
     409,
-    "This request was already processed, for {record}. Its response held a secret, which "
-    "is shown only once. If the secret was lost, create a new one.",
+    "This request was already processed, for {record}. Its response contained a secret, which is "
+    "shown only once. If the secret was lost, create a new one.",
     kind=ProblemKind.SECRET_SHOWN,
     example={"record": f"key:{KEY_ID}"},
     path="/api/admin/api-keys",
@@ -146,7 +146,7 @@ INVALID_FORM = OAuthProblem(
 )
 UNSUPPORTED_GRANT = OAuthProblem("unsupported_grant_type", "grant_type must be client_credentials.")
 MALFORMED_SCOPE = OAuthProblem(
-    "invalid_scope", "scope must hold scopes separated by single spaces."
+    "invalid_scope", "scope must contain scopes separated by single spaces."
 )
 SCOPE_NOT_GRANTED = OAuthProblem(
     "invalid_scope",

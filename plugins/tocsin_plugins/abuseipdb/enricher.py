@@ -48,19 +48,19 @@ class AbuseIpDb(Enricher):
         )
         api_key: SecretStr = Field(description="API key (version 2) from your account.")
         max_age_days: int = Field(
-            default=90, ge=1, le=365, description="Maximum age of reports that count."
+            default=90, ge=1, le=365, description="Maximum age of reports to include."
         )
         malicious_from: int = Field(
             default=75,
             ge=1,
             le=_WORST,
-            description="Minimum abuse confidence of a malicious address.",
+            description="Minimum abuse confidence for a malicious address.",
         )
         suspicious_from: int = Field(
             default=25,
             ge=1,
             le=_WORST,
-            description="Minimum abuse confidence of a suspicious address.",
+            description="Minimum abuse confidence for a suspicious address.",
         )
 
     name = "abuseipdb"

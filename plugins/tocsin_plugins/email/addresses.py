@@ -20,7 +20,7 @@ _LONGEST_LOCAL_PART = 64  # octets; RFC 5321 section 4.5.3.1
 _LONGEST = 254  # a path may have 256, with its angle brackets
 # permitted defects: SMTPUTF8, and names like `J. Doe`
 _HARMLESS = (NonASCIILocalPartDefect, ObsoleteHeaderDefect)
-_RIGHT = "give an address such as soc@example.com or 'Tocsin <tocsin@example.com>'"
+_RIGHT = "use an address such as soc@example.com or 'Tocsin <tocsin@example.com>'"
 
 
 @dataclass(frozen=True, slots=True)

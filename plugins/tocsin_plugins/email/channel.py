@@ -20,7 +20,7 @@ MOST_TOGETHER = 64
 
 
 class Email(Channel):
-    """Mails each event in a thread per subject, or several together in digests."""
+    """Emails each event, in one thread per subject, or several events together as a digest."""
 
     class Settings(Channel.Settings):
         """Settings of an e-mail destination."""
@@ -37,9 +37,9 @@ class Email(Channel):
             description="`starttls`, `implicit` or, only inside `allow_networks`, `none`.",
         )
         username: str | None = Field(
-            default=None, min_length=1, description="User name; none by default."
+            default=None, min_length=1, description="Username; none by default."
         )
-        password: SecretStr | None = Field(default=None, description="Password of the user.")
+        password: SecretStr | None = Field(default=None, description="The user's password.")
         sender: MailboxText = Field(description="Sender, such as `Tocsin <tocsin@example.com>`.")
         to: tuple[MailboxText, ...] = Field(
             min_length=1,
@@ -47,7 +47,7 @@ class Email(Channel):
             description="Recipients; they see each other.",
         )
         cc: tuple[MailboxText, ...] = Field(
-            default=(), max_length=50, description="Recipients of a copy; none by default."
+            default=(), max_length=50, description="Recipients of copies (Cc); none by default."
         )
         reply_to: MailboxText | None = Field(
             default=None, description="Recipient of replies; the sender by default."
@@ -60,7 +60,8 @@ class Email(Channel):
             ge=timedelta(minutes=1),
             le=timedelta(days=1),
             description="Collect the events of a period, such as `1h`, in one email; by default, "
-            "one per event. `concurrency`, then 64 by default, limits the events per email.",
+            "each event is sent in its own email. `concurrency`, then 64 by default, limits "
+            "the events per email.",
         )
 
         proxy: ClassVar[None] = None  # type: ignore[misc] # HTTP proxies do not relay mail
@@ -75,16 +76,16 @@ class Email(Channel):
         @model_validator(mode="after")
         def _signed_in(self) -> Self:
             if (self.username is None) != (self.password is None):
-                raise ValueError("give both username and password, or neither")
+                raise ValueError("set both username and password, or neither")
             if self.tls == "none" and self.password is not None:
-                raise ValueError("a password is not sent without TLS; give tls = 'starttls'")
+                raise ValueError("a password is not sent without TLS; set tls = 'starttls'")
             return self
 
         @model_validator(mode="after")
         def _plain_only_inside(self) -> Self:
             if self.tls == "none" and not self.allow_networks:
                 raise ValueError(
-                    "give tls = 'starttls' or 'implicit', or add the private network of the mail "
+                    "set tls = 'starttls' or 'implicit', or add the private network of the mail "
                     "server to allow_networks"
                 )
             return self

@@ -64,7 +64,7 @@ def _split_html(html: str) -> tuple[str, str, str]:
     before, begin, rest = html.partition(BEGIN)
     part, end, after = rest.rpartition(END)
     if not begin or not end:
-        raise Misconfigured(f"for a digest, the HTML template needs {BEGIN} and {END}")
+        raise Misconfigured(f"for a digest, the HTML template must contain {BEGIN} and {END}")
     return before, part, after
 
 

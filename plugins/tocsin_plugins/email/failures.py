@@ -27,7 +27,7 @@ _SIGN_IN_FIRST = 530
 _REASONS: tuple[tuple[type[BaseException], str], ...] = (
     (SMTPResponseException, "the response is not SMTP"),
     (ValueError, "the response is not SMTP"),
-    (TimeoutError, "time-out"),
+    (TimeoutError, "timeout"),
     (OSError, "the connection was lost"),
 )
 _ABOUT_SENDER = re.compile(r"5\.1\.[78]\b")
@@ -39,7 +39,7 @@ def build_failure(error: Exception, host: str, step: str) -> PluginFailure:
     code = error.code if isinstance(error, SMTPResponseException) else 0
     message = f"{host}: {step}: {_describe_error(error)}"
     if step == "DATA" and not code:
-        message += "; it may have arrived, so it is sent again with the same Message-ID"
+        message += "; it may have arrived, so it will be sent again with the same Message-ID"
     return TryLater(message, throttled=code == CLOSING, status=code if code > 0 else None)
 
 
@@ -60,7 +60,7 @@ def build_sender_failure(
     if error.code == _TOO_LARGE or _ABOUT_SIZE.search(error.message):
         return Refused(f"the email is too large: {reason}", status=error.code)
     if error.code == _SIGN_IN_FIRST:
-        reason += "; give username and password"
+        reason += "; set username and password"
     return Misconfigured(f"sender {sender}: {reason}", status=error.code)
 
 

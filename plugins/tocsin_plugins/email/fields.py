@@ -67,7 +67,7 @@ def _host(value: str) -> str:
     try:
         return to_ascii_name(value)
     except ValueError:
-        raise ValueError("give the name of the mail server, such as mail.example.com") from None
+        raise ValueError("use the name of the mail server, such as mail.example.com") from None
 
 
 Host = Annotated[str, AfterValidator(_host)]

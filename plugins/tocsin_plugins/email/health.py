@@ -29,7 +29,7 @@ async def check_server(server: SmtpServer, addressing: MailEnvelope, tools: Tool
         field = "sender" if session.step == "MAIL FROM" else "host"
         return Health(detail="", problems=(f"{field}: {refusal}",))
     except TimeoutError:
-        raise TryLater(f"{server.host}: {session.step}: time-out") from None
+        raise TryLater(f"{server.host}: {session.step}: timeout") from None
     return Health(detail=_detail(server, outcomes), problems=tuple(_problems(addressing, outcomes)))
 
 

@@ -46,7 +46,7 @@ class Mailer:
         if isinstance(result, Receipt) and task.refused:
             event_id = task.delivery.event.id
             self._tools.log.warning(
-                "some recipients were refused", event_id=event_id, refused=task.refused
+                "some recipients refused", event_id=event_id, refused=task.refused
             )
         return result
 
@@ -105,7 +105,7 @@ class Mailer:
         except PluginFailure as failure:
             _fail_all(left, failure)
         except TimeoutError:
-            _fail_all(left, TryLater(f"{self._server.host}: {session.step}: time-out"))
+            _fail_all(left, TryLater(f"{self._server.host}: {session.step}: timeout"))
 
     async def _send(self, session: SmtpSession, each: _Mailing) -> None:
         """Send one mail, separately to recipients that need SMTPUTF8."""

@@ -36,7 +36,7 @@ _GOODBYE_SECONDS = 2.0
 # only one is tried: several with the same wrong password could lock an account
 _METHODS = ("plain", "login", "cram-md5")
 _NAME = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
-NO_UTF8 = RecipientOutcome(553, "5.6.7 the server accepts no non-ASCII addresses (SMTPUTF8)")
+NO_UTF8 = RecipientOutcome(553, "5.6.7 the server does not accept non-ASCII addresses (SMTPUTF8)")
 
 
 class SmtpSession:
@@ -106,7 +106,7 @@ class SmtpSession:
         )
         if method is None:
             raise Misconfigured(
-                f"{self._server.host} offers no supported authentication method "
+                f"{self._server.host} does not support any available authentication method "
                 f"({', '.join(_METHODS).upper()}); omit username and password if it requires none"
             )
         with self._saying("AUTH"):

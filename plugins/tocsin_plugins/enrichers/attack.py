@@ -16,7 +16,7 @@ _SHOWN_TECHNIQUES = 3
 class Attack(Enricher):
     """Techniques of the latest incidents with an entity, and their tactics.
 
-    It is not `standing`, because investigations read the techniques of their incidents anyway.
+    It is not `standing`, because investigations always read the techniques of their incidents.
     """
 
     name = "attack"

@@ -29,8 +29,8 @@ _NAMES = ("vendorProject", "product", "vulnerabilityName")
 class Cve(Enricher):
     """Known exploited vulnerabilities, and their use by ransomware.
 
-    The shipped list is a selection of widely exploited ones; `path` replaces it with CISA's whole
-    catalog (KEV), or any CSV file with the same columns.
+    The shipped list is a selection of widely exploited ones; `path` replaces it with CISA's
+    complete catalog (KEV), or any CSV file with the same columns.
     """
 
     class Settings(Enricher.Settings):
@@ -84,7 +84,7 @@ def parse_catalog(content: bytes) -> Mapping[str, _Row]:
     """Return the rows of a catalog by CVE ID; ValueError if it has no ID column."""
     reader = csv.DictReader(content.decode("utf-8-sig").splitlines())
     if "cveID" not in (reader.fieldnames or ()):
-        raise ValueError("no column cveID; use CISA's catalog as CSV")
+        raise ValueError("column cveID not found; use CISA's catalog as CSV")
     return {row["cveID"].strip().upper(): row for row in reader if row["cveID"]}
 
 

@@ -32,7 +32,8 @@ class Domains(Enricher):
 
         own_domains: tuple[str, ...] = Field(
             default=(),
-            description="Domains that attackers may imitate, besides those of [environment].",
+            description="Domains that attackers may imitate, in addition to those in "
+            "[environment].",
         )
 
     name = "domains"

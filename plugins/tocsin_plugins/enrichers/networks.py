@@ -54,12 +54,12 @@ def _parse_range(text: str) -> str:
     try:
         ip_network(text)
     except ValueError:
-        raise ValueError("give a network such as '10.1.0.0/16'") from None
+        raise ValueError("use a network such as '10.1.0.0/16'") from None
     return text
 
 
 class Networks(Enricher):
-    """Owners of addresses by `owners`, and special ranges by RFC."""
+    """Owners of addresses, from `owners`, and the purpose of special ranges, from RFCs."""
 
     class Settings(Enricher.Settings):
         """Settings of the network enricher."""

@@ -63,7 +63,7 @@ def _objects(found: Any) -> list[dict[str, Any]]:
 def _entries(indicator: dict[str, Any]) -> Iterator[ListEntry]:
     """Yield an entry for each value of an indicator; ValueError if its pattern is not simple."""
     if indicator.get("pattern_type", "stix") != "stix":
-        raise ValueError("the pattern language is not STIX")
+        raise ValueError("the pattern is not in the STIX pattern language")
     for kind, value in list(parse_comparisons(str(indicator.get("pattern", "")))):
         yield ListEntry(
             kind=kind,

@@ -45,12 +45,12 @@ from tocsin_plugins.investigator.report import build_report
 from tocsin_plugins.investigator.roles import assign_roles
 from tocsin_plugins.investigator.settings import Settings as InvestigatorSettings
 
-_NOTHING = "the query names nothing to investigate"
-_GENERAL = "the query asks for incidents in general"
+_NOTHING = "the question specifies nothing to investigate"
+_GENERAL = "the question asks for incidents in general"
 
 
 class DefaultInvestigator(Investigator):
-    """Works by rules: the same inquiry and the same answers produce the same report."""
+    """Rule-based investigator: the same inquiry and the same answers produce the same report."""
 
     class Settings(InvestigatorSettings):
         """Settings of the default investigator."""

@@ -86,9 +86,9 @@ class Bounds(BaseModel):
     entities: int = Field(ge=1, le=5_000, description="Maximum number of examined entities.")
     incidents: int = Field(ge=1, le=1_000, description="Maximum number of examined incidents.")
     provider_calls: int = Field(
-        ge=0, le=5_000, description="Maximum number of event searches at providers."
+        ge=0, le=5_000, description="Maximum number of event searches in providers."
     )
-    seconds: int = Field(ge=1, le=3_600, description="Time limit for questions, in seconds.")
+    seconds: int = Field(ge=1, le=3_600, description="Time limit for all queries, in seconds.")
     timeline: int = Field(ge=1, le=1_000, description="Maximum number of lines in the timeline.")
 
     def deepened(self, times: int) -> Bounds:
@@ -146,23 +146,23 @@ class Settings(Investigator.Settings):
     default_window: Duration = Field(
         default=timedelta(days=7),
         gt=timedelta(0),
-        description="Default time window, for queries that name no time.",
+        description="Default time range of questions that do not specify one.",
     )
     around_incidents: Duration = Field(
         default=timedelta(days=1),
-        description="Time before and after named incidents that is searched.",
+        description="Time before and after specified incidents that is searched.",
     )
     longest_window: Duration = Field(
         default=timedelta(days=90),
         gt=timedelta(0),
-        description="Maximum time window around named incidents.",
+        description="Maximum time range around specified incidents.",
     )
     everywhere: int = Field(
         default=5,
         ge=1,
         strict=True,
-        description="Number of incidents from which on an internal entity is infrastructure, "
-        "which is not followed unless the query names it.",
+        description="Number of incidents at which an internal entity counts as infrastructure, "
+        "which is followed only if the question specifies it.",
     )
     events_per_question: int = Field(
         default=200,
@@ -174,13 +174,13 @@ class Settings(Investigator.Settings):
     between_steps: Duration = Field(
         default=timedelta(hours=24),
         gt=timedelta(0),
-        description="Maximum time between two steps of one attack.",
+        description="Maximum time between two steps of an attack.",
     )
     found_near: float = Field(
         default=0.25,
         ge=0,
         le=1,
-        description="Weight of a finding outside the query, as a share of its points.",
+        description="Weight of a finding outside the question, as a share of its points.",
     )
     weights: Weights = Field(
         default_factory=Weights, description="Points of the parts of the score."

@@ -37,7 +37,7 @@ class Misp(Enricher):
     """MISP attributes with an entity's value.
 
     The entity is malicious if an attribute is marked for detection (`to_ids`), and unknown if all
-    are context only. There is no score. Attributes on MISP's warning lists do not count.
+    are only context. There is no score. Attributes on MISP's warning lists do not count.
     """
 
     class Settings(Enricher.Settings, ApiSettings):

@@ -40,8 +40,8 @@ class Rdap(Enricher):
 
         url: ServerUrl = Field(
             default="",
-            description="RDAP server for all lookups, such as https://rdap.org. By default, "
-            "the servers that IANA lists.",
+            description="RDAP server for all lookups, such as https://rdap.org. Default: the "
+            "servers that IANA lists.",
         )
         bootstrap_url: ServerUrl = Field(
             default="https://data.iana.org/rdap",
@@ -57,7 +57,7 @@ class Rdap(Enricher):
             description="How long results are cached; 0s disables the cache.",
         )
         requests_per_minute: int = Field(
-            default=30, ge=1, le=100_000, description="Maximum entities per minute."
+            default=30, ge=1, le=100_000, description="Maximum number of entities per minute."
         )
 
     name = "rdap"

@@ -11,7 +11,7 @@ from tocsin_plugins.slack.settings import Settings as SlackSettings
 
 
 class Slack(Channel):
-    """Posts events to one channel: by a bot in a thread per subject, or by a webhook."""
+    """Posts events to one channel: as a bot, with one thread per subject, or through a webhook."""
 
     class Settings(SlackSettings):
         """Settings of a Slack destination."""

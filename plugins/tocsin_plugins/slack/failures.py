@@ -22,10 +22,11 @@ _NEW_WEBHOOK = "create a new one on the app's page Incoming Webhooks"
 _ALLOW = "ask an admin of the workspace to allow it"
 _CREDENTIALS: Mapping[str, str] = {
     "account_inactive": f"the app was removed or its bot deactivated; {_NEW_TOKEN}",
-    "invalid_auth": f"Slack does not accept the token, or not from this address; {_NEW_TOKEN}",
+    "invalid_auth": "Slack does not accept the token, at least not from this address; "
+    f"{_NEW_TOKEN}",
     "not_allowed_token_type": f"this is not a bot token; {_NEW_TOKEN}",
     "not_authed": f"Slack received no token; {_NEW_TOKEN}",
-    "token_expired": "the app has token rotation, which is not supported; use an app without it",
+    "token_expired": "the app uses token rotation, which is not supported; use an app without it",
     "token_revoked": f"the token was revoked; {_NEW_TOKEN}",
     "invalid_token": f"the webhook is unknown; {_NEW_WEBHOOK}",
     "no_active_hooks": f"the webhook was removed; {_NEW_WEBHOOK}",
@@ -46,12 +47,12 @@ _CONFIGURATION: Mapping[str, str] = {
     "channel_is_limited_access": _ALLOW,
     "ekm_access_denied": _ALLOW,
     "enterprise_is_restricted": _ALLOW,
-    "messages_tab_disabled": "the app accepts no direct messages; give a channel",
+    "messages_tab_disabled": "the app does not accept direct messages; use a channel",
     "posting_to_general_channel_denied": _ALLOW,
     "restricted_action": _ALLOW,
-    "restricted_action_non_threadable_channel": "the channel has no threads; give another",
+    "restricted_action_non_threadable_channel": "the channel has no threads; use another",
     "restricted_action_read_only_channel": _ALLOW,
-    "restricted_action_thread_only_channel": "the channel only accepts replies; give another",
+    "restricted_action_thread_only_channel": "the channel only accepts replies; use another",
     "team_access_not_granted": _ALLOW,
     "team_not_found": "install the app in the channel's workspace",
     "two_factor_setup_required": _ALLOW,
@@ -102,7 +103,7 @@ def build_failure(
     """Return the exception for an error of Slack; `document` is its full response."""
     message = f"Slack returned {error[:_SHOWN]}"
     if error in _ARCHIVED:
-        remedy = "the channel is archived; unarchive it, or give another"
+        remedy = "the channel is archived; unarchive it, or use another"
         return Refused(f"{message}: {remedy}", unwanted=True, status=status, response=response)
     if error in _CREDENTIALS:
         remedy = _CREDENTIALS[error]

@@ -52,7 +52,10 @@ def _describe_history(history: SlackReply) -> str:
         return "earlier messages are found, so no event is posted twice"
     needed = f"the scope {str(history.document.get('needed'))[:_SHOWN]}"
     lacks = needed if history.error == _NOT_ALLOWED else "being a member of the channel"
-    return f"without {lacks} it cannot find its messages, and a crash may post an event twice"
+    return (
+        f"without {lacks}, it cannot find its messages, and an event may be posted twice after a "
+        "crash"
+    )
 
 
 def _list_problems(identity: SlackReply, info: SlackReply, history: SlackReply) -> Iterator[str]:
@@ -60,7 +63,7 @@ def _list_problems(identity: SlackReply, info: SlackReply, history: SlackReply) 
     if scopes is not None and "chat:write" not in scopes:
         yield f"bot_token: {describe_missing_scope('chat:write')}"
     if info.part("channel").get("is_archived"):
-        yield "channel: it is archived; unarchive it, or give another"
+        yield "channel: it is archived; unarchive it, or use another"
     elif error := _find_expected_error(scopes or frozenset(), info, history):
         yield f"channel: {find_remedy(error, {})}"
 

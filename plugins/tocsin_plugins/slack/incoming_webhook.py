@@ -54,8 +54,8 @@ class IncomingWebhook:
         host = urlsplit(self._url.get_secret_value()).hostname
         return Health(
             detail=f"incoming webhook of {host}; nothing was sent, because every "
-            "request posts a message. Webhooks have no threads, and an event whose response is "
-            "lost is posted twice",
+            "request posts a message. Webhooks have no threads, and an event is posted twice if "
+            "the response is lost",
             problems=problems,
         )
 

@@ -24,8 +24,8 @@ def is_official(host: str | None) -> bool:
 def _token(value: SecretStr) -> SecretStr:
     if not _TOKEN.fullmatch(value.get_secret_value()):
         raise ValueError(
-            "give the token of a bot, which begins with xoxb-; tokens of people (xoxp-), of apps "
-            "(xapp-) and those with rotation (xoxe.) are not supported"
+            "use the token of a bot, which begins with xoxb-; user tokens (xoxp-), app tokens "
+            "(xapp-) and rotating tokens (xoxe.) are not supported"
         )
     return value
 
@@ -39,13 +39,11 @@ def _webhook_url(value: SecretStr) -> SecretStr:
     except ValueError:
         named = False
     if not named or not text.isprintable() or set(text) & set(' \\#@"'):
-        raise ValueError(
-            "give the URL of an incoming webhook: https://hooks.slack.com/services/..."
-        )
+        raise ValueError("use the URL of an incoming webhook: https://hooks.slack.com/services/...")
     if is_official(parts.hostname) and not parts.path.startswith(_SERVICES):
         raise ValueError(
-            "give the URL of an incoming webhook: its path begins with /services/; "
-            "workflow URLs (/triggers/, /workflows/) accept no messages"
+            "use the URL of an incoming webhook: its path begins with /services/; "
+            "workflow URLs (/triggers/, /workflows/) do not accept messages"
         )
     return value
 
@@ -65,16 +63,16 @@ class Settings(Channel.Settings):
 
     bot_token: BotToken | None = Field(
         default=None,
-        description="Token of the bot: xoxb-... Set it with `channel`, or set `webhook_url`.",
+        description="Bot token: xoxb-... Set it with `channel`, or set `webhook_url`.",
     )
     channel: ChannelId | None = Field(
         default=None,
-        description="ID of the channel, such as C0123456789, at the end of the channel's "
-        "details in Slack. Names can change.",
+        description="Channel ID, such as C0123456789, at the end of the channel's details in "
+        "Slack. Names can change.",
     )
     webhook_url: WebhookUrl | None = Field(
         default=None,
-        description="URL of an incoming webhook instead, without threads and updates.",
+        description="URL of an incoming webhook, as an alternative without threads and updates.",
     )
     broadcast: tuple[EventType, ...] = Field(
         default=(EventType.INVESTIGATION_FAILED, EventType.SCHEDULE_DISABLED),
@@ -97,16 +95,16 @@ class Settings(Channel.Settings):
         default=50,
         ge=1,
         le=1_000_000,
-        description="Maximum number of attempts per minute, across all nodes. Slack accepts about "
-        "one message per second for a channel, and 50 updates per minute.",
+        description="Maximum number of attempts per minute, across all nodes. Slack accepts "
+        "about one message per second per channel, and 50 updates per minute.",
     )
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if self.webhook_url and (self.bot_token or self.channel):
-            raise ValueError("give bot_token and channel, or webhook_url: not both")
+            raise ValueError("set bot_token and channel, or webhook_url: not both")
         if not self.webhook_url and not (self.bot_token and self.channel):
-            raise ValueError("give bot_token and channel, or webhook_url")
+            raise ValueError("set bot_token and channel, or webhook_url")
         return self
 
     @model_validator(mode="after")
@@ -115,7 +113,7 @@ class Settings(Channel.Settings):
         is_slack = parts.scheme == "https" and is_official(parts.hostname)
         if not is_slack and not self.allow_networks:
             raise ValueError(
-                f"give an https:// URL of {' or '.join(OFFICIAL_HOSTS)} as api_url, or add its "
+                f"use an https:// URL of {' or '.join(OFFICIAL_HOSTS)} as api_url, or add its "
                 "private network to allow_networks"
             )
         return self
@@ -125,6 +123,6 @@ class Settings(Channel.Settings):
         is_plain = self.webhook_url and self.webhook_url.get_secret_value().startswith("http://")
         if is_plain and not self.allow_networks:
             raise ValueError(
-                "give an https:// URL as webhook_url, or add its private network to allow_networks"
+                "use an https:// URL as webhook_url, or add its private network to allow_networks"
             )
         return self

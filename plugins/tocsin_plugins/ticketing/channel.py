@@ -150,7 +150,7 @@ class Ticketing(ObjectChannel):
         """
         found, reasons = self.settings.evaluate_fields(event)
         for name, reason in reasons.items():
-            self.tools.log.warning("ticket field left out", field=name, id=event.id, reason=reason)
+            self.tools.log.warning("ticket field omitted", field=name, id=event.id, reason=reason)
         return {name: value for name, value in found.items() if value not in (None, "")}
 
 

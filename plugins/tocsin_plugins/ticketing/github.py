@@ -29,7 +29,7 @@ class GitHubOptions(HttpTracker.Options):
     """Options of GitHub."""
 
     closed_as: Literal["completed", "not_planned"] = Field(
-        default="completed", description="Reason for closing an issue, as GitHub names it."
+        default="completed", description="GitHub's reason for closing an issue."
     )
 
 
@@ -70,7 +70,7 @@ class GitHub(HttpTracker):
         problems = {
             f"issues are disabled in {name}": not repository.get("has_issues", True),
             f"{name} is archived": bool(repository.get("archived")),
-            f"the token cannot write issues in {name}: it needs push or triage": not (
+            f"the token cannot write issues in {name}: it requires push or triage": not (
                 rights.get("push") or rights.get("triage")
             ),
             f"assignee: {self.settings.assignee} cannot be assigned issues in {name}": not (

@@ -34,7 +34,7 @@ class GitLabOptions(HttpTracker.Options):
     """Options of GitLab."""
 
     confidential: bool = Field(
-        default=True, description="Show new issues to members of the project only."
+        default=True, description="Show new issues only to members of the project."
     )
 
 
@@ -196,7 +196,7 @@ def find_problems(
     if project.get("archived"):
         yield f"{name} is archived"
     if _highest_role(project) < _PLANNER:
-        yield f"the token cannot label issues in {name}: it needs the role Planner or Reporter"
+        yield f"the token cannot label issues in {name}: it requires the role Planner or Reporter"
     if not is_assignable:
         yield f"assignee: {settings.assignee} is not a member of {name}"
     if any("," in label for label in (*settings.labels, *settings.priorities.values())):

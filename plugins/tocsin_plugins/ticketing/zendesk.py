@@ -33,7 +33,7 @@ class ZendeskOptions(HttpTracker.Options):
 
     requester: str | None = Field(
         default=None,
-        description="Requester of new tickets, by email address; by default, the user of the "
+        description="Requester of new tickets, as an email address; by default, the user of the "
         "credentials.",
     )
 
@@ -182,7 +182,7 @@ class Zendesk(HttpTracker):
 
     async def _group_or_raise(self) -> int:
         if (found := await self._group()) is None:
-            raise Misconfigured(f"project: no group {self.settings.project}")
+            raise Misconfigured(f"project: the group {self.settings.project} does not exist")
         return found
 
     async def _group(self) -> int | None:
@@ -220,7 +220,7 @@ def find_problems(
     if user.get("role") not in _AGENTS:
         yield f"{user.get('email') or 'the anonymous user'} is not an agent"
     if group is None:
-        yield f"project: no group {settings.project}"
+        yield f"project: the group {settings.project} does not exist"
     known = {expect_identifier(field): field for field in fields if field.get("active", True)}
     for name in settings.fields:
         if name.isdigit() and name not in known:

@@ -38,7 +38,8 @@ _CHECKED = "/ip_addresses/8.8.8.8"
 class VirusTotal(Enricher):
     """Scanner verdicts of VirusTotal.
 
-    The score is the share of scanners with a verdict that call the entity malicious or suspicious.
+    The score is the share of scanners with a verdict that rate the entity as malicious or
+    suspicious.
     It is malicious from `malicious_from` such verdicts, suspicious from one, and never benign,
     because the absence of detections proves little.
     """
@@ -54,12 +55,12 @@ class VirusTotal(Enricher):
             default=4,
             ge=1,
             le=100_000,
-            description="Maximum entities per minute; the public API allows 4.",
+            description="Maximum number of entities per minute; the public API allows 4.",
         )
         malicious_from: int = Field(
             default=3,
             ge=1,
-            description="Minimum number of malicious verdicts of a malicious entity.",
+            description="Minimum number of malicious verdicts for a malicious entity.",
         )
 
     name = "virustotal"

@@ -50,7 +50,7 @@ _NOTHING = object()
 
 
 class Webhook(Channel):
-    """Posts each event with signatures; any 2xx response is a receipt."""
+    """Posts each event with signatures; any 2xx response counts as a receipt."""
 
     Settings = WebhookSettings
     settings: WebhookSettings
@@ -166,7 +166,7 @@ def _find_missing_proof(
         if not _matches_rule(saying, document):
             return f"{saying.pointer or 'its body'} does not report success"
     if rules.text is not None and response.body.strip() != rules.text.encode():
-        return f"its text is not {rules.text!r}"
+        return f"its body is not {rules.text!r}"
     if rules.remote_id is not None and not _is_present(rules.remote_id, document):
         return f"without the ID of the created object at {rules.remote_id}"
     if not (rules.accepted or rules.event_id) or response.status in rules.accepted:
@@ -176,7 +176,7 @@ def _find_missing_proof(
     proofs = [*map(str, rules.accepted)]
     if rules.event_id is not None:
         proofs.append(f"the event ID at {rules.event_id}")
-    return f"without proof that it has the event: {' or '.join(proofs)}"
+    return f"without proof that it received the event: {' or '.join(proofs)}"
 
 
 def _is_present(pointer: str, document: Any) -> bool:
@@ -238,7 +238,7 @@ def _build_refusal(response: HttpResponse, rules: AnswerRules) -> Refused | None
     """
     wish = response.headers.get("webhook-delivery", "").strip().lower()
     if response.status == HTTPStatus.GONE or wish == "disable":
-        unwanted, meaning = True, "wants no more deliveries"
+        unwanted, meaning = True, "does not want further deliveries"
     elif wish == "abort-message":
         unwanted, meaning = False, "does not want this event again"
     elif response.status in rules.permanent:

@@ -29,7 +29,7 @@ def to_structured(event: Event, source: str, body: bytes) -> tuple[dict[str, str
         orjson.loads(body)
     except orjson.JSONDecodeError:
         raise Misconfigured(
-            "cloudevents = 'structured' needs a template whose output is JSON"
+            "cloudevents = 'structured' requires a template that renders JSON"
         ) from None
     message = {
         **_attributes(event, source),

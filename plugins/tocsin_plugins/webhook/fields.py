@@ -34,15 +34,15 @@ def split_url(url: str) -> SplitResult:
     """Return the parts of `url`; ValueError if it is not absolute, or misleads readers."""
     parts = _split(url)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("give an absolute URL, such as https://soar.example.com/hooks/tocsin")
+        raise ValueError("use an absolute URL, such as https://soar.example.com/hooks/tocsin")
     if "@" in parts.netloc:
         raise ValueError(
-            "a url must not contain a user name or password; receivers verify the signature"
+            "a URL must not contain a username or password; receivers verify the signature"
         )
     if "#" in url:
-        raise ValueError("a url must not have a fragment (#...), which is never sent")
+        raise ValueError("a URL must not have a fragment (#...), which is never sent")
     if not url.isprintable() or " " in url or "\\" in url:
-        raise ValueError("a url must not contain spaces, control characters or backslashes")
+        raise ValueError("a URL must not contain spaces, control characters or backslashes")
     return parts
 
 
@@ -89,7 +89,7 @@ def _body_secrets(value: dict[str, SecretStr]) -> dict[str, SecretStr]:
 
 def _check_header(name: str, content: str) -> None:
     if not _TOKEN.fullmatch(name):
-        raise ValueError(f"{name!r} is not a header name")
+        raise ValueError(f"{name!r} is not a valid header name")
     if name.lower() in _OURS or name.lower().startswith(("webhook-", "tocsin-")):
         raise ValueError(f"the header {name} is set by Tocsin")
     if not (content.isascii() and content.isprintable()):

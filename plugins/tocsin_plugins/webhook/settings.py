@@ -48,16 +48,18 @@ class Settings(Channel.Settings):
     )
     secret_url: SecretUrl | None = Field(
         default=None,
-        description="URL that is itself a credential: stored as a secret, never shown. "
-        "In plugins.toml, `url` accepts a reference as well.",
+        description="URL that is itself a credential: stored as a secret and never shown. In "
+        "plugins.toml, `url` also accepts a reference.",
     )
     secret: SecretText | None = Field(
         default=None,
-        description="Secret shared with the receiver, signs every delivery: whsec_ and base64. "
+        description="Secret shared with the receiver that signs every delivery: whsec_ and base64. "
         "This, `signing_key` or both are required.",
     )
     previous_secret: SecretText | None = Field(
-        default=None, description="Old secret, which also signs until receivers use `secret`."
+        default=None,
+        description="Previous secret, which also signs deliveries until all receivers use "
+        "`secret`.",
     )
     signing_key: KeyText | None = Field(
         default=None,
@@ -65,7 +67,8 @@ class Settings(Channel.Settings):
     )
     previous_signing_key: KeyText | None = Field(
         default=None,
-        description="Old key, which also signs until receivers use the new public key.",
+        description="Previous key, which also signs deliveries until all receivers use the new "
+        "public key.",
     )
     cloudevents: Literal["binary", "structured"] | None = Field(
         default=None,
@@ -100,20 +103,20 @@ class Settings(Channel.Settings):
     @model_validator(mode="after")
     def _one_address(self) -> Self:
         if (self.url is None) == (self.secret_url is None):
-            raise ValueError("give a url, or a secret_url if the URL itself is a credential")
+            raise ValueError("set a url, or a secret_url if the URL itself is a credential")
         return self
 
     @model_validator(mode="after")
     def _signed(self) -> Self:
         if self.secret is None and self.signing_key is None:
-            raise ValueError("give a secret, a signing_key or both; nothing is sent unsigned")
+            raise ValueError("set a secret, a signing_key or both; nothing is sent unsigned")
         return self
 
     @model_validator(mode="after")
     def _plain_only_inside(self) -> Self:
         if split_url(self.address).scheme == "http" and not self.allow_networks:
             raise ValueError(
-                "give an https:// url, or add the private network of this http:// url to "
+                "use an https:// URL, or add the private network of this http:// URL to "
                 "allow_networks"
             )
         return self
@@ -122,5 +125,5 @@ class Settings(Channel.Settings):
     def _attributes_are_ours(self) -> Self:
         taken = [name for name in self.headers if name.lower().startswith("ce-")]
         if self.cloudevents and taken:
-            raise ValueError(f"with cloudevents the header {taken[0]} is set by Tocsin")
+            raise ValueError(f"with cloudevents, the header {taken[0]} is set by Tocsin")
         return self

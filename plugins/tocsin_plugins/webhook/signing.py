@@ -93,7 +93,7 @@ class Ed25519Signer:
         decoded = decode_webhook_key(text, "whsk_", (_SEED_LENGTH, 2 * _SEED_LENGTH), _KEY_FORMAT)
         key = Ed25519PrivateKey.from_private_bytes(decoded[:_SEED_LENGTH])
         if decoded[_SEED_LENGTH:] not in (b"", key.public_key().public_bytes_raw()):
-            raise ValueError(f"{_KEY_FORMAT}; its public key belongs to another seed")
+            raise ValueError(f"{_KEY_FORMAT}; its public key does not match its seed")
         return cls(key)
 
     def sign(self, content: bytes) -> str:
@@ -134,7 +134,7 @@ def insert_secrets(body: bytes, secrets: Mapping[str, SecretStr]) -> bytes:
     except orjson.JSONDecodeError:
         document = None
     if not isinstance(document, dict):
-        raise Misconfigured("body_secrets needs a template whose output is a JSON object")
+        raise Misconfigured("body_secrets requires a template that renders a JSON object")
     return orjson.dumps(
         document | {name: text.get_secret_value() for name, text in secrets.items()}
     )

@@ -368,7 +368,7 @@ async def test_status_of_missing_incident_is_refused(provider):
 
 async def test_invalid_incident_response_is_broken(provider, put):
     put("8", malformed=True)
-    with pytest.raises(Broken, match="no valid record"):
+    with pytest.raises(Broken, match="not return a valid record"):
         await provider.incident("8")
     assert await provider.incident("9") is None
 

@@ -170,7 +170,7 @@ async def test_regions_have_endpoints(clock):
 
 async def test_alerts_cannot_be_written_to(clock):
     wrong = open_provider(Exabeam, clock=clock, records="alerts", write_back=True, **SETTINGS)
-    with pytest.raises((ValueError, Misconfigured), match='only with records = "cases"'):
+    with pytest.raises((ValueError, Misconfigured), match='only available with records = "cases"'):
         async with wrong:
             pass
 

@@ -303,7 +303,7 @@ async def test_templates_of_ones_own_are_known_to_the_file(run, write, tmp_path)
     status, words = await run(TOCSIN_TEMPLATES_DIR=str(own))
     assert (status, "TOCSIN_TEMPLATES_DIR" in words) == (2, True)
     (own / "pager").mkdir(parents=True)
-    assert "no template 'pager'" in (await run())[1]
+    assert "unknown template 'pager'" in (await run())[1]
     assert await run(TOCSIN_TEMPLATES_DIR=str(own)) == (0, "destinations\tsoc\tcreate\n")
 
 

@@ -42,7 +42,7 @@ async def test_an_issuer_that_can_be_used_is_described(check, issuer):
 
 
 WRONG = {
-    "another issuer": ({"discovery": {"issuer": "https://idp.example"}}, "names another issuer"),
+    "another issuer": ({"discovery": {"issuer": "https://idp.example"}}, "is for another issuer"),
     "no sign-in": ({"discovery": {"token_endpoint": None}}, "lists no sign-in endpoints"),
     "no keys": ({"keys": []}, "lists no key that verifies signatures"),
     "an error": ({"status": 503}, "returned status 503"),

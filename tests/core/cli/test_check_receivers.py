@@ -76,7 +76,11 @@ def said(lines: list[str], setting: str) -> list[str]:
             "hint: GitLab issues requires 'PRIVATE-TOKEN', which is missing;",
         ),
         ('template = "n8n"', "headers", "hint: n8n requires 'X-N8n-Secret', which is missing;"),
-        ('template = "slack"', "url", "hint: anyone who knows it can post to Slack, and it is"),
+        (
+            'template = "slack"',
+            "url",
+            "hint: it is in plain text, and anyone who knows it can post to Slack",
+        ),
         ('template = "email"', "plugin", "'webhook' cannot deliver to Email; set plugin ="),
     ],
 )

@@ -68,17 +68,17 @@ def test_all_that_match_are_sent_again(tocsin, on_database):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["list", "--state", "lost"], "--state: found 'lost'; give one of: pending, on_hold"),
-        (["list", "--event", "x"], "--event: found 'x'; give one of: incident-alert"),
-        (["list", "--since", "soon"], "--since: found 'soon'; give a duration before now"),
+        (["list", "--state", "lost"], "--state: found 'lost'; use one of: pending, on_hold"),
+        (["list", "--event", "x"], "--event: found 'x'; use one of: incident-alert"),
+        (["list", "--since", "soon"], "--since: found 'soon'; use a duration before now"),
         (
             ["replay", "--until", "2026-11-21"],
-            "--until: found '2026-11-21'; give a duration before now",
+            "--until: found '2026-11-21'; use a duration before now",
         ),
-        (["replay", "--state", "pending"], "--state: found 'pending'; give one of: dead"),
+        (["replay", "--state", "pending"], "--state: found 'pending'; use one of: dead"),
         (
             ["replay", "dlv_1", "--since", "1h"],
-            "give either the ID of a delivery or filter options",
+            "use either the ID of a delivery or filter options",
         ),
         (["replay", "dlv_1"], "no delivery with ID 'dlv_1'"),
         (["show", "dlv_1"], "no delivery with ID 'dlv_1'"),

@@ -108,7 +108,7 @@ def test_a_ledger_that_was_changed_is_noticed(tocsin, on_database, investigate):
     on_database(lambda connection: connection.execute(changed.values(conclusion="Nothing.")))
     status, out, _ = tocsin("investigations", "replay", session_id)
     assert status == 1
-    assert re.match(r"run 1: step:\d+ is another conclusion", out)
+    assert re.match(r"run 1: step:\d+ is not the same conclusion", out)
 
 
 def test_why_an_investigation_has_failed_is_said(tocsin, on_database, investigate):
@@ -187,10 +187,10 @@ def test_a_session_that_there_is_not_is_said(tocsin, on_database, arguments):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("start", " "), "QUERY: found an empty text"),
+        (("start", " "), "QUESTION: found empty text"),
         (("start", "x" * 20_001), "give 20,000 at most"),
-        (("message", "ses_0", ""), "MESSAGE: found an empty text"),
-        (("start", "x", "--provider", "edge"), "found 'edge'; name one of: none yet"),
+        (("message", "ses_0", ""), "MESSAGE: found empty text"),
+        (("start", "x", "--provider", "edge"), "found 'edge'; use one of: none yet"),
     ],
 )
 def test_what_cannot_be_investigated_is_said_at_once(tocsin, on_database, arguments, reason):
@@ -209,12 +209,12 @@ def test_nothing_is_made_where_there_is_no_database(tocsin, tmp_path):
     [
         (
             ["start", "x", "--persona", "boss"],
-            "'--persona': found 'boss'; give one of: "
+            "'--persona': found 'boss'; use one of: "
             "analyst, threat-hunter, incident-responder, executive\n",
         ),
         (["start", "x", "--persona", "executiv"], "executive; did you mean 'executive'?"),
-        (["list", "--status", "done"], "'--status': found 'done'; give one of: queued, running"),
-        (["report", "ses_1", "--format", "pdf"], "give one of: markdown, html, json, text"),
+        (["list", "--status", "done"], "'--status': found 'done'; use one of: queued, running"),
+        (["report", "ses_1", "--format", "pdf"], "use one of: markdown, html, json, text"),
     ],
 )
 def test_a_word_that_is_none_of_those_known_is_answered_with_them(tocsin, command, words):

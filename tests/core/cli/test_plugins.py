@@ -97,7 +97,7 @@ def test_a_failed_import_is_shown_where_it_failed_if_that_is_wanted(tocsin, conf
     (folder / "entry_points.txt").write_text("[tocsin.plugins]\nbroken = broken_plugin\n")
     status, out, errors = tocsin("plugins", "explain", "broken")
     assert (status, errors) == (1, "")
-    assert "it could not be imported: ModuleNotFoundError" in out
+    assert "could not be imported: ModuleNotFoundError" in out
     _, out, errors = tocsin("plugins", "explain", "broken", "--traceback")
     assert "Traceback" not in out
     assert 'broken_plugin.py", line 1' in errors
@@ -129,7 +129,7 @@ def test_a_folder_that_is_there_is_left_alone(tocsin, tmp_path):
     "name", ["", "Acme", "a_b", "-a", "a-", "a--b", "1a", "../a", "a b", "a" * 41, "é", "a\n"]
 )
 def test_a_name_that_no_distribution_should_have_is_refused(tmp_path, name):
-    with pytest.raises(OperatorError, match="use lower-case letters, digits and single hyphens"):
+    with pytest.raises(OperatorError, match="use lowercase letters, digits and single hyphens"):
         Scaffold(name, "provider").make(tmp_path, [])
     assert list(tmp_path.iterdir()) == []
 

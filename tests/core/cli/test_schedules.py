@@ -118,7 +118,7 @@ async def test_what_is_given_is_changed_and_the_rest_stays(nightly):
     assert changed == before | {"timeout": "PT5M", "tags": ["vpn"], "revision": 2}
     assert (await done("change", nightly, "--interval", "1h"))["cron"] is None
     status, words = await run("change", nightly)
-    assert (status, "give at least one member" in words) == (2, True)
+    assert (status, "provide at least one member" in words) == (2, True)
 
 
 async def test_one_is_run_once_more_and_its_runs_are_listed(nightly):

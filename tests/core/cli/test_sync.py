@@ -58,7 +58,7 @@ def test_a_backfill_is_asked_for_listed_and_cancelled(tocsin):
 @pytest.mark.parametrize(
     ("provider", "words"),
     [
-        ("egde", "--provider: found 'egde'; name one of: edge, scripts"),
+        ("egde", "--provider: found 'egde'; use one of: edge, scripts"),
         ("scripts", "--provider: the plugin 'push' does not support backfills"),
     ],
 )
@@ -73,7 +73,7 @@ def test_what_is_yet_to_come_is_not_of_the_past(tocsin):
     status, _, errors = tocsin("sync", "backfill", "--provider", "edge", *window, **SECRETS)
     assert (status, errors) == (
         2,
-        "--to: found '2999-01-01T00:00:00Z'; give a time in the past\n",
+        "--to: found '2999-01-01T00:00:00Z'; use a time in the past\n",
     )
 
 

@@ -500,7 +500,7 @@ async def test_an_issuer_that_does_not_answer_is_waited_for_only_so_long(
     issuer.open.clear()
     with capture_logs() as logs, pytest.raises(IssuerUnavailable):
         await make_oidc(http=Impatient(http)).verify(RSA.sign(claims))
-    assert "time-out" in logs[0]["reason"]
+    assert "timeout" in logs[0]["reason"]
 
 
 UNUSABLE = {

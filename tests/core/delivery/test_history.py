@@ -184,5 +184,5 @@ def test_the_former_name_of_on_hold_is_accepted():
 
 @pytest.mark.parametrize("word", ["pending", "lost", ""])
 def test_bulk_replays_take_resting_states_alone(word):
-    with pytest.raises(ValueError, match=r"^give one of: dead, on_hold, delivered$"):
+    with pytest.raises(ValueError, match=r"^use one of: dead, on_hold, delivered$"):
         DeliveryState.parse_replayable(word)

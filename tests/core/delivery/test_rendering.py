@@ -329,7 +329,7 @@ def test_output_without_end_is_given_up_at_the_limit(refusal):
 
 
 def test_a_template_that_is_missing_is_named():
-    with pytest.raises(Misconfigured, match="no template folder contains nobody/incident-alert"):
+    with pytest.raises(Misconfigured, match="no template directory contains nobody/incident-alert"):
         SHIPPED.render("nobody", event())
 
 
@@ -341,14 +341,14 @@ def test_a_template_that_is_missing_is_named():
     ],
 )
 def test_a_part_that_is_missing_is_named(part, names):
-    with pytest.raises(Misconfigured, match=f"no template folder contains {names}"):
+    with pytest.raises(Misconfigured, match=f"no template directory contains {names}"):
         SHIPPED.render("envelope", event(), part)
 
 
 def test_a_template_that_is_missing_inside_another_is_named_where_it_is_asked_for(refusal):
     text = refusal('[\n{% include "mine/nope.json.j2" %}]')
     assert text == (
-        "mine/incident-alert.json.j2, line 2: no template folder contains mine/nope.json.j2"
+        "mine/incident-alert.json.j2, line 2: no template directory contains mine/nope.json.j2"
     )
 
 
@@ -543,7 +543,7 @@ def test_what_is_shipped_is_not_taken_from_the_operators_folder(overridden):
     renderer = overridden(
         {}, {"mine/incident-alert.json.j2": text, "mine/own.json.j2": "1", "shipped/a.json.j2": ""}
     )
-    with pytest.raises(Misconfigured, match=r"no template folder contains .*mine/own\.json\.j2"):
+    with pytest.raises(Misconfigured, match=r"no template directory contains .*mine/own\.json\.j2"):
         renderer.render("mine", event())
 
 

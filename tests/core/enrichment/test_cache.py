@@ -71,7 +71,7 @@ async def test_an_expired_answer_is_used_with_its_date_while_the_source_is_away(
     script.errors[ONE.value] = TryLater("it is away")
     asked = await enrichers.ask("source", [ONE], AMBER)
     assert asked.outcome is QueryOutcome.ANSWERED
-    assert asked.reason == "it is away; an earlier result is used"
+    assert asked.reason == "it is away; using an earlier result"
     [known] = asked.enrichments
     assert known.summary == "Seen. (as of 2026-11-21T12:00:00.000Z)"
     assert "outdated" in known.tags

@@ -167,9 +167,9 @@ async def test_what_is_no_sound_value_is_asked_of_nobody(make, value):
     [
         (TryLater("busy"), QueryOutcome.UNAVAILABLE, "busy"),
         (Broken("nonsense"), QueryOutcome.UNAVAILABLE, "nonsense"),
-        (ZeroDivisionError("a secret"), QueryOutcome.UNAVAILABLE, "it failed (ZeroDivisionError)"),
-        (asyncio.CancelledError(), QueryOutcome.UNAVAILABLE, "it failed (CancelledError)"),
-        (SystemExit(1), QueryOutcome.UNAVAILABLE, "it failed (SystemExit)"),
+        (ZeroDivisionError("a secret"), QueryOutcome.UNAVAILABLE, "failed (ZeroDivisionError)"),
+        (asyncio.CancelledError(), QueryOutcome.UNAVAILABLE, "failed (CancelledError)"),
+        (SystemExit(1), QueryOutcome.UNAVAILABLE, "failed (SystemExit)"),
         (Refused("no"), QueryOutcome.REFUSED, "no"),
         (CredentialsRefused("bad key"), QueryOutcome.REFUSED, "bad key"),
     ],
@@ -218,7 +218,7 @@ async def test_what_takes_too_long_is_given_up(make):
 
     asker.enricher.enrich = forever
     asked = await enrichers.ask("source", [ONE], FREE)
-    assert (asked.outcome, asked.reason) == (QueryOutcome.UNAVAILABLE, "no answer within 0.02 s")
+    assert (asked.outcome, asked.reason) == (QueryOutcome.UNAVAILABLE, "no response within 0.02 s")
 
 
 async def test_one_that_asks_for_a_pause_is_left_alone_until_then(make, clock):

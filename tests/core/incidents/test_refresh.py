@@ -152,7 +152,7 @@ async def test_one_that_cannot_be_kept_is_kept_aside(sync, store_new, rows, cloc
     sync.provider.incident = broken
     await sync.read_all()
     [kept_aside] = await rows(quarantine)
-    assert "not a time with a time zone" in kept_aside["reason"]
+    assert "must be a time with a time zone, not" in kept_aside["reason"]
     assert [row["step"] for row in await rows(rereads)] == [1]
 
 

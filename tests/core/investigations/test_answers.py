@@ -176,7 +176,7 @@ async def test_a_provider_that_does_not_answer_is_not_waited_for():
     reply = await ask(make(Silent), timeout=timedelta(milliseconds=10))
     assert (reply.outcome, reply.reason) == (
         QueryOutcome.UNAVAILABLE,
-        "no answer within 0.01 seconds",
+        "no response within 0.01 seconds",
     )
 
 

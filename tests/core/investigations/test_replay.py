@@ -57,9 +57,9 @@ async def test_another_answer_makes_another_report(session_id, replay_it, change
 @pytest.mark.parametrize(
     ("changed", "difference"),
     [
-        ((2, {"conclusion": "other"}), "run 1: step:2 is another conclusion"),
-        ((8, {"question": '{"text":"other"}'}), "run 2: step:8 is another question"),
-        ((9, {"evidence": ["step:1"]}), "run 2: step:9 is another conclusion"),
+        ((2, {"conclusion": "other"}), "run 1: step:2 is not the same conclusion"),
+        ((8, {"question": '{"text":"other"}'}), "run 2: step:8 is not the same query"),
+        ((9, {"evidence": ["step:1"]}), "run 2: step:9 is not the same conclusion"),
     ],
 )
 async def test_the_first_step_that_differs_is_named(

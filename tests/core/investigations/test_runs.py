@@ -143,7 +143,7 @@ async def test_a_run_that_is_lost_with_every_node_fails(start, session, begin, f
     await finish(number=99)
     row = await session(session_id)
     assert row["status"] == "failed"
-    assert row["error"] == "5 nodes claimed it, and each of them was lost"
+    assert row["error"] == "5 nodes claimed it, and all were lost"
 
 
 async def kill(node) -> None:
@@ -209,7 +209,7 @@ async def test_a_report_that_cannot_be_stored_fails_the_run(start, session, fini
     with capture_logs() as logged:
         await finish(finishers=[refuse])
     assert [entry["event"] for entry in logged if entry["log_level"] == "error"] == [
-        "report could not be stored"
+        "report not stored"
     ]
     row = await session(session_id)
     assert (row["status"], row["error"], row["report"]) == ("failed", NOT_STORED.reason, None)

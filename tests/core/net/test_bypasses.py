@@ -236,7 +236,7 @@ async def test_52_a_look_up_that_hangs_holds_up_no_registration(client, dns, han
 
 async def test_52_a_look_up_that_hangs_ends_with_its_request(client, dns, hanging):
     dns["slow.example"] = [hanging]
-    with pytest.raises(TryLater, match=r"slow\.example, port 443: time-out"):
+    with pytest.raises(TryLater, match=r"slow\.example, port 443: timeout"):
         await client.request("GET", "https://slow.example/", timeout=timedelta(milliseconds=20))
 
 

@@ -236,14 +236,14 @@ async def _drip(request):
 async def test_a_slow_server_is_a_time_out(client, aiohttp_server, answer):
     server = await _serve(aiohttp_server, answer)
     reason = await _reason(client, _url(server), timeout=timedelta(milliseconds=200))
-    assert reason == "127.0.0.1: time-out"
+    assert reason == "127.0.0.1: timeout"
 
 
 async def test_a_server_that_never_reads_is_a_time_out(client):
     held = []
     server = await asyncio.start_server(lambda *streams: held.append(streams), "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-    with pytest.raises(TryLater, match="time-out"):
+    with pytest.raises(TryLater, match="timeout"):
         await client.request("POST", url, content=b"x" * 900_000, timeout=timedelta(seconds=0.2))
     for _, writer in held:
         writer.close()

@@ -149,7 +149,7 @@ async def test_interim_responses_are_skipped(client, serve):
     ("answer", "reason"),
     [
         (None, "connection reset"),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: close\r\n\r\nhalf", "time-out"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: close\r\n\r\nhalf", "timeout"),
         (b"SSH-2.0-OpenSSH_9.6\r\n", "the response is not HTTP"),
         (b"HTTP/1.1 103 Early Hints\r\n\r\n" * 40, "the response is not HTTP"),
     ],
@@ -180,7 +180,7 @@ async def test_a_body_that_is_cut_ends_its_connection(client, serve):
 async def test_a_request_that_is_abandoned_ends_its_connection(client, serve):
     server, url = await serve(OK, b"", OK)
     await client.request("POST", url, content=b"1")
-    with pytest.raises(TryLater, match="time-out"):
+    with pytest.raises(TryLater, match="timeout"):
         await client.request("POST", url, content=b"2", timeout=timedelta(milliseconds=50))
     assert (await client.request("POST", url, content=b"3")).status == 200
     assert server.requests == [2, 1]

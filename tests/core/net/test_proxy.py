@@ -167,7 +167,7 @@ async def test_wrong_credentials_for_the_proxy_are_told_without_them(make_client
     with pytest.raises(TryLater) as caught:
         await client.request("GET", "https://receiver.example/")
     assert str(caught.value) == (
-        f"the proxy 127.0.0.1, port {proxy.port}: it refuses the connection (status 407)"
+        f"the proxy 127.0.0.1, port {proxy.port}: it refused the connection (status 407)"
     )
     assert caught.value.__suppress_context__
 
@@ -251,6 +251,6 @@ async def test_no_name_of_a_proxy_leads_to_a_metadata_service(make_client, dns, 
     ],
 )
 def test_what_is_no_proxy_is_refused_without_showing_its_credentials(make_client, proxy):
-    with pytest.raises(OperatorError, match=r"^proxy: .*; give http://host:port") as caught:
+    with pytest.raises(OperatorError, match=r"^proxy: .*; use http://host:port") as caught:
         make_client(proxy=proxy)
     assert "PASS" not in str(caught.value)

@@ -104,7 +104,7 @@ async def test_a_server_that_is_away_passes(dns, hanging):
         await sockets.connect("127.0.0.1", unused_port())
     with pytest.raises(TryLater, match="name not found"):
         await sockets.connect("nowhere.example", 25)
-    with pytest.raises(TryLater, match="port 25: time-out"):
+    with pytest.raises(TryLater, match="port 25: timeout"):
         await sockets.connect("hangs.example", 25, timeout=timedelta(milliseconds=20))
 
 

@@ -195,14 +195,14 @@ def test_a_file_without_a_certificate_is_named(make_client, text_file, tmp_path,
             for words in ([found] if isinstance(found, str) else found)
         ]
         assert str(caught.value).startswith(tuple(begins))
-        assert "; give a" in str(caught.value)
+        assert "; use a" in str(caught.value)
 
 
 def test_a_key_that_does_not_belong_to_its_certificate_is_refused(
     make_client, authority, write_key
 ):
     certificate, key = authority.issue("tocsin"), write_key()
-    with pytest.raises(OperatorError, match="key values mismatch; give") as caught:
+    with pytest.raises(OperatorError, match="key values mismatch; use") as caught:
         make_client(client_certificate=certificate, client_key=key)
     assert f"client_certificate: {certificate} with client_key {key}:" in str(caught.value)
 

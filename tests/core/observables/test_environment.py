@@ -90,13 +90,13 @@ def test_anything_else_is_not_well_known(text):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"well_known": [""]}, "the text is empty"),
-        ({"well_known": [" "]}, "the text is empty"),
-        ({"internal_domains": [""]}, "give a domain such as"),
-        ({"internal_domains": ["*."]}, "give a domain such as"),
-        ({"internal_domains": ["two words"]}, "give a domain such as"),
-        ({"internal_domains": ["https://corp.example"]}, "give a domain such as"),
-        ({"internal_domains": ["10.0.0.0/8"]}, "give a domain such as"),
+        ({"well_known": [""]}, "a value that is not empty"),
+        ({"well_known": [" "]}, "a value that is not empty"),
+        ({"internal_domains": [""]}, "use a domain such as"),
+        ({"internal_domains": ["*."]}, "use a domain such as"),
+        ({"internal_domains": ["two words"]}, "use a domain such as"),
+        ({"internal_domains": ["https://corp.example"]}, "use a domain such as"),
+        ({"internal_domains": ["10.0.0.0/8"]}, "use a domain such as"),
     ],
 )
 def test_what_would_be_overlooked_is_a_mistake(settings, words):

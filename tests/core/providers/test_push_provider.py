@@ -177,11 +177,11 @@ async def test_a_body_is_unpacked_beside_what_else_goes_on(provider):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({}, "give a token or a secret"),
+        ({}, "set a token or a secret"),
         ({"token": "short"}, "16 characters or more"),
-        ({"secret": "QUJD" * 10}, "give whsec_ and 24 to 64 bytes"),
-        ({"secret": "whsec_QUJD"}, "give whsec_ and 24 to 64 bytes"),
-        ({"secret": "whsec_é"}, "give whsec_ and 24 to 64 bytes"),
+        ({"secret": "QUJD" * 10}, "use whsec_ and 24 to 64 bytes"),
+        ({"secret": "whsec_QUJD"}, "use whsec_ and 24 to 64 bytes"),
+        ({"secret": "whsec_é"}, "use whsec_ and 24 to 64 bytes"),
     ],
 )
 def test_weak_credentials_are_refused(clock, settings, words):

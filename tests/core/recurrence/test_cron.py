@@ -73,7 +73,7 @@ def test_what_runs_every_so_many_minutes_goes_by_the_time_that_passes(day):
 @pytest.mark.parametrize(
     ("expression", "words"),
     [
-        ("61 * * * *", "the minute field '61' is invalid: give 0 to 59, a list, a range or a step"),
+        ("61 * * * *", "the minute field '61' is invalid: use 0 to 59, a list, a range or a step"),
         ("0 24 * * *", "the hour field '24' is invalid"),
         ("0 0 0 * *", "the day-of-month field '0' is invalid"),
         ("0 0 30 2 *", "the expression never fires: no month of '2' has a day 30"),
@@ -81,10 +81,10 @@ def test_what_runs_every_so_many_minutes_goes_by_the_time_that_passes(day):
         ("0 0 * * 8", "the day-of-week field '8' is invalid"),
         ("*/0 * * * *", r"the minute field '\*/0' is invalid"),
         ("5-1 * * * *", "the minute field '5-1' is invalid"),
-        ("* * * *", "give five fields, such as '0 2 \\* \\* \\*': minute, hour"),
-        ("0 * * * * *", "give five fields"),
-        ("", "give five fields"),
-        ("@reboot", "unknown nickname '@reboot'; give one of: @yearly"),
+        ("* * * *", "use five fields, such as '0 2 \\* \\* \\*': minute, hour"),
+        ("0 * * * * *", "use five fields"),
+        ("", "use five fields"),
+        ("@reboot", "unknown nickname '@reboot'; use one of: @yearly"),
     ],
 )
 def test_what_is_no_expression_is_told_with_its_field(expression, words):

@@ -116,14 +116,14 @@ def test_what_has_ended_long_ago_has_a_latest_and_nothing_that_follows():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({}, "give either `cron` or `interval`"),
-        ({"cron": "@daily", "interval": "1h"}, "give either `cron` or `interval`"),
+        ({}, "set either `cron` or `interval`"),
+        ({"cron": "@daily", "interval": "1h"}, "set either `cron` or `interval`"),
         ({"cron": "99 * * * *"}, "the minute field '99' is invalid"),
-        ({"interval": "9s"}, "give whole seconds, from 10s to 366d"),
-        ({"interval": "10500ms"}, "give whole seconds"),
+        ({"interval": "9s"}, "use whole seconds, from 10s to 366d"),
+        ({"interval": "10500ms"}, "use whole seconds"),
         ({"cron": "@daily", "timezone": "Europe/Berln"}, "did you mean 'Europe/Berlin'"),
-        ({"cron": "@daily", "timezone": "../etc/passwd"}, "give a time zone"),
-        ({"interval": "1h", "jitter": "1h"}, "the runs are 1h apart; give a shorter jitter"),
+        ({"cron": "@daily", "timezone": "../etc/passwd"}, "use a time zone"),
+        ({"interval": "1h", "jitter": "1h"}, "the runs are 1h apart; use a shorter jitter"),
         ({"cron": "*/5 * * * *", "jitter": "10m"}, "the runs are 5m apart"),
         ({"cron": "@daily", "starts_at": BEGIN, "ends_at": BEGIN}, "after `starts_at`"),
         ({"cron": "@daily", "starts_at": datetime(2026, 1, 1)}, "timezone"),  # noqa: DTZ001
@@ -131,7 +131,7 @@ def test_what_has_ended_long_ago_has_a_latest_and_nothing_that_follows():
         ({"cron": "@daily", "persona": "boss"}, "analyst"),
         ({"interval": 900}, "a number with a unit"),
         ({"cron": "@daily", "failure_limit": 0}, "greater than or equal to 1"),
-        ({"cron": "@daily", "tags": ["two words"]}, "give 1 to 50 letters, digits"),
+        ({"cron": "@daily", "tags": ["two words"]}, "use 1 to 50 letters, digits"),
         ({"cron": "@daily", "timeout": "2d"}, "from 10s to 1d"),
     ],
 )

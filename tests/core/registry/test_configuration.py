@@ -113,12 +113,12 @@ async def test_five_mistakes_give_five_precise_messages(problems):
             "plugins.toml: providers.edge.path: missing; "
             "it says: File to read, or a glob pattern. Rotated siblings are included.",
             "plugins.toml: providers.edge.poll_interval: found '5 parsecs'; "
-            "give a number with a unit, such as '30s', '5m', '24h' or '7d'",
+            "use a number with a unit, such as '30s', '5m', '24h' or '7d'",
             "plugins.toml: providers.edge.pth: unknown key; remove it; did you mean 'path'?",
             "plugins.toml: destinations.soc.min_severity: found 'Hihg'; "
-            "give one of: Informational, Low, Medium, High, Critical",
+            "use one of: Informational, Low, Medium, High, Critical",
             "plugins.toml: destinations.soc.secret: found a secret in plain text; "
-            'give { env = "NAME" } or { file = "path" }',
+            'use { env = "NAME" } or { file = "path" }',
         ]
     )
 
@@ -128,23 +128,23 @@ async def test_five_mistakes_give_five_precise_messages(problems):
     [
         (("enabled =", "enabeld ="), "enabeld: unknown key; remove it; did you mean 'enabled'?"),
         (('enabled = ["suricata", ', "enabled = ["), "'suricata' is installed but not enabled"),
-        (('plugin = "suricata"', 'plugin = "webhook"'), "'webhook' offers no providers"),
-        (('plugin = "suricata"', ""), "providers.edge.plugin: missing; name one of: suricata"),
+        (('plugin = "suricata"', 'plugin = "webhook"'), "'webhook' does not provide providers"),
+        (('plugin = "suricata"', ""), "providers.edge.plugin: missing; use one of: suricata"),
         (('plugin = "suricata"', "plugin = 7"), "providers.edge.plugin: found 7"),
         (("[providers.edge]", '[providers."a b"]'), "use letters, digits, - and _"),
         (('env = "SOC_SECRET"', 'env = "ABSENT"'), "set the environment variable ABSENT"),
         (('env = "SOC_SECRET"', 'file = "absent"'), "absent readable (No such file or directory)"),
-        (('env = "SOC_SECRET"', 'enf = "X"'), 'give { env = "NAME" } or { file = "path" }'),
-        (("https://", "http://"), "give an https:// url, or add the private network"),
+        (('env = "SOC_SECRET"', 'enf = "X"'), 'use { env = "NAME" } or { file = "path" }'),
+        (("https://", "http://"), "use an https:// URL, or add the private network"),
         (("/hook", '/hook"\ntemplate = "enveloppe'), "did you mean 'envelope'?"),
         (("/hook", '/hook"\ntimeout = "2m'), "at most 60s"),
         (
             ("/hook", '/hook"\nevents = ["incident-alrt"]#'),
-            "events.0: found 'incident-alrt'; give one of: 'incident-alert', "
+            "events.0: found 'incident-alrt'; use one of: 'incident-alert', "
             "'investigation-completed', 'investigation-failed' or 'schedule-disabled'; "
             "did you mean 'incident-alert'?",
         ),
-        (("/hook", '/hook"\nevents = []#'), "events: found an empty list; give at least one"),
+        (("/hook", '/hook"\nevents = []#'), "events: found an empty list; add at least one"),
         (
             ("/hook", '/hook"\nallow_networks = ["10.0.0.1/8"]#'),
             "allow_networks.0: found '10.0.0.1/8'; the address has host bits set; "
@@ -153,7 +153,7 @@ async def test_five_mistakes_give_five_precise_messages(problems):
         (("[providers.edge]", '[providers.edge]\npoll_interval = "0s"'), "greater than 0"),
         (
             ("[providers.edge]", '[providers.edge]\npoll_interval = "999999999w"'),
-            "give a number with a unit",
+            "use a number with a unit",
         ),
     ],
 )
@@ -164,7 +164,7 @@ async def test_each_mistake_is_named_where_it_stands(problems, change, expected)
 @pytest.mark.parametrize(
     ("enabled", "mistake"),
     [
-        ('"suricata"', "enabled: found 'suricata'; give a list"),
+        ('"suricata"', "enabled: found 'suricata'; use a list"),
         ('["suricata", 7]', "enabled.1: found 7"),
     ],
 )
@@ -191,7 +191,7 @@ async def test_what_is_wrong_with_sections_that_are_not_needed_is_left_out(write
     [
         (b"enabled = [", "not valid TOML"),
         (b"enabled = ['\xff']", "save it as UTF-8"),
-        (b"enabled = 'suricata'", "enabled: found 'suricata'; give a list"),
+        (b"enabled = 'suricata'", "enabled: found 'suricata'; use a list"),
     ],
 )
 async def test_a_file_that_is_none_is_refused(tmp_path, content, expected):
@@ -240,24 +240,24 @@ async def test_everything_wrong_with_schedules_is_said_at_once_where_it_stands(p
     )
     assert sorted(found) == sorted(
         [
-            "plugins.toml: schedules.nightly.query: missing; it says: The question in plain words: "
-            "entities, time ranges, terms, incident numbers.",
+            "plugins.toml: schedules.nightly.query: missing; it says: The question in "
+            "plain language: entities, time ranges, terms, incident numbers.",
             "plugins.toml: schedules.nightly.cron: found '61 2 * * *'; the minute field '61' is "
-            "invalid: give 0 to 59, a list, a range or a step",
-            "plugins.toml: schedules.nightly.timezone: found 'Europe/Berln'; give a time zone of "
+            "invalid: use 0 to 59, a list, a range or a step",
+            "plugins.toml: schedules.nightly.timezone: found 'Europe/Berln'; use a time zone of "
             "the IANA database, such as 'Europe/Berlin'; did you mean 'Europe/Berlin'?",
             "plugins.toml: schedules.nightly.persona: found 'boss'; "
-            "give one of: analyst, threat-hunter, incident-responder, executive",
+            "use one of: analyst, threat-hunter, incident-responder, executive",
             "plugins.toml: schedules.nightly.timeout: found '1s'; "
-            "give whole seconds, from 10s to 1d",
+            "use whole seconds, from 10s to 1d",
             "plugins.toml: schedules.nightly.tag: unknown key; remove it; did you mean 'tags'?",
-            "plugins.toml: schedules.both.interval: found '1h'; give either `cron` or `interval`; "
+            "plugins.toml: schedules.both.interval: found '1h'; set either `cron` or `interval`; "
             "both are given",
             "plugins.toml: schedules.a b: found the name 'a b'; use letters, digits, - and _",
             "plugins.toml: schedules.a b.provider: there is no provider 'egde'; "
-            "name one of: edge; did you mean 'edge'?",
+            "use one of: edge; did you mean 'edge'?",
             "plugins.toml: schedules.jittery.jitter: found '1h'; "
-            "the runs are 1h apart; give a shorter jitter",
+            "the runs are 1h apart; use a shorter jitter",
         ]
     )
 
@@ -265,7 +265,7 @@ async def test_everything_wrong_with_schedules_is_said_at_once_where_it_stands(p
 @pytest.mark.parametrize("table", ["[schedules]\nnightly = 7", "schedules = 7"])
 async def test_a_schedule_that_is_no_table_is_refused(problems, table):
     [problem] = await problems(table)
-    assert "give a table of names and values" in problem
+    assert "use a table of names and values" in problem
 
 
 async def test_a_mistake_at_the_top_hides_none_below(problems):
@@ -288,7 +288,7 @@ async def test_no_message_shows_a_secret(problems, monkeypatch):
 
 async def test_a_name_that_two_distributions_offer_is_refused(problems, third_party):
     twice = [*installed_plugins(), third_party("webhook", "")]
-    assert "'webhook' is offered by dist-webhook and tocsin" in "\n".join(
+    assert "'webhook' is provided by dist-webhook and tocsin" in "\n".join(
         await problems(VALID, sorted(twice, key=lambda plugin: plugin.distribution))
     )
 
@@ -325,7 +325,7 @@ async def test_a_strict_configuration_leaves_nothing_out(problems, third_party):
     text = "strict = true\n" + VALID.replace('"webhook"]', '"webhook", "broken"]')
     plugins = [*installed_plugins(), third_party("broken", BROKEN["import"])]
     [problem] = await problems(text, plugins)
-    assert "it could not be imported" in problem
+    assert "could not be imported" in problem
 
 
 STARTLESS = """
@@ -413,13 +413,13 @@ async def test_a_file_that_is_missing_is_named_as_the_reason(write):
     live = await start_plugins(await load_configuration(write(text)), PluginFactory(SystemClock()))
     await live.close()
     [absent] = live.absent
-    assert absent.reason.startswith("it could not be started: ca_file: /")
-    assert "nope.pem: No such file or directory; give" in absent.reason
+    assert absent.reason.startswith("could not be started: ca_file: /")
+    assert "nope.pem: No such file or directory; use" in absent.reason
 
 
 async def test_the_shipped_templates_can_be_disabled(problems):
     [problem] = await problems('disabled = ["templates"]\n' + VALID)
-    assert "destinations.soc.template: no template 'envelope'" in problem
+    assert "destinations.soc.template: unknown template 'envelope'" in problem
 
 
 async def test_what_is_not_on_by_default_cannot_be_disabled(problems):

@@ -115,15 +115,15 @@ async def test_of_two_with_one_name_none_is_imported(install):
         (PROVIDER.replace("return Acme", "return Health"), "not a subclass of Provider"),
         (
             PROVIDER.replace("def tocsin_providers", "def tocsin_povider"),
-            "it was imported, but 'tocsin_povider' is not a hook; did you mean 'tocsin_providers'?",
+            "imported, but 'tocsin_povider' is not a hook; did you mean 'tocsin_providers'?",
         ),
         (
             PROVIDER.replace("def tocsin_providers()", "def tocsin_providers(config)"),
-            "it was imported, but one of its hooks does not match its",
+            "imported, but one of its hooks does not match its",
         ),
         (
             PROVIDER.replace("return Acme", "raise OSError('no')"),
-            "it was imported, but one of its hooks failed: OSError('no')",
+            "imported, but one of its hooks failed: OSError('no')",
         ),
         (
             WHOLE.replace("return Acme", "return Acme(None, None)"),

@@ -143,15 +143,15 @@ async def test_what_is_disabled_is_not_there(load):
 
 async def test_a_kind_is_named_where_there_are_several(problems):
     assert await problems('[enrichers.x]\nplugin = "enrichers"') == [
-        "plugins.toml: enrichers.x.kind: missing; name one of: standing, asked"
+        "plugins.toml: enrichers.x.kind: missing; use one of: standing, asked"
     ]
 
 
 async def test_a_misspelt_kind_shows_the_nearest(problems):
     text = '[enrichers.x]\nplugin = "enrichers"\nkind = "askd"'
     assert await problems(text) == [
-        "plugins.toml: enrichers.x.kind: 'enrichers' offers no kind 'askd'; "
-        "name one of: standing, asked; did you mean 'asked'?"
+        "plugins.toml: enrichers.x.kind: 'enrichers' does not provide the kind 'askd'; "
+        "use one of: standing, asked; did you mean 'asked'?"
     ]
 
 
@@ -215,7 +215,7 @@ async def test_two_kinds_of_one_name_leave_the_later_plugin_out(load, installed)
     configuration = await load('enabled = ["more"]', plugins)
     (absent,) = configuration.absent
     assert absent.reason == (
-        "it was imported, but there is another enricher 'standing'; give `Standing` another name"
+        "imported, but there is another enricher 'standing'; rename `Standing`"
     )
 
 

@@ -69,8 +69,8 @@ def test_who_can_only_comment_sets_no_status():
             "new",
             "found 'new'; use 'Active', or omit the setting: the incident is already New",
         ),
-        ("Done", "found 'Done'; give one of: New, Active, Closed"),
-        (3, "found 3; give one of: 'New', 'Active' or 'Closed'"),
+        ("Done", "found 'Done'; use one of: New, Active, Closed"),
+        (3, "found 3; use one of: 'New', 'Active' or 'Closed'"),
     ],
 )
 def test_no_other_status_can_be_set(given, words):

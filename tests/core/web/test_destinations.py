@@ -426,7 +426,7 @@ async def test_secrets_are_not_kept_for_another_server(api, admin, soar, url):
     before = await stored(api)
     mistakes = await wrong_change(admin, url=url)
     assert set(mistakes) == {"settings.headers", "settings.secret"}
-    assert "give it again, or null" in mistakes["settings.headers"]
+    assert "enter it again, or null" in mistakes["settings.headers"]
     assert set(await wrong_change(admin, url=url, headers=None)) == {"settings.secret"}
     assert await stored(api) == before
 
@@ -458,7 +458,7 @@ async def test_a_wrong_change_changes_nothing(api, admin, soar):
     inside = await wrong_change(admin, url="https://10.0.0.1/", secret=SECRET)
     assert "is not allowed" in str(inside)
     assert await wrong(admin, "PATCH", f"{DESTINATIONS}/soar") == {
-        "": "give settings, enabled or both"
+        "": "provide settings, enabled or both"
     }
     assert await stored(api) == before
 
@@ -702,7 +702,7 @@ async def test_a_test_ends_though_its_channel_does_not(database, clock, monkeypa
         await admin.ask("POST", DESTINATIONS, 201, json=body)
         result = await admin.ask("POST", f"{DESTINATIONS}/desk/test")
     assert result["outcome"] == "later"
-    assert "no answer within" in result["reason"]
+    assert "no response within" in result["reason"]
 
 
 @pytest.mark.parametrize("kind", ["incident", 7, None])

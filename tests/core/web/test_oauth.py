@@ -133,9 +133,9 @@ SHAPES = {
         "more than once",
     ),
     "unknown twice": (f"{GOOD}&x=1&x=2", "invalid_request", "more than once"),
-    "thirty parameters": (f"{GOOD}&{MANY}", "invalid_request", "not a form in UTF-8"),
-    "not UTF-8": (f"{GOOD}&x=\xff".encode("latin-1"), "invalid_request", "not a form in UTF-8"),
-    "not UTF-8, encoded": (f"{GOOD}&x=%FF", "invalid_request", "not a form in UTF-8"),
+    "thirty parameters": (f"{GOOD}&{MANY}", "invalid_request", "not a UTF-8 form"),
+    "not UTF-8": (f"{GOOD}&x=\xff".encode("latin-1"), "invalid_request", "not a UTF-8 form"),
+    "not UTF-8, encoded": (f"{GOOD}&x=%FF", "invalid_request", "not a UTF-8 form"),
     "password": ("grant_type=password", "unsupported_grant_type", "client_credentials"),
     "code": ("grant_type=authorization_code", "unsupported_grant_type", "client_credentials"),
     "refresh": ("grant_type=refresh_token", "unsupported_grant_type", "client_credentials"),
@@ -224,7 +224,7 @@ async def test_two_sets_of_credentials_are_one_too_many(api, client, unknown, pa
     await oauth_error(await api.client.post(path, data=form, headers=twice), 400, "invalid_request")
     other = {"client_id": unknown["client_id"]}
     both = await api.client.post(path, data={**form, **other}, headers=basic(client))
-    assert "different clients" in await oauth_error(both, 400, "invalid_request")
+    assert "different client IDs" in await oauth_error(both, 400, "invalid_request")
     assert api.services.hasher.runs == 0
 
 

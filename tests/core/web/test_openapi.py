@@ -91,7 +91,7 @@ async def test_the_document_keeps_the_rules(document):
         (("paths", KEYS, "get", "operationId"), "keys_list", "does not begin with a known verb"),
         (("paths", KEYS, "get", "operationId"), "search_keys", "does not begin with"),
         (("paths", KEYS, "get", "operationId"), "create_api_key", "is not unique"),
-        (("paths", KEYS, "get", "tags"), [], "give one tag"),
+        (("paths", KEYS, "get", "tags"), [], "use one tag"),
         (("paths", KEYS, "get", "security"), [{"oauth2": ["x"]}], "declares no scope ['x']"),
         (("paths", KEYS, "get", "security"), [{"basic": []}], "no security scheme 'basic'"),
         (("paths", INCIDENTS, "get", "x-required-scope"), "x", "the scope that an API key needs"),

@@ -57,7 +57,7 @@ async def test_what_is_broken_says_why_and_which_tables_go_without(database, clo
     offers = PluginOffers(
         channels={"webhook": Webhook},
         hooks={"webhook": ("tocsin_channels",)},
-        absent={"slack": AbsentPlugin("slack", "it could not be imported: ImportError('x')")},
+        absent={"slack": AbsentPlugin("slack", "could not be imported: ImportError('x')")},
     )
     inventory = PluginInventory(file, installed_plugins(), offers)
     left_out = [AbsentPlugin("destinations.chat", "the plugin 'slack' is absent")]

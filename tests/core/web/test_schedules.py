@@ -212,7 +212,7 @@ async def test_every_wrong_member_is_named_at_once_with_what_would_be_right(admi
         "name": "should match pattern",
         "query": "at least 1 character",
         "persona": "analyst, threat-hunter",
-        "cron": "the minute field '61' is invalid: give 0 to 59",
+        "cron": "the minute field '61' is invalid: use 0 to 59",
         "timezone": "did you mean 'Europe/Berlin'?",
         "interval": "from 10s to 366d",
         "jitter": "'30s'",
@@ -220,7 +220,7 @@ async def test_every_wrong_member_is_named_at_once_with_what_would_be_right(admi
         "timeout": "from 10s to 1d",
         "overlap": "skip, queue",
         "failure_limit": "greater than or equal to 1",
-        "tags.1": "give 1 to 50 letters, digits",
+        "tags.1": "use 1 to 50 letters, digits",
         "provder": "did you mean 'provider'?",
     }
     assert mistakes.keys() == words.keys()
@@ -234,7 +234,7 @@ async def test_every_wrong_member_is_named_at_once_with_what_would_be_right(admi
     [
         ({"interval": "1h"}, "interval", "either `cron` or `interval`; both are given"),
         ({"cron": None}, "interval", "either `cron` or `interval`; neither is given"),
-        ({"jitter": "P1D"}, "jitter", "the runs are 1d apart; give a shorter jitter"),
+        ({"jitter": "P1D"}, "jitter", "the runs are 1d apart; use a shorter jitter"),
         (
             {"starts_at": "2026-11-22T00:00:00Z", "ends_at": "2026-11-22T00:00:00Z"},
             "ends_at",

@@ -83,9 +83,9 @@ NOT_UNDERSTOOD = {
     "severity:bad": "Informational, Low, Medium, High, Critical",
     "a*": "at least 3 characters",
     "OR": "a term on both sides",
-    "before:yesterday": "give a day such as",
-    "...": "no word",
-    " ": "enter a search",
+    "before:yesterday": "use a day such as",
+    "...": "not contain a word",
+    " ": "enter a query",
     "x" * 1001: "at most 1000 characters",
     "x " * 33: "at most 32 terms",
 }

@@ -60,7 +60,7 @@ async def test_a_server_that_is_away_is_no_fault_of_the_settings(server, make_ch
 
 async def test_a_server_that_says_nothing_is_given_up(server, make_channel):
     server.desk.is_silent = {"RCPT"}
-    with pytest.raises(TryLater, match="RCPT TO: time-out"):
+    with pytest.raises(TryLater, match="RCPT TO: timeout"):
         await make_channel(server, timeout="150ms").check()
 
 

@@ -107,7 +107,7 @@ async def test_a_template_that_shows_no_event_is_told_of(server, channel):
     html = {"html": "<p>no marks</p>"}
     failures = await together(channel, event(2, parts=html), event(3, parts=html))
     assert {str(failure) for failure in failures} == {
-        "for a digest, the HTML template needs <!-- event --> and <!-- /event -->"
+        "for a digest, the HTML template must contain <!-- event --> and <!-- /event -->"
     }
     assert server.desk.connections == 0
 

@@ -307,5 +307,5 @@ class TestNetworks:
 
     @pytest.mark.parametrize("network", ["10.1.2.3/16", "office"])
     def test_what_is_no_network_is_a_mistake(self, make, network):
-        with pytest.raises(ValidationError, match=r"owners\.\S+\.\[key\]\n.*give a network"):
+        with pytest.raises(ValidationError, match=r"owners\.\S+\.\[key\]\n.*use a network"):
             make(Networks, owners={network: "x"})

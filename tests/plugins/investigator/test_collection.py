@@ -133,7 +133,7 @@ async def test_who_answers_once_and_then_no_more_lowers_the_confidence_too():
 async def test_an_unclear_query_is_answered_honestly():
     report, client = await investigate(World(incidents=[incident(1)]), "hello?")
     assert [statement.text for statement in report.summary] == [
-        "The query names nothing to investigate."
+        "The question specifies nothing to investigate."
     ]
     assert report.findings == report.contributions == ()
     assert not client.of_kind(ListIncidents)
@@ -233,7 +233,7 @@ async def test_when_time_is_up_no_more_is_asked():
     world = World(incidents=[incident(1, entities=entities)])
     report, client = await investigate(world, "#1", seconds=10)
     assert client.elapsed < timedelta(seconds=120 + 16 * 10)
-    assert says(report.gaps, "No further questions were asked after 120 seconds")
+    assert says(report.gaps, "No further queries were sent after 120 seconds")
 
 
 async def test_incidents_beyond_the_bound_are_said():
@@ -404,7 +404,7 @@ async def test_a_range_is_examined_as_far_as_the_bound_goes_and_the_rest_is_said
     world = World(incidents=[incident(number) for number in range(1, 70) if number != 3])
     report, _ = await investigate(world, "incidents 1-60")
     assert report.incidents == tuple(number for number in range(1, 51) if number != 3)
-    assert says(report.gaps, "10 more named incidents (51 to 60) were not examined")
+    assert says(report.gaps, "10 more specified incidents (51 to 60) were not examined")
     assert says(report.gaps, "Incident 3 does not exist")
 
 

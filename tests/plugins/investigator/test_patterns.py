@@ -141,4 +141,4 @@ async def test_words_that_are_not_understood_come_first_and_cost_advice_and_conf
     assert "“port” and “22”" in report.gaps[0].text
     assert report.verdict is understood.verdict
     advised, _ = await investigate(WORLD, "incident 2 on port 22: what should I do?")
-    assert says(advised.summary, "No action is recommended: part of the query")
+    assert says(advised.summary, "No action is recommended: part of the question")

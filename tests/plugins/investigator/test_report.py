@@ -65,7 +65,7 @@ async def test_of_many_incidents_the_worst_are_told_and_the_others_counted():
     worst = replace(records[4], severity=Severity.CRITICAL)
     report, _ = await investigate(World(incidents=[*records[:4], worst]), "last 7 days")
     assert report.summary[0].text.startswith("Incident 5, “alert 5” (Critical")
-    assert says(report.summary, "2 more incidents match the query")
+    assert says(report.summary, "2 more incidents match the question")
 
 
 async def test_counts_of_nothing_are_left_out():
@@ -140,7 +140,7 @@ async def test_that_nobody_tells_whether_a_logon_succeeded_is_a_gap(events, is_s
 async def test_that_no_reputation_was_asked_is_a_gap(enricher, is_said):
     world = World(incidents=[BRUTE_FORCE], opinions={enricher: ()})
     report, _ = await investigate(world, "#1")
-    asked = "No reputation source was asked about the address 203.0.113.5"
+    asked = "No reputation source was queried about the address 203.0.113.5"
     assert says(report.gaps, asked) is is_said
 
 
@@ -296,8 +296,8 @@ async def test_that_a_severity_is_assumed_is_said():
 async def test_what_was_found_near_is_told_apart():
     truth = case_of("a scan by our own vendor of a host that is under attack")
     report, _ = await investigate(truth.world, truth.query)
-    assert says(report.summary, "Related, but outside the query")
-    assert says(report.summary, "1 of the incidents matches the query, the others are related")
+    assert says(report.summary, "Related, but outside the question")
+    assert says(report.summary, "1 of the incidents matches the question, the others are related")
 
 
 async def test_a_source_is_called_by_its_name_in_words():

@@ -40,7 +40,7 @@ async def test_a_channel_that_is_not_there_is_a_problem(make):
 async def test_an_archived_channel_is_a_problem(make, slack):
     slack.channel.is_archived = True
     assert (await make().check()).problems == (
-        "channel: it is archived; unarchive it, or give another",
+        "channel: it is archived; unarchive it, or use another",
     )
 
 
@@ -51,7 +51,7 @@ async def test_that_it_may_not_read_is_no_problem_but_told_with_what_follows(mak
     health = await make().check()
     assert health.problems == ()
     assert f"without the scope {kind}:history" in health.detail
-    assert "may post an event twice" in health.detail
+    assert "may be posted twice" in health.detail
 
 
 @pytest.mark.parametrize("left", [{"chat:write"}, {"chat:write", "channels:history"}])
@@ -81,7 +81,7 @@ async def test_a_public_channel_can_be_posted_to_from_outside_with_the_scope_for
     slack.channel.is_member = False
     health = await make().check()
     assert health.problems == ()
-    assert "may post an event twice" in health.detail
+    assert "may be posted twice" in health.detail
 
 
 async def test_where_slack_names_no_scopes_none_is_missed(make, slack, monkeypatch):

@@ -249,7 +249,7 @@ async def test_the_transition_that_closes_is_the_one_that_is_named(harness: Chan
                     "1", "End", "done", cause={"required": True, "name": "Cause"}
                 )
             ],
-            r"closing SEC-1 by the transition End requires Cause \(cause\)",
+            r"closing SEC-1 with the transition End requires Cause \(cause\)",
         ),
         (
             [JiraSimulator.transition("1", "Start", "new")],

@@ -122,7 +122,7 @@ async def test_a_date_that_cannot_be_read_is_refused_before_anything_is_written(
     harness: ChannelHarness,
 ):
     harness.use(fields={**FIELDS, "Due": "'next week'"})
-    with pytest.raises(Misconfigured, match=r"fields.Due: found 'next week'; give a date"):
+    with pytest.raises(Misconfigured, match=r"fields.Due: found 'next week'; use a date"):
         await harness.attempt(harness.alert())
     assert harness.objects == []
 

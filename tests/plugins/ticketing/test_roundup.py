@@ -152,7 +152,7 @@ async def test_the_check_names_all_that_is_not_there(harness: ChannelHarness):
     harness.use(options=own, labels=["new"], assignee="j.doe", priorities={"Low": "none"})
     problems = ("status over", "priority none", "keyword new", "user j.doe")
     assert (await harness.channel.check()).problems == tuple(
-        f"no {problem}" for problem in problems
+        f"the {problem} does not exist" for problem in problems
     )
     with pytest.raises(Misconfigured, match="is not a keyword"):
         await harness.attempt(harness.alert())
@@ -163,9 +163,9 @@ async def test_the_check_names_the_project_beside_what_else_is_missing(harness: 
     harness.use(project="issues", labels=["new"], assignee="j.doe")
     problems = (await harness.channel.check()).problems
     assert problems == (
-        "project: no class issues; the default templates use `issue`",
-        "no keyword new",
-        "no user j.doe",
+        "project: the class issues does not exist; the default templates use `issue`",
+        "the keyword new does not exist",
+        "the user j.doe does not exist",
     )
 
 

@@ -131,10 +131,10 @@ async def test_a_long_comment_of_wide_characters_is_shortened_and_keeps_its_even
 
 async def test_an_unknown_group_waits_for_the_operator(harness: ChannelHarness):
     harness.use(project="security")
-    with pytest.raises(Misconfigured, match="no group security"):
+    with pytest.raises(Misconfigured, match="the group security does not exist"):
         await harness.attempt(harness.alert())
     [problem] = (await harness.channel.check()).problems
-    assert problem == "project: no group security"
+    assert problem == "project: the group security does not exist"
 
 
 async def test_a_group_can_be_named_by_its_number(harness: ChannelHarness):

@@ -65,7 +65,7 @@ class CrowdSec(WindowedProvider):
         machine_id: str = Field(
             min_length=1, description="Machine to sign in as. Bouncers cannot read alerts."
         )
-        password: SecretStr = Field(description="Password of the machine.")
+        password: SecretStr = Field(description="The machine's password.")
         refresh_after: tuple[Duration, ...] = Field(
             default=(timedelta(hours=1), timedelta(hours=5), timedelta(hours=25)),
             max_length=10,
@@ -131,7 +131,7 @@ class CrowdSec(WindowedProvider):
         try:
             found = build_incident(stabilize_decisions(dict(answer.json)))
         except (TypeError, ValueError) as error:
-            raise Broken(f"GET {ALERTS}/{number} returned no valid alert: {error}") from None
+            raise Broken(f"GET {ALERTS}/{number} did not return a valid alert: {error}") from None
         return found if found.external_id == external_id else None
 
     async def events(
@@ -201,7 +201,7 @@ class CrowdSec(WindowedProvider):
     def _learn_time(self, answer: ApiResponse) -> tuple[datetime, timedelta]:
         """Return the server time and the clock skew, rounded down to seconds."""
         if answer.server_time is None:
-            raise Broken("the Local API sends no `Date` header")
+            raise Broken("the Local API does not send a `Date` header")
         self.clock_skew = answer.server_time - self.tools.clock.now()
         return answer.server_time, self.clock_skew
 

@@ -57,7 +57,7 @@ class CrowdStrikeSettings(WindowedProvider.Settings, ApiSettings):
     )
     url: ServerUrl = Field(
         default=FALCON_CLOUDS["us-1"].api,
-        description="API endpoint. Default: the one of the cloud.",
+        description="API endpoint. Default: the cloud's endpoint.",
     )
     client_id: str = Field(min_length=1, description="ID of an API client.")
     client_secret: SecretStr = Field(description="Secret of the API client.")

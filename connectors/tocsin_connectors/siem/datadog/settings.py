@@ -39,7 +39,8 @@ class DatadogSettings(LookbackProvider.Settings, ApiSettings):
 
     site: SiteName = Field(default="datadoghq.com", description="Datadog site: datadoghq.com, ...")
     url: ServerUrl = Field(
-        default="https://api.datadoghq.com", description="API endpoint. Default: that of the site."
+        default="https://api.datadoghq.com",
+        description="API endpoint. Default: the site's endpoint.",
     )
     api_key: SecretStr = Field(description="API key of the organization.")
     application_key: SecretStr = Field(description="Application key of a user or service account.")

@@ -64,12 +64,12 @@ class Defender(WindowedProvider):
 
         url: ServerUrl = Field(
             default=MICROSOFT_CLOUDS["public"].graph,
-            description="Microsoft Graph endpoint. Default: the one of the cloud.",
+            description="Microsoft Graph endpoint. Default: the cloud's endpoint.",
         )
         alerts: Literal["none", "without-incident", "all"] = Field(
             default="none",
-            description="Alerts that are incidents of their own: none, those without-incident, or "
-            "all.",
+            description="Alerts that become separate incidents: none, without-incident (those "
+            "that belong to no incident), or all.",
         )
 
     settings: Settings
@@ -135,7 +135,7 @@ class Defender(WindowedProvider):
             DefenderCursor.first(month), month, _PROBED, alerts=False
         )
         if len(records) < _SORTABLE:
-            return "too few incidents this month to see whether they are sorted"
+            return "too few incidents this month to determine whether they are sorted"
         if is_sorted(records):
             return f"{len(records)} incidents are sorted by update time"
         return "incidents are not sorted by update time, so reads are split into small pieces"

@@ -39,7 +39,7 @@ class ElasticSettings(WindowedProvider.Settings, ApiSettings):
     event_indexes: tuple[IndexPattern, ...] = Field(
         default=("logs-*", "auditbeat-*", "filebeat-*", "packetbeat-*", "winlogbeat-*"),
         min_length=1,
-        description="Indexes that event searches use, each a name or a pattern such as logs-*.",
+        description="Indexes that event searches use, as names or patterns such as logs-*.",
     )
 
     @property

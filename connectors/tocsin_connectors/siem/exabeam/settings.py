@@ -23,12 +23,12 @@ class ExabeamSettings(LookbackProvider.Settings, ApiSettings):
     )
     url: ServerUrl = Field(
         default="https://api.us-west.exabeam.cloud",
-        description="API endpoint. Default: that of the region.",
+        description="API endpoint. Default: the region's endpoint.",
     )
     client_id: str = Field(min_length=1, description="ID of an API key.")
     client_secret: SecretStr = Field(description="Secret of the API key.")
     records: Literal["cases", "alerts"] = Field(
-        default="cases", description="What is an incident: cases or alerts of Threat Center."
+        default="cases", description="Records that become incidents: Threat Center cases or alerts."
     )
     filter: str = Field(
         default="",
@@ -44,7 +44,7 @@ class ExabeamSettings(LookbackProvider.Settings, ApiSettings):
     event_search: bool = Field(default=True, description="Search events.")
     web_url: ServerUrl | None = Field(
         default=None,
-        description="URL of Threat Center in a browser, as far as the ID of a case, for links.",
+        description="Threat Center URL in a browser, up to the ID of a case, for links.",
     )
 
     @model_validator(mode="before")
@@ -58,5 +58,5 @@ class ExabeamSettings(LookbackProvider.Settings, ApiSettings):
     @model_validator(mode="after")
     def _check_write_back(self) -> Self:
         if self.records == "alerts" and (self.write_back or self.write_back_status):
-            raise ValueError('write-back is available only with records = "cases"')
+            raise ValueError('write-back is only available with records = "cases"')
         return self

@@ -37,10 +37,10 @@ def _begins_with(path: str, prefix: bytes) -> bool:
 def _find_problems(pattern: str, findings: FileListing) -> Iterator[str]:
     folder = _get_folder(pattern)
     if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises where it may not look
-        yield f"the folder {folder} does not exist or is not visible to this user"
+        yield f"the directory {folder} does not exist or is not visible to this user"
         return
     if not os.access(folder, os.R_OK | os.X_OK):
-        yield f"this user cannot list the folder {folder}"
+        yield f"this user cannot list the directory {folder}"
         return
     yield from findings.missing
     if len(findings.files) > MAX_FILES:

@@ -47,7 +47,8 @@ class FileProvider(Provider):
         first_fetch: Duration = Field(
             default=timedelta(hours=24),
             le=timedelta(days=36500),
-            description="Maximum age of files in the first read, by their last write.",
+            description="Maximum time since the last write of a file to be included in the first "
+            "read.",
         )
         poll_interval: Duration = Field(
             default=timedelta(seconds=5),
@@ -55,7 +56,7 @@ class FileProvider(Provider):
             description="Interval between two reads.",
         )
 
-    permissions: ClassVar[tuple[str, ...]] = ("read access to the files and their folder",)
+    permissions: ClassVar[tuple[str, ...]] = ("read access to the files and their directory",)
 
     @abstractmethod
     def to_incident(self, record: dict[str, Any]) -> Incident | None:

@@ -20,8 +20,8 @@ SETTLE_TIME = timedelta(minutes=1)
 
 _DAMAGED = "the compressed file is damaged or incomplete ({}); the rest cannot be read"
 _TRUNCATED = (
-    "the file was truncated or replaced, and no copy of it was found:"
-    " an unknown amount of data after this byte is lost"
+    "the file was truncated or replaced, and no copy of it was found: an unknown amount of data "
+    "after this byte was lost"
 )
 _VANISHED = "the file disappeared before it was read to the end, and no copy of it was found"
 _TOO_OLD = "last written {}, before the start of first_fetch"

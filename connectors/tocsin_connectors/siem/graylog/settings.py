@@ -28,8 +28,8 @@ class GraylogSettings(WindowedProvider.Settings, ApiSettings):
     excluded_types: tuple[EventTypeName, ...] = Field(
         default=("system-notifications-v1",),
         max_length=50,
-        description="Types of event definitions whose events form no incidents."
-        " Default: notifications about Graylog itself.",
+        description="Types of event definitions whose events do not become incidents. Default: "
+        "notifications about Graylog itself.",
     )
     refresh_after: tuple[Duration, ...] = Field(
         default=(),
@@ -39,5 +39,5 @@ class GraylogSettings(WindowedProvider.Settings, ApiSettings):
     settle_delay: Duration = Field(
         default=timedelta(minutes=1),
         le=timedelta(days=1),
-        description="Minimum age of an event to be read, so that it is indexed.",
+        description="Minimum age of an event to be read, so that it has been indexed.",
     )

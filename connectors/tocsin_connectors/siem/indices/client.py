@@ -105,7 +105,7 @@ def parse_search(answer: ApiResponse, what: str) -> IndexSearchResult:
             return IndexSearchResult(
                 hits, _parse_total(counted, what), total, aggregations, answer.server_time
             )
-    raise Broken(f"{what} did not return what a search finds")
+    raise Broken(f"{what} did not return search results")
 
 
 def _describe_missing(answer: dict[str, Any]) -> str | None:

@@ -15,9 +15,9 @@ class ClusterSettings(ApiSettings):
     """Settings of a cluster with user or token authentication."""
 
     username: str | None = Field(default=None, min_length=1, description="User to sign in as.")
-    password: SecretStr | None = Field(default=None, description="Password of the user.")
+    password: SecretStr | None = Field(default=None, description="The user's password.")
     token: SecretStr | None = Field(
-        default=None, description="Bearer token (JWT), instead of user and password."
+        default=None, description="Bearer token (JWT), instead of username and password."
     )
 
     @model_validator(mode="after")

@@ -24,16 +24,16 @@ class InsightIDRSettings(LookbackProvider.Settings, ApiSettings):
     )
     url: ServerUrl = Field(
         default="https://us.api.insight.rapid7.com",
-        description="API endpoint. Default: that of the region.",
+        description="API endpoint. Default: the region's endpoint.",
     )
     api_key: SecretStr = Field(description="API key of a user or of the organization.")
     web_url: ServerUrl | None = Field(
         default=None,
-        description="URL of InsightIDR in a browser, as far as /op/ and its token, for links. "
-        "Default: from alerts.",
+        description="InsightIDR URL in a browser, up to and including /op/ and its token, for "
+        "links. Default: taken from alerts.",
     )
     alert_details: bool = Field(
-        default=True, description="Read details and evidence of alerts, which have the entities."
+        default=True, description="Read details and evidence of alerts, which contain the entities."
     )
     refresh_after: RefreshAges = (
         timedelta(minutes=2),

@@ -40,13 +40,13 @@ def build_event(
     """
     table, record = tables.get(str(row.get(FROM))), _parse_object(row.get(RECORD))
     if table is None:
-        raise ValueError(f"{FROM} names no table of the query: {row.get(FROM)!r:.60}")
+        raise ValueError(f"{FROM} is not a table of the query: {row.get(FROM)!r:.60}")
     at = parse_utc(str(row.get(AT)))
     entities = union(
         [_find_named(record, table, asked), _find_mentioned(record, table, read, asked)]
     )
     if asked not in entities:
-        raise ValueError("the row does not name the entity of the query")
+        raise ValueError("the row does not contain the queried entity")
     return SiemEvent(
         external_id=text(record, "_ItemId") or _build_digest(table, at, record),
         occurred_at=at,

@@ -96,7 +96,7 @@ class DetectorCursor:
         """Return the next cursor, or None at the end. Raises `Broken` if rows disappeared."""
         if total < self.total or (total and not found and not self.index):
             raise Broken(
-                f"{found} of {total} alerts were returned; before, there were {self.total}"
+                f"{found} of {total} alerts were returned; previously, there were {self.total}"
             )
         if found and self.index + found < total:
             return replace(self, index=self.index + min(found, size), total=total)

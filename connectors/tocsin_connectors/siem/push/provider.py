@@ -50,12 +50,13 @@ class Push(PushProvider):
 
         format: Format | None = Field(default=None, description="Format of the request bodies.")
         mapping_file: Annotated[LocalPath, AfterValidator(_check_mapping)] | None = Field(
-            default=None, description="Path of a custom mapping (.json.j2), for other formats."
+            default=None, description="Path to a custom mapping (.json.j2), for other formats."
         )
         records: str | None = Field(
             default=None,
-            description="Member of the body that is the list of records, empty if the body "
-            "itself is the list; the custom mapping is then applied to batches of them.",
+            description="Member of the body that contains the list of records, or empty if the "
+            "body itself is the list; the custom mapping is then applied to batches of "
+            "records.",
         )
 
         @model_validator(mode="after")
@@ -63,7 +64,7 @@ class Push(PushProvider):
             if (self.format is None) == (self.mapping_file is None):
                 raise ValueError("set either `format` or `mapping_file`")
             if self.records is not None and self.mapping_file is None:
-                raise ValueError("remove `records`; it belongs to a `mapping_file`")
+                raise ValueError("remove `records`; it requires `mapping_file`")
             return self
 
     def __init__(self, settings: Any, tools: Tools) -> None:

@@ -84,7 +84,7 @@ def build_entity_query(
         ),
     ]
     if not found:
-        raise ValueError(f"no field of an event holds a {entity.kind}")
+        raise ValueError(f"events have no field for the entity kind {entity.kind}")
     columns = ", ".join((*_COLUMNS, *dict.fromkeys(map(quote_column, every))))
     bounds = (window.start, window.end, window.start - _MARGIN, window.end + _MARGIN)
     first, end, start, stop = map(to_milliseconds, bounds)

@@ -143,7 +143,7 @@ class QRadar(WindowedProvider):
         try:
             return build_incident(record, self._lookups, self.settings.url)
         except ValueError as error:
-            raise Broken(f"GET {OFFENSES} returned no valid offense: {error}") from None
+            raise Broken(f"GET {OFFENSES} did not return a valid offense: {error}") from None
 
     def events(self, entity: Entity, window: Window, limit: int) -> AsyncGenerator[SiemEvent, None]:
         """Yield the latest events in Ariel that name an entity."""

@@ -158,8 +158,10 @@ class ArielSearcher:
         properties = settings.event_properties
         own = properties.get(entity.kind, ())
         if entity.kind not in (*aql.ENTITY_FIELDS, EntityKind.IP) and not own:
-            message = f"no event field holds a {entity.kind}; add one to `event_properties`"
-            raise Refused(message)
+            raise Refused(
+                f"no event field contains entities of the kind {entity.kind}; add one to "
+                "`event_properties`"
+            )
         try:
             query = aql.build_entity_query(entity, own, settings.properties, window, limit)
         except ValueError:  # an invalid address is in no address field

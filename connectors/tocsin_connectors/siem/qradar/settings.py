@@ -27,20 +27,20 @@ class QRadarSettings(WindowedProvider.Settings, ApiSettings):
     )
     domains: tuple[Identifier, ...] = Field(
         default=(),
-        description="Read only offenses of these domain IDs, and offenses of several domains; "
-        "all by default.",
+        description="Only read offenses of these domain IDs, and offenses that span domains; all "
+        "by default.",
     )
     rules: tuple[Identifier, ...] = Field(
         default=(),
-        description="Read only offenses to which one of these rule IDs contributed; "
-        "all by default.",
+        description="Only read offenses to which one of these rule IDs contributed; all by "
+        "default.",
     )
     search_events: bool = Field(
         default=True, description="Search events in Ariel for investigations."
     )
     event_properties: Mapping[EntityKind, tuple[PropertyName, ...]] = Field(
         default_factory=dict,
-        description="Custom event properties that hold entities, by kind of entity.",
+        description="Custom event properties that contain entities, by kind of entity.",
     )
     most_searches: int = Field(
         default=2, ge=1, le=20, description="Maximum number of concurrent searches."
@@ -51,7 +51,7 @@ class QRadarSettings(WindowedProvider.Settings, ApiSettings):
         description="Maximum duration of a search.",
     )
     closing_reason_id: Identifier | None = Field(
-        default=None, description="ID of the reason with which offenses are closed."
+        default=None, description="ID of the closing reason for offenses."
     )
 
     @property

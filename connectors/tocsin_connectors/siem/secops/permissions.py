@@ -76,7 +76,7 @@ async def examine_curated_rules(client: SecOpsClient, now: datetime) -> CuratedR
             raise
         problem = (
             f"curated detections are not read, since {COUNT_CURATED} returned {refused.status}:"
-            " grant the service account roles/chronicle.viewer, or set curated_rules"
+            " grant roles/chronicle.viewer to the service account, or set curated_rules"
         )
         return CuratedRules(problems=(problem,))
     if not rules:

@@ -26,7 +26,7 @@ class SecOpsSettings(LookbackProvider.Settings, ApiSettings):
     service_account: SecretStr = Field(description="Service account key, as JSON.")
     url: ServerUrl = Field(
         default="https://us-chronicle.googleapis.com",
-        description="API endpoint. Default: the one of the region.",
+        description="API endpoint. Default: the region's endpoint.",
     )
     sign_in_url: ServerUrl = Field(
         default="https://oauth2.googleapis.com", description="Sign-in endpoint."
@@ -43,10 +43,13 @@ class SecOpsSettings(LookbackProvider.Settings, ApiSettings):
     curated_rules: tuple[RuleName, ...] = Field(
         default=(),
         max_length=50,
-        description="IDs of the curated rules to read, instead of all; each begins with ur_.",
+        description="IDs of the curated rules to read, instead of all; each starts with ur_.",
     )
     lists_per_minute: int = Field(
-        default=10, ge=1, le=600, description="Maximum requests for detections per minute."
+        default=10,
+        ge=1,
+        le=600,
+        description="Maximum number of requests for detections per minute.",
     )
     changes_every: ChangesInterval = timedelta(hours=1)
     settle_delay: SettleDelay = timedelta(minutes=2)

@@ -180,4 +180,4 @@ def _describe_partial_error(answer: dict[str, Any]) -> str | None:
             return None
         case {"code": str(code), "message": str(message)}:
             return f"{code}: {message}"[:300]
-    return "the response holds an error"
+    return "the response contains an error"

@@ -43,11 +43,11 @@ class SentinelSettings(EntraSettings, WindowedProvider.Settings):
 
     url: ServerUrl = Field(
         default=MICROSOFT_CLOUDS["public"].management,
-        description="Azure Resource Manager endpoint. Default: the one of the cloud.",
+        description="Azure Resource Manager endpoint. Default: the cloud's endpoint.",
     )
     logs_url: ServerUrl = Field(
         default=MICROSOFT_CLOUDS["public"].logs,
-        description="Log Analytics query endpoint. Default: the one of the cloud.",
+        description="Log Analytics query endpoint. Default: the cloud's endpoint.",
     )
     subscription: str = Field(
         pattern=r"^[0-9A-Fa-f-]{36}$",
@@ -84,5 +84,5 @@ class SentinelSettings(EntraSettings, WindowedProvider.Settings):
     tables: OwnTables = Field(
         default={},
         description="Custom tables that event searches use: for each table name, "
-        "the columns that hold entities, by kind of entity.",
+        "the columns that contain entities, by kind of entity.",
     )

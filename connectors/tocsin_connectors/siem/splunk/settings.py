@@ -16,7 +16,8 @@ class SplunkSettings(WindowedProvider.Settings, ApiSettings):
     """Settings of a Splunk provider."""
 
     url: ServerUrl = Field(
-        description="URL of the management port of a search head: https://splunk.example.com:8089."
+        description="URL of a search head's management port, such as "
+        "https://splunk.example.com:8089."
     )
     token: SecretStr = Field(description="Splunk authentication token.")
     web_url: ServerUrl | None = Field(
@@ -53,6 +54,6 @@ class SplunkSettings(WindowedProvider.Settings, ApiSettings):
     refresh_after: tuple[Duration, ...] = Field(
         default=(),
         max_length=10,
-        description="Intervals after which an incident is read again. Findings change only by "
-        "reviews, which are read anyway.",
+        description="Intervals after which an incident is read again. Findings only change "
+        "through reviews, which are always read.",
     )

@@ -73,13 +73,13 @@ class Wazuh(WindowedProvider):
         )
         min_severity: Annotated[Severity, any_case(Severity)] = Field(
             default=Severity.MEDIUM,
-            description="Lowest severity to read. For 4.x, Medium is level 7 and above.",
+            description="Minimum severity to read. In 4.x, Medium is level 7 and above.",
         )
         window: Duration = Field(
             default=timedelta(hours=1),
             ge=timedelta(minutes=1),
             le=timedelta(days=1),
-            description="Length of the clock interval in which the alerts of one rule at one agent "
+            description="Length of the clock interval in which one rule's alerts on one agent "
             "form one incident.",
         )
         overlap: Duration = Field(
@@ -90,8 +90,8 @@ class Wazuh(WindowedProvider):
         refresh_after: tuple[Duration, ...] = Field(
             default=(timedelta(hours=1), timedelta(hours=6)),
             max_length=10,
-            description="Intervals after which the alerts of an incident are counted again, "
-            "to include late ones.",
+            description="Intervals after which an incident's alerts are counted again, to "
+            "include late ones.",
         )
         dashboard_url: ServerUrl | None = Field(
             default=None, description="Wazuh dashboard URL, for links."

@@ -39,7 +39,8 @@ class Zeek(GroupingFileProvider):
         excluded_notices: tuple[NoticePattern, ...] = Field(
             default=OPERATIONAL_NOTICES,
             max_length=1_000,
-            description="Notice types that form no incidents. Default: those about the sensor.",
+            description="Notice types that do not become incidents. Default: those about the "
+            "sensor itself.",
         )
 
     # the logs have no processes or cloud resources

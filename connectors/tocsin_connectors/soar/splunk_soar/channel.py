@@ -107,7 +107,7 @@ class SplunkSoar(CaseChannel):
             except CredentialsRefused as refused:
                 if refused.status == HTTPStatus.UNAUTHORIZED and path == _CONTAINERS:
                     raise
-                problems.append(f"the token cannot read {path}")
+                problems.append(f"the token does not allow reading {path}")
         label = self.settings.label
         problems += find_missing_options(answers.get(_OPTIONS), label)
         return Health(

@@ -40,7 +40,7 @@ class TheHive(CaseChannel):
             default="Ignored",
             min_length=1,
             max_length=64,
-            description="Status of closed alerts, one of the stage Closed.",
+            description="Status of closed alerts; its stage must be Closed.",
         )
 
     settings: Settings

@@ -43,22 +43,23 @@ class Xsoar(CaseChannel):
         template: str = Field(
             default="xsoar", description="Receiver whose templates render the incident."
         )
-        api_key: SecretStr = Field(description="API key of the type Standard.")
+        api_key: SecretStr = Field(description="API key of type Standard.")
         api_key_id: SecretStr | None = Field(
             default=None,
-            description="ID of the API key, required by XSOAR 8. Leave it out for XSOAR 6.",
+            description="ID of the API key. Required by XSOAR 8; omit it for XSOAR 6.",
         )
         incident_type: str = Field(
-            default="Unclassified", min_length=1, description="Type of the incidents."
+            default="Unclassified", min_length=1, description="Incident type."
         )
         create_investigation: bool = Field(
             default=True,
-            description="Start the investigation on creation, which runs the playbook of the type.",
+            description="Start the investigation on creation, which runs the incident type's "
+            "playbook.",
         )
         close_reason: str = Field(
             default="Resolved",
             min_length=1,
-            description="Close reason, one that is configured in XSOAR.",
+            description="Close reason; it must be configured in XSOAR.",
         )
 
     settling: timedelta | None = timedelta(seconds=60)

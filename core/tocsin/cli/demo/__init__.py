@@ -6,10 +6,10 @@ import typer
 
 
 def demo() -> None:
-    """Run the service with a simulated sensor and a webhook receiver until Ctrl-C.
+    """Run the service with a simulated sensor and a webhook receiver until Ctrl+C.
 
-    All data is in data/demo of the current folder. DEMO_DIR, DEMO_PORT and DEMO_RECEIVER_PORT
-    change the folder and the ports; port 0 takes any free port.
+    All data is in data/demo in the current directory. DEMO_DIR, DEMO_PORT and DEMO_RECEIVER_PORT
+    change the directory and the ports; port 0 selects any free port.
     """
     from tocsin.cli.demo.session import run_demo
 

@@ -59,7 +59,7 @@ def welcome(url: str, folder: Path, log: Path, token: str, key: str) -> None:
     ):
         line(f"  {short(PROGRAM)} {command}")
     line()
-    line("Webhooks received, severity Medium and above. Press Ctrl-C to stop.", "bold")
+    line("Webhooks received, severity Medium and above. Press Ctrl+C to stop.", "bold")
     line()
 
 

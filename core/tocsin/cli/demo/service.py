@@ -70,7 +70,7 @@ class Service:
                 env=self._environment,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C is for the demo, which stops its parts in order
+                start_new_session=True,  # Ctrl+C is for the demo, which stops its parts in order
             )
         return self
 

@@ -1,7 +1,7 @@
-"""Demo: a sensor, Tocsin and a receiver on this machine, until Ctrl-C.
+"""Demo: a sensor, Tocsin and a receiver on this machine, until Ctrl+C.
 
-DEMO_DIR, DEMO_PORT and DEMO_RECEIVER_PORT change the folder and the ports; port 0 takes any free
-port.
+DEMO_DIR, DEMO_PORT and DEMO_RECEIVER_PORT change the directory and the ports; port 0 selects any
+free port.
 """
 
 from __future__ import annotations

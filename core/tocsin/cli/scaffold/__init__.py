@@ -90,7 +90,7 @@ class Scaffold:
         if not _NAME.fullmatch(self.name):
             found = f"found the name {self.name!r}"
             expected = (
-                "use lower-case letters, digits and single hyphens, starting with a letter, 40 "
+                "use lowercase letters, digits and single hyphens, starting with a letter, 40 "
                 "characters at most"
             )
             raise OperatorError(f"{found}; {expected}")

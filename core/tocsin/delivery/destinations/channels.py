@@ -38,7 +38,7 @@ class ObserverChannel(Channel):
     def __init__(self, settings: Any, tools: Tools, hook: Callable[..., Any]) -> None:
         super().__init__(settings, tools)
         self._hook = hook
-        # separate threads: a hook that hangs keeps its thread after the time-out
+        # separate threads: a hook that hangs keeps its thread after the timeout
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=f"tocsin-{tools.name}")
 
     async def check(self) -> Health:

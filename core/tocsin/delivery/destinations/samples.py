@@ -22,7 +22,7 @@ from tocsin.model import Event, EventType, IncidentStatus, Json, Persona, Severi
 
 PATIENCE = timedelta(seconds=25)
 """Time limit of a test."""
-_TITLE = "Test from Tocsin: nothing has happened, no action is needed"
+_TITLE = "Test from Tocsin: nothing happened, no action needed"
 _log = structlog.get_logger()
 
 
@@ -59,7 +59,7 @@ class SampleSender:
         """Send a sample through a channel created for it, and return the result."""
         started = self._clock.now()
         event = build_sample(event_type, self._public_url, started)
-        outcome, reason = "later", f"no answer within {PATIENCE.total_seconds():g} seconds"
+        outcome, reason = "later", f"no response within {PATIENCE.total_seconds():g} seconds"
         try:
             async with asyncio.timeout(PATIENCE.total_seconds()):
                 return await self._send(destination, event)

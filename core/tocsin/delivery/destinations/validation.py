@@ -101,7 +101,7 @@ class DestinationValidator:
         settings = self._validate(kind, destination.plugin, table)
         lost = sorted(kept.keys() - given.keys())
         if lost and (moved := self._describe_move(destination, settings)):
-            message = f"give it again, or null: secrets are not kept when {moved}"
+            message = f"enter it again, or null: secrets are not kept when {moved}"
             raise InvalidDestinationError(
                 DestinationProblem(f"settings.{name}", message) for name in lost
             )
@@ -150,7 +150,7 @@ class DestinationValidator:
         kinds = self._channels.kinds
         if (kind := kinds.get(plugin)) is None:
             names = ", ".join(sorted(kinds)) or "none is enabled in plugins.toml"
-            hint = f"name one of: {names}{suggest_nearest(plugin, list(kinds))}"
+            hint = f"use one of: {names}{suggest_nearest(plugin, list(kinds))}"
             raise InvalidDestinationError(
                 [DestinationProblem("plugin", f"unknown channel; {hint}")]
             )
@@ -186,7 +186,7 @@ class DestinationValidator:
         if wanted not in self._receivers:
             hint = f"{', '.join(self._receivers)}{suggest_nearest(wanted, self._receivers)}"
             yield DestinationProblem(
-                "settings.template", f"no template {wanted!r}; name one of: {hint}"
+                "settings.template", f"unknown template {wanted!r}; use one of: {hint}"
             )
 
     async def _try_out(self, written: DestinationSpec) -> Sequence[str]:
@@ -199,7 +199,7 @@ class DestinationValidator:
         except (OperatorError, Refused) as error:
             return (str(error),)
         except Exception:  # noqa: BLE001 - a plugin's bug costs only its own destinations
-            _log.exception("plugin failed to check a destination", destination=written.name)
+            _log.exception("plugin failed while checking a destination", destination=written.name)
             return ("the plugin failed; see the log for the reason",)
 
     async def _check(self, written: DestinationSpec) -> Sequence[str]:

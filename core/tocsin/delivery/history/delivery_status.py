@@ -39,7 +39,7 @@ STATUS_COLUMNS = (
 _REASONS = {
     StopReason.FAILING: "repeated failures",
     StopReason.MANUAL: "manually",
-    StopReason.GONE: "the receiver is gone",
+    StopReason.GONE: "the receiver no longer exists",
     StopReason.REMOVED: "removed from plugins.toml",
 }
 

@@ -46,7 +46,7 @@ class Retention:
     async def _step(self) -> None:
         beat()  # a full archive is logged, and is no reason to take the node out of service
         if removed := await self.remove_old():
-            _log.info("removed old events", events=removed)
+            _log.info("old events removed", events=removed)
         await self._clock.sleep(_HOUR)
 
     async def remove_old(self) -> int:

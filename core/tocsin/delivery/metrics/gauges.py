@@ -126,7 +126,7 @@ class DeliveryGauges:
         )
         self._oldest = metrics.gauge(
             "tocsin_delivery_queue_oldest_age_seconds",
-            "Age of the oldest waiting delivery, pending or on hold; 0 without one",
+            "Age of the oldest waiting delivery, pending or on hold; 0 if none is waiting",
             "destination",
         )
         self._dead = metrics.gauge(

@@ -105,7 +105,7 @@ class DeliveryMetrics:
         )
         self.taken_over = metrics.counter(
             "tocsin_delivery_takeovers_total",
-            "Deliveries taken over from nodes that are gone",
+            "Deliveries taken over from lost nodes",
         )
         self._database_up = metrics.gauge(
             "tocsin_database_up", "Whether the database responded to the scrape"

@@ -38,7 +38,7 @@ class DeliveryState(Vocabulary):
         with suppress(ValueError):
             if (state := cls.parse(word)) in REPLAYABLE_STATES:
                 return state
-        raise ValueError(f"give one of: {', '.join(REPLAYABLE_STATES)}")
+        raise ValueError(f"use one of: {', '.join(REPLAYABLE_STATES)}")
 
 
 PENDING, ON_HOLD = DeliveryState.PENDING, DeliveryState.ON_HOLD

@@ -260,7 +260,7 @@ class Renderer:
                 continue
             except Exception as error:  # noqa: BLE001 - of Python's compiler as well
                 return Misconfigured(self._explain(error, name))
-        return Misconfigured(f"no template folder contains {' or '.join(names)}")
+        return Misconfigured(f"no template directory contains {' or '.join(names)}")
 
     def _explain(self, error: Exception, name: str) -> str:
         """Return the error and its location, which may be in a template that `name` includes."""
@@ -268,7 +268,7 @@ class Renderer:
             return f"{self._folders.shown(error.filename, error.lineno)}: {error.message}"
         place = self._place(error) or name
         if isinstance(error, TemplateNotFound):
-            return f"{place}: no template folder contains {error.name}"
+            return f"{place}: no template directory contains {error.name}"
         return f"{place}: {error.__cause__ or error or type(error).__name__}"
 
     def _place(self, error: Exception) -> str | None:

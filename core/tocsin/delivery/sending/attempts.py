@@ -40,7 +40,7 @@ LONGEST_DELAY = timedelta(hours=24)
 _LONGEST_CLEANED = 2 * RESPONSE_LIMIT  # more of what a receiver sends is not looked at
 _LARGEST_STATUS = 100_000
 JITTER = 0.1  # fraction of the delay, only ever added
-# channels enforce their own time-out; this stops one that does not
+# channels enforce their own timeout; this stops one that does not
 GRACE = timedelta(seconds=5)
 _log = structlog.get_logger()
 

@@ -49,9 +49,7 @@ class _Running:
         try:
             await self.worker.finish(PATIENCE)
         except Exception:  # noqa: BLE001 - its deliveries are due again when their leases expire
-            _log.exception(
-                "results of ending worker could not be stored", destination=self.worker.name
-            )
+            _log.exception("results of stopping worker not stored", destination=self.worker.name)
         await self._close()
 
 
@@ -93,7 +91,7 @@ class WorkerPool:
 
     async def run(self) -> None:
         """Follow the destinations until cancelled; `finish` ends the workers."""
-        await run_forever(self._step, self._clock, "following the destinations")
+        await run_forever(self._step, self._clock, "destination watcher")
 
     async def _step(self) -> None:
         await self.look()
@@ -167,7 +165,7 @@ class WorkerPool:
         reason = str(error) or repr(error)
         self._failed[destination.name] = destination.revision, self._clock.now() + _AGAIN
         if self._absent.get(destination.name) != reason:
-            _log.warning("destination left out", destination=destination.name, reason=reason)
+            _log.warning("destination skipped", destination=destination.name, reason=reason)
         self._absent[destination.name] = reason
 
     def _end(self, name: str) -> None:

@@ -75,7 +75,7 @@ class BackfillRunner:
             try:
                 await self._try(backfill, until)
             except LeaseLost as error:
-                _log.info("backfill left to another node", reason=str(error))
+                _log.info("backfill continued by another node", reason=str(error))
                 return
             if self._is_time(until):
                 return

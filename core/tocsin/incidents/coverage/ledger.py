@@ -242,7 +242,7 @@ def quarantine_rejected(
 ) -> None:
     """Store records that cannot be read, and the number of `further` ones."""
     if further:
-        reason = f"{further:,} further records were rejected; nothing of them is kept"
+        reason = f"{further:,} further records were rejected and not kept"
         uncounted = Rejected(
             source=key.stream, location="further records", reason=reason, content=b""
         )

@@ -79,7 +79,7 @@ def advance_position(
         statement = build_insert(connection, table).values(first)
         result = connection.execute(statement.on_conflict_do_nothing())
     if result.rowcount != 1:
-        raise StalePosition(f"{key}: another node has advanced its position")
+        raise StalePosition(f"{key}: another node advanced its position")
 
 
 def _choose_later(moment: datetime | None) -> ColumnElement[datetime | None]:

@@ -17,7 +17,7 @@ class DriftGauges:
     ) -> None:
         self._fields = metrics.gauge(
             "tocsin_provider_drifted_fields",
-            "Fields that a provider needs and that its SIEM's records have lacked for a day",
+            "Fields that a provider needs but its SIEM's records have lacked for a day",
             "provider",
         )
         ends = metrics.gauge(

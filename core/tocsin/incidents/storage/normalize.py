@@ -98,7 +98,7 @@ def reject_invalid(source: str, received: _Received) -> _Received:
 def _reject(source: str, place: int, incident: Any, reason: str) -> Rejected:
     return Rejected(
         source=source,
-        location=f"incident {place} of its page",
+        location=f"incident {place} on its page",
         reason=f"the plugin returned an invalid incident: {reason}",
         content=repr(incident).encode("utf-8", "backslashreplace"),
     )
@@ -137,12 +137,15 @@ def _require_members(whole: object, kind: Any, names: Iterable[str]) -> None:
 
 def _require(value: object, kind: Any, what: str) -> None:
     if not isinstance(value, kind):
-        raise ValueError(f"{what} is {value!r:.100}")  # noqa: TRY004 - a value from a plugin
+        expected = kind.__name__ if isinstance(kind, type) else str(kind).replace(" | ", " or ")
+        raise ValueError(  # noqa: TRY004 - a value from a plugin
+            f"{what} must be of type {expected}, not {value!r:.100}"
+        )
 
 
 def _require_moment(value: object, what: str) -> None:
     if not isinstance(value, datetime) or value.utcoffset() is None:
-        raise ValueError(f"{what} is {value!r:.100}, not a time with a time zone")
+        raise ValueError(f"{what} must be a time with a time zone, not {value!r:.100}")
 
 
 def _require_sequence(values: Any, what: str) -> Iterable[Any]:

@@ -80,7 +80,7 @@ class ProviderSync:
         for retirement in provider.list_retirements(provider.settings):
             if retirement.is_due(now):
                 detail = retirement.describe(now)
-                _log.warning("vendor API retires", provider=self.name, detail=detail)
+                _log.warning("vendor API retirement announced", provider=self.name, detail=detail)
 
     async def step(self) -> None:
         """Read all streams, then run backfills and refreshes until the next poll.

@@ -59,7 +59,7 @@ class StreamReader:
                 if stalled_pages >= MAX_STALLED_PAGES:
                     raise Broken(
                         f"stream {key.stream!r}: the position did not advance in "
-                        f"{MAX_STALLED_PAGES} pages; report it to the plugin's author "
+                        f"{MAX_STALLED_PAGES} pages; report this to the plugin's author "
                         f"(position: {value!r:.200})"
                     )
                 value = page.next_position

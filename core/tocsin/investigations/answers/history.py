@@ -100,7 +100,7 @@ class HistoryAnswers:
         try:
             pattern = EntityPattern.parse(q.pattern, q.kinds)
         except ValueError as error:
-            raise InvalidInputError(f"{q.pattern!r:.200} is no pattern: {error}") from None
+            raise InvalidInputError(f"{q.pattern!r:.200} is not a valid pattern: {error}") from None
         limit = _limit(q.limit)
         found, complete = find_matching_entities(connection, pattern, q.window, limit)
         return FoundEntities(entities=tuple(found), complete=complete)

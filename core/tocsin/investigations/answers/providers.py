@@ -69,7 +69,7 @@ class ProviderEventSearch:
         except PLUGIN_FAILURES as error:
             if was_cancelled():
                 raise
-            late = f"no answer within {self._timeout:g} seconds"
+            late = f"no response within {self._timeout:g} seconds"
             why = _unavailable(late) if limit.expired() else _failed(question.provider, error)
             return _in_part(found, question, why) if found else why
         return SourceReply(QueryOutcome.ANSWERED, _latest(found, question))
@@ -94,7 +94,9 @@ async def _find(provider: Provider, question: FindEvents, found: list[SiemEvent]
 def _check(event: object) -> None:
     """Raise TypeError or ValueError for an event that cannot be sorted."""
     if not isinstance(event, SiemEvent) or not isinstance(event.external_id, str | None):
-        raise TypeError(f"`events` must yield SiemEvent with text identifiers, not {event!r:.200}")
+        raise TypeError(
+            f"`events` must yield SiemEvent objects with string identifiers, not {event!r:.200}"
+        )
     if event.occurred_at.utcoffset() is None:
         raise ValueError(f"the time of an event needs a time zone: {event.occurred_at!r}")
 

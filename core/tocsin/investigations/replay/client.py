@@ -52,7 +52,7 @@ class RecordedQueryClient:
         answer: QueryResult[T] | None = match_answer(step, question)
         if answer is None:
             raise self._stop(
-                ReplayDiverged(f"{step.reference} is another question than {question}")
+                ReplayDiverged(f"{step.reference} is not the same query as {question}")
             )
         self._elapsed = max(self._elapsed, step.elapsed)
         return answer
@@ -66,7 +66,7 @@ class RecordedQueryClient:
         text = clean_text(text, MAX_CONCLUSION)
         step = self._next_step(f"concludes {text!r:.200}")
         if not is_same_conclusion(step, text, evidence):
-            message = f"{step.reference} is another conclusion than {text!r:.200}"
+            message = f"{step.reference} is not the same conclusion as {text!r:.200}"
             raise self._stop(ReplayDiverged(message))
         return step.reference
 

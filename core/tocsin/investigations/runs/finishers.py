@@ -48,7 +48,7 @@ def build_relation_finisher(markings: Mapping[str, Marking]) -> Finisher:
                 left_out += 1
         if left_out:
             _log.warning(
-                "relations of a run left out of the graph",
+                "relations of a run not added to the graph",
                 session=ended.session_id,
                 left_out=left_out,
             )

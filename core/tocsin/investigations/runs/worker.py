@@ -88,7 +88,7 @@ class InvestigationWorker:
     async def run(self) -> None:
         """Run sessions until cancelled, then release the active ones to other nodes."""
         try:
-            await run_forever(self._step, self._clock, "running investigations")
+            await run_forever(self._step, self._clock, "investigation worker")
         finally:
             await self._finish()
 
@@ -124,7 +124,7 @@ class InvestigationWorker:
     async def _abandon(self, attempt: RunAttempt) -> None:
         """End a run whose investigator does not stop, and abandon its task."""
         lease = attempt.lease
-        _log.error("investigator does not stop", session=lease.session_id)
+        _log.error("investigator still running after cancellation", session=lease.session_id)
         if attempt.is_held:
             with suppress(RunLeaseLost):
                 await self._end(attempt, attempt.abandon())
@@ -164,7 +164,7 @@ class InvestigationWorker:
             _log.warning("session released", session=lease.session_id, reason=reason)
             self._to_release.append(lease)
         else:
-            _log.error("session could not be finished", session=lease.session_id, exc_info=error)
+            _log.error("session not finished", session=lease.session_id, exc_info=error)
 
     async def _attempt(self, lease: RunLease) -> None:
         is_hopeless = lease.attempt > MAX_ATTEMPTS
@@ -181,7 +181,7 @@ class InvestigationWorker:
         self._attempts[lease] = attempt
         _log.info("investigation started", session=lease.session_id, run=assignment.run)
         if is_hopeless:
-            reason = f"{MAX_ATTEMPTS} nodes claimed it, and each of them was lost"
+            reason = f"{MAX_ATTEMPTS} nodes claimed it, and all were lost"
             ending = RunResult(failure=RunFailure(FailureCause.LOST, reason))
         else:
             ending = await attempt.execute(self._investigator)
@@ -195,7 +195,7 @@ class InvestigationWorker:
             if was_cancelled() or is_transient(error) or ending.report is None:
                 raise
             facts = {"session": attempt.lease.session_id, "exc_info": error}
-            _log.error("report could not be stored", **facts)
+            _log.error("report not stored", **facts)
             ending = RunResult(failure=NOT_STORED, added=ending.added)
             await self._store(attempt, ending)
         facts = {"session": attempt.lease.session_id, "run": attempt.assignment.run}

@@ -48,7 +48,7 @@ class WriteBackMetrics:
         if metrics is not None:
             self._counter = metrics.counter(
                 "tocsin_write_backs_total",
-                "Attempts to write a comment to an incident at its SIEM, by provider and outcome",
+                "Attempts to write a comment to an incident in its SIEM, by provider and outcome",
                 "provider",
                 "outcome",
             )
@@ -89,7 +89,7 @@ class WriteBackWorker:
         async with asyncio.TaskGroup() as tasks:
             for name in self._providers:
                 step = partial(self._step, name)
-                what = "writing comments to a provider"
+                what = "comment writer"
                 loop = run_forever(
                     step, self._clock, what, silence=self._timeout + SILENCE, provider=name
                 )

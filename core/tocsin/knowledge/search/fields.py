@@ -52,13 +52,13 @@ def parse_closed_value(field: str, value: str) -> str:
         return value
     folded = value.casefold()
     if folded not in map(str.casefold, valid):
-        raise ValueError(f"{field} is one of: {', '.join(dict.fromkeys(valid))}")
+        raise ValueError(f"{field} must be one of: {', '.join(dict.fromkeys(valid))}")
     return folded
 
 
 def parse_bound(text: str) -> datetime:
     """Return the start of a day in UTC, or a moment. Raises ValueError for anything else."""
-    wrong = "give a day such as 2026-01-31, or a time such as 2026-01-31T08:00:00Z"
+    wrong = "use a day such as 2026-01-31, or a time such as 2026-01-31T08:00:00Z"
     try:
         if len(text) == len("2026-01-31"):
             return datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)

@@ -72,7 +72,7 @@ class SearchIndexer:
 
     async def run(self) -> NoReturn:
         """Index changed incidents until cancelled."""
-        await run_forever(self._step, self._clock, "indexing incidents")
+        await run_forever(self._step, self._clock, "search indexer")
 
     async def _step(self) -> None:
         if await self.catch_up() is None:

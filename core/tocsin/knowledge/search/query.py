@@ -78,14 +78,14 @@ class _QueryPart:
 def parse_search_query(text: str) -> ParsedQuery:
     """Return the parsed query. Raises InvalidInputError with the position of the error."""
     if len(text) > MAX_QUERY:
-        _refuse(f"a query has at most {MAX_QUERY} characters, this one has {len(text)}")
+        _refuse(f"a query can have at most {MAX_QUERY} characters; this one has {len(text)}")
     if "\0" in text:
         _refuse("a query must not contain NUL", text.index("\0") + 1)
     parts = list(_parts(text))
     if not parts:
-        _refuse("enter a search, such as powershell, ip:192.0.2.1 or severity:high")
+        _refuse("enter a query, such as powershell, ip:192.0.2.1 or severity:high")
     if len(parts) > MAX_TERMS:
-        _refuse(f"a query has at most {MAX_TERMS} terms", parts[MAX_TERMS].place)
+        _refuse(f"a query can have at most {MAX_TERMS} terms", parts[MAX_TERMS].place)
     query = ParsedQuery()
     joined = False
     for number, part in enumerate(parts):
@@ -190,9 +190,9 @@ def _free_term(part: _QueryPart) -> SearchTerm:
     if entity is not None:
         return SearchTerm((entity,), whole=entity)
     if not spoken:
-        _refuse(f"{part.text!r} contains no word", part.place)
+        _refuse(f"{part.text!r} does not contain a word", part.place)
     if len(spoken) > MAX_TERMS:
-        _refuse(f"a phrase has at most {MAX_TERMS} words", part.place)
+        _refuse(f"a phrase can have at most {MAX_TERMS} words", part.place)
     prefix = part.star and folded[-1:].isalnum()
     if prefix:
         _check_prefix(spoken[-1], part.place)

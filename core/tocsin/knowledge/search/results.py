@@ -106,7 +106,7 @@ def _find_first_position(connection: Connection) -> SearchPosition:
 def _check_kinds(kinds: Sequence[str]) -> tuple[str, ...]:
     for kind in kinds:
         if kind not in KINDS:
-            raise InvalidInputError(f"kind: found {kind!r}; give one of: {', '.join(KINDS)}")
+            raise InvalidInputError(f"kind: found {kind!r}; use one of: {', '.join(KINDS)}")
     return tuple(kinds)
 
 

@@ -67,9 +67,9 @@ class ChannelEvents:
     def completed(
         self, *related: str, also: Sequence[str] = (), title: str = REPORT_TITLE
     ) -> Event:
-        """Return the completion of an investigation that is related to these subjects.
+        """Return the event for a completed investigation that is related to these subjects.
 
-        Its report calls the incident's first address malicious, one new address, and those in
+        Its report rates the incident's first address as malicious, one new address, and those in
         `also`.
         """
         event = self._event(EventType.INVESTIGATION_COMPLETED, f"session:{self._numbers}")
@@ -83,12 +83,14 @@ class ChannelEvents:
         )
 
     def failed(self, times: int) -> Event:
-        """Return a failure of a scheduled investigation, the given number in a row."""
+        """Return the event for a scheduled investigation that failed the given number of times in
+        a row.
+        """
         event = self._event(EventType.INVESTIGATION_FAILED, "schedule:nightly")
         return replace(event, data={**event.data, "consecutive_failures": times})
 
     def disabled(self) -> Event:
-        """Return the event that a schedule was disabled."""
+        """Return the event for a disabled schedule."""
         return self._event(EventType.SCHEDULE_DISABLED, "schedule:nightly")
 
     def _event(self, kind: EventType, subject: str) -> Event:

@@ -37,17 +37,17 @@ class ChannelSuite(ABC):
     idempotency: ClassVar[Idempotency] = Idempotency.NATIVE
     """How the receiver recognizes a repeated event."""
     permissions: ClassVar[Sequence[str]] = ()
-    """The permissions that the channel needs at the receiver; `simulator.lacks` revokes them."""
+    """The permissions that the channel needs in the receiver; `simulator.lacks` revokes them."""
 
     @abstractmethod
     def settings(self, url: str) -> Mapping[str, Any]:
         """Return the settings with which the channel reaches the simulator at `url`.
 
-        Give secrets as text. Leave out settings that have a default.
+        Give secrets as plain text. Omit settings that have a default.
         """
 
     def template_paths(self) -> Sequence[Path]:
-        """Return the folders of the channel's templates. Default: the shipped ones."""
+        """Return the directories of the channel's templates. Default: the shipped ones."""
         return _load_shipped_templates()
 
     @property
@@ -118,7 +118,7 @@ class ChannelHarness(ChannelEvents):
 
     @property
     def objects(self) -> Sequence[RemoteObject]:
-        """The objects at the receiver."""
+        """The objects in the receiver."""
         return self.simulator.objects()
 
     async def attempt(self, event: Event, *, waited: timedelta = timedelta(0)) -> Receipt:

@@ -48,7 +48,7 @@ class ChannelSettingsRules(ChannelSuite):
 
     @rule
     async def test_the_constructor_does_no_io(self) -> None:
-        """The constructor of a channel does no input or output.
+        """The constructor of a channel performs no I/O.
 
         Configuration checks create channels where no network may be available.
         """

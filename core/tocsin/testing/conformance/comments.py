@@ -82,7 +82,7 @@ class CommentRules(HttpConformance):
 
     @rule
     async def test_another_key_is_another_comment(self) -> None:
-        """Each key gets its own comment, even if keys share a prefix and texts are the same.
+        """Each key gets its own comment, even if keys share a prefix and the texts are identical.
 
         Otherwise the result of a later investigation would be missing.
         """

@@ -120,7 +120,7 @@ class CoverageRules(HttpConformance):
 
     @rule
     async def test_time_comes_from_the_clock(self) -> None:
-        """The provider takes the time from `tools.clock` only.
+        """The provider gets the time only from `tools.clock`.
 
         Tests and replays use a different time from the machine's clock.
         """

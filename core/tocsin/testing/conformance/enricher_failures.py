@@ -87,7 +87,7 @@ class EnricherFailureRules(EnricherSuite):
     async def test_an_unreachable_server_is_temporary(self) -> None:
         """An unreachable server raises `TryLater`.
 
-        The report then names the gap, and a later report can have the answer.
+        The report then lists the gap, and a later report can contain the answer.
         """
         async with self.served_harness() as harness:
             await harness.hang_up()

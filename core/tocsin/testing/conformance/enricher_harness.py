@@ -50,7 +50,7 @@ class EnricherSuite(ABC):
     def settings(self, url: str) -> Mapping[str, Any]:
         """Return the settings with which the enricher queries the server at `url`.
 
-        Give secrets as text. Leave out settings that have a default.
+        Give secrets as plain text. Omit settings that have a default.
         """
 
     def routes(self) -> Sequence[web.RouteDef]:

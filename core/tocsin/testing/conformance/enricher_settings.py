@@ -53,7 +53,7 @@ class EnricherSettingsRules(EnricherSuite):
 
     @rule
     async def test_the_constructor_does_no_io(self) -> None:
-        """The constructor of an enricher does no input or output.
+        """The constructor of an enricher performs no I/O.
 
         Configuration checks create enrichers where no network may be available.
         """

@@ -109,9 +109,9 @@ class EnrichmentRules(EnricherSuite):
 
     @rule
     async def test_results_are_within_limits(self) -> None:
-        """Texts are shortened, scores are from 0 to 100, and links are web links, for any source.
+        """Strings are shortened, scores are from 0 to 100, and links are web links, for any source.
 
-        The core cuts longer texts anywhere, and drops invalid techniques and links.
+        The core truncates longer strings anywhere, and drops invalid techniques and links.
         """
         async with self.harness() as harness:
             _expect_kept(await harness.ask(self.known))

@@ -56,7 +56,7 @@ class EventContentRules(ChannelSuite):
 
     @rule
     async def test_malicious_entities_become_observables(self) -> None:
-        """Entities that a report calls malicious become observables; others do not.
+        """Entities that a report rates as malicious become observables; others do not.
 
         If the receiver has no observables, the note lists them. Analysts block what is listed
         there.

@@ -207,7 +207,7 @@ class HttpEventRules(HttpConformance):
     async def test_an_unreachable_siem_fails_event_searches(self) -> None:
         """`events` raises `TryLater` if the SIEM is unreachable.
 
-        A report that names the gap is repeated; a report that says "nothing" is believed.
+        If a report lists the gap, the investigation is repeated; a report of "nothing" is believed.
         """
         async with self.harness() as harness:
             _log_events(self, harness, 30)

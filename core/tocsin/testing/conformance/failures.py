@@ -68,7 +68,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_an_unreachable_siem_is_temporary(self) -> None:
-        """An unreachable SIEM raises `TryLater`, and no data is lost after it returns.
+        """An unreachable SIEM raises `TryLater`, and no data is missing once it is reachable.
 
         Servers restart at night, when nobody watches.
         """
@@ -129,7 +129,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_missing_member_is_not_an_empty_list(self) -> None:
-        """JSON without the member that holds the list raises, and no data is lost.
+        """JSON without the member that contains the list raises, and no data is lost.
 
         If the vendor renames it, a provider that looks healthy would fall silent.
         """

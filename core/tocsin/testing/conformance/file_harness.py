@@ -27,7 +27,7 @@ class FileConformance(Conformance):
         """Return the record of a case, as the writer writes it."""
 
     def log_record(self, log_event: LogEvent) -> dict[str, Any]:
-        """Return the record of a log event that is no incident; needed if the provider has
+        """Return the record of a log event that is not an incident; needed if the provider has
         `events`.
         """
         raise RuleViolation(f"cannot write {log_event.text!r}: override `log_record` in the suite")

@@ -119,7 +119,7 @@ class FileRules(FileConformance):
 
     @rule
     async def test_unread_compressed_lines_arrive(self) -> None:
-        """Lines that were unread when their file was compressed arrive.
+        """Lines that were unread when their file was compressed still arrive.
 
         After a weekend outage, only compressed files are left.
         """
@@ -200,7 +200,7 @@ class FileRules(FileConformance):
 
     @rule
     async def test_two_reads_from_one_position_agree(self) -> None:
-        """Two reads from the same position return the same, even by the same object.
+        """Two reads from the same position return the same result, even from the same object.
 
         A page that could not be stored is read again. An object that remembers it would skip it.
         """

@@ -32,7 +32,7 @@ class HttpConformance(Conformance):
     def settings(self, url: str) -> Mapping[str, Any]:
         """Return the settings with which the provider reads the simulator at `url`.
 
-        Give secrets as text. Leave out settings that have a default.
+        Give secrets as plain text. Omit settings that have a default.
         """
 
     def wrong_settings(self, url: str) -> Mapping[str, Any]:

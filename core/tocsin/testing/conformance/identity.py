@@ -30,7 +30,8 @@ class IdentityRules(Conformance):
     async def test_the_start_time_is_constant(self) -> None:
         """A new version of an incident has the same `occurred_at`.
 
-        It marks the start of the incident. Otherwise reports of two periods would count it.
+        It marks the start of the incident. Otherwise, the reports on two periods would both count
+        it.
         """
         async with self.harness() as harness:
             case = harness.put()

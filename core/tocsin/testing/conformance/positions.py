@@ -71,7 +71,7 @@ class PositionRules(HttpConformance):
 
     @rule
     async def test_two_reads_from_one_position_agree(self) -> None:
-        """Two reads from the same position return the same, even by the same object.
+        """Two reads from the same position return the same result, even from the same object.
 
         A page that could not be stored is read again. An object that remembers it would skip it.
         """
@@ -137,7 +137,7 @@ class PositionRules(HttpConformance):
 
     @rule
     async def test_late_incidents_arrive(self) -> None:
-        """An incident arrives that the SIEM shows only after later ones were read.
+        """An incident that the SIEM shows only after later ones were read still arrives.
 
         SIEMs index with a delay. Without an overlap, such incidents are lost unnoticed.
         """
@@ -155,7 +155,7 @@ class PositionRules(HttpConformance):
     async def test_late_incidents_with_equal_timestamps_arrive(self) -> None:
         """An incident arrives that has the same timestamp as the last one read, but appears later.
 
-        Bounds that exclude the last timestamp lose it, and so do bounds cut to seconds.
+        Bounds that exclude the last timestamp lose it, and so do bounds truncated to seconds.
         """
         async with self.harness() as harness:
             harness.setting("overlap")

@@ -25,7 +25,7 @@ class PushRequestRules(PushConformance):
 
     @rule
     async def test_a_valid_token_is_accepted(self) -> None:
-        """A request with the token is accepted, as `Bearer` or as the password of `Basic`.
+        """A request with the token, as `Bearer` or as the `Basic` password, is accepted.
 
         Most senders can only set a header, and some only ask for a password.
         """

@@ -100,7 +100,7 @@ class ReceiverRules(ScenarioSuite):
 
     @rule
     async def test_check_reports_all_missing_permissions(self) -> None:
-        """`check` names every missing permission at once.
+        """`check` lists every missing permission at once.
 
         Operators must see them during setup, before the first incident.
         """

@@ -64,7 +64,7 @@ class RecordRules(Conformance):
 
     @rule
     async def test_the_vendors_own_severity_is_kept(self) -> None:
-        """`raw_severity` holds the vendor's own word or number, known or unknown.
+        """`raw_severity` contains the vendor's own word or number, known or unknown.
 
         Analysts compare it with the SIEM's console, and see which severities are assumed.
         """
@@ -122,7 +122,7 @@ class RecordRules(Conformance):
 
     @rule
     async def test_a_merged_incident_names_its_target(self) -> None:
-        """`merged_into` holds the `external_id` of the incident that this one was merged into.
+        """`merged_into` contains the `external_id` of the incident that this one was merged into.
 
         Otherwise it stays open forever, with no link to the incident that replaced it.
         """

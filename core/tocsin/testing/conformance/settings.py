@@ -68,7 +68,7 @@ class SettingsRules(Conformance):
 
     @rule
     async def test_the_constructor_does_no_io(self) -> None:
-        """The constructor of a provider does no input or output.
+        """The constructor of a provider performs no I/O.
 
         Configuration checks create providers where no network may be available.
         """

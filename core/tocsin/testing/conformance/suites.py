@@ -114,7 +114,7 @@ class EnricherConformance(EnricherSettingsRules, EnrichmentRules, EnricherFailur
 class ChannelConformance(
     ChannelSettingsRules, DeliveryRules, EventContentRules, ClosureRules, ReceiverRules
 ):
-    """Contract of a channel that keeps objects at its receiver, such as tickets or cases.
+    """Contract of a channel that keeps objects in its receiver, such as tickets or cases.
 
     ::
 

@@ -62,7 +62,8 @@ class TextRules(Conformance):
     async def test_lone_surrogates_do_not_affect_other_incidents(self) -> None:
         """A lone surrogate in a title does not affect other incidents.
 
-        SIEMs cut texts anywhere. If the record cannot be read, it is rejected or covered as lost.
+        SIEMs truncate strings anywhere. If the record cannot be read, it is rejected or covered as
+        lost.
         """
         async with self.harness() as harness:
             harness.put()

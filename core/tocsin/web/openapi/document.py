@@ -16,16 +16,16 @@ from tocsin.web.openapi.tags import OAUTH, TAGS, find_tag
 from tocsin.web.openapi.webhooks import webhooks
 
 _DESCRIPTION = """\
-Tocsin syncs incidents from SIEMs and keeps every one of them accountable. This API reads the \
-incidents, starts investigations, and administers credentials, destinations and schedules.
+Tocsin syncs incidents from SIEMs and accounts for every one of them. Use this API to read \
+incidents, run investigations, and manage credentials, destinations and schedules.
 
 Send an API key in `X-API-Key`, or the access token of an API client as `Authorization: Bearer`. \
 Each endpoint requires one scope; endpoints under `/api/admin` require an admin token instead.
 
 Errors are problem documents (RFC 9457); those of the OAuth 2.0 endpoints follow RFC 6749. \
-Unknown parameters and members are errors. Times are ISO 8601 in UTC. A body holds at most 64 KiB, \
-and at most 16 MiB for pushes unless the provider sets another limit. Responses can gain members: \
-ignore those that you do not know.
+Unknown parameters and members are errors. Times are ISO 8601 in UTC. The maximum size of a body \
+is 64 KiB, or 16 MiB for pushes unless the provider sets another limit. Responses can gain new \
+members: ignore those that you do not know.
 
 An API client obtains an access token with `POST /oauth/token`, uses it until a minute before it \
 expires, and then obtains the next one.

@@ -33,8 +33,8 @@ PARAMETERS: dict[str, Any] = {
     "RequestId": {
         "name": REQUEST_ID,
         "in": "header",
-        "description": "Id of the request: up to 128 letters, digits, `.`, `_` "
-        "and `-`. Other ids are replaced.",
+        "description": "ID of the request: up to 128 letters, digits, `.`, `_` and `-`. Other "
+        "IDs are replaced.",
         "schema": _TEXT,
         "example": "playbook-17.step-4",
     },
@@ -46,7 +46,7 @@ def _header(description: str, example: object, **schema: object) -> dict[str, An
 
 
 HEADERS: dict[str, Any] = {
-    REQUEST_ID: _header("Id of the request, for the log.", "playbook-17.step-4")
+    REQUEST_ID: _header("ID of the request, to find it in the log.", "playbook-17.step-4")
     | {"required": True},
     "ETag": _header("Entity tag, for `If-None-Match`.", _TAG),
     "Link": _header(
@@ -55,10 +55,10 @@ HEADERS: dict[str, Any] = {
     ),
     "RateLimit-Policy": _header("Limits of the credential.", '"credential";q=600;w=60'),
     "RateLimit": _header(
-        "`r`: remaining requests; `t`: seconds until the limit is fully restored.",
+        "`r`: remaining requests; `t`: seconds until the full limit is available again.",
         '"credential";r=599;t=1',
     ),
-    "Retry-After": _header("Seconds until a retry.", 5, type="integer", minimum=1),
+    "Retry-After": _header("Seconds to wait before a retry.", 5, type="integer", minimum=1),
     "WWW-Authenticate": _header("Authentication challenge.", 'Bearer realm="tocsin"')
     | {"required": True},
     IDEMPOTENCY_REPLAYED: _header(

@@ -34,27 +34,27 @@ JSON = "application/json"
 _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "delivery_id": {
         "schema": {"type": "string", "pattern": "^dlv_[0-9A-Z]{26}$"},
-        "description": "Identifier of the delivery.",
+        "description": "ID of the delivery.",
         "example": DELIVERY_ID,
     },
     "replay_id": {
         "schema": {"type": "string", "pattern": "^rpl_[0-9A-Z]{26}$"},
-        "description": "Identifier of the replay.",
+        "description": "ID of the replay.",
         "example": REPLAY_ID,
     },
     "backfill_id": {
         "schema": {"type": "string", "pattern": "^bkf_[0-9A-Z]{26}$"},
-        "description": "Identifier of the backfill.",
+        "description": "ID of the backfill.",
         "example": BACKFILL_ID,
     },
     "schedule_id": {
         "schema": {"type": "string", "pattern": "^sch_[0-9A-Z]{26}$"},
-        "description": "Identifier of the schedule.",
+        "description": "ID of the schedule.",
         "example": SCHEDULE_ID,
     },
     "session_id": {
         "schema": {"type": "string", "pattern": "^ses_[0-9A-Z]{26}$"},
-        "description": "Identifier of the session.",
+        "description": "ID of the session.",
         "example": SESSION_ID,
     },
     "step": {
@@ -89,12 +89,12 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     },
     "key_id": {
         "schema": {"type": "string", "pattern": "^[0-9A-Za-z]{16}$"},
-        "description": "Public identifier of the key.",
+        "description": "Public ID of the key.",
         "example": KEY_ID,
     },
     "client_id": {
         "schema": {"type": "string", "pattern": "^cl_[0-9A-Za-z]{16}$"},
-        "description": "Identifier of the client.",
+        "description": "ID of the client.",
         "example": CLIENT_ID,
     },
 }

@@ -11,7 +11,7 @@ from tocsin.web.routes.oauth import TOKEN_PATH
 
 SCOPES = {
     Scope.INVESTIGATIONS_READ: "Read investigation sessions and results",
-    Scope.INVESTIGATIONS_WRITE: "Start investigations, send follow-up messages",
+    Scope.INVESTIGATIONS_WRITE: "Start investigations and send follow-up messages",
     Scope.INCIDENTS_READ: "List and view synced incidents",
     Scope.SEARCH_READ: "Search investigations and entities",
     Scope.GRAPH_READ: "Query the knowledge graph",
@@ -27,8 +27,7 @@ def security_schemes(issuer_url: str) -> dict[str, Any]:
             "type": "apiKey",
             "in": "header",
             "name": API_KEY_HEADER,
-            "description": "An API key. It needs the scope that the operation names in "
-            "`x-required-scope`.",
+            "description": "An API key that has the scope in the operation's `x-required-scope`.",
             "x-scopes": scopes,
         },
         "oauth2": {
@@ -40,8 +39,8 @@ def security_schemes(issuer_url: str) -> dict[str, Any]:
             "type": "http",
             "scheme": "bearer",
             "bearerFormat": "JWT",
-            "description": "A token with the admin role: one that `tocsin admin token` prints, or "
-            "one of the OIDC issuer that the operator has named.",
+            "description": "A token with the admin role: one that `tocsin admin token` prints, "
+            "or one issued by the OIDC issuer that the operator configured.",
         },
         "clientSecret": {
             "type": "http",
@@ -57,7 +56,7 @@ def security_schemes(issuer_url: str) -> dict[str, Any]:
         "pushPassword": {
             "type": "http",
             "scheme": "basic",
-            "description": "The provider's `token` as the password; with any user name.",
+            "description": "The provider's `token` as the password, with any username.",
         },
         "pushSignature": {
             "type": "apiKey",

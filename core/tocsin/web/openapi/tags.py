@@ -44,7 +44,7 @@ TAGS = (
     ),
     EndpointTag(
         "Knowledge graph",
-        "Relations of entities, incidents and investigations, with their sources.",
+        "Relations between entities, incidents and investigations, with their sources.",
         ("/api/v1/graph",),
     ),
     OAUTH,
@@ -58,7 +58,7 @@ TAGS = (
         "Clients that obtain short-lived access tokens. Requires the admin role.",
         ("/api/admin/api-clients",),
     ),
-    EndpointTag("Push", "Incidents that other systems send.", ("/api/push/",)),
+    EndpointTag("Push", "Incidents sent by other systems.", ("/api/push/",)),
     EndpointTag(
         "Accounting",
         "Trace of an incident, and audit of a period.",
@@ -66,7 +66,7 @@ TAGS = (
     ),
     EndpointTag(
         "Providers",
-        "Status of the providers, and backfills of time ranges.",
+        "Provider status, and backfills of time ranges.",
         ("/api/admin/providers", "/api/admin/backfills"),
     ),
     EndpointTag(
@@ -79,11 +79,11 @@ TAGS = (
         "Deliveries with their attempts, and replays of one or many.",
         ("/api/admin/deliveries", "/api/admin/replays"),
     ),
-    EndpointTag("Plugins", "Installed plugins and their use.", ("/api/admin/plugins",)),
+    EndpointTag("Plugins", "Installed plugins and where they are used.", ("/api/admin/plugins",)),
     EndpointTag("Audit", "Actions of admins, and counts of rejected calls.", ("/api/admin/audit",)),
     EndpointTag(
         "Service",
-        "Health, metrics and description of the service.",
+        "Health, metrics and API description of the service.",
         ("/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"),
     ),
 )

@@ -12,7 +12,7 @@ _SUMMARIES = {
     EventType.INCIDENT_ALERT: "A new incident of severity Medium, High or Critical was synced",
     EventType.INVESTIGATION_COMPLETED: "A scheduled investigation finished",
     EventType.INVESTIGATION_FAILED: "A scheduled investigation encountered an error",
-    EventType.SCHEDULE_DISABLED: "A schedule was disabled after failures in a row",
+    EventType.SCHEDULE_DISABLED: "A schedule was disabled after consecutive failures",
 }
 _DESCRIPTION = (
     "Sent to every `webhook` destination that matches the event, and signed as "
@@ -35,7 +35,7 @@ def _header(name: str, description: str, example: object, **schema: object) -> d
 _PARAMETERS = [
     _header(
         "webhook-id",
-        "Id of the event, the same in every attempt and replay.",
+        "ID of the event, the same in every attempt and replay.",
         "evt_01KAJD9V3N8Q4R5S6T7V8W9X0Y",
         type="string",
     ),
@@ -56,8 +56,8 @@ _PARAMETERS = [
 _RESPONSES = {
     "2XX": {"description": "The delivery is complete. Respond before you process the event."},
     "410": {
-        "description": "The receiver is gone: the destination is disabled, its pending "
-        "deliveries are kept."
+        "description": "The receiver no longer exists: the destination is disabled, and its "
+        "pending deliveries are kept."
     },
     "default": {
         "description": "Any other response, including a redirect, is a failure: the delivery is "

@@ -61,7 +61,7 @@ def get_delivery(connection: Connection, call: RequestContext) -> Response:
 
 
 def replay_delivery(connection: Connection, call: RequestContext) -> Response:
-    """Make a delivery due now, with a new retry schedule, and return it.
+    """Queue a delivery for immediate sending, with a new retry schedule, and return it.
 
     This works in every state; a pending delivery does not wait for its next attempt. The event
     keeps its ID.

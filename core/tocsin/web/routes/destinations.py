@@ -137,7 +137,7 @@ def list_destinations(connection: Connection, call: RequestContext) -> Response:
 
 
 def get_destination(connection: Connection, call: RequestContext) -> Response:
-    """Return a destination, including a deleted one, with the number of its open deliveries."""
+    """Return a destination, even if it was deleted, with the number of its open deliveries."""
     destination = _find(connection, call)
     counts = delivery.count_waiting(connection, destination.name)
     return Response(_represent(destination, call) | counts)
@@ -182,7 +182,8 @@ def delete_destination(connection: Connection, call: RequestContext) -> Response
 def resume_destination(connection: Connection, call: RequestContext) -> Response:
     """End an automatic stop, send the deliveries on hold, and return the destination.
 
-    A destination that is active may have deliveries on hold too, such as after a right was missing.
+    An active destination can also have deliveries on hold, for example because a permission was
+    missing.
     """
     destination = _find_living(connection, call, lock=True)
     if destination.reason in _NOT_RESUMED:
@@ -202,10 +203,9 @@ def resume_destination(connection: Connection, call: RequestContext) -> Response
 
 
 def send_test_event(_connection: Connection, call: RequestContext) -> Response:
-    """Send one clearly marked event now, and return the outcome.
+    """Send one event that is marked as a test, and return the outcome.
 
-    Nothing is stored. The event is sent in every state of the destination, and regardless of its
-    filters.
+    Nothing is stored. The event is sent regardless of the destination's state and filters.
     """
     sent: SampleResult = call.prepared
     details: dict[str, Json] = {"event_type": call.body.event_type, "outcome": sent.outcome}

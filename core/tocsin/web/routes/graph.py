@@ -34,7 +34,7 @@ STIX = "application/stix+json"
 
 
 def get_graph_entity(connection: Connection, call: RequestContext) -> Response:
-    """Return the graph around an entity; each edge names its sources."""
+    """Return the graph around an entity; each edge lists its sources."""
     value = call.path["value"]
     if len(value) > LONGEST:
         raise _unknown_node(value)

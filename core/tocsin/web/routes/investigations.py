@@ -126,7 +126,7 @@ async def _load_report(call: RequestContext) -> Report:
 
 
 def list_investigation_steps(connection: Connection, call: RequestContext) -> Response:
-    """Return one page of the ledger: questions with their outcomes, and conclusions."""
+    """Return one page of the ledger: queries with their outcomes, and conclusions."""
     query: StepQuery = call.query
     session_id = _find(connection, call)["id"]
     after = min(query.cursor.number, _HIGHEST) if query.cursor else 0

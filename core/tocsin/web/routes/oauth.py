@@ -74,14 +74,14 @@ def issue_token(connection: Connection, call: RequestContext) -> Response:
 
 
 def introspect_token(connection: Connection, call: RequestContext) -> Response:
-    """Return the state of a token of the client."""
+    """Return the state of one of the client's tokens."""
     token = _find_own_token(connection, call)
     described = {"active": False} if token is None else call.services.access_tokens.describe(token)
     return Response(described, _NOT_STORED)
 
 
 def revoke_token(connection: Connection, call: RequestContext) -> Response:
-    """Revoke a token of the client; an invalid token is accepted too."""
+    """Revoke one of the client's tokens; an invalid token is also accepted."""
     token = _verify_token(connection, call)
     if token is not None and token.client_id != _client_id(call):
         raise FOREIGN_TOKEN.error()

@@ -25,7 +25,9 @@ async def list_plugins(call: RequestContext) -> Response:
 
 
 async def get_plugin(call: RequestContext) -> Response:
-    """Return the kinds and settings of a plugin, as far as it is loaded."""
+    """Return the kinds and settings of a plugin if it is loaded, and otherwise only its
+    metadata.
+    """
     found = (await _describe_plugins(call)).get(call.path["plugin"])
     if found is None:
         raise PLUGIN_NOT_FOUND.error()

@@ -42,9 +42,9 @@ _SUSPENDED_RETRY = {"Retry-After": "10"}
 async def push_incidents(call: RequestContext) -> Response:
     """Accept incidents from another system.
 
-    They are stored when the response is 200. A repeated push changes nothing, so it is safe to
-    retry when no response arrives. A payload that cannot be parsed is quarantined with the reason.
-    A suspended node responds with 503, because it would store wrong times.
+    After a 200 response, they are stored. A repeated push changes nothing, so it is safe to retry
+    if no response arrives. A payload that cannot be parsed is quarantined with the reason.
+    A suspended node responds with 503, because it would store incorrect times.
     """
     name = call.path["provider"]
     if not call.services.inbox.has(name):

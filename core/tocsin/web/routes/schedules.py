@@ -207,7 +207,7 @@ def _find_changeable(connection: Connection, call: RequestContext) -> Schedule:
 def _require_future(call: RequestContext, definition: ScheduleDefinition) -> None:
     """Raise ProblemError (422) if the schedule would never run."""
     if definition.ends_at is not None and definition.ends_at <= call.services.clock.now():
-        mistake = {"path": "ends_at", "detail": "it has passed; give a time in the future"}
+        mistake = {"path": "ends_at", "detail": "it has passed; use a time in the future"}
         raise invalid_request("body", [mistake])
 
 

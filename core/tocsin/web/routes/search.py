@@ -24,7 +24,7 @@ from tocsin.web.schemas.search import (
 
 
 def search(connection: Connection, call: RequestContext) -> Response:
-    """Return incidents and sessions that match, the best of the latest first."""
+    """Return incidents and sessions that match, with the best of the latest matches first."""
     query: SearchQuery = call.query
     after = SearchPosition(*query.cursor.parts) if query.cursor else None
     page = knowledge.search_documents(connection, query.q, limit=query.limit, after=after)
@@ -38,7 +38,7 @@ def search(connection: Connection, call: RequestContext) -> Response:
 
 
 def search_entities(connection: Connection, call: RequestContext) -> Response:
-    """Return entities whose value equals, begins with or contains the text."""
+    """Return entities whose value equals, starts with or contains the text."""
     query: EntitySearchQuery = call.query
     page = knowledge.search_entities(
         connection,

@@ -17,12 +17,12 @@ from tocsin.web.schemas.service import Liveness, Readiness
 
 
 async def get_health(_call: RequestContext) -> Response:
-    """Return that the process is alive."""
+    """Report that the process is alive."""
     return Response({"status": "ok"})
 
 
 async def get_readiness(call: RequestContext) -> Response:
-    """Return whether the node can store and deliver now, with status 503 if it cannot."""
+    """Report whether the node can currently store and deliver; the status is 503 if it cannot."""
     node = call.services.node
     fault = await node.check_database()
     roles, stalled = dict(node.roles), list(node.stalled)
@@ -45,11 +45,11 @@ _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tocsin"'}
 
 
 async def get_metrics(call: RequestContext) -> Response:
-    """Return the metrics of the node in the text format of Prometheus.
+    """Return the node's metrics in the Prometheus text format.
 
-    If `TOCSIN_METRICS_TOKEN` is set, `Authorization: Bearer` must hold it (401); a failure counts
-    as a failed authentication (429). Otherwise only callers on the same machine are served, and
-    none that come through a proxy (403).
+    If `TOCSIN_METRICS_TOKEN` is set, `Authorization: Bearer` must contain it (401); a failure
+    counts as a failed authentication (429). Otherwise, only callers on the same machine are
+    served, and not through a proxy (403).
     """
     if (token := call.services.metrics_token) is not None:
         await _require(token, call)

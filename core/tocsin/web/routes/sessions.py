@@ -108,7 +108,7 @@ def require_provider(call: RequestContext, name: str | None) -> None:
     """Raise ProblemError (422) if the provider is unknown."""
     known = sorted(facts.name for facts in call.services.providers)
     if name is not None and name not in known:
-        detail = f"there is no provider {name!r}; name one of: {', '.join(known) or 'none yet'}"
+        detail = f"there is no provider {name!r}; use one of: {', '.join(known) or 'none yet'}"
         raise invalid_request(
             "body", [{"path": "provider", "detail": detail + suggest_nearest(name, known)}]
         )

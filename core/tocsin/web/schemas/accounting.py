@@ -23,7 +23,7 @@ _DAY = timedelta(days=1)
 def _parse_timespan(text: str) -> timedelta:
     timespan = parse_iso_duration(text)
     if timespan > accounting.LONGEST_PERIOD:
-        raise ValueError(f"give P{accounting.LONGEST_PERIOD.days}D at most")
+        raise ValueError(f"use P{accounting.LONGEST_PERIOD.days}D at most")
     return timespan
 
 
@@ -42,9 +42,9 @@ class ProofQuery(QueryModel):
 
 class _SourceInterval(ResponseModel):
     provider: str
-    stream: str = Field(description="Stream of the provider, such as `changed`.")
-    source: str = Field(description="File or source that was read, as the provider names it.")
-    from_: int | str = Field(alias="from", description="Offset in bytes, or time.")
+    stream: str = Field(description="The provider's stream, such as `changed`.")
+    source: str = Field(description="The provider's name for the file or source that was read.")
+    from_: int | str = Field(alias="from", description="Byte offset or time.")
     to: int | str = Field(description="End of the interval, exclusive.")
 
 
@@ -117,7 +117,7 @@ class TracedEvent(ResponseModel):
     event_type: EventType
     timestamp: datetime
     outcome: str = Field(
-        description="Outcome of the worst delivery; `no-destination` if there is none.",
+        description="Worst outcome of its deliveries; `no-destination` if there are none.",
         json_schema_extra={"enum": [*accounting.EVENT_OUTCOMES]},
     )
     reason: str | None = Field(description="Reason why the event itself is on hold, if it is.")
@@ -153,7 +153,7 @@ class TracedInvestigation(ResponseModel):
     }
 
     id: str
-    schedule_id: str | None = Field(description="Schedule that started it; null if a person did.")
+    schedule_id: str | None = Field(description="Schedule that started it; null if a user did.")
     query: str
     status: SessionStatus
     title: str | None
@@ -175,8 +175,8 @@ class Trace(ResponseModel):
     alert: AlertOutcome
     events: list[TracedEvent]
     investigations: list[TracedInvestigation] = Field(
-        description="Investigations that examined it, newest first, "
-        f"{accounting.MAX_INVESTIGATIONS} at most."
+        description="Investigations that examined it, newest first; at most "
+        f"{accounting.MAX_INVESTIGATIONS}."
     )
 
 
@@ -325,17 +325,15 @@ class Proof(ResponseModel):
     failures: list[StreamFailure]
     silent: list[SilentStream]
     quarantined: int = Field(description="Number of records that could not be parsed.")
-    incidents: dict[str, int] = Field(
-        description="Number of new incidents, by the outcome of the alert."
-    )
+    incidents: dict[str, int] = Field(description="Number of new incidents, by alert outcome.")
     events: dict[str, int] = Field(description="Number of events, by outcome.")
     destinations: list[DestinationCounts]
     not_arrived: list[OutstandingDelivery] = Field(
-        description=f"The oldest, at most {accounting.MAX_LISTED}, as in `gaps`, `lost` and "
-        "`failures`."
+        description=f"The oldest ones; at most {accounting.MAX_LISTED}, as in `gaps`, `lost` and "
+        f"`failures`."
     )
     not_arrived_total: int
     unaccounted: list[UnexplainedItem] = Field(
-        description="Anomalies; empty if everything is accounted for; "
-        f"{accounting.MAX_LISTED} of a kind at most."
+        description="Anomalies; empty if everything is accounted for; at most "
+        f"{accounting.MAX_LISTED} of each kind."
     )

@@ -50,7 +50,7 @@ class CreatedApiClient(ResponseModel):
     client_secret: str = Field(description="Shown only once.")
     name: str
     scopes: list[Scope]
-    token_endpoint: str = Field(description="URL to obtain access tokens from.")
+    token_endpoint: str = Field(description="URL for obtaining access tokens.")
 
 
 class ApiClientQuery(QueryModel):
@@ -58,7 +58,7 @@ class ApiClientQuery(QueryModel):
 
     search: Search = Field(
         default="",
-        description="Only clients with this text, case-insensitive, in `name`, `description`, "
+        description="Filter by text, case-insensitive, in `name`, `description`, "
         "`client_id`, `created_by` or `scopes`.",
     )
     limit: Limit = 50
@@ -94,7 +94,7 @@ class ApiClientList(ResponseModel):
 
     clients: list[ApiClientItem]
     total: int
-    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
 
 
 class RegeneratedSecret(ResponseModel):

@@ -52,12 +52,12 @@ class CreatedApiKey(ResponseModel):
     }
 
     id: str
-    key_id: str = Field(description="Public identifier of the key.")
+    key_id: str = Field(description="Public ID of the key.")
     api_key: str = Field(description="The key itself; shown only once.")
     name: str
     scopes: list[Scope]
     expires_at: datetime
-    header_name: str = Field(description="Header field for the key.")
+    header_name: str = Field(description="Header field in which to send the key.")
 
 
 class ApiKeyQuery(QueryModel):
@@ -65,7 +65,7 @@ class ApiKeyQuery(QueryModel):
 
     search: Search = Field(
         default="",
-        description="Only keys with this text, case-insensitive, in `name`, `description`, "
+        description="Filter by text, case-insensitive, in `name`, `description`, "
         "`key_id`, `created_by` or `scopes`.",
     )
     limit: Limit = 50
@@ -101,7 +101,7 @@ class ApiKeyItem(ResponseModel):
     last_used_at: datetime | None = Field(description="Accurate to about a minute.")
     last_rotated_at: datetime | None
     previous_key_expires_at: datetime | None = Field(
-        description="End of the previous value; null if it has ended."
+        description="Time at which the previous value expires; null if it has expired."
     )
 
 
@@ -110,7 +110,7 @@ class ApiKeyList(ResponseModel):
 
     api_keys: list[ApiKeyItem]
     total: int
-    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
 
 
 class Rotation(BodyModel):
@@ -120,10 +120,11 @@ class Rotation(BodyModel):
 
     grace_period_days: Annotated[int, Field(ge=0, le=365), WholeNumber] = Field(
         default=7,
-        description="Days in which the previous value is accepted; 0 ends it immediately.",
+        description="Days for which the previous value is accepted; with 0, it stops working "
+        "immediately.",
     )
     expires_in_days: Days | None = Field(
-        default=None, description="New expiry; by default unchanged."
+        default=None, description="New expiry in days; unchanged by default."
     )
 
 
@@ -141,5 +142,5 @@ class RotatedApiKey(ResponseModel):
     api_key: str = Field(description="The new value; shown only once.")
     expires_at: datetime
     previous_key_expires_at: datetime | None = Field(
-        description="End of the previous value; null if it is not accepted."
+        description="Time at which the previous value expires; null if it is not accepted."
     )

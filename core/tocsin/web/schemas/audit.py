@@ -21,9 +21,9 @@ _Exact = Annotated[str, StringConstraints(max_length=500, pattern=r"^[^\x00]*$")
 class AuditQuery(QueryModel):
     """Filters and page of audit entries."""
 
-    action: _Exact | None = Field(default=None, description="Only this action.")
-    actor: _Exact | None = Field(default=None, description="Only this actor, such as `admin:ana`.")
-    target: _Exact | None = Field(default=None, description="Only this target.")
+    action: _Exact | None = Field(default=None, description="Filter by action.")
+    actor: _Exact | None = Field(default=None, description="Filter by actor, such as `admin:ana`.")
+    target: _Exact | None = Field(default=None, description="Filter by target.")
     since: Timestamp | None = Field(default=None, description="Only entries at or after this time.")
     until: Timestamp | None = Field(default=None, description="Only entries before this time.")
     limit: Limit = 50
@@ -58,7 +58,7 @@ class AuditEntry(ResponseModel):
     request_id: str
     count: int
     details: dict[str, Any] = Field(
-        description="Details of the change; `unreadable` holds text that is not a JSON object."
+        description="Details of the change; `unreadable` contains text that is not a JSON object."
     )
     position: int | None = Field(description="Position in the chain; null until it is sealed.")
     seal: str | None = Field(description="Keyed hash of the entry and the previous seal.")
@@ -70,4 +70,4 @@ class AuditList(ResponseModel):
     entries: list[AuditEntry]
     total: int = Field(description="Number of matches, counted up to 10,000.")
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")

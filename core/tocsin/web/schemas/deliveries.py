@@ -30,17 +30,15 @@ class DeliveryQuery(QueryModel):
 
     state: Annotated[DeliveryState, any_case(DeliveryState)] | None = Field(
         default=None,
-        description="Only this state, case-insensitive. A pending delivery whose destination "
+        description="Filter by state, case-insensitive. A pending delivery whose destination "
         "is not active counts as `on_hold`.",
     )
-    destination: DestinationName | None = Field(
-        default=None, description="Only deliveries to this destination."
-    )
+    destination: DestinationName | None = Field(default=None, description="Filter by destination.")
     event_type: AnyEventType | None = Field(
-        default=None, description="Only this event type, case-insensitive."
+        default=None, description="Filter by event type, case-insensitive."
     )
     subject: Subject | None = Field(
-        default=None, description="Only this subject, such as `incident:4711`."
+        default=None, description="Filter by subject, such as `incident:4711`."
     )
     since: Timestamp | None = Field(default=None, description="Only events at or after this time.")
     until: Timestamp | None = Field(default=None, description="Only events before this time.")
@@ -62,7 +60,7 @@ class TracedAttempt(ResponseModel):
     started_at: datetime
     duration_ms: int
     outcome: str
-    status: int | None = Field(description="HTTP status, if any.")
+    status: int | None = Field(description="HTTP status code, if any.")
     reason: str | None
 
 
@@ -75,19 +73,17 @@ class DeliveryStatusItem(ResponseModel):
         description="`on_hold` also while its destination is not active.",
         json_schema_extra={"enum": [state.value for state in DeliveryState]},
     )
-    reason: str | None = Field(description="Why it has not arrived.")
+    reason: str | None = Field(description="Reason why it has not arrived.")
     due_at: datetime | None = Field(description="Time of the next attempt.")
-    remote_id: str | None = Field(description="Identifier of the object at the receiver.")
-    remote_url: str | None = Field(description="Link to the object at the receiver.")
+    remote_id: str | None = Field(description="ID of the object in the receiver.")
+    remote_url: str | None = Field(description="Link to the object in the receiver.")
     finished_at: datetime | None
 
 
 class _DeliveryBase(DeliveryStatusItem):
     """Members of every delivery."""
 
-    event_id: str = Field(
-        description="Identifier of the event, the same in every attempt and replay."
-    )
+    event_id: str = Field(description="ID of the event, the same in every attempt and replay.")
     event_type: EventType
     subject: str = Field(description="Subject of the event, such as `incident:4711`.")
     timestamp: datetime = Field(description="Time of the event.")
@@ -118,7 +114,7 @@ class DeliveryAttempt(TracedAttempt):
 
 
 class DeliveredEvent(ResponseModel):
-    """An event as receivers get it."""
+    """An event in the form that receivers get."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "data": {
@@ -158,7 +154,7 @@ class DeliveryList(ResponseModel):
     deliveries: list[DeliveryItem]
     total: int = Field(description="Number of matches, counted up to 10,000.")
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
 
 
 class RenderedPart(ResponseModel):
@@ -171,7 +167,7 @@ class RenderedPart(ResponseModel):
 
     name: str
     content: str | None = Field(description="Output of the template.")
-    reason: str | None = Field(description="Why the template cannot be rendered.")
+    reason: str | None = Field(description="Reason why the template cannot be rendered.")
 
 
 class DeliveryBody(ResponseModel):
@@ -187,8 +183,8 @@ class DeliveryBody(ResponseModel):
     destination: str
     template: str | None = Field(description="Receiver whose templates are used.")
     parts: list[RenderedPart] = Field(
-        description="Rendered parts, without what the channel adds on sending, such as "
-        "a signature or secrets."
+        description="Rendered parts, without what the channel adds when it sends, such as a "
+        "signature or secrets."
     )
     breaches: list[str] = Field(description="Violations of the receiver's contract.")
-    reason: str | None = Field(description="Why nothing is rendered.")
+    reason: str | None = Field(description="Reason why nothing is rendered.")

@@ -38,7 +38,7 @@ def _require_storable(settings: dict[str, Any]) -> dict[str, Any]:
     except (TypeError, ValueError):
         raise ValueError("it contains a number that is too large") from None
     if r"\u0000" in text.replace(r"\\", ""):
-        raise ValueError("it contains the character NUL, which cannot be stored")
+        raise ValueError("it contains a NUL character, which cannot be stored")
     return settings
 
 
@@ -46,7 +46,7 @@ def _parse_state(text: str) -> DestinationState:
     try:
         return DestinationState(text.lower())
     except ValueError:
-        raise ValueError(f"give one of: {', '.join(DestinationState)}") from None
+        raise ValueError(f"use one of: {', '.join(DestinationState)}") from None
 
 
 _Settings = Annotated[dict[str, Any], AfterValidator(_require_storable)]
@@ -67,11 +67,11 @@ class NewDestination(BodyModel):
 
     name: Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
     plugin: Annotated[str, StringConstraints(min_length=1, max_length=100)] = Field(
-        description="Channel kind: the name of an enabled plugin."
+        description="Name of the enabled plugin that provides the channel."
     )
     settings: _Settings = Field(
         default_factory=dict,
-        description="Settings of the plugin, with secrets as text; secrets are never returned.",
+        description="Plugin settings, with secrets as text; secrets are never returned.",
     )
 
 
@@ -92,7 +92,7 @@ class DestinationChange(BodyModel):
     @model_validator(mode="after")
     def _not_nothing(self) -> DestinationChange:
         if not self.model_fields_set:
-            raise ValueError("give settings, enabled or both")
+            raise ValueError("provide settings, enabled or both")
         return self
 
 
@@ -111,7 +111,7 @@ class DestinationQuery(QueryModel):
 
     state: Annotated[DestinationState, BeforeValidator(_parse_state)] | None = Field(
         default=None,
-        description="Only this state, case-insensitive; by default all except deleted ones.",
+        description="Filter by state, case-insensitive; by default all except deleted ones.",
     )
     limit: Limit = 50
     cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
@@ -134,13 +134,13 @@ class DestinationItem(ResponseModel):
     plugin: str
     managed_by: ManagedBy = Field(description="How it is managed, and where to change it.")
     state: DestinationState
-    reason: StopReason | None = Field(description="Why the destination is not active.")
+    reason: StopReason | None = Field(description="Reason why the destination is not active.")
     detail: str | None = Field(description="Last response of the receiver before the stop.")
     settings: dict[str, Any] = Field(description="Settings as written, without secrets.")
     secrets: list[str] = Field(description="Names of the secrets that are set.")
     failures: int = Field(description="Number of consecutive failures.")
     failing_since: datetime | None
-    held_until: datetime | None = Field(description="Time until which nothing is sent.")
+    held_until: datetime | None = Field(description="Time until which sending is paused.")
     created_by: str
     created_at: datetime
     updated_at: datetime
@@ -161,7 +161,7 @@ class ResumedDestination(DestinationItem):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"released": 3}
 
-    released: int = Field(description="Number of deliveries that are sent now.")
+    released: int = Field(description="Number of deliveries that are now being sent.")
 
 
 class DestinationList(ResponseModel):
@@ -169,7 +169,7 @@ class DestinationList(ResponseModel):
 
     destinations: list[DestinationItem]
     total: int
-    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
 
 
 class SampleOutcome(ResponseModel):
@@ -187,9 +187,9 @@ class SampleOutcome(ResponseModel):
     outcome: str = Field(
         description="`delivered`, `later`, `refused`, `misconfigured` or `failed`."
     )
-    status: int | None = Field(description="HTTP status, if any.")
+    status: int | None = Field(description="HTTP status code, if any.")
     duration_ms: int
-    reason: str | None = Field(description="Why the event was not delivered.")
+    reason: str | None = Field(description="Reason why the event was not delivered.")
     response: str = Field(description="Beginning of the response.")
-    remote_id: str | None = Field(description="Identifier of the object at the receiver.")
-    remote_url: str | None = Field(description="Link to the object at the receiver.")
+    remote_id: str | None = Field(description="ID of the object in the receiver.")
+    remote_url: str | None = Field(description="Link to the object in the receiver.")

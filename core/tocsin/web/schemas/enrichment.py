@@ -15,7 +15,7 @@ from tocsin.web.schemas.incidents import EntityItem
 
 
 class EntityEnrichment(ResponseModel):
-    """Result of an enricher for an entity."""
+    """An enricher's result for an entity."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "summary": "It is in 4 incidents.",
@@ -33,7 +33,7 @@ class EntityEnrichment(ResponseModel):
 
 
 class EnrichmentChange(ResponseModel):
-    """Result of an enricher for an entity, compared with its previous result."""
+    """An enricher's result for an entity, compared with its previous result."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "enricher": "history",
@@ -51,17 +51,17 @@ class EnrichmentChange(ResponseModel):
     entity: EntityItem
     enricher: str
     difference: EnrichmentDifference
-    enrichment: EntityEnrichment | None = Field(description="Null if nothing is known now.")
+    enrichment: EntityEnrichment | None = Field(description="Null if there is no current result.")
 
 
 class NotEnriched(ResponseModel):
-    """An entity without a result of an enricher, with the reason."""
+    """An entity for which an enricher has no result, with the reason."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "entity": {"kind": "ip", "value": "10.20.0.4"},
         "enricher": "abuseipdb",
         "outcome": "refused",
-        "reason": "it is internal, and nothing internal leaves",
+        "reason": "it is internal, and internal entities are not shared",
     }
 
     entity: EntityItem
@@ -78,6 +78,6 @@ class IncidentEnrichment(ResponseModel):
     incident_number: int
     changed: int = Field(description="Number of changed `enrichments`.")
     enrichments: list[EnrichmentChange]
-    skipped: list[NotEnriched] = Field(description="Queries that the sharing policy forbids.")
-    failed: list[NotEnriched] = Field(description="Queries without a result.")
+    skipped: list[NotEnriched] = Field(description="Lookups that the sharing policy forbids.")
+    failed: list[NotEnriched] = Field(description="Failed lookups.")
     passed_over: int = Field(description="Number of entities that were not enriched.")

@@ -19,7 +19,7 @@ def _parse_timestamp(value: object) -> datetime:
     try:
         moment = datetime.fromisoformat(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise ValueError("give a time such as 2026-11-21T05:33:01Z") from None
+        raise ValueError("use a time such as 2026-11-21T05:33:01Z") from None
     if moment.tzinfo is None:
         raise ValueError("add the time zone, such as Z for UTC")
     return min(max(moment, EPOCH), _LATEST)

@@ -32,7 +32,7 @@ def _kind(text: str) -> str:
     for kind in KINDS:
         if kind.casefold() == text.casefold():
             return kind
-    raise ValueError(f"give one of: {', '.join(KINDS)}")
+    raise ValueError(f"use one of: {', '.join(KINDS)}")
 
 
 def _split(text: object) -> object:
@@ -54,7 +54,7 @@ Types = Annotated[
     _comma_separated(RelationType),
 ]
 
-_OF_TYPES = f"Only edges of these types, separated by commas: {', '.join(RelationType)}."
+_OF_TYPES = f"Filter by edge type, separated by commas: {', '.join(RelationType)}."
 
 _OF_KINDS = "An entity's kind, `incident`, `session` or `technique`"
 
@@ -73,7 +73,7 @@ class GraphQuery(QueryModel):
     limit: int = Field(default=200, ge=1, le=1000, description="Maximum number of nodes.")
     types: Types | None = Field(default=None, description=_OF_TYPES)
     kinds: Kinds | None = Field(
-        default=None, description="Only nodes of these kinds, separated by commas."
+        default=None, description="Filter by node kind, separated by commas."
     )
     since: Timestamp | None = Field(
         default=None, description="Only edges seen at or after this time."
@@ -98,7 +98,7 @@ class GraphExportQuery(GraphQuery):
     def _goes_with_a_value(self) -> Self:
         lost = {"kind", "depth", "types", "kinds"} & self.model_fields_set
         if self.value is None and lost:
-            raise ValueError(f"{', '.join(sorted(lost))}: give a value to go with it")
+            raise ValueError(f"{', '.join(sorted(lost))}: also set `value`")
         return self
 
 
@@ -170,7 +170,7 @@ class GraphPath(ResponseModel):
     nodes: list[GraphNode] = Field(description="Nodes in order; empty if there is no path.")
     edges: list[GraphEdge]
     complete: bool = Field(
-        description="False if not every edge was examined: there may be a shorter path."
+        description="False if not every edge was examined, so that a shorter path may exist."
     )
 
 

@@ -21,7 +21,7 @@ LONGEST_TIMESPAN = timedelta(days=3650)
 def _parse_timespan(text: str) -> timedelta:
     timespan = parse_iso_duration(text)
     if timespan > LONGEST_TIMESPAN:
-        raise ValueError(f"give P{LONGEST_TIMESPAN.days}D at most")
+        raise ValueError(f"use P{LONGEST_TIMESPAN.days}D at most")
     return timespan
 
 
@@ -38,10 +38,10 @@ class IncidentQuery(QueryModel):
     """Filters and page of incidents."""
 
     severity: Annotated[Severity, any_case(Severity)] | None = Field(
-        default=None, description="Only this severity, case-insensitive."
+        default=None, description="Filter by severity, case-insensitive."
     )
     status: Annotated[IncidentStatus, any_case(IncidentStatus)] | None = Field(
-        default=None, description="Only this status, case-insensitive."
+        default=None, description="Filter by status, case-insensitive."
     )
     timespan: Annotated[timedelta, BeforeValidator(_parse_timespan)] | None = Field(
         default=None,
@@ -54,14 +54,14 @@ class IncidentQuery(QueryModel):
     )
     changed_after: ResumeField | None = Field(
         default=None,
-        description="A `resume_cursor`: only later changes, in their order. "
-        "Empty: from the beginning. Cannot be combined with `cursor`.",
+        description="A `resume_cursor`: returns only later changes, oldest first. If empty, "
+        "starts from the beginning. Cannot be combined with `cursor`.",
     )
 
     @model_validator(mode="after")
     def _one_place_to_start(self) -> IncidentQuery:
         if self.cursor is not None and self.changed_after is not None:
-            raise ValueError("give cursor or changed_after, not both")
+            raise ValueError("use cursor or changed_after, not both")
         return self
 
 
@@ -80,8 +80,8 @@ class IncidentEntity(EntityItem):
     EXAMPLE: ClassVar[dict[str, Json]] = {"value": "203.0.113.7", "role": "source"}
 
     role: EntityRole | None = Field(
-        description="`source` if the activity came from the entity, `target` if it was directed at "
-        "it, `both`, or null if the SIEM does not say."
+        description="`source` if the activity came from the entity, `target` if it was directed "
+        "at the entity, `both`, or null if the SIEM does not specify it."
     )
 
 
@@ -112,27 +112,27 @@ class IncidentItem(ResponseModel):
 
     number: int = Field(description="Number of the incident in Tocsin.")
     provider: str
-    external_id: str = Field(description="Identifier in the SIEM, unique within the provider.")
+    external_id: str = Field(description="ID in the SIEM, unique within the provider.")
     external_number: str | None = Field(description="Number that the SIEM displays.")
     title: str
     description: str
     severity: Severity
-    raw_severity: str | None = Field(description="Value in the SIEM.")
-    severity_assumed: bool = Field(description="True if the severity of the SIEM is unknown.")
+    raw_severity: str | None = Field(description="Original value in the SIEM.")
+    severity_assumed: bool = Field(description="True if the SIEM's severity is unknown.")
     status: IncidentStatus
-    raw_status: str | None = Field(description="Value in the SIEM.")
+    raw_status: str | None = Field(description="Original value in the SIEM.")
     merged_into: str | None = Field(
         description="`external_id` of the incident that this one was merged into."
     )
     occurred_at: datetime
     created_at: datetime = Field(description="Time of the first sync.")
     updated_at: datetime = Field(description="Time of the last change in Tocsin.")
-    url: str = Field(description="Page in the console.")
-    source_url: str | None = Field(description="Page in the SIEM.")
+    url: str = Field(description="URL of its page in the console.")
+    source_url: str | None = Field(description="URL of its page in the SIEM.")
     alert_count: int
     entities: list[IncidentEntity]
-    techniques: list[str] = Field(description="ATT&CK technique ids.")
-    tactics: list[str] = Field(description="ATT&CK tactic ids, in the order of an attack.")
+    techniques: list[str] = Field(description="ATT&CK technique IDs.")
+    tactics: list[str] = Field(description="ATT&CK tactic IDs, in the order of an attack.")
 
 
 class IncidentList(ResponseModel):
@@ -143,5 +143,5 @@ class IncidentList(ResponseModel):
     incidents: list[IncidentItem]
     total: int = Field(description="Number of matches, counted up to 10,000.")
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
     resume_cursor: str = Field(description="Value for `changed_after`.")

@@ -25,17 +25,16 @@ class InvestigationQuery(QueryModel):
     """Filters and page of investigations."""
 
     status: Annotated[SessionStatus, any_case(SessionStatus)] | None = Field(
-        default=None, description="Only this status, case-insensitive."
+        default=None, description="Filter by status, case-insensitive."
     )
     persona: Annotated[Persona, any_case(Persona)] | None = Field(
-        default=None, description="Only this persona, case-insensitive."
+        default=None, description="Filter by persona, case-insensitive."
     )
     provider: _Text | None = Field(
-        default=None, description="Only investigations of this provider alone."
+        default=None,
+        description="Filter by the provider to which investigations are restricted.",
     )
-    schedule: _Text | None = Field(
-        default=None, description="Only runs of the schedule with this id."
-    )
+    schedule: _Text | None = Field(default=None, description="Filter by schedule ID.")
     limit: Limit = 50
     cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
 
@@ -44,7 +43,7 @@ class StepQuery(QueryModel):
     """Filters and page of steps."""
 
     run: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
-        default=None, description="Only steps of this run."
+        default=None, description="Filter by run."
     )
     limit: Limit = 50
     cursor: cursor_field(STEPS) | None = None  # type: ignore[valid-type]
@@ -56,7 +55,7 @@ class InvestigationList(ResponseModel):
     investigations: list[SessionSummary]
     total: int = Field(description="Number of matches, counted up to 10,000.")
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
 
 
 class InvestigationReport(BaseModel):
@@ -195,7 +194,7 @@ class InvestigationTimeline(ResponseModel):
 
 
 class SessionStep(ResponseModel):
-    """A step of the ledger: a question with its outcome, or a conclusion."""
+    """A step of the ledger: a query with its outcome, or a conclusion."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "number": 7,
@@ -207,14 +206,14 @@ class SessionStep(ResponseModel):
         "duration_ms": 2,
     }
 
-    number: int = Field(description="Number that evidence cites: `step:12`.")
+    number: int = Field(description="Number by which evidence refers to the step: `step:12`.")
     run: int
     phase: Phase
-    kind: str = Field(description="Kind of question, or `conclusion`.")
-    asked_of: str | None = Field(description="Source that was asked, such as `provider:edge`.")
+    kind: str = Field(description="Kind of query, or `conclusion`.")
+    asked_of: str | None = Field(description="Source that was queried, such as `provider:edge`.")
     question: dict[str, Any] | None
     outcome: QueryOutcome | None
-    reason: str | None = Field(description="Why there is no answer, or no complete one.")
+    reason: str | None = Field(description="Reason why the answer is missing or incomplete.")
     conclusion: str | None
     evidence: list[str] | None = Field(description="Evidence of a conclusion.")
     started_at: datetime
@@ -238,4 +237,4 @@ class SessionSteps(ResponseModel):
 
     steps: list[SessionStep]
     total: int
-    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")

@@ -26,8 +26,8 @@ class PluginUse(ResponseModel):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"table": "destinations.soar"}
 
-    table: str = Field(description="Such as `providers.edge`.")
-    absent: str | None = Field(description="Why this node does not use it; null if it does.")
+    table: str = Field(description="Name of the table, such as `providers.edge`.")
+    absent: str | None = Field(description="Reason why this node does not use it; null if it does.")
 
 
 class PluginItem(ResponseModel):
@@ -45,7 +45,7 @@ class PluginItem(ResponseModel):
     version: str
     state: PluginState
     absent: str | None = Field(
-        description="Why the plugin is absent on this node; null if it is not."
+        description="Reason why the plugin is absent on this node; null if it is present."
     )
     offers: list[str] = Field(
         description="Tables of `plugins.toml` that can use it; empty unless it is loaded."
@@ -66,7 +66,7 @@ class PluginSetting(ResponseModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "name": "url",
         "type": "text",
-        "description": "Where to post to.",
+        "description": "URL to which events are sent.",
     }
 
     name: str
@@ -74,7 +74,7 @@ class PluginSetting(ResponseModel):
     required: bool
     default: str | None = Field(description="Default as written in TOML.")
     secret: bool
-    common: bool = Field(description="Whether every table of the section has it.")
+    common: bool = Field(description="Whether all tables of the section have it.")
     description: str
 
 
@@ -93,7 +93,7 @@ class PluginKind(ResponseModel):
     summary: str
     capabilities: list[str]
     streams: list[str] | None = Field(description="Null if they depend on the settings.")
-    permissions: list[str] = Field(description="Permissions that it needs at the remote system.")
+    permissions: list[str] = Field(description="Permissions that it needs in the remote system.")
     settings: list[PluginSetting]
 
 
@@ -112,13 +112,13 @@ class ChannelSetting(ResponseModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "name": "url",
         "type": "text",
-        "description": "Where to post to.",
+        "description": "URL to which events are sent.",
     }
 
     name: str
     type: str = Field(description="Type of the value in `plugins.toml`, in words.")
     shape: SettingShape = Field(
-        description="Type of the form field; `table` is texts by name, `anything` is any "
+        description="Type of the form field; `table` maps names to strings, `anything` is any "
         "JSON value."
     )
     choices: list[str] = Field(description="Options of `choice` and `choices`.")

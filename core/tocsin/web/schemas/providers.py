@@ -33,7 +33,9 @@ class StreamProgress(ResponseModel):
 
 
 class DriftedField(ResponseModel):
-    """A field that the provider needs, and that no record has had as expected for a day."""
+    """A field that the provider needs, and that has been missing or of another type in all records
+    for a day.
+    """
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "kind": "changed",
@@ -50,7 +52,9 @@ class DriftedField(ResponseModel):
     problem: DriftProblem
     expected: str = Field(description="Types that the provider understands, separated by `|`.")
     found: str | None = Field(description="Types found instead; null if it is missing.")
-    since: datetime = Field(description="Time of the first record without it.")
+    since: datetime = Field(
+        description="Time of the first record in which it was missing or of another type."
+    )
     records: int = Field(description="Number of sampled records since then.")
     appeared: list[str] = Field(
         description="New fields in the same object since then, which may replace it."
@@ -58,7 +62,7 @@ class DriftedField(ResponseModel):
 
 
 class RetiringApi(ResponseModel):
-    """A vendor's API that the provider uses and whose end is near or past."""
+    """A vendor API that the provider uses and that is near or past its end of life."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "api": "Example API v1",
@@ -69,8 +73,8 @@ class RetiringApi(ResponseModel):
 
     api: str
     ends_on: date
-    advice: str = Field(description="What to do.")
-    source: str = Field(description="Page of the vendor that announces it.")
+    advice: str = Field(description="Recommended action.")
+    source: str = Field(description="URL of the vendor's announcement.")
 
 
 class ProviderItem(ResponseModel):
@@ -92,7 +96,7 @@ class ProviderItem(ResponseModel):
     name: str
     plugin: str
     state: str = Field(
-        description="`waiting`: no node reads it at present. `pushed`: it receives pushes only. "
+        description="`waiting`: no node is reading it. `pushed`: it only receives pushes. "
         "`absent`: not loaded, with the reason. `removed`: no longer in this node's "
         "`plugins.toml`.",
         json_schema_extra={"enum": [*incidents.PROVIDER_STATES]},
@@ -105,16 +109,16 @@ class ProviderItem(ResponseModel):
     failing_since: datetime | None
     next_read_at: datetime | None
     clock_skew_seconds: float | None = Field(
-        description="How far the clock of the SIEM is ahead; null if unknown."
+        description="How far the SIEM's clock is ahead, in seconds; null if unknown."
     )
     node: str | None = Field(description="Number of the node that reads it.")
     capabilities: list[str] = Field(
         description="Capabilities beyond reading new records: `refresh`, `backfill`, `push`."
     )
     streams: list[StreamProgress]
-    drift: list[DriftedField] = Field(description="Needed fields that the records lack.")
+    drift: list[DriftedField] = Field(description="Required fields that the records lack.")
     retirements: list[RetiringApi] = Field(
-        description="APIs that end within 180 days, or have ended."
+        description="APIs that reach their end of life within 180 days, or already have."
     )
 
 
@@ -184,20 +188,18 @@ class BackfillItem(ResponseModel):
     from_: datetime = Field(alias="from")
     to: datetime
     progress: float | None = Field(description="From 0 to 1; null if the source is not time-based.")
-    reason: str | None = Field(description="Why it is waiting or has failed.")
+    reason: str | None = Field(description="Reason why it is waiting or has failed.")
     created_by: str
     created_at: datetime
     updated_at: datetime
     finished_at: datetime | None
-    reached: datetime | None = Field(description="Time up to which everything was read.")
+    reached: datetime | None = Field(description="Time up to which everything has been read.")
 
 
 class BackfillQuery(QueryModel):
     """Filters and page of backfills."""
 
-    provider: ProviderName | None = Field(
-        default=None, description="Only backfills of this provider."
-    )
+    provider: ProviderName | None = Field(default=None, description="Filter by provider.")
     limit: Limit = 50
     cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
 
@@ -207,4 +209,4 @@ class BackfillList(ResponseModel):
 
     backfills: list[BackfillItem]
     total: int
-    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")

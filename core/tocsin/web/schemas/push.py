@@ -18,7 +18,7 @@ def _object_or_array(schema: dict[str, Any]) -> None:
 
 
 class PushBody(BodyModel):
-    """Pushed incidents, in the format that the provider's settings name."""
+    """Pushed incidents, in the format that the provider's settings specify."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra=_object_or_array)
 
@@ -41,6 +41,6 @@ class PushResult(ResponseModel):
     new: int = Field(description="Number of new incidents.")
     changed: int = Field(description="Number of changed incidents.")
     rejected: int = Field(
-        description="Number of incidents that could not be parsed or that the sender left out; "
+        description="Number of incidents that could not be parsed or that the sender omitted; "
         "they are quarantined with the reason."
     )

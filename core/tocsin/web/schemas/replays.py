@@ -39,14 +39,12 @@ class NewReplay(BodyModel):
 
     state: Replayable = Field(
         default=DeliveryState.DEAD,
-        description="Only deliveries in this state. `on_hold` selects those that wait for a "
+        description="Filter by state. `on_hold` selects those that wait for a "
         "configuration fix, not those whose destination is not active.",
     )
-    destination: DestinationName | None = Field(
-        default=None, description="Only deliveries to this destination."
-    )
+    destination: DestinationName | None = Field(default=None, description="Filter by destination.")
     event_type: Annotated[EventType, any_case(EventType)] | None = Field(
-        default=None, description="Only this event type."
+        default=None, description="Filter by event type."
     )
     since: Timestamp | None = Field(default=None, description="Only events at or after this time.")
     until: Timestamp | None = Field(default=None, description="Only events before this time.")
@@ -86,7 +84,7 @@ class Replay(ResponseModel):
     state: ReplayState
     filter: ReplayFilter
     total: int = Field(description="Number of matches at creation.")
-    replayed: int = Field(description="Number of deliveries made due so far.")
+    replayed: int = Field(description="Number of deliveries queued so far.")
     created_by: str
     created_at: datetime
     updated_at: datetime
@@ -105,4 +103,4 @@ class ReplayList(ResponseModel):
 
     replays: list[Replay]
     total: int
-    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")

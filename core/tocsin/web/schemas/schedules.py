@@ -38,7 +38,7 @@ _FURTHEST = timedelta(days=366)
 
 def _require_near(value: timedelta) -> timedelta:
     if value > _FURTHEST:
-        raise ValueError("give 366d at most")
+        raise ValueError("use 366d at most")
     return value
 
 
@@ -80,7 +80,7 @@ class _ScheduleChangeBase(BodyModel):
     @model_validator(mode="after")
     def _not_nothing(self) -> Self:
         if not self.model_fields_set:
-            raise ValueError("give at least one member")
+            raise ValueError("provide at least one member")
         return self
 
 
@@ -100,10 +100,10 @@ class ScheduleQuery(QueryModel):
 
     status: Annotated[ScheduleStatus, any_case(ScheduleStatus)] | None = Field(
         default=None,
-        description="Only this status, case-insensitive; by default all except deleted ones.",
+        description="Filter by status, case-insensitive; by default all except deleted ones.",
     )
     tag: Annotated[str, Field(min_length=1, max_length=50, pattern=r"^[^\x00]+$")] | None = Field(
-        default=None, description="Only schedules with this tag."
+        default=None, description="Filter by tag."
     )
     limit: Limit = 50
     cursor: composite_cursor_field(LIST, str, str) | None = None  # type: ignore[valid-type]
@@ -113,7 +113,7 @@ class RunQuery(QueryModel):
     """Filters and page of runs."""
 
     state: Annotated[RunState, any_case(RunState)] | None = Field(
-        default=None, description="Only this state, case-insensitive."
+        default=None, description="Filter by state, case-insensitive."
     )
     limit: Limit = 50
     cursor: cursor_field(RUNS) | None = None  # type: ignore[valid-type]
@@ -180,7 +180,7 @@ class ScheduleItem(ResponseModel):
     created_by: str
     created_at: datetime
     updated_at: datetime
-    url: str = Field(description="Page in the console.")
+    url: str = Field(description="URL of its page in the console.")
 
 
 class ScheduleDetail(ScheduleItem):
@@ -204,7 +204,7 @@ class ScheduleList(ResponseModel):
 
     schedules: list[ScheduleItem]
     total: int
-    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
 
 
 class ScheduleRun(ResponseModel):
@@ -227,13 +227,15 @@ class ScheduleRun(ResponseModel):
     schedule_id: str
     trigger: Trigger
     state: RunState
-    count: int = Field(description="Number of fire times that it stands for, counted up to 101.")
+    count: int = Field(
+        description="Number of fire times that this run represents, counted up to 101."
+    )
     session_id: str | None = Field(description="Session of the run.")
     cause: FailureCause | None = Field(description="Cause of the failure.")
-    reason: str | None = Field(description="Explanation of the failure, or why it did not run.")
-    fire_at: datetime = Field(description="Time in the schedule.")
-    due_at: datetime = Field(description="Time in the schedule with its jitter.")
-    until: datetime | None = Field(description="Last of several missed fire times.")
+    reason: str | None = Field(description="Explanation of the failure or missed run.")
+    fire_at: datetime = Field(description="Scheduled time.")
+    due_at: datetime = Field(description="Scheduled time plus jitter.")
+    until: datetime | None = Field(description="Last fire time, if the run represents several.")
     started_at: datetime | None
     ended_at: datetime | None
     duration_ms: int | None
@@ -246,7 +248,7 @@ class RunList(ResponseModel):
     runs: list[ScheduleRun]
     total: int = Field(description="Number of matches, counted up to 10,000.")
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
 
 
 class UpcomingRun(ResponseModel):

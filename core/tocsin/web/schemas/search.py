@@ -35,9 +35,9 @@ class SearchQuery(QueryModel):
 class EntitySearchQuery(QueryModel):
     """An entity lookup."""
 
-    q: Words = Field(description="A value, its beginning, or the beginning of one of its parts.")
+    q: Words = Field(description="A value, its prefix, or the prefix of one of its parts.")
     kind: Annotated[EntityKind, any_case(EntityKind)] | None = Field(
-        default=None, description="Only entities of this kind, case-insensitive."
+        default=None, description="Filter by kind, case-insensitive."
     )
     limit: Limit = 50
     cursor: composite_cursor_field(ENTITIES, str, range(2), str, str, _NUMBER) | None = None  # type: ignore[valid-type]
@@ -55,14 +55,14 @@ class SearchResult(ResponseModel):
     }
 
     kind: str = Field(json_schema_extra={"enum": ["incident", "session"]})
-    id: str = Field(description="Number of the incident, or id of the session.")
+    id: str = Field(description="Number of the incident, or ID of the session.")
     title: str
     snippet: str = Field(
         description="Matching excerpt as HTML: matches in `<mark>`, everything else escaped."
     )
     score: float = Field(description="From 0 to 1.")
     at: datetime = Field(description="Time of the incident, or creation of the session.")
-    url: str = Field(description="Page in the console.")
+    url: str = Field(description="URL of its page in the console.")
 
 
 class SearchResults(ResponseModel):
@@ -71,11 +71,11 @@ class SearchResults(ResponseModel):
     results: list[SearchResult]
     total: int = Field(description="Number of matches, counted up to 1,000.")
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
 
 
 class KnownEntity(ResponseModel):
-    """An entity of incidents."""
+    """An entity in incidents."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "value": "203.0.113.7",
@@ -96,4 +96,4 @@ class EntitySearchResults(ResponseModel):
     entities: list[KnownEntity]
     total: int = Field(description="Number of matches, counted up to 1,000.")
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="Value for `cursor`; null on the last page.")
+    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")

@@ -18,7 +18,7 @@ class Liveness(ResponseModel):
 
 
 class Readiness(ResponseModel):
-    """Whether this node can store and deliver, regardless of providers and destinations."""
+    """Readiness of this node to store and deliver, regardless of providers and destinations."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "database": True,
@@ -34,19 +34,20 @@ class Readiness(ResponseModel):
 
     status: Literal["ready", "not ready"]
     database: bool = Field(
-        description="Whether a write was committed in time, to the database that the node started "
-        "with, in the schema of this version."
+        description="Whether a write was committed in time, to the database with which the node "
+        "started, in this version's schema."
     )
     fault: str | None = Field(
-        description="Why the database takes no writes; null if it does.",
+        description="Reason why the database does not accept writes; null if it does.",
         json_schema_extra={"enum": [*(fault.value for fault in DatabaseFault), None]},
     )
-    roles: dict[str, bool] = Field(description="Roles of the node, and whether each is running.")
+    roles: dict[str, bool] = Field(description="The node's roles, and whether each is running.")
     stalled: list[str] = Field(
-        description="Background loops that have completed no step for longer than they may."
+        description="Background loops that have not completed a step within their time limit."
     )
     suspended: str | None = Field(
-        description="Why the node does not work, such as a clock that is far off; null if it works."
+        description="Reason why the node is suspended, such as an excessive clock offset; null "
+        "if it is not."
     )
     differing: list[str] = Field(
         description="Destinations and schedules in which this node's plugins.toml differs from "

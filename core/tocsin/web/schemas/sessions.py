@@ -20,14 +20,14 @@ class NewInvestigation(BodyModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {"query": "Is 203.0.113.7 still at it? #4711"}
 
     query: QueryText = Field(
-        description="Question in words: incident numbers, entities, time ranges, terms."
+        description="Question in plain language: incident numbers, entities, time ranges, terms."
     )
     persona: Annotated[Persona, any_case(Persona)] = Field(
         default=Persona.ANALYST,
-        description="Reader of the report: decides the depth and the contents.",
+        description="Audience of the report, which determines its depth and contents.",
     )
     provider: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = Field(
-        default=None, description="Only use this provider; by default all."
+        default=None, description="Restrict the investigation to this provider; all by default."
     )
 
 
@@ -51,7 +51,7 @@ class StartedSession(ResponseModel):
 
     session_id: str
     status: SessionStatus
-    url: str = Field(description="Page in the console.")
+    url: str = Field(description="URL of its page in the console.")
 
 
 class SessionProgress(ResponseModel):
@@ -61,7 +61,7 @@ class SessionProgress(ResponseModel):
 
     phase: Phase | None = Field(description="Current phase; null before the start.")
     steps: int = Field(description="Number of steps in the ledger.")
-    asked: int = Field(description="Number of steps that asked a source.")
+    asked: int = Field(description="Number of steps that queried a source.")
 
 
 class SessionMessage(ResponseModel):
@@ -74,13 +74,15 @@ class SessionMessage(ResponseModel):
 
     role: str = Field(json_schema_extra={"enum": ["user", "investigator"]})
     text: str
-    run: int = Field(description="Number of the run: 1 for the query, then one for each follow-up.")
+    run: int = Field(
+        description="Number of the run: 1 for the first question, then one for each follow-up."
+    )
     created_by: str
     created_at: datetime
 
 
 class SessionSummary(ResponseModel):
-    """A session as in lists."""
+    """A session in a list."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": SESSION_ID,
@@ -104,9 +106,9 @@ class SessionSummary(ResponseModel):
     persona: Persona
     provider: str | None
     schedule_id: str | None = Field(description="Schedule of the run, if any.")
-    run: int = Field(description="Number of runs: 1 for the query alone.")
+    run: int = Field(description="Number of runs: 1 if there are no follow-ups.")
     progress: SessionProgress
-    error: str | None = Field(description="Error, if it has failed.")
+    error: str | None = Field(description="Error message, if the session failed.")
     title: str | None
     verdict: Verdict | None
     confidence: Confidence | None
@@ -117,7 +119,7 @@ class SessionSummary(ResponseModel):
     created_at: datetime
     updated_at: datetime
     completed_at: datetime | None
-    url: str = Field(description="Page in the console.")
+    url: str = Field(description="URL of its page in the console.")
 
 
 class WriteBackOutcome(ResponseModel):
@@ -154,8 +156,8 @@ class Session(SessionSummary):
 
     messages: list[SessionMessage]
     report: str | None = Field(
-        description="Report of the last completed run as Markdown; null before."
+        description="Report of the last completed run as Markdown; null until a run has completed."
     )
     write_backs: list[SessionWriteBack] = Field(
-        description="Comments to the SIEMs of the incidents."
+        description="Comments written to the incidents in their SIEMs."
     )

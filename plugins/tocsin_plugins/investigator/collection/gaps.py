@@ -68,7 +68,7 @@ def _directions(case: CaseFile) -> Iterator[Statement]:
     ]
     if records:
         which = join_names([f"incident {record.number}" for record in records])
-        text = f"it is unknown who attacked whom in {which}: no source and target are named"
+        text = f"it is unknown who attacked whom in {which}: no source and target are specified"
         yield state(text, *cite_incidents(records))
 
 
@@ -96,7 +96,7 @@ def _unrated(examiner: EntityExaminer) -> Iterator[Statement]:
     ]
     if outside:
         why = "no enabled online enricher supports these kinds" if online else _NONE_ENABLED
-        text = f"no reputation source was asked about {join_entities(outside)}: {why}"
+        text = f"no reputation source was queried about {join_entities(outside)}: {why}"
         yield state(text, examiner.sources_step)
 
 

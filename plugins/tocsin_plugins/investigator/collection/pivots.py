@@ -61,7 +61,7 @@ def _note_unexamined(examiner: EntityExaminer) -> None:
     case, client = examiner.case, examiner.client
     if client.is_out_of_time:
         bound = count_noun(client.bounds.seconds, "second")
-        case.gaps.append(state(f"no further questions were asked after {bound}", client.last_step))
+        case.gaps.append(state(f"no further queries were sent after {bound}", client.last_step))
     left = len(_candidates(case))
     if not left:
         return

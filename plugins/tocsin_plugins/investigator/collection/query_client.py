@@ -93,9 +93,9 @@ class BoundedQueryClient:
 _WORDS = {
     QueryOutcome.ANSWERED: "responded partially",
     QueryOutcome.UNAVAILABLE: "was unavailable",
-    QueryOutcome.REFUSED: "could not be asked",
+    QueryOutcome.REFUSED: "could not be queried",
 }
 
 
 def _often(steps: Sequence[str]) -> str:
-    return f" for {count_noun(len(steps), 'question')}" if len(steps) > 1 else ""
+    return f" for {count_noun(len(steps), 'query', 'queries')}" if len(steps) > 1 else ""

@@ -80,7 +80,7 @@ async def load_named_incidents(
     _refuse(scope, missing, records)
     gaps = [state(f"{_name_missing(missing)} not exist", answer.step)] if missing else []
     if beyond:
-        number = count_noun(len(beyond), "more named incident")
+        number = count_noun(len(beyond), "more specified incident")
         text = f"{number} ({beyond[0]} to {beyond[-1]}) {_WERE[len(beyond) == 1]} not examined"
         gaps.append(state(f"{text}: the limit is {count_noun(most, 'incident')}", answer.step))
     kept = scope.without_incidents({*missing, *beyond})

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tocsin import Entity, EntityKind, EntityPattern, Severity, find_observables
-from tocsin_plugins.investigator.evidence import entity_sort_key
 from tocsin_plugins.investigator.interpretation.leftovers import find_leftovers
 from tocsin_plugins.investigator.interpretation.patterns import find_patterns
 from tocsin_plugins.investigator.interpretation.time_ranges import TimeRange, find_range
@@ -105,13 +104,13 @@ def read_message(text: str, now: datetime, providers: Sequence[str] = ()) -> Par
     rest = text.replace(span.text, " ") if span else text
     provider, rest = find_provider(rest, providers)
     if span and (other := find_range(rest, now)):
-        doubts.append(f"“{other.text}” was not read: “{span.text}” is the time of the query")
+        doubts.append(f"“{other.text}” was ignored: “{span.text}” sets the time range")
         rest = rest.replace(other.text, " ")
     patterns = find_patterns(rest)
     numbers = find_numbers(patterns.rest)
     if numbers.cut:
         doubts.append(f"only the first {MAX_RANGE:,} numbers of {numbers.cut} were read")
-    clauses = tuple(_read_clause(part) for part in _CLAUSES.split(rest) if part.strip())
+    clauses = tuple(_clause(part) for part in _CLAUSES.split(rest) if part.strip())
     return ParsedMessage(
         clauses=clauses,
         range=span,
@@ -137,22 +136,22 @@ def find_provider(text: str, providers: Sequence[str]) -> tuple[str | None, str]
     return None, text
 
 
-def _read_clause(text: str) -> MessageClause:
+def _clause(text: str) -> MessageClause:
     patterns = find_patterns(text)
     numbers = find_numbers(patterns.rest)
     found = find_observables(numbers.rest)
-    entities = {*found.entities, *patterns.entities, *_find_named(numbers.rest)}
+    entities = {*found.entities, *patterns.entities, *_named(numbers.rest)}
     entities = entities or set(_find_asked_user(text))
     doubts = [
-        f"“{shorten(invalid, 80)}” is no network, range or name" for invalid in patterns.invalid
+        f"“{shorten(invalid, 80)}” is not a network, range or name" for invalid in patterns.invalid
     ]
     if (left := len(entities) - _MOST) > 0:
-        doubts.append(f"{left:,} of {len(entities):,} named entities were not read")
+        doubts.append(f"{left:,} of {len(entities):,} specified entities were not read")
     techniques = tuple(sorted(set(found.techniques)))[:_MOST]
     return MessageClause(
         incidents=numbers.named[:MAX_RANGE],
         within=numbers.within,
-        entities=tuple(sorted(entities, key=entity_sort_key))[:_MOST],
+        entities=tuple(sorted(entities, key=_order))[:_MOST],
         techniques=techniques,
         patterns=patterns.patterns,
         wishes=find_wishes(text),
@@ -167,7 +166,11 @@ def _find_asked_user(text: str) -> Iterator[Entity]:
         yield Entity(EntityKind.USER, value)
 
 
-def _find_named(text: str) -> Iterator[Entity]:
+def _order(entity: Entity) -> tuple[str, str]:
+    return entity.kind.value, entity.value
+
+
+def _named(text: str) -> Iterator[Entity]:
     for kind, value in find_named_values(text):
         if "@" not in value and not value.replace(".", "").isdecimal():
             yield Entity(EntityKind(kind), value)

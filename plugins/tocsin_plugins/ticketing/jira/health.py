@@ -56,7 +56,7 @@ async def find_problems(jira: Jira) -> Health:
 def _settings(jira: Jira) -> Iterator[str]:
     for label in jira.settings.labels:
         if any(map(str.isspace, label)):
-            yield f"labels: {label!r} contains a space, which Jira labels cannot"
+            yield f"labels: {label!r} contains a space, which is not allowed in Jira labels"
     for name in _RESERVED:
         if name in jira.settings.fields:
             yield f"fields.{name}: no effect; set `project`, `issue_type` and `labels`"
@@ -71,7 +71,9 @@ async def _problems(jira: Jira, kind: str) -> AsyncIterator[str]:
         if not refused.is_missing:
             raise
         needed = ", ".join(_permissions(jira))
-        yield f"project: {project} does not exist, or the account cannot see it; it needs {needed}"
+        yield (
+            f"project: {project} does not exist, or the account cannot see it; it requires {needed}"
+        )
         return
     for permission in missing:
         yield f"the account lacks the permission {permission} in {project}"

@@ -15,8 +15,8 @@ class JiraOptions(Tracker.Options):
     )
     close_transition: str | None = Field(
         default=None,
-        description="Name of the transition that closes an issue; by default, the first "
-        "one to a status in the category Done.",
+        description="Name of the transition that closes an issue; by default, the first one that "
+        "leads to a status in the category Done.",
     )
     resolution: str | None = Field(
         default=None, description="Name of the resolution of closed issues."

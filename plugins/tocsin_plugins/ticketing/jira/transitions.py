@@ -32,8 +32,9 @@ def build_transition(
     if missing := _missing_fields(chosen, given):
         names = ", ".join(missing)
         raise Misconfigured(
-            f"closing {issue} by the transition {chosen.get('name')} requires {names}: remove them "
-            "from its screen, or name another transition in options.close_transition"
+            f"closing {issue} with the transition {chosen.get('name')} requires {names}: remove "
+            f"them "
+            "from its screen, or set another transition in options.close_transition"
         )
     fields: dict[str, Json] = {"fields": given} if given else {}
     return {"transition": {"id": str(chosen.get("id"))}, **fields}

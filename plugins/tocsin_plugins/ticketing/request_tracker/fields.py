@@ -47,7 +47,7 @@ def format_date(name: str, value: Json) -> str:
     moment = parse_date(value)
     if moment is None:
         raise Misconfigured(
-            f"fields.{name}: found {value!r:.100}; give a date such as '2026-11-30', or a time "
+            f"fields.{name}: found {value!r:.100}; use a date such as '2026-11-30', or a time "
             "such as '2026-11-30T12:00:00Z'"
         )
     return moment.strftime(_DATE)

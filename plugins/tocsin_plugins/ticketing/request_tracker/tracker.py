@@ -49,8 +49,8 @@ class RequestTrackerOptions(HttpTracker.Options):
         default=None,
         pattern=FIELD_NAME,
         max_length=200,
-        description="Custom field for the key; without one, a word at the end of "
-        "the subject holds it.",
+        description="Custom field for the key; without one, the key is the last word of the "
+        "subject.",
     )
     labels_field: str | None = Field(
         default=None,
@@ -59,7 +59,7 @@ class RequestTrackerOptions(HttpTracker.Options):
         description="Custom field for `labels`; it must accept several values.",
     )
     requestor: str | None = Field(
-        default=None, description="Requestor of new tickets, by email address or name."
+        default=None, description="Requestor of new tickets, as an email address or name."
     )
     closed_status: str = Field(default="resolved", description="Status of closed tickets.")
     inactive_statuses: tuple[str, ...] = Field(

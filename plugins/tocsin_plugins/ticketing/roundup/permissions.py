@@ -33,7 +33,10 @@ async def find_problems(tracker: HttpTracker, closed_status: str) -> Health:
 async def _problems(tracker: HttpTracker, closed_status: str) -> AsyncIterator[str]:
     settings = tracker.settings
     if not await _issue_class_problems(tracker):
-        yield f"project: no class {settings.project}; the default templates use `issue`"
+        yield (
+            f"project: the class {settings.project} does not exist; the default templates use "
+            "`issue`"
+        )
     named = {
         "status": (closed_status,),
         "priority": settings.priorities.values(),
@@ -43,7 +46,7 @@ async def _problems(tracker: HttpTracker, closed_status: str) -> AsyncIterator[s
     for kind, names in named.items():
         for name in dict.fromkeys(names):
             if not await expect_found(tracker, kind, {f"{_KEYS.get(kind, 'name')}:": name}):
-                yield f"no {kind} {name}"
+                yield f"the {kind} {name} does not exist"
 
 
 async def _issue_class_problems(tracker: HttpTracker) -> bool:

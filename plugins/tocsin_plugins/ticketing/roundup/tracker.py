@@ -41,8 +41,8 @@ class RoundupOptions(HttpTracker.Options):
     origin: str | None = Field(
         default=None,
         pattern=r"^https?://[^/\s]+$",
-        description="The tracker's own origin, if it is reached by another address: `web` in "
-        "its `config.ini`, without a path.",
+        description="The tracker's own origin, if `url` is another address: `web` in its "
+        "`config.ini`, without a path.",
     )
     set_priority: bool = Field(
         default=True, description="Set the priority. Disable it if issues have none."
@@ -71,7 +71,7 @@ class Roundup(HttpTracker):
     def authorization(self) -> Mapping[str, str]:
         """Return user name and password, and the headers of Roundup's CSRF protection."""
         if self.settings.username is None:
-            raise Misconfigured("username: Roundup requires a user name with the password")
+            raise Misconfigured("username: Roundup requires a username with the password")
         pair = f"{self.settings.username}:{self.settings.secret.get_secret_value()}"
         parts = urlsplit(self.settings.url)
         return {

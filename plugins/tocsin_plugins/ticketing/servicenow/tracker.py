@@ -51,12 +51,13 @@ class ServiceNowOptions(Tracker.Options):
 
     display_values: bool = Field(
         default=False,
-        description="Set assignee, fields and priorities by display value, such as the "
-        "name of a group, in place of the stored value.",
+        description="Set assignee, fields and priorities by display value, such as the name of a "
+        "group, instead of the stored value.",
     )
     comment_field: Literal["work_notes", "comments"] = Field(
         default="work_notes",
-        description="Field for comments: work_notes for staff only, comments for callers as well.",
+        description="Field for comments: work_notes (visible to staff only) or comments (also "
+        "visible to callers).",
     )
     closed_state: str | None = Field(
         default=None,
@@ -64,15 +65,15 @@ class ServiceNowOptions(Tracker.Options):
         "and 3 for other tables.",
     )
     close_code: str | None = Field(
-        default=None, description="Value of the close code; most instances require one."
+        default=None, description="Close code; most instances require one."
     )
     close_notes: str | None = Field(
         default=None, description="Close notes; by default, the reason for closing."
     )
     new_after_close: bool = Field(
         default=False,
-        description="Create another record if one is no longer active, for instances with "
-        "read-only closed records.",
+        description="Create another record if the previous one is no longer active, for "
+        "instances in which closed records are read-only.",
     )
 
 

@@ -212,7 +212,7 @@ async def test_what_is_wrong_is_said_at_its_field_and_the_rest_stays(person):
     assert 'value="schedule-disabled" checked' in html
     assert "<script>" not in html
     assert SECRET not in html
-    assert "This form does not keep secrets" in html
+    assert "Secrets were not saved" in html
 
 
 async def test_a_name_that_is_taken_is_said(soar):

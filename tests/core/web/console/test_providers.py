@@ -60,8 +60,8 @@ async def test_a_backfill_is_cancelled(person):
         ({"provider": "<script>"}, "There is no provider"),
         ({"to": "2026-10-01T00:00"}, "`from` must be before `to`"),
         ({"to": "2027-11-01T00:00"}, "must be in the past"),
-        ({"from": "yesterday"}, "give a time such as"),
-        ({"from": ""}, "give a time such as"),
+        ({"from": "yesterday"}, "use a time such as"),
+        ({"from": ""}, "use a time such as"),
     ],
 )
 async def test_what_is_wrong_is_said_and_the_form_stays_filled(person, change, words):
@@ -114,7 +114,7 @@ async def test_what_is_missing_is_drawn_told_and_can_be_read(person):
     text = await person.text("/providers")
     assert "changed gaps" in text
     assert "Gaps" in text
-    assert re.search(r"\b1 coverage problem\b", await person.text("/"))  # and counted once
+    assert re.search(r"\b1 anomaly\b", await person.text("/"))  # and counted once
     missing = "lost changed 2026-11-21 10:00:00 UTC 2026-11-21 11:00:00 UTC"
     assert f"{missing} {HOSTILE} Backfill" in text
     html = await person.html("/providers")

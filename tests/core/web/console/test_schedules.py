@@ -195,7 +195,7 @@ async def test_runs_are_narrowed_by_their_state_and_paged(person, office):
     second = await person.html(older)
     assert (second.count("is-skipped"), second.count("is-running")) == (1, 1)
     assert "No runs match this filter." in await person.text(f"{page}?state=failed")
-    assert "give one of" in await person.text(f"{page}?state=nonsense", 422)
+    assert "use one of" in await person.text(f"{page}?state=nonsense", 422)
 
 
 async def test_what_was_missed_is_one_entry_that_says_how_many(person, office):
@@ -216,7 +216,7 @@ async def test_the_list_is_narrowed_by_status_and_tag(person, office):
     assert "other" not in narrowed
     assert "other" in due
     assert "No schedules match these filters." in await person.text("/schedules?status=disabled")
-    assert "give one of" in await person.text("/schedules?status=nonsense", 422)
+    assert "use one of" in await person.text("/schedules?status=nonsense", 422)
 
 
 async def test_what_the_file_manages_is_changed_there_and_can_be_run_and_disabled(

@@ -60,7 +60,7 @@ async def test_the_kind_narrows_it(api, person, add):
 @on_sqlite
 async def test_a_kind_that_is_none_is_told_with_the_right_ones(person):
     text = await person.text(page_of(q="x", kind="nonsense"), 422)
-    assert "give one of" in text
+    assert "use one of" in text
     assert "file_hash" in text
 
 

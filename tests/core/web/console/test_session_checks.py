@@ -95,7 +95,7 @@ async def test_whoever_lost_the_role_is_signed_out_at_the_next_check(refreshing,
     assert await roles(refreshing.api) == []
     [(actor, reason)] = await endings(refreshing.api)
     assert actor == f"oidc:{SUBJECT}"
-    assert "no role in Tocsin" in reason
+    assert "do not have a role in Tocsin" in reason
 
 
 async def test_an_admin_who_became_a_viewer_changes_nothing_any_more(refreshing, issuer, clock):

@@ -217,7 +217,7 @@ menu?.classList.add("ready");
 
 localize(document);
 const clock = document.querySelector(".clock");
-if (clock) clock.textContent = `Times are in the time zone ${zone}. Point at a time to see it in UTC.`;
+if (clock) clock.textContent = `Times are in the time zone ${zone}. Hover over a time to see it in UTC.`;
 const main = document.getElementById("main");
 if (main?.dataset.live) follow(main);
 
