@@ -110,7 +110,7 @@ class BatchedEnricher:
         except (Exception, asyncio.CancelledError, SystemExit) as error:
             if was_cancelled():
                 raise
-            return self._failure(error)
+            return self._build_failure(error)
         try:
             return sanitize_enrichments(returned, batch)
         except (TypeError, ValueError, AttributeError) as error:
@@ -135,7 +135,7 @@ class BatchedEnricher:
             await self._clock.sleep(pause)
         return None
 
-    def _failure(self, error: BaseException) -> EnrichmentFailure:
+    def _build_failure(self, error: BaseException) -> EnrichmentFailure:
         reason = clean_text(str(error) or repr(error), _REASON)
         match error:
             case TimeoutError():

@@ -104,7 +104,7 @@ class Enrichers:
         async with self.gathering(name, entities, marking) as gathered:
             if gathered.answers:
                 await self._database.write(self.keep, name, gathered)
-        return gathered.asked(self._own(name, entities))
+        return gathered.asked(self._select_own(name, entities))
 
     @asynccontextmanager
     async def gathering(
@@ -115,7 +115,7 @@ class Enrichers:
         An online enricher receives one request per entity at a time: concurrent callers wait for
         that result, and callers that arrive before it is stored receive it.
         """
-        asker, own = self._askers[name], self._own(name, entities)
+        asker, own = self._askers[name], self._select_own(name, entities)
         markings = await self._marked(own, marking)
         refused = find_refusals(asker.enricher, markings, self._environment)
         open_to = [entity for entity in own if entity not in refused]
@@ -176,7 +176,7 @@ class Enrichers:
         answers, markings = gathered.answers, gathered.markings
         return store_enrichments(connection, name, answers, now, expires_at, markings=markings)
 
-    def _own(self, name: str, entities: Iterable[Entity]) -> list[Entity]:
+    def _select_own(self, name: str, entities: Iterable[Entity]) -> list[Entity]:
         kinds = self._askers[name].enricher.kinds
         return [entity for entity in dict.fromkeys(entities) if entity.kind in kinds]
 

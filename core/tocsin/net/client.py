@@ -160,7 +160,7 @@ class GuardedClient:
                     response = await _read_response(requesting, limit)
         except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
             # Without the cause: aiohttp's errors contain the full URL, which may hold a token.
-            raise self._failure(error, target) from None
+            raise self._classify_failure(error, target) from None
         # no more of the URL than its origin: a path or query may be a secret
         origin = str(target.origin())
         _log.debug("request sent", method=method, to=origin, status=response.status)
@@ -182,13 +182,13 @@ class GuardedClient:
         """Return the target and the policy for its connections; `Misconfigured` if forbidden."""
         try:
             target = parse_url(url)
-            policy = self._policy(target)
+            policy = self._choose_policy(target)
             check_url(target, policy)
         except ValueError as error:
             raise Misconfigured(str(error)) from None
         return target, _TO_THE_PROXY if self._proxy else policy
 
-    def _policy(self, target: URL) -> AddressPolicy:
+    def _choose_policy(self, target: URL) -> AddressPolicy:
         return build_policy(target, self._allow_networks, self._allow_hosts)
 
     def _session(self, policy: AddressPolicy) -> aiohttp.ClientSession:
@@ -196,11 +196,11 @@ class GuardedClient:
             self._sessions[policy] = _open_session(policy, self._tls, self._proxy)
         return self._sessions[policy]
 
-    def _failure(self, error: Exception, target: URL) -> PluginFailure:
+    def _classify_failure(self, error: Exception, target: URL) -> PluginFailure:
         if self._proxy and is_proxy_error(error):
             target = self._proxy
         if is_blocked_error(error):
-            return Misconfigured(describe_refusal(target, self._policy(target)))
+            return Misconfigured(describe_refusal(target, self._choose_policy(target)))
         role = "the proxy " if target is self._proxy else ""
         return TryLater(f"{role}{target.host}, port {target.port}: {describe_error(error)}")
 

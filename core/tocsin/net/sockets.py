@@ -71,7 +71,7 @@ class SocketOpener:
         With `plain`, only `allow_networks` and `allow_hosts` are permitted. Raises `Misconfigured`
         for a forbidden address, and `TryLater` if nothing responds.
         """
-        policy = self._policy(host.lower(), port, plain=plain)
+        policy = self._choose_policy(host.lower(), port, plain=plain)
         try:
             async with asyncio.timeout(timeout.total_seconds()):
                 found = await GuardedResolver(policy).resolve(host.lower(), port)
@@ -85,7 +85,7 @@ class SocketOpener:
         except OSError as error:  # includes TimeoutError
             raise TryLater(f"{host}, port {port}: {_describe_error(error)}") from None
 
-    def _policy(self, host: str, port: int, *, plain: bool) -> AddressPolicy:
+    def _choose_policy(self, host: str, port: int, *, plain: bool) -> AddressPolicy:
         """Return the policy for connections; `Misconfigured` if nothing is permitted."""
         policy = AddressPolicy(
             networks=self._allow_networks, public=not plain, private=host in self._allow_hosts

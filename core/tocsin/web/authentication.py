@@ -65,7 +65,7 @@ class AccessControl:
             return work(connection, principal)
 
         try:
-            credential = self._presented(request, access)
+            credential = self._find_credential(request, access)
             return await self.authenticate(request, credential, authorized, is_brief=is_brief)
         except AuthenticationError as error:
             address = self._addresses.find(request)
@@ -159,7 +159,7 @@ class AccessControl:
         """Return whether the address was rejected with it before: that costs no Argon2id run."""
         return self._rate_limits.is_repeated(address, request.get(PRESENTED))
 
-    def _presented(self, request: web.Request, access: Access) -> Credential:
+    def _find_credential(self, request: web.Request, access: Access) -> Credential:
         keys = request.headers.getall(API_KEY_HEADER, [])
         authorizations = request.headers.getall(hdrs.AUTHORIZATION, [])
         match [*keys, *authorizations]:
@@ -172,10 +172,10 @@ class AccessControl:
                 raise _unauthorized(request, access, AuthenticationError(message))
             case [text]:
                 request[PRESENTED] = text
-                return self._authenticator.decode_key(text) if keys else self._bearer(text)
+                return self._authenticator.decode_key(text) if keys else self._decode_bearer(text)
         raise TWO_CREDENTIALS.error()
 
-    def _bearer(self, authorization: str) -> Credential:
+    def _decode_bearer(self, authorization: str) -> Credential:
         scheme, _, token = authorization.partition(" ")
         if scheme.casefold() != "bearer":
             raise AuthenticationError("Use the Bearer scheme in Authorization.")

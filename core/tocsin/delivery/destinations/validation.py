@@ -65,7 +65,7 @@ class DestinationValidator:
         Problems that the plugin reports count as well; its servers are contacted after
         `record_contact`. Null values count as absent.
         """
-        kind = self._kind(plugin)
+        kind = self._require_channel(plugin)
         table = {field: value for field, value in given.items() if value is not None}
         settings = self._validate(kind, plugin, table)
         return await self._build_spec(name, kind, settings, table, record_contact)
@@ -95,7 +95,7 @@ class DestinationValidator:
         Secrets that are not given are kept, unless the change leads to another server: they are
         not sent there, and have to be given again. Raises what `validate_new` raises.
         """
-        kind, kept = self._kind(destination.plugin), self._channels.secrets(destination)
+        kind, kept = self._require_channel(destination.plugin), self._channels.secrets(destination)
         known = {**destination.settings, **kept, **given}
         table = {field: value for field, value in known.items() if value is not None}
         settings = self._validate(kind, destination.plugin, table)
@@ -146,7 +146,7 @@ class DestinationValidator:
         settings = {name: destination.settings[name] for name in sorted(visible)}
         return settings, sorted(hidden.union(self._channels.secrets(destination)))
 
-    def _kind(self, plugin: str) -> type[Channel]:
+    def _require_channel(self, plugin: str) -> type[Channel]:
         kinds = self._channels.kinds
         if (kind := kinds.get(plugin)) is None:
             names = ", ".join(sorted(kinds)) or "none is enabled in plugins.toml"
