@@ -106,7 +106,7 @@ def _represent_source(rows: Sequence[RowMapping]) -> dict[str, Any]:
 def _list_gaps(
     connection: Connection, rows: Iterable[RowMapping], period: Period
 ) -> list[dict[str, Any]]:
-    """Return the gaps of all streams, those that were found first at the beginning."""
+    """Return the gaps of all streams, in the order in which they were found."""
     by_stream: dict[StreamKey, list[RowMapping]] = defaultdict(list)
     for row in rows:
         by_stream[get_stream_key(row)].append(row)
