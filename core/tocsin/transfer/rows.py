@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 from sqlalchemy import Connection, func, select, text
+from sqlalchemy.util import await_only
 
 from tocsin.errors import OperatorError
 from tocsin.transfer.layout import ColumnKind, TableLayout
@@ -111,21 +112,30 @@ def read_rows(connection: Connection, layout: TableLayout) -> Iterator[Row]:
 
 
 class RowWriter:
-    """Stores rows in one table."""
+    """Stores rows in one table, in a transaction that has begun."""
 
     def __init__(self, connection: Connection, layout: TableLayout) -> None:
         self._connection = connection
-        is_postgres = connection.dialect.name == "postgresql"
-        quote = connection.dialect.identifier_preparer.quote
-        names = ", ".join(quote(column.name) for column in layout.columns)
-        places = range(1, len(layout.columns) + 1)
-        values = ", ".join(f"${place}" if is_postgres else "?" for place in places)
-        self._statement = f"INSERT INTO {quote(layout.name)} ({names}) VALUES ({values})"  # noqa: S608 - quoted
+        self.layout = layout
 
     def write(self, rows: Iterable[Row]) -> None:
         """Store rows."""
+        store = self._copy if self._connection.dialect.name == "postgresql" else self._insert
         for batch in split_batches(rows):
-            self._connection.exec_driver_sql(self._statement, [tuple(row) for row in batch])
+            store([tuple(row) for row in batch])
+
+    def _insert(self, rows: list[tuple[Any, ...]]) -> None:
+        quote = self._connection.dialect.identifier_preparer.quote
+        names = ", ".join(quote(column.name) for column in self.layout.columns)
+        values = ", ".join("?" * len(self.layout.columns))
+        statement = f"INSERT INTO {quote(self.layout.name)} ({names}) VALUES ({values})"  # noqa: S608 - quoted
+        self._connection.exec_driver_sql(statement, rows)
+
+    def _copy(self, rows: list[tuple[Any, ...]]) -> None:
+        """Store rows with COPY, which costs the server less than inserts."""
+        driver: Any = self._connection.connection.driver_connection
+        columns = [column.name for column in self.layout.columns]
+        await_only(driver.copy_records_to_table(self.layout.name, records=rows, columns=columns))
 
 
 def split_batches(rows: Iterable[Row], size: int = BATCH) -> Iterator[list[Row]]:

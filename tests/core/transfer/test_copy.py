@@ -82,9 +82,9 @@ async def test_a_copy_that_differs_is_refused(database, target_url, monkeypatch)
     write = RowWriter.write
 
     def lose_one(self: RowWriter, rows: list) -> None:
-        write(self, rows[:-1])
+        write(self, rows[:-1] if self.layout.name == "incident_entities" else rows)
 
     monkeypatch.setattr(RowWriter, "write", lose_one)
     async with opened(target_url) as target:
-        with pytest.raises(OperatorError, match=r"the table \w+ has \d+ rows"):
+        with pytest.raises(OperatorError, match="incident_entities has 5 rows"):
             await make_copy(database, target).run()
