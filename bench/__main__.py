@@ -13,6 +13,7 @@ from bench import (
     delivery,
     extraction,
     graph,
+    growth,
     http_reads,
     idle_destinations,
     investigation,
@@ -39,6 +40,7 @@ PARTS = {
     "extraction": extraction.run,
     "investigation": investigation.run,
     "graph": graph.run,
+    "growth": growth.run,
     "schedules": schedules.run,
     "verdicts": verdicts.run,
 }

@@ -185,13 +185,13 @@ class Settings(BaseSettings):
         default=None,
         ge=32,
         le=36_500,
-        description="Days to keep events after all their deliveries have finished. At least 32, "
-        "because `tocsin prove` covers 31 days. Default: forever.",
+        description="Days to keep events. Use `events` in `[retention]` of `plugins.toml`, which "
+        "takes precedence.",
     )
     archive_dir: Path | None = Field(
         default=None,
-        description="Directory in which to archive events before they are removed. Default: no "
-        "archive.",
+        description="Directory in which to archive records before they are removed. Use `archive` in "
+        "`[retention]`, which takes precedence.",
     )
     schedule_failure_limit: int = Field(
         default=5,
@@ -338,12 +338,6 @@ def _find_conflicts(settings: Settings) -> Iterator[tuple[str, str, str]]:
             "BASE_URL",
             f"not set, and {PREFIX}HOST={settings.host} is not reachable from other machines",
             "set it to the external URL, such as https://tocsin.example.org",
-        )
-    if settings.archive_dir is not None and settings.retention_days is None:
-        yield (
-            "ARCHIVE_DIR",
-            f"found a directory, but without {PREFIX}RETENTION_DAYS nothing is archived",
-            f"set {PREFIX}RETENTION_DAYS too",
         )
     if settings.oidc_issuer.startswith("http://") and not _LOOPBACK.match(settings.oidc_issuer):
         yield (

@@ -16,7 +16,7 @@ from tocsin.accounting.delivery_outcomes import summarize_deliveries
 from tocsin.accounting.intervals import MAX_LISTED, Period
 from tocsin.clock import isoformat
 from tocsin.incidents import PUSH_STREAM, AlertDecision
-from tocsin.store.tables import incidents
+from tocsin.store.tables import incidents, removed_incidents
 
 
 def report_period(connection: Connection, period: Period, now: datetime) -> dict[str, Any]:
@@ -84,11 +84,24 @@ def _describe_extent(interval: dict[str, Any]) -> str:
 
 
 def _count_incidents(connection: Connection, period: Period) -> dict[str, int]:
-    """Return the number of incidents first stored in the period, by alert outcome."""
+    """Return the number of incidents first stored in the period, by alert outcome.
+
+    They include those that retention has removed since; `removed` counts these, if there are any.
+    """
     by_outcome = (
         select(incidents.c.alert_outcome, func.count())
         .where(*was_created_in(period))
         .group_by(incidents.c.alert_outcome)
     )
     counts = {outcome.value: 0 for outcome in AlertDecision}
-    return counts | dict(map(tuple, connection.execute(by_outcome)))
+    counts |= dict(map(tuple, connection.execute(by_outcome)))
+    r = removed_incidents.c
+    removed = (
+        select(r.alert_outcome, func.count())
+        .where(r.created_at > period.since, r.created_at <= period.until)
+        .group_by(r.alert_outcome)
+    )
+    for outcome, count in connection.execute(removed):
+        counts[outcome] += count
+        counts["removed"] = counts.get("removed", 0) + count
+    return counts

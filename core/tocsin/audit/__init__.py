@@ -1,6 +1,7 @@
 """Audit log: actions and refusals in a tamper-evident chain."""
 
 from tocsin.audit.chain import SEAL, Sealer
+from tocsin.audit.cuts import redact_entries, remove_entries
 from tocsin.audit.log import AuditPage, AuditRecord, list_entries, record
 from tocsin.audit.refusals import Refusals
 from tocsin.audit.verification import AuditVerification, verify
@@ -14,5 +15,7 @@ __all__ = [
     "Sealer",
     "list_entries",
     "record",
+    "redact_entries",
+    "remove_entries",
     "verify",
 ]

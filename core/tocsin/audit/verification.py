@@ -9,7 +9,7 @@ from itertools import chain, islice
 
 from sqlalchemy import Connection, RowMapping, bindparam, func, or_, select
 
-from tocsin.audit.chain import GENESIS, compute_seal
+from tocsin.audit.cuts import AuditCut, is_sealed, load_cut
 from tocsin.audit.rows import allow_any_text, select_rows
 from tocsin.store import AUDIT_POSITION, clean_text
 from tocsin.store.tables import audit, sequences
@@ -87,13 +87,15 @@ def _verify(
     allotted = found_value if isinstance(found_value, int) else None  # SQLite stores anything
     last = connection.execute(_last_position).scalar_one() if allotted is None else allotted
     found = connection.execute(_head, {"last": last}).one_or_none()
+    cut = load_cut(connection)
     sealed, total = connection.execute(_counts).one()
     problems = chain(
         () if allotted is not None else (_NO_SEQUENCE,),
-        _check_witness(connection, head),
+        () if cut.is_proven(key) else (f"position {cut.position}: the cut was not made by Tocsin",),
+        _check_witness(connection, head, cut),
         _check_unsealed(connection, now),
         _check_positions(connection),
-        _check_chain(connection, key, last),
+        _check_chain(connection, key, last, cut),
     )
     return AuditVerification(
         entries=sealed,
@@ -104,11 +106,17 @@ def _verify(
     )
 
 
-def _check_witness(connection: Connection, head: tuple[int, str] | None) -> Iterator[str]:
-    if head is None:
+def _check_witness(
+    connection: Connection, head: tuple[int, str] | None, cut: AuditCut
+) -> Iterator[str]:
+    if head is None or head[0] < cut.position:  # which retention removed
         return
     position, witnessed = head
-    seal = connection.execute(_seal_at, {"position": position}).scalar_one_or_none()
+    seal = (
+        cut.seal
+        if position == cut.position
+        else connection.execute(_seal_at, {"position": position}).scalar_one_or_none()
+    )
     if seal != witnessed:
         instead = _format_seal(seal) if seal else "nothing"
         yield f"position {position}: expected the recorded seal {witnessed}, found {instead}"
@@ -132,23 +140,22 @@ def _check_positions(connection: Connection) -> Iterator[str]:
         yield f"position {row.position} (row {row.id}): the position was never assigned"
 
 
-def _check_chain(connection: Connection, key: bytes, last: int) -> Iterator[str]:
-    """Yield the missing and the invalid rows of the chain up to the position `last`."""
-    position, seal = 0, GENESIS
-    for row in _iter_rows(connection, last):
+def _check_chain(connection: Connection, key: bytes, last: int, cut: AuditCut) -> Iterator[str]:
+    """Yield the missing and the invalid rows of the chain from a cut up to the position `last`."""
+    position, seal = cut.position, cut.seal
+    for row in _iter_rows(connection, position, last):
         place = f"position {row['position']} (row {row['id']})"
         if row["position"] > position + 1:
             missing = _describe_missing(position, row["position"] - 1)
             yield f"{missing}, so {place} cannot be verified"
-        elif compute_seal(key, seal, row, row["position"]) != str(row["seal"]):
+        elif not is_sealed(connection, key, seal, row):
             yield f"{place}: the seal does not match the content and the previous seal"
         position, seal = row["position"], str(row["seal"])
     if position < last:
         yield f"{_describe_missing(position, last)}; position {last} was the last one assigned"
 
 
-def _iter_rows(connection: Connection, last: int) -> Iterator[RowMapping]:
-    after = 0
+def _iter_rows(connection: Connection, after: int, last: int) -> Iterator[RowMapping]:
     while rows := connection.execute(_rows, {"after": after, "last": last}).mappings().all():
         yield from rows
         after = rows[-1]["position"]

@@ -133,6 +133,7 @@ def restore(
     Pending deliveries and events are put on hold, because they may have been delivered after the
     backup was made. Stop all nodes first. The backup is verified before anything changes.
     """
+    from tocsin.erasure import Eraser
     from tocsin.transfer import Restore, check_vault, find_backup, restore_backup, verify_backup
 
     settings = load_settings()
@@ -140,8 +141,15 @@ def restore(
     url = parse_url(settings.database)
     manifest = find_backup(_get_folder(settings), name)
     secret = _load_secret(settings)
-    check_vault(manifest, open_vault(settings, generate=False))
+    vault = open_vault(settings, generate=False)
+    check_vault(manifest, vault)
     verify_backup(manifest, secret, show_progress)
+
+    async def erase(database: Database) -> None:
+        eraser = Eraser(database, vault, SystemClock(), settings.data_dir, archive=None)
+        for place, count in (await eraser.reapply()).items():
+            print_text(f"erased again: {count} in {place}")
+
     wanted = Restore(
         manifest=manifest,
         key=manifest.open_key(secret),
@@ -149,6 +157,7 @@ def restore(
         head_file=HeadFile(settings.data_dir, identify_location(url)),
         now=SystemClock().now(),
         progress=show_progress,
+        erase=erase,
     )
     done = asyncio.run(restore_backup(url, wanted, replace=replace))
     _end_progress()

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
+from sqlalchemy import Connection
 
 from tocsin import accounting
 from tocsin.cli.database import run_on_database
 from tocsin.cli.output import AsJson, print_json, print_records, print_text, to_line
 from tocsin.errors import OperatorError
+from tocsin.incidents import RemovedIncident, find_removed
 from tocsin.settings import load_settings
 
 TraceLine = tuple[int, dict[str, Any]]
@@ -28,9 +30,12 @@ def trace(
 
     Shows its coverage, alert, events, deliveries, attempts and investigations.
     """
-    found = run_on_database(
-        load_settings(), lambda database: database.read(accounting.trace_incident, number)
-    )
+    found, removed = run_on_database(load_settings(), lambda database: database.read(_load, number))
+    if removed is not None:
+        message = (
+            "retention removed incident {number}, which last changed on {date}; alert: {outcome}"
+        )
+        raise OperatorError(message.format(**removed.describe()))
     if found is None:
         raise OperatorError(f"no incident with number {number}")
     if as_json:
@@ -39,6 +44,12 @@ def trace(
         _print_tree(found)
     else:
         print_records([record for _, record in _lines(found)], as_json=False)
+
+
+def _load(
+    connection: Connection, number: int
+) -> tuple[dict[str, Any] | None, RemovedIncident | None]:
+    return accounting.trace_incident(connection, number), find_removed(connection, number)
 
 
 def _print_tree(found: dict[str, Any]) -> None:

@@ -26,7 +26,6 @@ from tocsin.delivery.destinations.repository import (
 )
 from tocsin.delivery.destinations.samples import SampleResult, SampleSender, build_sample
 from tocsin.delivery.destinations.validation import DestinationValidator, InvalidDestinationError
-from tocsin.delivery.history.archive import Archive
 from tocsin.delivery.history.delivery_status import SHOWN_STATE, STATUS_COLUMNS, describe_status
 from tocsin.delivery.history.filters import (
     DeliveryFilter,
@@ -57,7 +56,7 @@ from tocsin.delivery.history.repository import (
     load_event,
     summarize_attempt,
 )
-from tocsin.delivery.history.retention import Retention
+from tocsin.delivery.history.retention import remove_events
 from tocsin.delivery.metrics.meters import DeliveryMetrics
 from tocsin.delivery.queue.queue import HEARTBEAT, DeliveryQueue
 from tocsin.delivery.queue.requeue import (
@@ -96,7 +95,6 @@ __all__ = [
     "REPLAYABLE_STATES",
     "SHOWN_STATE",
     "STATUS_COLUMNS",
-    "Archive",
     "ChannelFactory",
     "ChannelOffer",
     "DeliveryFilter",
@@ -116,7 +114,6 @@ __all__ = [
     "ReplayExtent",
     "ReplayRunner",
     "ReplayState",
-    "Retention",
     "Router",
     "SampleResult",
     "SampleSender",
@@ -152,6 +149,7 @@ __all__ = [
     "release_missed_events",
     "release_on_hold",
     "release_restored_deliveries",
+    "remove_events",
     "replay_batch",
     "replay_delivery",
     "requeue_destination",

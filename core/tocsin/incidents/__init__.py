@@ -33,14 +33,23 @@ from tocsin.incidents.documents import (
     HAS_NUMBER,
     DocumentRebuild,
     complete_document,
+    render_document,
     restart_documents,
+    store_documents,
 )
 from tocsin.incidents.drift import DriftGauges, load_drift
 from tocsin.incidents.inbox import PUSH_STREAM, PushInbox
 from tocsin.incidents.metrics import SyncMeters
 from tocsin.incidents.queries import IncidentPage, find_incident, list_incidents
 from tocsin.incidents.refused_pushes import PushRefusal
-from tocsin.incidents.storage import AlertDecision, EntityRole, combine_versions
+from tocsin.incidents.storage import (
+    AlertDecision,
+    EntityRole,
+    RemovedIncident,
+    combine_versions,
+    digest_identity,
+    find_removed,
+)
 from tocsin.incidents.sync import (
     PROVIDER_STATES,
     ProviderFacts,
@@ -75,6 +84,7 @@ __all__ = [
     "PushInbox",
     "PushRefusal",
     "ReadCounts",
+    "RemovedIncident",
     "StreamKey",
     "SyncContext",
     "SyncMeters",
@@ -82,8 +92,10 @@ __all__ = [
     "complete_document",
     "create_backfill",
     "describe_providers",
+    "digest_identity",
     "end_backfill",
     "find_incident",
+    "find_removed",
     "iter_still_lost",
     "list_backfills",
     "list_coverage",
@@ -94,6 +106,8 @@ __all__ = [
     "load_document_page",
     "load_drift",
     "load_read_until",
+    "render_document",
     "represent_point",
     "restart_documents",
+    "store_documents",
 ]

@@ -23,6 +23,7 @@ from tocsin.investigations.runs import (
 )
 from tocsin.investigations.sessions import (
     INVESTIGATIONS,
+    LedgerStep,
     LoadedSession,
     NewSession,
     SessionBusyError,
@@ -37,12 +38,15 @@ from tocsin.investigations.sessions import (
     describe_steps,
     find_session,
     index_all_sessions,
+    index_session,
     list_sessions,
     list_steps,
     load_report,
     load_session,
     load_step,
+    load_steps,
     render_session,
+    replace_steps,
 )
 from tocsin.investigations.write_backs import WriteBackMetrics, WriteBackState, WriteBackWorker
 
@@ -54,6 +58,7 @@ __all__ = [
     "HistoryAnswers",
     "InvestigationMetrics",
     "InvestigationWorker",
+    "LedgerStep",
     "LoadedSession",
     "NewSession",
     "ProviderEventSearch",
@@ -80,11 +85,14 @@ __all__ = [
     "find_cited_incidents",
     "find_session",
     "index_all_sessions",
+    "index_session",
     "list_sessions",
     "list_steps",
     "load_report",
     "load_session",
     "load_step",
+    "load_steps",
     "render_session",
+    "replace_steps",
     "replay_session",
 ]

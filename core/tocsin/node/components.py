@@ -35,7 +35,7 @@ from tocsin.observables import Environment
 from tocsin.registry import Configuration, LivePlugins
 from tocsin.schedules import RunCompletion, ScheduleGauges, ScheduleMetrics, Scheduler, load_summary
 from tocsin.settings import Settings
-from tocsin.store import Database
+from tocsin.store import Database, load_redactor
 
 T = TypeVar("T")
 _TIMEOUT = 2  # seconds, so that scrapes do not wait for a slow database
@@ -126,6 +126,7 @@ def build_investigations(
         enrichers,
         partial(database.read, load_read_until),
         environment,
+        load_redactor=partial(database.lookup, load_redactor),
     )
     worker = plugins.investigator and InvestigationWorker(
         database,

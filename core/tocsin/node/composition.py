@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import URL
 
 from tocsin import gc
+from tocsin.audit import SEAL
 from tocsin.clock import Clock, SystemClock
 from tocsin.credentials import open_proven_vault
 from tocsin.delivery import (
@@ -25,6 +26,7 @@ from tocsin.delivery import (
     StoredAttemptLog,
     WorkerPool,
 )
+from tocsin.erasure import PURPOSE as ERASURE
 from tocsin.events import Notifiers
 from tocsin.incidents import ProviderSync, PushInbox, SyncContext, SyncMeters, describe_providers
 from tocsin.knowledge import StoredKnowledge
@@ -51,8 +53,10 @@ from tocsin.registry import (
     start_investigation_plugins,
     start_providers,
 )
+from tocsin.retention import GrowthGauges, build_retention
 from tocsin.settings import NodeRole, Settings
 from tocsin.store import (
+    ERASURE_KEY,
     Database,
     HeadFile,
     check_schema,
@@ -85,6 +89,7 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
         head = HeadKeeper(HeadFile(settings.data_dir, identify_location(url)), database, clock)
         await head.start()
         vault = await open_proven_vault(settings, database)
+        database.keys[ERASURE_KEY] = vault.derive(ERASURE)
         environment = Environment(configuration.environment)
         known = StoredKnowledge(database, environment, configuration.markings)
         maker = PluginFactory(
@@ -107,6 +112,7 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
             metrics=metrics,
             channels=channels,
             renderer=renderer,
+            audit_key=vault.derive(SEAL),
         )
         providers = describe_providers(configuration, plugins.absent)
         register_drift_gauges(metrics, database, providers)
@@ -133,6 +139,7 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
                 no_investigator=explain_missing_investigator(plugins),
                 node=state,
                 is_shared=not is_sqlite(url),
+                archive=configuration.retention.archive or settings.archive_dir,
                 providers=providers,
             )
         )
@@ -175,6 +182,7 @@ def _build_workers(
     metrics: Metrics,
     channels: ChannelFactory,
     renderer: Renderer,
+    audit_key: bytes,
 ) -> Workers:
     notifiers, number = Notifiers(), secrets.randbits(63)
     delivery_metrics = DeliveryMetrics(metrics, database, clock)
@@ -218,6 +226,13 @@ def _build_workers(
             finishers=[scheduler.settling],
         ),
         scheduler=scheduler,
+        retention=build_retention(
+            database,
+            clock,
+            configuration.retention.with_defaults(settings.retention_days, settings.archive_dir),
+            audit_key,
+            GrowthGauges(metrics),
+        ),
     )
 
 

@@ -13,11 +13,9 @@ from aiohttp import web
 
 from tocsin.clock import Clock
 from tocsin.delivery import (
-    Archive,
     DeliveryMetrics,
     DeliveryQueue,
     ReplayRunner,
-    Retention,
     Router,
     WorkerPool,
     expire_deliveries,
@@ -33,6 +31,7 @@ from tocsin.node.head import HeadKeeper
 from tocsin.node.health import NodeHealth
 from tocsin.node.service_manager import ServiceManager
 from tocsin.registry import AbsentPlugin, Configuration, LivePlugins, strict_problem
+from tocsin.retention import Retention
 from tocsin.schedules import Scheduler
 from tocsin.settings import NodeRole, Settings
 from tocsin.store import Database, DatabaseFault, UnusableDatabaseError
@@ -57,6 +56,7 @@ class Workers:
     inbox: PushInbox
     investigations: InvestigationRuntime
     scheduler: Scheduler
+    retention: Retention
 
 
 @dataclass(slots=True)
@@ -259,16 +259,8 @@ class ServiceNode:
                     self.workers.router.run(),
                     self.workers.pool.run(),
                     replaying,
-                    *self._retention(),
+                    self.workers.retention.run(),
                 ]
-
-    def _retention(self) -> list[Coroutine[Any, Any, None]]:
-        """Return the retention loop, none if all events are kept."""
-        days, folder = self.settings.retention_days, self.settings.archive_dir
-        if days is None:
-            return []
-        archive = None if folder is None else Archive(folder)
-        return [Retention(self.database, self.clock, timedelta(days=days), archive).run()]
 
     async def _maintain(self) -> None:
         await self.clock.sleep(_UPKEEP)

@@ -32,6 +32,7 @@ from tocsin.registry.reconciliation import (
     name_taken_error,
     plan_changes,
 )
+from tocsin.registry.retention import RetentionSettings, read_retention
 from tocsin.registry.settings_schema import (
     SettingDescription,
     SettingShape,
@@ -55,6 +56,7 @@ __all__ = [
     "PluginFactory",
     "PluginInventory",
     "PluginsFile",
+    "RetentionSettings",
     "SettingDescription",
     "SettingShape",
     "ShapedSetting",
@@ -70,6 +72,7 @@ __all__ = [
     "name_taken_error",
     "plan_changes",
     "read_plugins_file",
+    "read_retention",
     "start_investigation_plugins",
     "start_plugins",
     "start_providers",

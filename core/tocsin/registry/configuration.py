@@ -17,6 +17,7 @@ from tocsin.registry.inventory import PluginInventory
 from tocsin.registry.loader import AbsentPlugin, choose_plugins, load_plugins
 from tocsin.registry.parser import ConfigurationParser, ConfiguredPlugin
 from tocsin.registry.plugins_file import SECTIONS, read_plugins_file
+from tocsin.registry.retention import RetentionSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Configuration:
     """The operator's own templates, which take precedence."""
     schedules: Mapping[str, ScheduleDefinition] = field(default_factory=dict)
     """Recurring investigations, by name."""
+    retention: RetentionSettings = field(default_factory=RetentionSettings)
     inventory: PluginInventory = field(default_factory=PluginInventory)
     """All installed plugins."""
 
@@ -101,6 +103,7 @@ async def check_configuration(
     destinations = list(reading.objects("destinations", file.destinations, offers.channels))
     enrichers, investigator = list(reading.enrichers()), reading.investigator()
     environment, schedules = reading.environment(), reading.schedules()
+    retention = reading.retention()
     reading.check_providers(destinations)
     reading.check_templates(destinations, _receivers(offers.template_paths, templates_dir))
     problems += not_chosen + reading.problems
@@ -115,6 +118,7 @@ async def check_configuration(
         investigator=investigator,
         environment=environment,
         schedules=schedules,
+        retention=retention,
         channels=offers.channels,
         observers=offers.observers,
         template_paths=offers.template_paths,

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from tocsin.errors import ConfigurationProblem
 from tocsin.fields import PluginSettings, SettingsOrigin
@@ -18,6 +18,7 @@ from tocsin.recurrence import ScheduleDefinition
 from tocsin.registry.entry_points import DEFAULT_INVESTIGATOR
 from tocsin.registry.loader import AbsentPlugin, PluginOffers
 from tocsin.registry.plugins_file import PluginsFile, is_name
+from tocsin.registry.retention import RetentionSettings
 from tocsin.validation import explain_errors, suggest_nearest
 
 _CAPABILITIES = {
@@ -45,6 +46,7 @@ def find_unsupported_write_back(
 
 
 Kind = TypeVar("Kind", Provider, Channel, Enricher, Investigator)
+Section = TypeVar("Section", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,13 +200,21 @@ class ConfigurationParser:
 
     def environment(self) -> EnvironmentSettings:
         """Return [environment], or its defaults if it is invalid."""
+        return self._section("environment", self.file.environment, EnvironmentSettings)
+
+    def retention(self) -> RetentionSettings:
+        """Return [retention], or its defaults, by which all is kept, if it is invalid."""
+        return self._section("retention", self.file.retention, RetentionSettings)
+
+    def _section(self, name: str, table: Mapping[str, Any], model: type[Section]) -> Section:
         try:
-            return EnvironmentSettings.model_validate(self.file.environment)
+            return model.model_validate(table)
         except ValidationError as error:
-            for mistake in explain_errors(error, EnvironmentSettings):
-                path = ".".join(("environment", *mistake.path))
-                self.problem(path, mistake.found, mistake.expected)
-        return EnvironmentSettings()
+            mistakes = explain_errors(error, model)
+        for mistake in mistakes:
+            path = ".".join((name, *mistake.path))
+            self.problem(path, mistake.found, mistake.expected)
+        return model()
 
     def schedules(self) -> dict[str, ScheduleDefinition]:
         """Return the valid definitions under [schedules], by name."""

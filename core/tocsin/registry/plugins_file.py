@@ -47,6 +47,9 @@ class PluginsFile(BaseModel):
     environment: dict[str, Any] = Field(
         default={}, description="[environment]: internal and well-known entities."
     )
+    retention: dict[str, Any] = Field(
+        default={}, description="[retention]: how long each kind of record is kept."
+    )
 
     def enables(self, name: str) -> bool:
         """Return whether a plugin of this name is imported."""

@@ -1,5 +1,6 @@
 """Database access: connection, schema, reads and writes; the tables are in `store.tables`."""
 
+from tocsin.store.archive import Archive, RemovalBatch
 from tocsin.store.clocks import (
     CLOCK_TOLERANCE,
     NodeClock,
@@ -46,6 +47,14 @@ from tocsin.store.locations import (
 )
 from tocsin.store.notifications import announce, find_absent_nodes, lock_exclusively
 from tocsin.store.probe import DatabaseProbe, require_writable
+from tocsin.store.redactor import (
+    ERASURE_KEY,
+    Erasure,
+    Redactor,
+    digest_value,
+    load_erasures,
+    load_redactor,
+)
 from tocsin.store.schema import (
     UNFINISHED_COPY,
     Migration,
@@ -74,6 +83,7 @@ from tocsin.store.statements import (
     is_in,
     load_events_kept_from,
     load_last_allotted,
+    reclaim_space,
     record_events_kept_from,
     restart_sequences,
 )
@@ -82,12 +92,14 @@ from tocsin.store.text import clean_identifier, clean_text
 __all__ = [
     "AUDIT_POSITION",
     "CLOCK_TOLERANCE",
+    "ERASURE_KEY",
     "INCIDENT_CHANGE",
     "INCIDENT_NUMBER",
     "JUMP",
     "LEASE_DURATION",
     "MAX_COUNTED",
     "UNFINISHED_COPY",
+    "Archive",
     "BulkStatement",
     "Database",
     "DatabaseFailure",
@@ -96,6 +108,7 @@ __all__ = [
     "DatabaseReplaced",
     "DriverQuery",
     "Epoch",
+    "Erasure",
     "Head",
     "HeadFile",
     "Lease",
@@ -105,6 +118,8 @@ __all__ = [
     "NodeClock",
     "Operation",
     "P",
+    "Redactor",
+    "RemovalBatch",
     "Rollback",
     "Row",
     "StoredHead",
@@ -124,6 +139,7 @@ __all__ = [
     "create_schema",
     "describe_fault",
     "describe_offset",
+    "digest_value",
     "find_absent_nodes",
     "find_fault",
     "find_missing_limits",
@@ -141,9 +157,11 @@ __all__ = [
     "load_database_time",
     "load_epoch_number",
     "load_epochs",
+    "load_erasures",
     "load_events_kept_from",
     "load_head",
     "load_last_allotted",
+    "load_redactor",
     "load_stored",
     "lock_exclusively",
     "make_private_folder",
@@ -151,6 +169,7 @@ __all__ = [
     "open_database",
     "parse_url",
     "plan_upgrade",
+    "reclaim_space",
     "record_events_kept_from",
     "record_heartbeat",
     "remove_clock",

@@ -24,6 +24,8 @@ class Database(ABC):
 
     floors: dict[str, int]
     """The highest numbers that are known to be issued, by sequence; none is issued again."""
+    keys: dict[str, bytes]
+    """Keys that operations need, by the name of the execution option that holds them."""
 
     @abstractmethod
     async def read(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

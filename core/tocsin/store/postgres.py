@@ -20,6 +20,7 @@ from tocsin.store.database import Database, Operation, P
 from tocsin.store.driver_queries import DriverQuery, Values
 from tocsin.store.faults import describe_connection_failure, describe_fault
 from tocsin.store.notifications import ALL_TOPICS, CHANNEL, Listener
+from tocsin.store.redactor import ERASURE_KEY
 from tocsin.store.session_limits import (
     SCHEMA_CHANGE_SECONDS,
     SESSION_LIMITS,
@@ -172,10 +173,10 @@ class PostgresDatabase(Database):
     """A PostgreSQL database, shared by any number of nodes."""
 
     def __init__(self, url: URL) -> None:
-        self.floors = {}
+        self.floors, self.keys = {}, {}
         self._engine = _make_engine(
             url, SESSION_LIMITS, pool_size=POOL, max_overflow=0, pool_timeout=_POOL_SECONDS
-        ).execution_options(**{FLOORS: self.floors})
+        ).execution_options(**{FLOORS: self.floors, ERASURE_KEY: self.keys})
         presence = {**SESSION_LIMITS, **_PRESENCE_LIMITS}
         self._attending = _make_engine(url, presence, poolclass=NullPool)
         self._driver = _DriverSessions(_make_engine(url, SESSION_LIMITS, poolclass=NullPool))

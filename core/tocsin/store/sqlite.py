@@ -23,6 +23,7 @@ from sqlalchemy.pool import NullPool
 from tocsin.store.database import Database, Operation, P
 from tocsin.store.driver_queries import DriverQuery, Values
 from tocsin.store.faults import DatabaseReplaced
+from tocsin.store.redactor import ERASURE_KEY
 from tocsin.store.statements import FLOORS
 from tocsin.store.text import dump_json, load_json
 
@@ -36,6 +37,7 @@ MAX_YIELDS = 4  # commits of others that those wait for at most
 def _prepare(connection: DriverConnection, _record: object) -> None:
     for pragma in (
         "busy_timeout = 10000",
+        "auto_vacuum = INCREMENTAL",  # only before the first table
         "journal_mode = WAL",
         "synchronous = FULL",
         "foreign_keys = ON",
@@ -219,8 +221,10 @@ class SqliteDatabase(Database):
         with suppress(OSError):  # the first use reports the error
             # private to its owner; SQLite creates the files beside it with the same mode
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        self.floors = {}
-        self._engine = make_engine(path).execution_options(**{FLOORS: self.floors})
+        self.floors, self.keys = {}, {}
+        self._engine = make_engine(path).execution_options(
+            **{FLOORS: self.floors, ERASURE_KEY: self.keys}
+        )
         self._wal = path.with_name(path.name + "-wal")
         self._opened = {path: _identify(path)}
         self._local = threading.local()

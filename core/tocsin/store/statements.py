@@ -237,3 +237,22 @@ def load_events_kept_from(connection: Connection) -> datetime:
     """Return the time from which on all events are kept."""
     query = select(sequences.c.value).where(sequences.c.name == _EVENTS_KEPT_FROM)
     return EPOCH + timedelta(microseconds=connection.execute(query).scalar() or 0)
+
+
+_FREED_AT_ONCE = 500  # pages of 4 KB
+_INCREMENTAL = 2
+
+
+def reclaim_space(connection: Connection) -> bool:
+    """Return some free pages of a SQLite file to the file system, and whether there are more.
+
+    Nothing in files from before version 0.2, until they are vacuumed once with `auto_vacuum` set.
+    """
+    if connection.dialect.name != "sqlite":
+        return False  # PostgreSQL's autovacuum works by itself
+    if connection.exec_driver_sql("PRAGMA auto_vacuum").scalar_one() != _INCREMENTAL:
+        return False
+    # Each step frees one page, and SQLAlchemy takes none, since there are no rows
+    driver: Any = connection.connection.dbapi_connection
+    driver.execute(f"PRAGMA incremental_vacuum({_FREED_AT_ONCE})").fetchall()
+    return bool(connection.exec_driver_sql("PRAGMA freelist_count").scalar_one())

@@ -139,6 +139,7 @@ incidents = Table(
     Index("ix_incidents_severity_status_change", "severity", "status", "change"),
     Index("ix_incidents_updated_at", "updated_at", "change"),
     Index("ix_incidents_occurred_at", "occurred_at", "number"),
+    Index("ix_incidents_coverage_id", "coverage_id"),
 )
 
 # Finds the incidents merged into an incident; most have none
@@ -167,6 +168,18 @@ incident_documents = Table(
     Column("change", BigInteger, nullable=False),
     Column("version", Integer, nullable=False),
     Column("document", Text, nullable=False),
+)
+
+# One row per incident that retention removed. One that is read again gets its number back.
+removed_incidents = Table(
+    "removed_incidents",
+    metadata,
+    Column("number", Counter, primary_key=True, autoincrement=False),
+    Column("digest", String(32), nullable=False, unique=True),  # of its provider and external ID
+    Column("alert_outcome", String(20), nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
+    Index("ix_removed_incidents_created_at", "created_at"),
 )
 
 # Number of incidents by severity and status. Triggers on `incidents` maintain it.
@@ -871,6 +884,40 @@ Index(
     audit.c.id,
     sqlite_where=audit.c.position.is_(None),
     postgresql_where=audit.c.position.is_(None),
+)
+
+# The end of what retention removed from the audit log, with the seal of its last entry. `proof` is
+# keyed, so only the service can cut. Triggers refuse to remove entries beyond it.
+audit_cuts = Table(
+    "audit_cuts",
+    metadata,
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("seal", String(64), nullable=False),
+    Column("at", Timestamp, nullable=False),
+    Column("proof", String(64), nullable=False),
+)
+
+# Entries whose content was changed to erase a person's data. `proof` is keyed, of the entry as it
+# is since, and of its seal. Triggers refuse to change other entries.
+audit_redactions = Table(
+    "audit_redactions",
+    metadata,
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("proof", String(64), nullable=False),
+)
+
+# Erased values: what they were replaced by, and a keyed digest by which they are recognized.
+erasures = Table(
+    "erasures",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("kind", String(20), nullable=False),
+    Column("digest", String(64), nullable=False, unique=True),
+    Column("length", Integer, nullable=False),  # of the value, in characters
+    Column("pseudonym", String(200), nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("receipt", Document, nullable=False),
 )
 
 idempotency_keys = Table(

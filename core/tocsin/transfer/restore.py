@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as replace_fields
@@ -79,6 +79,8 @@ class Restore:
     head_file: HeadFile
     now: datetime
     progress: Progress
+    erase: Callable[[Database], Awaitable[object]] | None = None
+    """Erases again what was erased after the backup was made, before anything else reads it."""
 
     def store(self, connection: Connection) -> RestoreResult:
         """Store all of the backup in this transaction, and begin the new epoch.
@@ -200,7 +202,10 @@ async def _restore_into(database: Database, restore: Restore) -> RestoreResult:
                 "the database is not empty; create an empty one for the backup, and set "
                 "TOCSIN_DATABASE_URL to it"
             )
-        return await database.write(restore.store)
+        result = await database.write(restore.store)
+        if restore.erase is not None:
+            await restore.erase(database)
+        return result
     finally:
         await database.close()
 

@@ -29,6 +29,7 @@ from tocsin.credentials import (
 )
 from tocsin.delivery import DestinationValidator, SampleSender
 from tocsin.enrichment import IncidentEnricher
+from tocsin.erasure import Eraser
 from tocsin.incidents import ProviderFacts, PushInbox
 from tocsin.metrics import Metrics
 from tocsin.model import Json, Marking
@@ -109,6 +110,7 @@ class ApiServices:
     samples: SampleSender
     inbox: PushInbox
     enricher: IncidentEnricher
+    eraser: Eraser
     enrichments: Semaphore = field(default_factory=partial(Semaphore, MAX_CONCURRENT_ENRICHMENTS))
     """Limits how many incidents are enriched at once here."""
     push_attempt_limits: PushAttemptLimits

@@ -119,6 +119,12 @@ NO_BACKFILLS = ProblemType(
 INCIDENT_NOT_FOUND = ProblemType(
     "incident-not-found", 404, "There is no incident with this number."
 )
+INCIDENT_REMOVED = ProblemType(
+    "incident-removed",
+    404,
+    "Retention removed incident {number}, which last changed on {date}. Alert: {outcome}.",
+    example={"number": 7, "date": "2026-01-21", "outcome": "alerted"},
+)
 API_KEY_NOT_FOUND = _not_found("API key", f"/api/admin/api-keys/{KEY_ID}")
 API_CLIENT_NOT_FOUND = _not_found("API client", f"/api/admin/api-clients/{CLIENT_ID}")
 DESTINATION_NOT_FOUND = _not_found("destination", "/api/admin/destinations/soar")

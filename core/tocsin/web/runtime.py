@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any, NotRequired, TypedDict, Unpack
 
 import structlog
@@ -28,6 +29,7 @@ from tocsin.credentials import (
 )
 from tocsin.delivery import DestinationValidator, SampleSender
 from tocsin.enrichment import IncidentEnricher
+from tocsin.erasure import Eraser
 from tocsin.incidents import DOCUMENT_VERSION, ProviderFacts, PushInbox
 from tocsin.limits import BucketSynchronizer, Quota
 from tocsin.loops import SILENCE, run_forever
@@ -118,6 +120,7 @@ async def open_api_runtime(
     clock: Clock,
     *,
     is_shared: bool,
+    archive: Path | None = None,
     **offered: Unpack[NodeServices],
 ) -> AsyncIterator[ApiRuntime]:
     """Open the services, ready to issue tokens; close what they hold afterwards.
@@ -139,6 +142,7 @@ async def open_api_runtime(
             usage=usage,
             oidc=oidc,
             tags=ResponseTags(settings.public_url, DOCUMENT_VERSION, first_epoch.id),
+            archive=archive,
             offered=offered,
         )
         await database.write(services.access_tokens.prepare)
@@ -161,6 +165,7 @@ def _build_services(
     usage: Usage,
     oidc: Oidc,
     tags: ResponseTags,
+    archive: Path | None,
     offered: NodeServices,
 ) -> ApiServices:
     admins = Admins(vault, clock)
@@ -172,6 +177,7 @@ def _build_services(
         database=database,
         clock=clock,
         hasher=hasher,
+        eraser=Eraser(database, vault, clock, settings.data_dir, archive),
         admins=admins,
         access_tokens=tokens,
         authenticator=Authenticator(

@@ -16,18 +16,19 @@ from sqlalchemy import event, insert, select
 
 from delivery_rows import NOW, add_delivery, add_event, rows
 from tocsin.delivery.history import retention
-from tocsin.delivery.history.archive import Archive
 from tocsin.delivery.history.replay_runner import replay_delivery
-from tocsin.delivery.history.retention import Retention, remove_batch
-from tocsin.store import open_database
-from tocsin.store.tables import EPOCH, attempts, events, remote_objects
+from tocsin.delivery.history.retention import remove_events
+from tocsin.retention import Retention, RetentionRule
+from tocsin.store import Archive, open_database
+from tocsin.store.tables import attempts, events, remote_objects
 
 KEEP = timedelta(days=40)
 OLD = NOW - timedelta(days=41)
 
 
 async def remove_old(database, clock, archive: Archive | None = None) -> int:
-    return await Retention(database, clock, KEEP, archive).remove_old()
+    rule = RetentionRule("events", KEEP, remove_events)
+    return await Retention(database, clock, [rule], archive).remove_old()
 
 
 async def ids(database, table) -> set[str]:
@@ -145,7 +146,7 @@ async def test_what_was_archived_but_not_removed_is_archived_again(database, clo
     await database.write(add_delivery, at=OLD)
 
     def killed(connection):
-        remove_batch(connection, EPOCH, NOW, Archive(tmp_path / "archive"))
+        remove_events(connection, None, NOW, Archive(tmp_path / "archive"))
         raise KeyError
 
     with pytest.raises(KeyError):
@@ -210,7 +211,7 @@ async def test_a_batch_goes_by_time_and_by_event(database):
 
         add_delivery(connection, at=OLD)
         event.listen(connection, "before_cursor_execute", note)
-        remove_batch(connection, EPOCH, NOW)
+        remove_events(connection, None, NOW, None)
         event.remove(connection, "before_cursor_execute", note)
         return [
             row[3]
@@ -233,11 +234,11 @@ def test_a_line_torn_by_a_crash_hides_none_that_follow(tmp_path_factory, complet
     folder = tmp_path_factory.mktemp("archive")
     day, archive = NOW.date(), Archive(folder)
     for batch in complete:
-        archive.add([(day, {"n": number}) for number in batch])
+        archive.add([(day, {"n": number}) for number in batch], "deliveries")
     [path] = folder.iterdir()
     size = path.stat().st_size
-    archive.add([(day, {"n": number}) for number in torn])
+    archive.add([(day, {"n": number}) for number in torn], "deliveries")
     os.truncate(path, data.draw(st.integers(size, path.stat().st_size - 1)))
-    Archive(folder).add([(day, {"n": "last"})])
+    Archive(folder).add([(day, {"n": "last"})], "deliveries")
     [found] = lines(folder).values()
     assert [line["n"] for line in found] == [n for batch in complete for n in batch] + ["last"]

@@ -18,10 +18,12 @@ from incident_rows import add_incidents
 from tocsin import audit
 from tocsin.credentials import Vault
 from tocsin.delivery import release_restored_deliveries, requeue_on_hold
+from tocsin.erasure import Eraser, ErasureRequest
 from tocsin.errors import OperatorError
 from tocsin.events import release_restored_events, retry_routing
+from tocsin.model import Entity, EntityKind
 from tocsin.store import JUMP, HeadFile, load_epochs, load_head
-from tocsin.store.tables import events, incident_counts
+from tocsin.store.tables import events, incident_counts, incident_entities, incidents
 from tocsin.transfer import (
     BackupMaker,
     Restore,
@@ -96,6 +98,27 @@ async def check_holds(database) -> None:
     assert await database.write(release_restored_events) == 1
     unrouted = select(events.c.routing_error).where(events.c.routed.is_(False))
     assert await database.read(lambda c: c.scalars(unrouted).all()) == [None]
+
+
+async def test_what_was_erased_after_the_backup_is_erased_again(database, tmp_path, target_url):
+    named = {"title": "logon of j.doe", "entities": [("user", "j.doe")]}
+    await database.write(add_incidents, **named)
+    made = await BackupMaker(tmp_path / "backups", VAULT).create(database, NOW, quietly)
+    clock = SimpleNamespace(now=lambda: NOW)
+    wanted = ErasureRequest(Entity(EntityKind.USER, "j.doe"), by="ana", address="local")
+    receipt = await Eraser(database, VAULT, clock, tmp_path, None).erase(wanted)
+
+    async def erase(restored) -> None:
+        await Eraser(restored, VAULT, clock, tmp_path, None).reapply()
+
+    restore = replace(make_restore(made, tmp_path), erase=erase)
+    await restore_backup(target_url, restore, replace=False)
+    async with opened(target_url) as restored:
+        values = select(incidents.c.title, incident_entities.c.value).join(incident_entities)
+        [found] = await restored.read(lambda c: c.execute(values).all())
+        assert tuple(found) == (f"logon of {receipt['pseudonym']}", receipt["pseudonym"])
+        key = VAULT.derive(audit.SEAL)
+        assert (await restored.read(audit.verify, key, now=NOW)).problems == []
 
 
 def make_manifest(tmp_path: Path, migrated_file: Path, secret: bytes | None = None):

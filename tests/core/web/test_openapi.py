@@ -314,6 +314,7 @@ CALLS = [
     ("GET", "/api/admin/channels", {}),
     ("POST", "/api/admin/replays", {"json": {"state": "dead"}}),
     ("GET", "/api/admin/replays", {}),
+    ("POST", "/api/admin/erasures", {"json": {"entity": "user:j.doe"}}),
     ("GET", "/api/admin/replays/{replay_id}", {}),
     ("POST", "/api/admin/replays/{replay_id}/cancel", {}),
     ("POST", "/api/admin/deliveries/{delivery_id}/replay", {}),

@@ -1,76 +1,29 @@
-"""Retention: removal of old events with their deliveries, optionally archived first."""
+"""Removal of old events with their deliveries, optionally archived first."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Any
 
-import structlog
 from sqlalchemy import Connection, RowMapping, Select, delete, exists, select
 
-from tocsin.clock import Clock, isoformat, isoformat_or_none
-from tocsin.delivery.history.archive import Archive
+from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.delivery.history.repository import represent_attempt
 from tocsin.delivery.queue.states import DEAD, DELIVERED
-from tocsin.loops import SILENCE, beat, run_forever
-from tocsin.store import Database, lock_exclusively, record_events_kept_from
+from tocsin.store import Archive, RemovalBatch, lock_exclusively, record_events_kept_from
 from tocsin.store.tables import EPOCH, attempts, deliveries, events
 
 BATCH = 100  # small: the responses of all attempts are written while other writers wait
-_HOUR = timedelta(hours=1)
 _FINISHED = (DELIVERED, DEAD)
 _OF_EVENT = ("id", "event_type", "timestamp", "data", "subject", "related", "context")
 _OF_DELIVERY = ("id", "destination", "state", "remote_id", "remote_url", "reason")
 _MOMENTS = ("created_at", "finished_at")
-_log = structlog.get_logger()
 
 
-class Retention:
-    """Removes events that happened longer ago than `keep`."""
-
-    def __init__(
-        self, database: Database, clock: Clock, keep: timedelta, archive: Archive | None
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._keep = keep
-        self._archive = archive
-
-    async def run(self) -> None:
-        """Remove old events now and once an hour, until cancelled."""
-        await run_forever(self._step, self._clock, "retention", silence=_HOUR + SILENCE)
-
-    async def _step(self) -> None:
-        beat()  # a full archive is logged, and is no reason to take the node out of service
-        if removed := await self.remove_old():
-            _log.info("old events removed", events=removed)
-        await self._clock.sleep(_HOUR)
-
-    async def remove_old(self) -> int:
-        """Remove all old events, and return their number."""
-        before, removed = self._clock.now() - self._keep, 0
-        since: datetime | None = EPOCH
-        while since is not None:
-            batch = await self._database.write(remove_batch, since, before, self._archive)
-            removed, since = removed + batch.removed, batch.go_on_from
-            beat()
-        return removed
-
-
-@dataclass(frozen=True, slots=True)
-class RemovalBatch:
-    """Result of one batch."""
-
-    removed: int
-    go_on_from: datetime | None
-    """None if nothing is left to remove."""
-
-
-def remove_batch(
-    connection: Connection, since: datetime, before: datetime, archive: Archive | None = None
+def remove_events(
+    connection: Connection, since: datetime | None, before: datetime, archive: Archive | None
 ) -> RemovalBatch:
     """Remove the oldest events of a period whose deliveries are all delivered or dead.
 
@@ -78,11 +31,11 @@ def remove_batch(
     Raises OSError if archiving fails.
     """
     lock_exclusively(connection, "the archive")
-    found = _finished_events(connection, since, before)
+    found = _finished_events(connection, since or EPOCH, before)
     of_event = _load_deliveries(connection, [event["id"] for event in found])
     old = [event for event in found if _is_finished(of_event[event["id"]])]
     if archive is not None:
-        archive.add(list(_archive_lines(connection, old, of_event)))
+        archive.add(list(_archive_lines(connection, old, of_event)), "deliveries")
     _remove(connection, [event["id"] for event in old])
     if old:
         record_events_kept_from(connection, before)

@@ -1,13 +1,14 @@
 """Incident storage: normalization, version merging, alerts; one transaction per page."""
 
 from tocsin.incidents.storage.alerts import AlertDecision, AlertPolicy
-from tocsin.incidents.storage.merge import EntityRole, combine_versions
+from tocsin.incidents.storage.merge import EntityRole, RemovedIncident, combine_versions
 from tocsin.incidents.storage.refreshes import (
     DueRefresh,
     complete_refresh,
     load_due_refreshes,
     postpone_refresh,
 )
+from tocsin.incidents.storage.removed import digest_identity, find_removed
 from tocsin.incidents.storage.store import StoreResult, store_page, store_received
 
 __all__ = [
@@ -15,9 +16,12 @@ __all__ = [
     "AlertPolicy",
     "DueRefresh",
     "EntityRole",
+    "RemovedIncident",
     "StoreResult",
     "combine_versions",
     "complete_refresh",
+    "digest_identity",
+    "find_removed",
     "load_due_refreshes",
     "postpone_refresh",
     "store_page",

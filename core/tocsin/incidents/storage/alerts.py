@@ -45,7 +45,7 @@ def judge_alerts(
     """Set the alert outcome of each change, and return the events of those alerted now."""
     events = []
     for change in changes:
-        before = change.stored["alert_outcome"] if change.stored else None
+        before = change.alert_outcome
         values = change.values
         outcome = _judge_alert(values["severity"], values["status"], before, policy)
         values["alert_outcome"] = outcome

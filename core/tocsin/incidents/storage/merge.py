@@ -90,6 +90,21 @@ class EntityRole(StrEnum):
 IDENTITY = ("number", "provider", "external_id")
 
 
+@dataclass(frozen=True, slots=True)
+class RemovedIncident:
+    """What is left of an incident that retention removed."""
+
+    number: int
+    alert_outcome: str
+    created_at: datetime
+    updated_at: datetime
+
+    def describe(self) -> dict[str, object]:
+        """Return what messages say about it."""
+        date = self.updated_at.date().isoformat()
+        return {"number": self.number, "date": date, "outcome": self.alert_outcome}
+
+
 @dataclass(slots=True)
 class IncidentChange:
     """An incident of a page, its stored version, and the difference."""
@@ -104,6 +119,15 @@ class IncidentChange:
     """The roles of new entities, and of stored ones whose role has changed."""
     alerts: list[Alert] = field(default_factory=list)
     values: dict[str, Any] = field(default_factory=dict)
+    removed: RemovedIncident | None = None
+    """What is left of a new incident that was stored before."""
+
+    @property
+    def alert_outcome(self) -> str | None:
+        """The alert outcome of an incident that was stored before."""
+        if self.stored is not None:
+            return str(self.stored["alert_outcome"])
+        return None if self.removed is None else self.removed.alert_outcome
 
     @property
     def identity(self) -> dict[str, Any]:

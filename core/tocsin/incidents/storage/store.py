@@ -29,6 +29,7 @@ from tocsin.incidents.storage.merge import (
 )
 from tocsin.incidents.storage.normalize import reject_invalid
 from tocsin.incidents.storage.refreshes import schedule_refreshes
+from tocsin.incidents.storage.removed import recall_removed
 from tocsin.model import Alert, Entity, EntityKind, Incident, Page, Received
 from tocsin.store import (
     INCIDENT_CHANGE,
@@ -36,6 +37,7 @@ from tocsin.store import (
     BulkStatement,
     allot_numbers,
     is_in,
+    load_redactor,
 )
 from tocsin.store.tables import (
     incident_alerts,
@@ -86,9 +88,12 @@ def store_received(
 ) -> StoreResult:
     """Store incidents from a SIEM, and return the result.
 
-    Invalid incidents are quarantined, like records that cannot be read. Where `received` does not
-    say what it covers, it covers this moment. `past` marks incidents from a backfill.
+    Erased values are replaced first. Invalid incidents are quarantined, like records that cannot be
+    read. Where `received` does not say what it covers, it covers this moment. `past` marks
+    incidents from a backfill.
     """
+    if (redactor := load_redactor(connection)) is not None:
+        received = redactor.redact(received)
     received = reject_invalid(key.stream, received)
     changes = _load_changes(connection, key.provider, fold_versions(received.incidents))
     new = [change for change in changes if change.stored is None]
@@ -96,6 +101,7 @@ def store_received(
     count = len(received.rejected) + received.further_rejected
     counts = ReadCounts(received.records, len(new), len(changed), count)
     row = record_coverage(connection, key, received.covered, counts, now, past=past)
+    recall_removed(connection, key.provider, new)
     _assign_numbers(connection, new, changed, {"provider": key.provider, "coverage_id": row}, now)
     events = judge_alerts([*new, *changed], policy, now)
     _insert(connection, incidents, [change.values for change in new])
@@ -212,9 +218,13 @@ def _assign_numbers(
 ) -> None:
     """Assign numbers to new incidents, and change numbers to new and changed ones."""
     change_numbers = iter(_allot(connection, INCIDENT_CHANGE, len(new) + len(changed)))
-    for change, number in zip(new, _allot(connection, INCIDENT_NUMBER, len(new)), strict=True):
+    unknown = sum(change.removed is None for change in new)
+    numbers = iter(_allot(connection, INCIDENT_NUMBER, unknown))
+    for change in new:
+        known = change.removed
+        number, created_at = (known.number, known.created_at) if known else (next(numbers), now)
         identity = {"number": number, "external_id": change.incident.external_id}
-        change.values |= {**common, **identity, "created_at": now}
+        change.values |= {**common, **identity, "created_at": created_at}
     for change in changed:
         change.values |= change.identity
     for change in (*new, *changed):

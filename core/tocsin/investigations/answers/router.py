@@ -25,13 +25,17 @@ from tocsin.model import (
     Sources,
 )
 from tocsin.observables import Environment
-from tocsin.store import find_fault
+from tocsin.store import Redactor, find_fault
 
 _log = structlog.get_logger()
 
 
 ReadUntil = Callable[[], Awaitable[Mapping[str, datetime]]]
 """Returns the time up to which each provider has been read."""
+
+
+LoadRedactor = Callable[[], Awaitable[Redactor | None]]
+"""Returns what replaces erased values, None as long as nothing was erased."""
 
 
 class EnricherQueries(Protocol):
@@ -58,8 +62,14 @@ class QuestionRouter:
         enrichers: EnricherQueries,
         read_until: ReadUntil,
         environment: Environment,
+        *,
+        load_redactor: LoadRedactor | None = None,
     ) -> None:
-        """Take the answers from the database, and the sources outside it."""
+        """Take the answers from the database, and the sources outside it.
+
+        What these answer is redacted; None only where nothing is ever erased.
+        """
+        self._load_redactor = load_redactor
         self._environment = environment
         self._history = history
         self._read_until = read_until
@@ -73,8 +83,12 @@ class QuestionRouter:
 
     async def __call__(self, question: Question[Any]) -> SourceReply:
         """Return the outcome of a question."""
-        ask = self._kinds.get(type(question), self._history)
-        return await ask(question)
+        ask = self._kinds.get(type(question))
+        if ask is None:
+            return await self._history(question)
+        reply = await ask(question)
+        redactor = await self._load_redactor() if self._load_redactor else None
+        return replace(reply, content=redactor.redact(reply.content)) if redactor else reply
 
     async def _who_is_there(self, _: ListSources) -> SourceReply:
         until = await self._read_until()

@@ -48,9 +48,14 @@ def record_relations(
     updates = _collect_updates(seen)
     if not updates:
         return
-    lock_exclusively(connection, "relations")
+    lock_relations(connection)
     for start in range(0, len(updates), _CHUNK):
         _record(connection, updates[start : start + _CHUNK])
+
+
+def lock_relations(connection: Connection) -> None:
+    """Exclude other writers of relations until this transaction ends."""
+    lock_exclusively(connection, "relations")
 
 
 @dataclass(slots=True)
@@ -114,9 +119,19 @@ def _new_update(ends: _Ends) -> _RelationUpdate | None:
     source, type_, target = normalize_node(ends[0]), ends[1], normalize_node(ends[2])
     if source == target or not (_is_node(source) and _is_node(target)):
         return None
+    ends_ = (source, type_, target)
+    return _RelationUpdate(ends_, _digest_ends(*ends_))
+
+
+def _digest_ends(source: Node, type_: str, target: Node) -> str:
     parts = [source.kind, source.value, type_, target.kind, target.value]
-    digest = hashlib.sha256(orjson.dumps(parts)).hexdigest()
-    return _RelationUpdate((source, type_, target), digest)
+    return hashlib.sha256(orjson.dumps(parts)).hexdigest()
+
+
+def digest_relation(row: Mapping[str, Any]) -> str:
+    """Return the digest of a row, whose ends have changed."""
+    source = Node(row["source_kind"], row["source_value"])
+    return _digest_ends(source, row["type"], Node(row["target_kind"], row["target_value"]))
 
 
 def _is_node(node: Node) -> bool:

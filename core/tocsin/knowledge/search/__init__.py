@@ -10,6 +10,7 @@ from tocsin.knowledge.search.entities import (
     EntityPage,
     EntityPosition,
     FoundEntity,
+    list_lookup_names,
     search_entities,
 )
 from tocsin.knowledge.search.entity_patterns import find_matching_entities
@@ -19,6 +20,7 @@ from tocsin.knowledge.search.indexer import (
     INDEXED_CHANGES,
     SearchIndexer,
     count_unindexed,
+    reindex_incidents,
     restart_index,
 )
 from tocsin.knowledge.search.results import (
@@ -46,6 +48,8 @@ __all__ = [
     "find_matching_entities",
     "index_document",
     "index_documents",
+    "list_lookup_names",
+    "reindex_incidents",
     "remove_document",
     "render_snippet",
     "restart_index",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain
 from time import perf_counter
@@ -19,6 +19,7 @@ from tocsin.knowledge.search.documents import (
     DOCUMENT_ID,
     SearchDocument,
     TokenizedDocument,
+    index_documents,
     store_tokenized,
     tokenize_document,
     uses_tsvector,
@@ -155,6 +156,16 @@ def load_batch(connection: Connection, limit: int) -> IncidentBatch | None:
     return IncidentBatch.load(connection, rows, after, until)
 
 
+def reindex_incidents(connection: Connection, numbers: Sequence[int]) -> None:
+    """Update the documents of incidents whose content was rewritten, if they have any.
+
+    Each keeps the change that it reflects, so the indexer counts its entities as before.
+    """
+    query = select(incidents).where(incidents.c.number.in_(numbers))
+    rows = connection.execute(query).mappings().all()
+    index_documents(connection, IncidentBatch.load(connection, rows, 0, 0).rewrite_documents())
+
+
 _changed = (
     select(
         *(
@@ -240,6 +251,14 @@ class IncidentBatch:
     def tokenize(self, rows: Iterable[RowMapping]) -> list[TokenizedDocument]:
         """Return the documents of some of the incidents."""
         return [tokenize_document(self._document(row), postgres=self.postgres) for row in rows]
+
+    def rewrite_documents(self) -> list[SearchDocument]:
+        """Return new documents for those in the index, of the same changes."""
+        return [
+            replace(self._document(row), change=self.before[row["number"]].change)
+            for row in self.rows
+            if row["number"] in self.before
+        ]
 
     def count_entities(self) -> EntityRows:
         """Return the rows that count the entities of the incidents."""

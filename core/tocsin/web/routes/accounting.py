@@ -5,8 +5,9 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from tocsin import accounting
+from tocsin.incidents import find_removed
 from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
-from tocsin.web.record_problems import INCIDENT_NOT_FOUND
+from tocsin.web.record_problems import INCIDENT_NOT_FOUND, INCIDENT_REMOVED
 from tocsin.web.routes.incidents import parse_number
 from tocsin.web.schemas.accounting import Proof, ProofQuery, Trace
 
@@ -16,6 +17,9 @@ def get_incident_trace(connection: Connection, call: RequestContext) -> Response
     number = parse_number(call.path["number"])
     found = accounting.trace_incident(connection, number) if number else None
     if found is None:
+        removed = find_removed(connection, number) if number else None
+        if removed is not None:
+            raise INCIDENT_REMOVED.error(**removed.describe())
         raise INCIDENT_NOT_FOUND.error()
     return Response(found)
 
@@ -37,7 +41,7 @@ ENDPOINTS = (
         summary="Trace one incident from the read to each delivery attempt",
         handler=get_incident_trace,
         response=Trace,
-        problems=(INCIDENT_NOT_FOUND,),
+        problems=(INCIDENT_NOT_FOUND, INCIDENT_REMOVED),
     ),
     Endpoint(
         method="GET",

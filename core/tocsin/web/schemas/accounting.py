@@ -325,7 +325,10 @@ class Proof(ResponseModel):
     failures: list[StreamFailure]
     silent: list[SilentStream]
     quarantined: int = Field(description="Number of records that could not be parsed.")
-    incidents: dict[str, int] = Field(description="Number of new incidents, by alert outcome.")
+    incidents: dict[str, int] = Field(
+        description="Number of new incidents, by alert outcome. `removed` is the number of those that "
+        "retention has removed since; without any, it is absent."
+    )
     events: dict[str, int] = Field(description="Number of events, by outcome.")
     destinations: list[DestinationCounts]
     not_arrived: list[OutstandingDelivery] = Field(

@@ -1,4 +1,4 @@
-"""Archive of events: one compressed file of JSON lines per day, append-only."""
+"""Archive of removed records: per kind and day, one compressed, append-only file of JSON lines."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,14 +18,23 @@ _CHUNK = 65_536
 _GZIP = 16 + zlib.MAX_WBITS
 
 
+@dataclass(frozen=True, slots=True)
+class RemovalBatch:
+    """Result of removing one batch of old records."""
+
+    removed: int
+    go_on_from: Any
+    """The position of the next batch; None if nothing is left to remove."""
+
+
 class Archive:
-    """A folder with one file per day; only one process may write to it at a time."""
+    """A folder with one file per kind and day; only one process may write to it at a time."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._sizes: dict[Path, int] = {}
 
-    def add(self, lines: Iterable[tuple[date, Mapping[str, Any]]]) -> None:
+    def add(self, lines: Iterable[tuple[date, Mapping[str, Any]]], kind: str) -> None:
         """Append each line to the file of its day; returns once they are on the disk.
 
         Raises OSError if they cannot be stored; some may be stored nevertheless.
@@ -33,7 +43,7 @@ class Archive:
         for day, line in lines:
             by_day[day].append(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
         for day, texts in by_day.items():
-            path = self._folder / f"deliveries-{day.isoformat()}.jsonl.gz"
+            path = self._folder / f"{kind}-{day.isoformat()}.jsonl.gz"
             self._append(path, gzip.compress(b"".join(texts)))
 
     def _append(self, path: Path, member: bytes) -> None:

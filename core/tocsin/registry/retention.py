@@ -1,0 +1,75 @@
+"""The section [retention] of `plugins.toml`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tocsin.fields import Duration
+from tocsin.registry.plugins_file import read_plugins_file
+
+_PROVED = timedelta(days=32)
+_Proved = Annotated[Duration, Field(ge=_PROVED)]
+"""A time that covers the longest period of `tocsin prove`, 31 days."""
+_Kept = Annotated[Duration, Field(ge=timedelta(days=1))]
+
+
+class RetentionSettings(BaseModel):
+    """[retention]: how long each kind of record is kept; without a setting, forever."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    events: _Proved | None = Field(
+        default=None,
+        description="Events with their deliveries and attempts, after all deliveries have "
+        "finished. At least 32 days, because `tocsin prove` covers 31.",
+    )
+    incidents: _Proved | None = Field(
+        default=None,
+        description="Incidents with their alerts, entities and search documents, since they last "
+        "changed, unless a delivery or a comment about them is pending. At least 32 days.",
+    )
+    sessions: _Kept | None = Field(
+        default=None,
+        description="Investigations with their steps, messages and reports, and runs of schedules, "
+        "since they ended.",
+    )
+    search: _Kept | None = Field(
+        default=None,
+        description="Search documents, by the time of the incident or investigation. They also go "
+        "with it.",
+    )
+    graph: _Kept | None = Field(
+        default=None, description="Edges of the graph, since they were last seen."
+    )
+    coverage: _Proved | None = Field(
+        default=None,
+        description="The coverage ledger, backfills and quarantined records. Intervals that stored "
+        "incidents refer to are kept. At least 32 days.",
+    )
+    audit: _Proved | None = Field(
+        default=None,
+        description="The audit log, up to a sealed cut. At least 32 days.",
+    )
+    archive: Path | None = Field(
+        default=None,
+        description="Folder to archive events, incidents, investigations and audit entries in "
+        "before they are removed.",
+    )
+
+    def with_defaults(self, days: int | None, archive: Path | None) -> RetentionSettings:
+        """Return these settings, for events with those of the environment where there are none."""
+        events = self.events or (days and timedelta(days=days)) or None
+        return self.model_copy(update={"events": events, "archive": self.archive or archive})
+
+
+def read_retention(path: Path) -> RetentionSettings:
+    """Return [retention] of a file, without importing any plugin; the defaults if it is invalid."""
+    file, _ = read_plugins_file(path)
+    try:
+        return RetentionSettings.model_validate(file.retention)
+    except ValidationError:
+        return RetentionSettings()

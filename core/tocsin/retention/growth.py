@@ -1,0 +1,107 @@
+"""Gauges of what grows: the oldest row of each kind, and the bytes of each table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Column, Connection, Select, func, select, text
+
+from tocsin.metrics import Metrics
+from tocsin.store.tables import (
+    EPOCH,
+    audit,
+    coverage,
+    documents,
+    events,
+    incidents,
+    metadata,
+    quarantine,
+    relations,
+    sessions,
+)
+
+
+def _select_first(key: Column[Any], column: Column[datetime]) -> Select[Any]:
+    return select(column).order_by(key).limit(1)
+
+
+# The smallest value where there is an index, elsewhere that of the first row
+_OLDEST: Mapping[str, Select[Any]] = {
+    "events": select(func.min(events.c.timestamp)),
+    "incidents": select(func.min(incidents.c.updated_at)),
+    "sessions": _select_first(sessions.c.id, sessions.c.updated_at),
+    "search": _select_first(documents.c.id, documents.c.at),
+    "graph": select(func.min(relations.c.last_seen)),
+    "coverage": select(func.min(coverage.c.finished_at)),
+    "quarantine": _select_first(quarantine.c.id, quarantine.c.created_at),
+    "audit": _select_first(audit.c.id, audit.c.at),
+}
+# Reads the pages of the whole file, which takes a second per GB or so
+_SQLITE = text(
+    "SELECT m.tbl_name, sum(s.pgsize) FROM dbstat s JOIN sqlite_schema m ON m.name = s.name "
+    "WHERE s.aggregate = TRUE GROUP BY m.tbl_name"
+)
+_POSTGRES = text(
+    "SELECT relname, pg_total_relation_size(oid) FROM pg_class "
+    "WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
+)
+_HAS_DBSTAT = text("SELECT sqlite_compileoption_used('ENABLE_DBSTAT_VTAB')")
+INDEX = "documents_index"
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """What is stored."""
+
+    oldest: Mapping[str, datetime | None]
+    """The time of the oldest row of each kind; None without any."""
+    bytes: Mapping[str, int]
+    """The size of each table with its indexes; empty where SQLite cannot say."""
+
+
+def measure_growth(connection: Connection) -> Growth:
+    """Measure what is stored."""
+    oldest = {kind: connection.scalar(query) for kind, query in _OLDEST.items()}
+    return Growth(oldest, measure_tables(connection))
+
+
+def measure_tables(connection: Connection) -> dict[str, int]:
+    """Return the bytes of each table with its indexes."""
+    query = _POSTGRES
+    if connection.dialect.name == "sqlite":
+        if not connection.scalar(_HAS_DBSTAT):
+            return {}
+        query = _SQLITE
+    sizes = dict.fromkeys(metadata.tables, 0)
+    for name, size in connection.execute(query):
+        # SQLite stores its search index in tables of its own
+        owner = "documents" if name.startswith(INDEX) else name
+        if owner in sizes:
+            sizes[owner] += int(size)
+    return sizes
+
+
+class GrowthGauges:
+    """Gauges that the retention loop refreshes once an hour."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._oldest = metrics.gauge(
+            "tocsin_oldest_row_timestamp_seconds",
+            "Time of the oldest row that is kept, as retention counts it",
+            "kind",
+        )
+        self._bytes = metrics.gauge(
+            "tocsin_table_bytes", "Size of a table with its indexes, in bytes", "table"
+        )
+
+    def show(self, growth: Growth) -> None:
+        """Show these measurements."""
+        self._oldest.clear()
+        for kind, moment in growth.oldest.items():
+            if moment is not None:
+                self._oldest.labels(kind).set((moment - EPOCH).total_seconds())
+        for table, size in growth.bytes.items():
+            self._bytes.labels(table).set(size)

@@ -1,0 +1,248 @@
+"""An erased value is nowhere: not in the database, the archive, or what is read afterwards."""
+
+from __future__ import annotations
+
+import gzip
+import secrets
+from base64 import urlsafe_b64encode
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import orjson
+import pytest
+from sqlalchemy import select, text, update
+
+from delivery_rows import add_delivery, add_destination
+from session_rows import add_session
+from tocsin.accounting import Period, report_period
+from tocsin.audit import AuditRecord, record, verify
+from tocsin.credentials import Vault
+from tocsin.erasure import PURPOSE, Eraser, ErasureRequest
+from tocsin.events import Notifiers
+from tocsin.incidents.coverage.positions import StreamKey, load_position
+from tocsin.incidents.storage.store import AlertPolicy, store_page
+from tocsin.investigations import load_steps, replace_steps
+from tocsin.knowledge import ObservedRelation, SearchIndexer, record_relations
+from tocsin.model import (
+    Alert,
+    Entity,
+    EntityKind,
+    Incident,
+    Node,
+    Page,
+    Rejected,
+    RelationType,
+    Severity,
+)
+from tocsin.store import ERASURE_KEY, Archive, Erasure, Redactor, digest_value
+from tocsin.store.tables import attempts, entities, erasures, events, incidents, metadata, sessions
+
+NAME = "j.d\u00f6e"
+PERSON = Entity(EntityKind.USER, NAME)
+KEY = StreamKey("edge", "changed")
+POLICY = AlertPolicy("https://tocsin.example.org")
+
+
+def build_alert(title: str, at: datetime) -> Alert:
+    return Alert(external_id="a", title=title, severity=Severity.HIGH, occurred_at=at)
+
+
+@pytest.fixture
+def vault() -> Vault:
+    return Vault(urlsafe_b64encode(secrets.token_bytes(32)).decode(), source="the test")
+
+
+@pytest.fixture
+def eraser(database, vault, clock, tmp_path) -> Eraser:
+    database.keys[ERASURE_KEY] = vault.derive(PURPOSE)
+    return Eraser(database, vault, clock, tmp_path, tmp_path / "archive")
+
+
+@pytest.fixture
+def request_() -> ErasureRequest:
+    return ErasureRequest(entity=PERSON, by="ana", address="local")
+
+
+@pytest.fixture
+def read(database, clock):
+    async def read(name: str = "case-1") -> None:
+        """A page that names the person is read and indexed."""
+        incident = Incident(
+            external_id=name,
+            title=f"logon of CORP\\{NAME.upper()}",
+            description=f"({NAME}) logged on; see /home/{NAME}/.ssh and {NAME}@corp.example.",
+            severity=Severity.HIGH,
+            occurred_at=clock.now(),
+            entities=(PERSON, Entity(EntityKind.EMAIL, f"{NAME}@corp.example")),
+            alerts=(build_alert(f"failed logon of {NAME}", clock.now()),),
+        )
+        rejected = Rejected(
+            source="", location="1", reason="bad", content=f'{{"u": "{NAME}"}}'.encode()
+        )
+        page = Page(next_position={}, incidents=(incident,), rejected=(rejected,), records=2)
+        revision = (await database.read(load_position, KEY)).revision
+        await database.write(
+            store_page, KEY, page, revision=revision, policy=POLICY, now=clock.now()
+        )
+        await SearchIndexer(database, clock, Notifiers()).catch_up()
+
+    return read
+
+
+@pytest.fixture
+def fill(database, read, clock, tmp_path):
+    async def fill() -> None:
+        """Everything that can name the person does."""
+        await read()
+        said = {"text": f"told {NAME}"}
+
+        def add(connection) -> None:
+            add_destination(connection)
+            event = connection.scalars(select(events.c.id)).one()
+            delivery = add_delivery(connection, "delivered", event=event, remote_id=f"T-{NAME}")
+            answer = update(attempts).where(attempts.c.delivery_id == delivery)
+            connection.execute(answer.values(response=f"hello {NAME}".encode()))
+            session_id = add_session(connection, query=f"what did {NAME} do?", now=clock.now())
+            steps = load_steps(connection, session_id)
+            step = replace(steps[0], answer=orjson.dumps([f"CORP\\{NAME}"]).decode())
+            replace_steps(connection, session_id, [step, *steps[1:]])
+            edge = ObservedRelation(
+                Node("user", NAME), RelationType.CONNECTED_TO, Node("host", "ws-1"), clock.now()
+            )
+            record_relations(connection, {f"session:{session_id}#1": [edge]})
+            given = {"address": "", "request_id": "", "action": "x", "target": f"user:{NAME}"}
+            record(connection, AuditRecord(at=clock.now(), actor=NAME, details=said, **given))
+            given["target"] = "other"
+            record(connection, AuditRecord(at=clock.now(), actor="ana", **given))
+
+        await database.write(add)
+        Archive(tmp_path / "archive").add(
+            [(clock.now().date(), said), (clock.now().date(), {})], "x"
+        )
+
+    return fill
+
+
+@pytest.fixture
+def dump(database, migrated_url, tmp_path):
+    async def dump() -> str:
+        """Return everything that is on the disk, in lower case."""
+        found = [gzip.decompress(path.read_bytes()) for path in tmp_path.glob("archive/*.gz")]
+        found += [path.read_bytes() for path in tmp_path.glob("*.jsonl")]
+        if migrated_url.get_backend_name() == "sqlite":
+            checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)"
+            await database.read(lambda c: c.exec_driver_sql(checkpoint).all())
+            found.append((tmp_path / migrated_url.database).read_bytes())
+        else:
+            names = [*metadata.tables]
+            for name in names:
+                query = text(f"SELECT t::text FROM {name} t")
+                rows = await database.read(lambda c, query=query: c.scalars(query).all())
+                found += [row.encode() for row in rows]
+            blobs = "SELECT content FROM quarantine UNION ALL SELECT response FROM attempts"
+            found += await database.read(lambda c: c.scalars(text(blobs)).all())
+        return b"\n".join(found).decode("utf-8", "replace").lower()
+
+    return dump
+
+
+def test_the_value_is_named_by_its_boundaries():
+    key = b"k" * 32
+    redactor = Redactor(key, [Erasure("user", digest_value(key, "j.doe"), 5, "X")])
+    for before, after in {
+        "J.Doe": "X",
+        "xj.doe j.doe2 j-doe": "xj.doe j.doe2 j-doe",
+        "CORP\\j.doe, j.doe@a (j.doe)": "CORP\\X, X@a (X)",
+        "/home/j.doe/a\u0130 j.doe": "/home/X/a\u0130 X",
+    }.items():
+        assert redactor.redact_text(before) == after
+    nested = {"j.doe": [b"\xff j.doe", ("j.doe", 1, None)]}
+    assert redactor.redact(nested) == {"X": [b"\xff X", ("X", 1, None)]}
+
+
+async def test_an_erased_value_is_nowhere(eraser, request_, fill, dump, database):
+    clock = eraser._clock
+    await fill()
+    assert NAME in await dump()
+    period = Period(clock.now() - timedelta(days=1), clock.now())
+    before = await database.read(report_period, period, clock.now())
+    receipt = await eraser.erase(request_)
+    assert NAME not in await dump()
+    assert receipt["erased"].keys() >= {
+        *("incidents", "incident_entities", "incident_alerts", "entities", "events", "attempts"),
+        *("deliveries", "sessions", "session_messages", "session_steps", "relations"),
+        *("quarantine", "audit"),
+    }
+    [sent] = receipt["sent"]
+    assert (sent["destination"], sent["outcome"], sent["remote_id"]) == (
+        *("soc", "delivered"),
+        f"T-{NAME}",
+    )
+    assert await database.read(report_period, period, clock.now()) == before
+    found = await database.read(verify, eraser._audit_key, now=clock.now())
+    assert (found.problems, found.entries) == ([], 3)
+
+
+async def test_what_is_read_afterwards_names_the_pseudonym(eraser, request_, read, dump, database):
+    await read()
+    pseudonym = (await eraser.erase(request_))["pseudonym"]
+    await read()
+    await read("case-2")
+    assert NAME not in await dump()
+    numbers = select(incidents.c.number, incidents.c.title)
+    found = await database.read(lambda c: c.execute(numbers.order_by(incidents.c.number)).all())
+    assert [tuple(row) for row in found] == [(n, f"logon of CORP\\{pseudonym}") for n in (1, 2)]
+    counted = select(entities.c.incident_count).where(entities.c.value == pseudonym)
+    assert await database.read(lambda c: c.scalars(counted).all()) == [2]
+
+
+async def test_a_dry_run_changes_nothing(eraser, request_, fill, database):
+    def load(connection) -> list:
+        return [connection.execute(select(table)).all() for table in metadata.sorted_tables]
+
+    await fill()
+    before = await database.read(load)
+    tried = await eraser.erase(replace(request_, dry_run=True))
+    assert await database.read(load) == before
+    done = await eraser.erase(request_)
+    assert tried["sent"] == done["sent"]
+    # an unsealed entry is sealed first, and then found
+    assert {**tried["erased"], "audit": 1} == done["erased"]
+    assert (await eraser.erase(request_))["erased"] == {}
+
+
+async def test_values_are_erased_again_from_an_older_backup(eraser, request_, fill, dump):
+    await eraser.erase(request_)  # of a database that does not hold it, as if before the backup
+    eraser._database.keys.clear()
+    await eraser._database.write(lambda c: c.execute(text("DELETE FROM erasures")) and None)
+    await fill()
+    assert NAME in await dump()
+    await eraser.reapply()
+    assert NAME not in await dump()
+
+
+async def test_an_investigation_that_runs_is_named(eraser, request_, fill, database):
+    await fill()
+    running = update(sessions).values(status="running")
+    await database.write(lambda c: c.execute(running) and None)
+    assert (await eraser.erase(request_))["active_investigations"] == 1
+
+
+async def test_a_redacted_entry_is_changed_by_nobody_else(eraser, request_, fill, database):
+    await fill()
+    await eraser.erase(request_)
+    changed = text("UPDATE audit SET actor = 'eve' WHERE position = 1")
+    await database.write(lambda c: c.execute(changed) and None)
+    found = await database.read(verify, eraser._audit_key, now=eraser._clock.now())
+    [problem] = found.problems
+    assert problem.startswith("position 1 (row 1): the seal does not match")
+    with pytest.raises(Exception, match="append-only"):
+        await database.write(lambda c: c.execute(text("UPDATE audit SET actor = 'eve'")) and None)
+
+
+async def test_nothing_that_is_left_tells_the_value_without_the_key(eraser, request_, database):
+    await eraser.erase(request_)
+    [left] = await database.read(lambda c: c.execute(select(erasures)).mappings().all())
+    assert left["digest"] == digest_value(eraser._key, NAME.upper())
+    assert left["digest"] != digest_value(b"another key", NAME)
+    assert left["pseudonym"] == f"erased-{left['digest'][:12]}"
