@@ -190,8 +190,8 @@ class Settings(BaseSettings):
     )
     archive_dir: Path | None = Field(
         default=None,
-        description="Directory in which to archive records before they are removed. Use `archive` in "
-        "`[retention]`, which takes precedence.",
+        description="Directory in which to archive records before they are removed. Use "
+        "`archive` in `[retention]`, which takes precedence.",
     )
     schedule_failure_limit: int = Field(
         default=5,

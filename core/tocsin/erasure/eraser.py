@@ -31,6 +31,7 @@ from tocsin.errors import InvalidInputError
 from tocsin.identifiers import new_id
 from tocsin.model import Entity, EntityKind
 from tocsin.store import (
+    ERASURE_KEY,
     Database,
     Erasure,
     Redactor,
@@ -85,7 +86,8 @@ class Eraser:
         self._database = database
         self._file = data_dir / FILE
         self._archive = archive
-        self._key = vault.derive(PURPOSE)
+        # by which the database redacts what is stored from now on
+        self._key = database.keys[ERASURE_KEY] = vault.derive(PURPOSE)
         self._audit_key = vault.derive(SEAL)
         self._clock = clock
 

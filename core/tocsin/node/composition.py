@@ -26,7 +26,6 @@ from tocsin.delivery import (
     StoredAttemptLog,
     WorkerPool,
 )
-from tocsin.erasure import PURPOSE as ERASURE
 from tocsin.events import Notifiers
 from tocsin.incidents import ProviderSync, PushInbox, SyncContext, SyncMeters, describe_providers
 from tocsin.knowledge import StoredKnowledge
@@ -56,7 +55,6 @@ from tocsin.registry import (
 from tocsin.retention import GrowthGauges, build_retention
 from tocsin.settings import NodeRole, Settings
 from tocsin.store import (
-    ERASURE_KEY,
     Database,
     HeadFile,
     check_schema,
@@ -89,7 +87,6 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
         head = HeadKeeper(HeadFile(settings.data_dir, identify_location(url)), database, clock)
         await head.start()
         vault = await open_proven_vault(settings, database)
-        database.keys[ERASURE_KEY] = vault.derive(ERASURE)
         environment = Environment(configuration.environment)
         known = StoredKnowledge(database, environment, configuration.markings)
         maker = PluginFactory(

@@ -71,7 +71,7 @@ class Retention:
         removed = 0
         for rule in self._rules:
             if count := await self._apply(rule):
-                _log.info("removed old records", kind=rule.kind, count=count)
+                _log.info("old records removed", kind=rule.kind, count=count)
             removed += count
         while removed and await self._database.write_behind(reclaim_space):
             beat()

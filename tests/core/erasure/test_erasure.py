@@ -17,7 +17,7 @@ from session_rows import add_session
 from tocsin.accounting import Period, report_period
 from tocsin.audit import AuditRecord, record, verify
 from tocsin.credentials import Vault
-from tocsin.erasure import PURPOSE, Eraser, ErasureRequest
+from tocsin.erasure import Eraser, ErasureRequest
 from tocsin.events import Notifiers
 from tocsin.incidents.coverage.positions import StreamKey, load_position
 from tocsin.incidents.storage.store import AlertPolicy, store_page
@@ -34,7 +34,7 @@ from tocsin.model import (
     RelationType,
     Severity,
 )
-from tocsin.store import ERASURE_KEY, Archive, Erasure, Redactor, digest_value
+from tocsin.store import Archive, Erasure, Redactor, digest_value
 from tocsin.store.tables import attempts, entities, erasures, events, incidents, metadata, sessions
 
 NAME = "j.d\u00f6e"
@@ -54,7 +54,6 @@ def vault() -> Vault:
 
 @pytest.fixture
 def eraser(database, vault, clock, tmp_path) -> Eraser:
-    database.keys[ERASURE_KEY] = vault.derive(PURPOSE)
     return Eraser(database, vault, clock, tmp_path, tmp_path / "archive")
 
 
@@ -213,7 +212,6 @@ async def test_a_dry_run_changes_nothing(eraser, request_, fill, database):
 
 async def test_values_are_erased_again_from_an_older_backup(eraser, request_, fill, dump):
     await eraser.erase(request_)  # of a database that does not hold it, as if before the backup
-    eraser._database.keys.clear()
     await eraser._database.write(lambda c: c.execute(text("DELETE FROM erasures")) and None)
     await fill()
     assert NAME in await dump()

@@ -81,6 +81,7 @@ TAGS = (
     ),
     EndpointTag("Plugins", "Installed plugins and where they are used.", ("/api/admin/plugins",)),
     EndpointTag("Audit", "Actions of admins, and counts of rejected calls.", ("/api/admin/audit",)),
+    EndpointTag("Erasure", "Erasure of a person or another entity.", ("/api/admin/erasures",)),
     EndpointTag(
         "Service",
         "Health, metrics and API description of the service.",

@@ -36,7 +36,7 @@ async def erase(call: RequestContext) -> dict[str, Any]:
     return await call.services.eraser.erase(request)
 
 
-def return_receipt(_connection: Connection, call: RequestContext) -> Response:
+def create_erasure(_connection: Connection, call: RequestContext) -> Response:
     """Return the receipt; the erasure has its own audit entry."""
     return Response(call.prepared)
 
@@ -47,7 +47,7 @@ ENDPOINTS = (
         path="/api/admin/erasures",
         access=AccessRole.ADMIN,
         summary="Erase an entity from everything that is stored",
-        handler=return_receipt,
+        handler=create_erasure,
         prepare=erase,
         body=NewErasure,
         response=ErasureReceipt,

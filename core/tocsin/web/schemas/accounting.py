@@ -326,8 +326,8 @@ class Proof(ResponseModel):
     silent: list[SilentStream]
     quarantined: int = Field(description="Number of records that could not be parsed.")
     incidents: dict[str, int] = Field(
-        description="Number of new incidents, by alert outcome. `removed` is the number of those that "
-        "retention has removed since; without any, it is absent."
+        description="Number of new incidents, by alert outcome. `removed` is the number of those "
+        "that retention has removed since; without any, it is absent."
     )
     events: dict[str, int] = Field(description="Number of events, by outcome.")
     destinations: list[DestinationCounts]
