@@ -48,13 +48,15 @@ def _end_progress() -> None:
 def create(
     keep: Annotated[
         int | None,
-        typer.Option(min=1, help="Remove the oldest backups of this database, but for this many."),
+        typer.Option(
+            min=1, help="Keep only this many backups of this database, and remove older ones."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Back up the database of one moment.
+    """Create a consistent backup of the database.
 
-    The service may run meanwhile. TOCSIN_BACKUP_DIR is the folder of the backups, and
+    The service can keep running. TOCSIN_BACKUP_DIR is the directory of the backups, and
     TOCSIN_BACKUP_KEY_FILE the file with the key that encrypts them. The encryption key of the
     database is not in the backup: store it elsewhere.
     """
@@ -181,7 +183,7 @@ def release(
 ) -> None:
     """Send the deliveries and events that a restore put on hold.
 
-    Prints the number of both. To send only some deliveries, use `tocsin deliveries replay`.
+    Prints both numbers. To send only some deliveries, use `tocsin deliveries replay`.
     """
     deliveries, events = run_on_database(
         load_settings(), lambda database: database.write(_release, destination)

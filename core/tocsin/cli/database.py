@@ -139,7 +139,7 @@ def upgrade(
     if migrations or as_json:
         print_records([asdict(migration) for migration in migrations], as_json=as_json)
     else:
-        print_text("the schema is current; there is nothing to do", file=sys.stderr)
+        print_text("the schema is up to date; nothing to do", file=sys.stderr)
 
 
 @app.command()
@@ -148,7 +148,7 @@ def copy(
         str, typer.Option("--to", help="URL of an empty database, or of an unfinished copy.")
     ],
 ) -> None:
-    """Copy the database to another one, of the same or the other kind.
+    """Copy the database to another one, such as from SQLite to PostgreSQL.
 
     Stop all nodes first. The copy is verified by counts and checksums of each table. A copy that
     was interrupted is resumed by the same command. To keep a password out of the process list,

@@ -236,8 +236,8 @@ def _copy_beside(file: Path) -> None:
     except (sqlite3.Error, OSError) as error:
         draft.unlink(missing_ok=True)
         raise OperatorError(
-            f"{copy}: the database could not be copied before its upgrade ({error}); make room, or "
-            "set TOCSIN_UPGRADE_COPY=false"
+            f"{copy}: the database could not be copied before its upgrade ({error}); free up "
+            f"disk space, or set TOCSIN_UPGRADE_COPY=false"
         ) from error
     _log.info("database copied before its upgrade", copy=str(copy.resolve()))
 

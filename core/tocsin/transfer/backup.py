@@ -31,7 +31,7 @@ from tocsin.transfer.manifest import PARTIAL, Manifest, TableFile, name_backup
 from tocsin.transfer.rows import Row, RowDigest, decode_row, encode_row, read_rows
 
 _SALT_BYTES = 16
-_KEY_CHECK = "check of backups"
+_KEY_CHECK = "backup check"
 Progress = Callable[[str, int], None]
 """Called with the name of a table and the number of rows that are done."""
 
@@ -89,7 +89,7 @@ def _open_draft(folder: Path, name: str) -> Iterator[Path]:
     """Give a folder that gets its name once it is complete; raises OperatorError."""
     draft, final = folder / f"{name}{PARTIAL}", folder / name
     if final.exists():
-        raise OperatorError(f"{final}: a backup of this moment exists")
+        raise OperatorError(f"{final}: a backup with this time already exists")
     try:
         draft.mkdir(mode=0o700)
         yield draft
@@ -145,8 +145,8 @@ def read_table(manifest: Manifest, table: TableFile, key: BackupKey | None) -> I
             yield row
     if (digest.count, digest.value) != (table.rows, table.digest):
         raise OperatorError(
-            f"{path}: found {digest.count} rows (checksum {digest.value}), the manifest has "
-            f"{table.rows} (checksum {table.digest})"
+            f"{path}: found {digest.count} rows (checksum {digest.value}), expected {table.rows} "
+            f"(checksum {table.digest})"
         )
 
 
@@ -157,8 +157,7 @@ def verify_backup(manifest: Manifest, secret: bytes | None, progress: Progress) 
         path = manifest.folder / table.file
         if (found := hash_file(path)) != table.sha256:
             raise OperatorError(
-                f"{path}: the file is damaged: its SHA-256 is {found}, the manifest has "
-                f"{table.sha256}"
+                f"{path}: the file is damaged: its SHA-256 is {found}, expected {table.sha256}"
             )
         for count, _ in enumerate(read_table(manifest, table, key), 1):
             progress(table.layout.name, count)

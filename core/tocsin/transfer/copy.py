@@ -133,8 +133,8 @@ def is_in_use(connection: Connection) -> bool:
 def _require_no_node(connection: Connection) -> None:
     if is_in_use(connection):
         raise OperatorError(
-            "a node is running on the database to copy; stop all nodes, because a copy of a "
-            "database in use would not be of one moment"
+            "a node is using the database to copy; stop all nodes, because a copy of a "
+            "database in use would not be consistent"
         )
 
 
@@ -189,5 +189,7 @@ def _store_batch(
         .values(rows=done + len(rows), last_key=orjson.dumps(last).decode())
     )
     if connection.execute(moved).rowcount != 1:
-        raise OperatorError("another `tocsin db copy` writes to the target; wait until it ends")
+        raise OperatorError(
+            "another `tocsin db copy` is writing to the target; wait until it has finished"
+        )
     RowWriter(connection, layout).write(rows)

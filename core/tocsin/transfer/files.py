@@ -120,7 +120,7 @@ def _decrypt_chunks(file: IO[bytes], cipher: AESGCM) -> Iterator[bytes]:
         try:
             yield cipher.decrypt(_build_nonce(number, is_last=not following), chunk, None)
         except InvalidTag:
-            raise ValueError("it was changed, or another key encrypted it") from None
+            raise ValueError("it was changed or encrypted with another key") from None
         if not following:
             return
         number, chunk = number + 1, following

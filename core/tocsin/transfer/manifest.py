@@ -44,7 +44,7 @@ class TableFile:
         """Return the table from its stored form."""
         layout = TableLayout.of_json(entry["name"], entry["columns"])
         if entry["file"] != Path(entry["file"]).name:
-            raise ValueError("a file in another folder")
+            raise ValueError("a file in another directory")
         return cls(layout, **{name: entry[name] for name in cls.__slots__[1:]})
 
     def to_json(self) -> dict[str, Any]:
@@ -97,7 +97,9 @@ class Manifest:
             )
         key = BackupKey(secret, bytes.fromhex(self.salt))
         if not hmac.compare_digest(self.mac or "", self._authenticate(key)):
-            raise OperatorError(f"{self.name}: another key encrypted it, or its manifest changed")
+            raise OperatorError(
+                f"{self.name}: it was encrypted with another key, or its manifest was changed"
+            )
         return key
 
     def _authenticate(self, key: BackupKey) -> str:
@@ -124,7 +126,8 @@ def load_manifest(folder: Path) -> Manifest:
         stored = orjson.loads(path.read_bytes())
         if stored["format"] != FORMAT:
             raise OperatorError(
-                f"{path}: found format {stored['format']}, this version of Tocsin reads {FORMAT}"
+                f"{path}: found format {stored['format']}, but this version of Tocsin supports "
+                f"{FORMAT}"
             )
         known = set(Manifest.__slots__) - {"folder"}
         facts = {name: value for name, value in stored.items() if name in known}

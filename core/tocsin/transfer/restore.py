@@ -174,8 +174,8 @@ async def restore_backup(url: URL, restore: Restore, *, replace: bool) -> Restor
     """
     if not is_known_revision(restore.manifest.schema):
         raise OperatorError(
-            f"{restore.manifest.name} has the schema {restore.manifest.schema}, this version of "
-            f"Tocsin supports schemas up to {get_newest_revision()}; restore it with version "
+            f"{restore.manifest.name} has the schema {restore.manifest.schema}, but this version "
+            f"of Tocsin supports schemas up to {get_newest_revision()}; restore it with version "
             f"{restore.manifest.version} or newer"
         )
     if not is_sqlite(url):

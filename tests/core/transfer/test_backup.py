@@ -162,7 +162,7 @@ def test_an_encrypted_backup_needs_its_key_and_notices_every_change(tmp_path, mi
         with pytest.raises(OperatorError, match=match):
             verify_backup(made, wrong, quietly)
     tables = [replace(made.tables[0], rows=7), *made.tables[1:]]
-    with pytest.raises(OperatorError, match="manifest changed"):
+    with pytest.raises(OperatorError, match="manifest was changed"):
         verify_backup(replace(made, tables=tables), secret, quietly)
     # with the checksum adjusted, as somebody who changes files would
     path.write_bytes(path.read_bytes()[:-1] + b"!")
