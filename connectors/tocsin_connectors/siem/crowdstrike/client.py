@@ -108,9 +108,7 @@ class FalconClient:
         except Refused as refused:
             status = refused.status or 0
             if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
-                raise Misconfigured(
-                    f"{refused}: set `cloud` to the cloud of the customer"
-                ) from refused
+                raise Misconfigured(f"{refused}: set `cloud` to the customer's cloud") from refused
             raise CredentialsRefused(
                 str(refused), status=refused.status, response=refused.response
             ) from refused
