@@ -1,4 +1,8 @@
-"""Retention of incidents and of the audit log, and erased values."""
+"""Retention of incidents and of the audit log, and erased values.
+
+Nodes of 0020 work with it, but store again what new nodes have removed or erased: use both once all
+nodes are upgraded.
+"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,6 +12,7 @@ revision = "0021"
 down_revision = "0020"
 branch_labels = None
 depends_on = None
+compatible_with = "0020"
 
 MOMENT = sa.BigInteger
 COUNTER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
