@@ -87,7 +87,7 @@ def test_the_page_lists_what_expressions_may_use_and_nothing_else():
     )
     named = {kind: re.findall(r"`(\w+)`", cell) for kind, cell in rows.items()}
     filters = [name for kind, names in named.items() if "ilters" in kind for name in names]
-    methods = named["Methods of texts"] + named["Methods of objects"]
+    methods = named["String methods"] + named["Object methods"]
     assert sorted(filters) == sorted([*FILTERS, "map", *SELECTIONS])
     assert sorted(methods) == sorted(METHODS)
     tests = [name for name in named["Tests after `is`"] if name != "select"]
