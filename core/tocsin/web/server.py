@@ -12,7 +12,7 @@ from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from aiohttp.web_protocol import RequestHandler
 
 from tocsin.web.app import HEADERS, ResponseHeaders, read_request_id
-from tocsin.web.bounded_parser import MAX_FRAMING, BoundedParser, HeaderTooLong
+from tocsin.web.bounded_parser import MAX_HEADER, BoundedParser, HeaderTooLong
 from tocsin.web.problems import ProblemError, problem_response
 
 # The parser identifies the line that was too long only by its limit, so these two differ
@@ -160,7 +160,7 @@ def _reject(request: web.BaseRequest, status: int, error: BaseException | None) 
         case LineTooLong() if error.args[1] == _LONGEST_URL:
             problem = ProblemError(414, f"A URL can have at most {_LONGEST_URL} bytes.")
         case HeaderTooLong():
-            problem = ProblemError(431, f"A header can have at most {MAX_FRAMING} bytes.")
+            problem = ProblemError(431, f"A header can have at most {MAX_HEADER} bytes.")
         case LineTooLong():
             problem = ProblemError(431, f"A header field can have at most {_LONGEST_FIELD} bytes.")
         case HttpProcessingError(message=message) if message == _TOO_MANY_FIELDS:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 import pytest
-from aiohttp import web
+from aiohttp import StreamReader, web
 
 from api_callers import until
 from api_server import PUSH_TOKEN, PUSHED
@@ -95,6 +95,18 @@ async def test_a_body_of_small_chunks_ends_the_connection(api, target, chunks):
         answer = await exchange(connect, target + CHUNKED + coded + b"\r\n" + chunks + CLOSE)
     assert answer.count(b"HTTP/1.1 ") <= 1
     assert b"HTTP/1.1 2" not in answer
+
+
+@on_sqlite
+async def test_few_small_chunks_are_parsed(api, monkeypatch):
+    parsed = []
+    receive = StreamReader.end_http_chunk_receiving
+    count = lambda reader: parsed.append(reader) or receive(reader)  # noqa: E731
+    monkeypatch.setattr(StreamReader, "end_http_chunk_receiving", count)
+    async with served(api) as connect:
+        sent = TARGETS["a body that nobody reads"] + CHUNKED + b"\r\n" + SMALL_CHUNKS["of one byte"]
+        await exchange(connect, sent)
+    assert 500 < len(parsed) < 3_000
 
 
 @on_sqlite
