@@ -8,6 +8,7 @@ import secrets
 from collections import defaultdict
 from collections.abc import Collection
 from functools import lru_cache
+from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Any
 
@@ -58,6 +59,7 @@ _SCRAPED = "/metrics"
 """The path that answers under any name if a token protects it."""
 _MISDIRECTED = 421
 _KNOWN_NAMES = 128
+_LONGEST_TYPE = 256
 
 
 class ResponseHeaders:
@@ -216,6 +218,7 @@ def _make_envelope(
         bind_contextvars(request_id=request_id)
         try:
             hosts.require(request)
+            _require_short_type(request)
             response = await handler(request)
         except Exception as error:  # noqa: BLE001 - the caller gets a response to every error
             page = await render_missing(request, error) if render_missing else None
@@ -230,6 +233,18 @@ def _make_envelope(
         return response
 
     return envelope
+
+
+def _require_short_type(request: web.Request) -> None:
+    """Raise ProblemError (415) for a long media type.
+
+    aiohttp parses it with the parser for mails, which takes the square of its length, or fails.
+    """
+    if len(request.headers.get(hdrs.CONTENT_TYPE, "")) > _LONGEST_TYPE:
+        raise ProblemError(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            f"Content-Type can have at most {_LONGEST_TYPE} characters.",
+        )
 
 
 def _log_request(log: Any, request: web.Request, response: web.StreamResponse) -> None:

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 from cryptography.hazmat.primitives import serialization
 
-from api_server import problem
+from api_server import PUSHED, problem
 from database_statements import noted_statements
 from oidc_issuer import ed25519_key, make_token, rsa_key
 from tocsin.credentials import Scope, generate_key
@@ -99,6 +99,46 @@ async def test_a_body_of_many_mistakes_is_refused_in_short(api):
     document = await problem(response, 422)
     assert len(document["errors"]) == 50
     assert document["detail"] == "50 mistakes or more in the body."
+
+
+LONG_TYPES = {
+    "parameters": ";a=1" * 1_900,
+    "quoted parameters": ';a="b;"' * 1_000,
+    "an open quote": ';a="' + ";" * 7_900,
+    "nested comments": ";" + "(" * 7_900,
+}
+
+
+@on_sqlite
+@pytest.mark.parametrize("parameters", LONG_TYPES.values(), ids=LONG_TYPES)
+async def test_a_long_media_type_is_not_parsed(api, parameters):
+    """Each took up to half a second of the event loop, without a credential."""
+    for path, kind in {
+        "/oauth/token": "application/x-www-form-urlencoded",
+        "/sign-in": "application/x-www-form-urlencoded",
+        f"/api/push/{PUSHED}": "application/json",
+        KEYS: "application/json",
+        "/nowhere": "text/plain",
+    }.items():
+        headers = {"Content-Type": kind + parameters}
+        response = await api.client.post(path, data=b"a=b", headers=headers)
+        assert response.status == 415, path
+
+
+@on_sqlite
+async def test_of_a_member_that_is_given_twice_the_last_counts(api):
+    body = b'{"name": "first", "name": "last", "scopes": ["incidents:read"]}'
+    headers = await api.admin() | {"Content-Type": "application/json"}
+    made = await api.client.post(KEYS, data=body, headers=headers)
+    assert (made.status, (await made.json())["name"]) == (201, "last")
+
+
+@on_sqlite
+@pytest.mark.parametrize(("fields", "status"), [(20, 401), (21, 400)])
+async def test_a_form_has_few_fields(api, fields, status):
+    client = {"grant_type": "client_credentials", "client_id": "a", "client_secret": "b"}
+    form = client | {f"other{number}": "1" for number in range(fields - len(client))}
+    assert (await api.client.post("/oauth/token", data=form)).status == status
 
 
 # Tokens that admit nobody
@@ -284,6 +324,7 @@ async def test_that_a_token_expired_is_said_only_of_our_own(api, forger, clock):
 SECRET = b"s3cret"
 POST = b"POST /oauth/token HTTP/1.1\r\nHost: localhost\r\n"
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+CHUNKED = POST + b"Transfer-Encoding: chunked\r\n"
 NOT_HTTP = {
     "words": (SECRET + b"\r\n\r\n", 400),
     "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + SECRET, 400),
@@ -313,6 +354,17 @@ NOT_HTTP = {
         POST + b"Transfer-Encoding: chunked\r\n\r\n" + SECRET + b"\r\n\r\n",
         400,
     ),
+    "a chunk size with a sign": (CHUNKED + b"\r\n+6\r\n" + SECRET + b"\r\n", 400),
+    "a chunk size with a prefix": (CHUNKED + b"\r\n0x6\r\n" + SECRET + b"\r\n", 400),
+    "a chunk size without end": (CHUNKED + b"\r\n" + b"f" * 17 + b"\r\n" + SECRET, 400),
+    "a chunk that goes on": (CHUNKED + b"\r\n1\r\n" + SECRET + b"\r\n", 400),
+    "chunks that are not the last coding": (
+        POST + b"Transfer-Encoding: chunked, identity\r\n\r\n6\r\n" + SECRET,
+        400,
+    ),
+    "chunks twice": (CHUNKED + b"Transfer-Encoding: chunked\r\n\r\n6\r\n" + SECRET, 400),
+    "a space before a colon": (POST + b"Content-Length : 6\r\n\r\n" + SECRET, 400),
+    "lines that end in LF alone": (GET.replace(b"\r", b"") + b"X: " + SECRET + b"\n\n", 400),
     "a path of 9 kB": (b"GET /" + SECRET * 1_500 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 414),
     "a query of 9 kB": (b"GET /?" + SECRET * 1_500 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 414),
     "a path of 1 MB": (b"GET /" + SECRET * 170_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 414),
