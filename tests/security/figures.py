@@ -28,6 +28,12 @@ AREAS: Mapping[str, tuple[str, ...]] = {
         "tests/security/test_console_forms.py",
         "tests/core/web/console/test_signing_in.py",
     ),
+    "OpenID Connect": (
+        "tests/core/credentials/test_oidc.py",
+        "tests/core/credentials/test_oidc_attempts.py",
+        "tests/core/web/console/test_oidc_sign_in.py",
+        "tests/core/web/console/test_session_checks.py",
+    ),
     "Host names": ("tests/core/web/test_hosts.py",),
     "Server-side request forgery": (
         "tests/security/test_forged_requests.py",
