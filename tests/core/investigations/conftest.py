@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -19,6 +20,7 @@ from tocsin.investigations import (
     add_message,
     cancel_session,
     create_session,
+    load_steps,
 )
 from tocsin.model import (
     Confidence,
@@ -45,7 +47,7 @@ from tocsin.model import (
     Verdict,
     Window,
 )
-from tocsin.store.tables import session_steps, sessions
+from tocsin.store.tables import sessions
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 WINDOW = Window(BEGIN, BEGIN + timedelta(days=1))
@@ -255,9 +257,9 @@ _NOT_COMPARED = {"session_id", "started_at", "duration_ms"}
 
 
 @pytest.fixture
-def ledger(rows):
+def ledger(database):
     async def ledger(session_id: str) -> list[dict]:
-        found = await rows(session_steps, session_steps.c.session_id == session_id)
-        return [{k: v for k, v in row.items() if k not in _NOT_COMPARED} for row in found]
+        found = map(asdict, await database.read(load_steps, session_id))
+        return [{k: v for k, v in step.items() if k not in _NOT_COMPARED} for step in found]
 
     return ledger

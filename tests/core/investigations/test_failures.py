@@ -289,6 +289,9 @@ class Slow(Database):
     async def read(self, operation, *args, **kwargs):
         return await self._database.read(operation, *args, **kwargs)
 
+    async def snapshot(self, operation, *args, **kwargs):
+        return await self._database.snapshot(operation, *args, **kwargs)
+
     async def write(self, operation, *args, **kwargs):
         self._meanwhile()
         return await self._database.write(operation, *args, **kwargs)

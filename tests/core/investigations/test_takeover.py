@@ -35,6 +35,9 @@ class Dying(Database):
         self._check()
         return await self._database.read(operation, *args, **kwargs)
 
+    async def snapshot(self, operation, *args, **kwargs):
+        return await self._database.snapshot(operation, *args, **kwargs)
+
     async def write(self, operation, *args, **kwargs):
         self._check()
         self._left -= 1

@@ -194,6 +194,14 @@ def list_steps(
     )
 
 
+def load_questions(connection: Connection, session_id: str) -> list[tuple[RowMapping, str | None]]:
+    """Return the steps of a session without the answers, each with its question."""
+    query = select(*_LISTED).where(_s.session_id == session_id).order_by(_s.number)
+    rows = connection.execute(query).mappings().all()
+    bases = _load_bases(connection, session_id, rows)
+    return [(row, _read_question(row, bases)) for row in rows]
+
+
 def load_step(connection: Connection, session_id: str, number: int) -> dict[str, Any] | None:
     """Return one step with its answer, None if there is none of this number."""
     query = select(*_COLUMNS).where(_s.session_id == session_id, _s.number == number)

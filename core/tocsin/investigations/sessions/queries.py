@@ -11,11 +11,12 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, select
 
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.investigations.codec import decode_report
+from tocsin.investigations.sessions.ledger import load_questions
 from tocsin.investigations.write_backs import WriteBack, list_write_backs
 from tocsin.model import Persona, QueryOutcome, SessionStatus
 from tocsin.reports import to_markdown
 from tocsin.store import count_matching
-from tocsin.store.tables import session_messages, session_steps, sessions
+from tocsin.store.tables import session_messages, sessions
 
 _PLAIN = (
     "id",
@@ -40,8 +41,6 @@ _shown = select(*(sessions.c[name] for name in (*_PLAIN, *_MOMENTS)))
 _newest_first = _shown.order_by(sessions.c.id.desc())
 _MAX_NAMED = 3
 """Maximum number of subjects named in a sentence."""
-_s = session_steps.c
-_steps = select(_s.number, _s.kind, _s.asked_of, _s.question, _s.outcome, _s.reason, _s.conclusion)
 _QUESTION_PHRASES = {
     "who-is-there": "for the available sources",
     "incidents-numbered": "for incident",
@@ -185,16 +184,16 @@ def _represent_message(row: RowMapping) -> dict[str, Any]:
 
 def describe_steps(connection: Connection, session_id: str) -> dict[str, str]:
     """Return a sentence for each step of a session, by its reference, such as `step:12`."""
-    rows = connection.execute(_steps.where(_s.session_id == session_id)).mappings()
-    return {f"step:{row['number']}": _describe_step(row) for row in rows}
+    steps = load_questions(connection, session_id)
+    return {f"step:{row['number']}": _describe_step(row, question) for row, question in steps}
 
 
-def _describe_step(row: RowMapping) -> str:
+def _describe_step(row: RowMapping, question: str | None) -> str:
     if row["conclusion"] is not None:
         return f"Concluded: {row['conclusion']}"
     source = row["asked_of"].replace(":", " ", 1)
     wanted = _QUESTION_PHRASES.get(row["kind"], row["kind"].replace("-", " "))
-    text = f"Asked {source} {wanted}{_describe_subject(row['question'])}"
+    text = f"Asked {source} {wanted}{_describe_subject(question)}"
     if row["outcome"] == QueryOutcome.ANSWERED:
         return text + (f" (partial: {row['reason']})" if row["reason"] else "")
     return f"{text}: {row['outcome']}, {row['reason']}"
