@@ -48,7 +48,7 @@ class SplittableCursor(Protocol):
         ...
 
 
-class ListedPage(Protocol):
+class LookbackPage(Protocol):
     """Records that a request has listed."""
 
     @property
@@ -171,7 +171,7 @@ class LookbackProvider(WindowedProvider):
         self,
         stream: str,
         cursor: SplittableCursor,
-        found: ListedPage,
+        found: LookbackPage,
         following: SplittableCursor | None,
         is_changed: Callable[[dict[str, Any]], bool],
     ) -> Listing:
