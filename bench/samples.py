@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from tocsin import Alert, Entity, EntityKind, Incident, Page, Severity
 from tocsin.incidents.coverage.positions import StreamKey
-from tocsin.incidents.storage.alerts import AlertPolicy
+from tocsin.incidents.storage.alerts import IncidentPolicy
 from tocsin.incidents.storage.store import store_page
 from tocsin.store import Database
 
@@ -19,7 +19,7 @@ _BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
 
 async def fill(database: Database, provider: str, count: int, *, quiet: bool) -> None:
     """Store `count` incidents of a new provider; unless `quiet`, each with its event."""
-    key, policy = StreamKey(provider, "changed"), AlertPolicy(PUBLIC_URL, quiet=quiet)
+    key, policy = StreamKey(provider, "changed"), IncidentPolicy(PUBLIC_URL, quiet=quiet)
     for revision, page in enumerate(_pages(count)):
         now = datetime.now(UTC)
         await database.write(store_page, key, page, revision=revision, policy=policy, now=now)

@@ -13,7 +13,7 @@ from tocsin.clock import Clock
 from tocsin.events import EVENTS, Notifiers
 from tocsin.hookspecs import Capability, Provider
 from tocsin.incidents.metrics import SyncMeter
-from tocsin.incidents.storage import AlertPolicy, StoreResult
+from tocsin.incidents.storage import IncidentPolicy, StoreResult
 from tocsin.knowledge import INCIDENTS
 from tocsin.loops import beat
 from tocsin.store import Database, Lease
@@ -40,7 +40,7 @@ class IncidentWriter:
         self.provider = provider
         self.database = context.database
         self.clock = context.clock
-        self.policy = build_alert_policy(provider, context.public_url)
+        self.policy = build_incident_policy(provider, context.public_url)
         self.meter = meter
         self.lease: Lease | None = None
         """None where no other node can read the provider, so that there is nothing to confirm."""
@@ -69,10 +69,10 @@ class IncidentWriter:
         return store(connection, self.clock.now())
 
 
-def build_alert_policy(provider: Provider, public_url: str) -> AlertPolicy:
-    """Build the alert policy from the settings of a provider."""
+def build_incident_policy(provider: Provider, public_url: str) -> IncidentPolicy:
+    """Build the policy from the settings of a provider."""
     settings = provider.settings
-    policy = AlertPolicy(
+    policy = IncidentPolicy(
         public_url,
         on_escalation=settings.alert_on_escalation,
         first_seen_closed=settings.alert_when_first_seen_closed,

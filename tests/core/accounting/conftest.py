@@ -16,7 +16,7 @@ from tocsin.events import emit_events, mark_routed
 from tocsin.identifiers import new_id
 from tocsin.incidents.coverage.ledger import ReadFailure, record_failure
 from tocsin.incidents.coverage.positions import StreamKey, load_position
-from tocsin.incidents.storage.alerts import AlertPolicy
+from tocsin.incidents.storage.alerts import IncidentPolicy
 from tocsin.incidents.storage.store import store_page
 from tocsin.model import Covered, Event, EventType, Page
 from tocsin.registry import ManagedBy
@@ -25,7 +25,7 @@ from tocsin.store.tables import attempts, deliveries, destinations
 
 DAY = timedelta(days=1)
 KEY = StreamKey("edge", "changed")
-POLICY = AlertPolicy("https://tocsin.example.org")
+POLICY = IncidentPolicy("https://tocsin.example.org")
 
 
 class Happenings:

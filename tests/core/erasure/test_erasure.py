@@ -20,7 +20,7 @@ from tocsin.credentials import Vault
 from tocsin.erasure import Eraser, ErasureRequest
 from tocsin.events import Notifiers
 from tocsin.incidents.coverage.positions import StreamKey, load_position
-from tocsin.incidents.storage.store import AlertPolicy, store_page
+from tocsin.incidents.storage.store import IncidentPolicy, store_page
 from tocsin.investigations import load_steps, replace_steps
 from tocsin.knowledge import ObservedRelation, SearchIndexer, record_relations
 from tocsin.model import (
@@ -40,7 +40,7 @@ from tocsin.store.tables import attempts, entities, erasures, events, incidents,
 NAME = "j.d\u00f6e"
 PERSON = Entity(EntityKind.USER, NAME)
 KEY = StreamKey("edge", "changed")
-POLICY = AlertPolicy("https://tocsin.example.org")
+POLICY = IncidentPolicy("https://tocsin.example.org")
 
 
 def build_alert(title: str, at: datetime) -> Alert:

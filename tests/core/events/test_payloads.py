@@ -8,10 +8,10 @@ from pydantic import ValidationError
 from tocsin.clock import isoformat
 from tocsin.events.payloads import ENVELOPES, IncidentAlertData
 from tocsin.incidents.queries import COLUMNS
-from tocsin.incidents.storage.alerts import AlertPolicy, build_alert_event
+from tocsin.incidents.storage.alerts import IncidentPolicy, build_alert_event
 from tocsin.model import Entity, EntityKind, EventType
 
-POLICY = AlertPolicy(public_url="https://tocsin.example")
+POLICY = IncidentPolicy(public_url="https://tocsin.example")
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tocsin.incidents.documents import (
     rebuild_documents,
     render_document,
 )
-from tocsin.incidents.storage.alerts import AlertPolicy
+from tocsin.incidents.storage.alerts import IncidentPolicy
 from tocsin.incidents.storage.store import store_page
 from tocsin.model import Severity
 from tocsin.store.tables import (
@@ -32,7 +32,7 @@ from tocsin.store.tables import (
     sequences,
 )
 
-KEY, POLICY = StreamKey("edge", "changed"), AlertPolicy("https://tocsin.example.org")
+KEY, POLICY = StreamKey("edge", "changed"), IncidentPolicy("https://tocsin.example.org")
 FORM = "07755a"
 """The start of the digest of a document of version 1."""
 

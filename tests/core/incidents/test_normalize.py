@@ -9,7 +9,7 @@ import pytest
 
 from tocsin import Alert, Entity, Incident, Received, Severity
 from tocsin.incidents.coverage.positions import StreamKey
-from tocsin.incidents.storage.alerts import AlertPolicy
+from tocsin.incidents.storage.alerts import IncidentPolicy
 from tocsin.incidents.storage.store import store_received
 from tocsin.store.tables import coverage, incidents, quarantine
 
@@ -54,7 +54,7 @@ async def test_a_mistake_is_kept_aside_with_the_reason(database, clock, rows, mi
         store_received,
         StreamKey("archive", "changed"),
         received,
-        policy=AlertPolicy("https://tocsin.example.org"),
+        policy=IncidentPolicy("https://tocsin.example.org"),
         now=clock.now(),
     )
     assert (stored.counts.new, stored.counts.rejected) == (2, 1)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, select
 
 from tocsin import Alert, Covered, Entity, EntityKind, Incident, IncidentStatus, Page, Rejected
 from tocsin.incidents.coverage.positions import StalePosition, StreamKey, load_position
-from tocsin.incidents.storage.alerts import AlertPolicy
+from tocsin.incidents.storage.alerts import IncidentPolicy
 from tocsin.incidents.storage.store import StoreResult, store_page
 from tocsin.knowledge.history import load_incidents
 from tocsin.model import Severity
@@ -26,7 +26,7 @@ from tocsin.store.tables import (
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 KEY = StreamKey("edge", "changed")
-POLICY = AlertPolicy("https://tocsin.example.org")
+POLICY = IncidentPolicy("https://tocsin.example.org")
 
 
 def incident(external_id="a", severity=Severity.HIGH, **members) -> Incident:

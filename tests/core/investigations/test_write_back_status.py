@@ -21,7 +21,7 @@ from tocsin import (
     TryLater,
 )
 from tocsin.incidents.coverage.positions import StreamKey
-from tocsin.incidents.storage.alerts import AlertPolicy
+from tocsin.incidents.storage.alerts import IncidentPolicy
 from tocsin.incidents.storage.store import store_page
 from tocsin.investigations import create_session
 from tocsin.investigations.write_backs import WriteBackWorker, list_write_backs, plan_write_backs
@@ -102,7 +102,7 @@ def sync(database, clock):
     revisions = iter(range(100))
 
     async def sync(siem) -> None:
-        policy, revision = AlertPolicy("https://tocsin.example.com"), next(revisions)
+        policy, revision = IncidentPolicy("https://tocsin.example.com"), next(revisions)
         async for page in siem.read("changed", None, clock.now()):
             members = {"revision": revision, "policy": policy, "now": clock.now()}
             await database.write(store_page, KEY, page, **members)

@@ -18,7 +18,7 @@ from tocsin.audit import AuditRecord, Sealer, record, remove_entries, verify
 from tocsin.events import Notifiers
 from tocsin.incidents import AlertDecision, find_removed
 from tocsin.incidents.coverage.positions import StreamKey, load_position
-from tocsin.incidents.storage.store import AlertPolicy, store_page
+from tocsin.incidents.storage.store import IncidentPolicy, store_page
 from tocsin.knowledge import ObservedRelation, SearchIndexer, record_relations
 from tocsin.model import Alert, Entity, EntityKind, Incident, Node, Page, RelationType, Severity
 from tocsin.retention import (
@@ -52,7 +52,7 @@ from tocsin.store.tables import (
 
 KEEP = timedelta(days=40)
 KEY = StreamKey("edge", "changed")
-POLICY = AlertPolicy("https://tocsin.example.org")
+POLICY = IncidentPolicy("https://tocsin.example.org")
 ANA, HOST = Entity(EntityKind.USER, "ana"), Entity(EntityKind.HOST, "ws-1")
 
 

@@ -1,6 +1,6 @@
 """Incident storage: normalization, version merging, alerts; one transaction per page."""
 
-from tocsin.incidents.storage.alerts import AlertDecision, AlertPolicy
+from tocsin.incidents.storage.alerts import AlertDecision, IncidentPolicy
 from tocsin.incidents.storage.merge import EntityRole, RemovedIncident, combine_versions
 from tocsin.incidents.storage.refreshes import (
     DueRefresh,
@@ -13,9 +13,9 @@ from tocsin.incidents.storage.store import StoreResult, store_page, store_receiv
 
 __all__ = [
     "AlertDecision",
-    "AlertPolicy",
     "DueRefresh",
     "EntityRole",
+    "IncidentPolicy",
     "RemovedIncident",
     "StoreResult",
     "combine_versions",

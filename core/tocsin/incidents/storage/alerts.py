@@ -25,8 +25,8 @@ class AlertDecision(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class AlertPolicy:
-    """Alerts of the incidents of one provider, and when new incidents are refreshed."""
+class IncidentPolicy:
+    """Consequences of the incidents of one provider: alerts and refreshes."""
 
     public_url: str
     quiet: bool = False
@@ -40,7 +40,7 @@ class AlertPolicy:
 
 
 def judge_alerts(
-    changes: Iterable[IncidentChange], policy: AlertPolicy, now: datetime
+    changes: Iterable[IncidentChange], policy: IncidentPolicy, now: datetime
 ) -> list[Event]:
     """Set the alert outcome of each change, and return the events of those alerted now."""
     events = []
@@ -57,7 +57,7 @@ def judge_alerts(
 
 
 def _judge_alert(
-    severity: str, status: str, before: str | None, policy: AlertPolicy
+    severity: str, status: str, before: str | None, policy: IncidentPolicy
 ) -> AlertDecision:
     """Return the alert outcome of an incident, given its earlier outcome, if any.
 
@@ -78,7 +78,7 @@ def _judge_alert(
 
 
 def build_alert_event(
-    incident: Mapping[str, Any], entities: Iterable[Entity], policy: AlertPolicy, now: datetime
+    incident: Mapping[str, Any], entities: Iterable[Entity], policy: IncidentPolicy, now: datetime
 ) -> Event:
     """Build the `incident-alert` event of an incident, given as its columns."""
     context = represent_incident(

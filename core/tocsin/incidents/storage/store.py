@@ -19,7 +19,7 @@ from tocsin.incidents.coverage import (
     record_coverage,
 )
 from tocsin.incidents.documents import render_document, store_documents
-from tocsin.incidents.storage.alerts import AlertPolicy, judge_alerts
+from tocsin.incidents.storage.alerts import IncidentPolicy, judge_alerts
 from tocsin.incidents.storage.merge import (
     IDENTITY,
     EntityRole,
@@ -63,7 +63,7 @@ def store_page(
     page: Page,
     *,
     revision: int,
-    policy: AlertPolicy,
+    policy: IncidentPolicy,
     now: datetime,
 ) -> StoreResult:
     """Store a page that was read at `revision` of its stream's position, and return the result.
@@ -82,7 +82,7 @@ def store_received(
     key: StreamKey,
     received: Received,
     *,
-    policy: AlertPolicy,
+    policy: IncidentPolicy,
     now: datetime,
     past: bool = False,
 ) -> StoreResult:

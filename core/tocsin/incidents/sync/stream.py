@@ -16,7 +16,7 @@ from tocsin.incidents.coverage import (
     load_position,
     mark_first_read_done,
 )
-from tocsin.incidents.storage import AlertPolicy, StoreResult, store_page
+from tocsin.incidents.storage import IncidentPolicy, StoreResult, store_page
 from tocsin.incidents.writer import IncidentWriter
 from tocsin.model import Page
 
@@ -47,7 +47,7 @@ class StreamReader:
         return True
 
     async def _read_pages(
-        self, key: StreamKey, position: StreamPosition, policy: AlertPolicy
+        self, key: StreamKey, position: StreamPosition, policy: IncidentPolicy
     ) -> bool:
         value, stalled_pages, count = position.value, 0, 0
         reading = self._provider.read(key.stream, value, self._writer.clock.now())
@@ -67,7 +67,9 @@ class StreamReader:
                     return False
         return True
 
-    async def _store(self, key: StreamKey, page: Page, revision: int, policy: AlertPolicy) -> None:
+    async def _store(
+        self, key: StreamKey, page: Page, revision: int, policy: IncidentPolicy
+    ) -> None:
         def store(connection: Connection, now: datetime) -> StoreResult:
             return store_page(connection, key, page, revision=revision, policy=policy, now=now)
 

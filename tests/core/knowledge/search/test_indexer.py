@@ -11,7 +11,7 @@ from sqlalchemy import Connection, select
 
 from tocsin.events import Notifiers
 from tocsin.incidents.coverage.positions import StreamKey
-from tocsin.incidents.storage.alerts import AlertPolicy
+from tocsin.incidents.storage.alerts import IncidentPolicy
 from tocsin.incidents.storage.store import store_received
 from tocsin.knowledge.search import search_documents, search_entities
 from tocsin.knowledge.search.documents import tokenize_document
@@ -33,7 +33,7 @@ from tocsin.store.tables import documents, entities
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = StreamKey("edge", "changed")
-POLICY = AlertPolicy("https://tocsin.example", quiet=True)
+POLICY = IncidentPolicy("https://tocsin.example", quiet=True)
 
 
 def incident(number: int, *values: str, hours: int = 0, **more) -> Incident:

@@ -11,7 +11,7 @@ from sqlalchemy import insert
 from api_server import URL
 from tocsin.hookspecs import Provider
 from tocsin.incidents.coverage.positions import StreamKey, load_position
-from tocsin.incidents.storage.alerts import AlertPolicy
+from tocsin.incidents.storage.alerts import IncidentPolicy
 from tocsin.incidents.storage.store import store_page
 from tocsin.incidents.sync.lease import acquire_lease
 from tocsin.model import Covered, Page
@@ -104,7 +104,7 @@ async def gap(api, clock) -> None:
             KEY,
             Page(next_position={}, covered=(covered,)),
             revision=position.revision,
-            policy=AlertPolicy(URL),
+            policy=IncidentPolicy(URL),
             now=clock.now(),
         )
 
