@@ -9,7 +9,7 @@ from dataclasses import replace as replace_fields
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import URL, Connection, delete, select
+from sqlalchemy import URL, Connection, delete, func, insert, select
 
 from tocsin import audit
 from tocsin.delivery import ReplayState, cancel_replay, hold_pending_deliveries
@@ -35,7 +35,7 @@ from tocsin.store import (
     open_database,
     sqlite_file,
 )
-from tocsin.store.tables import console_sessions, replays
+from tocsin.store.tables import console_sessions, incident_counts, incidents, replays
 from tocsin.transfer.backup import Progress, derive_digest_key, read_table
 from tocsin.transfer.files import BackupKey
 from tocsin.transfer.layout import TableLayout
@@ -46,6 +46,7 @@ from tocsin.transfer.rows import (
     advance_counter,
     compare_table,
     empty_table,
+    suspend_triggers,
 )
 
 _FILES = ("", "-wal", "-shm")  # of a SQLite database
@@ -92,7 +93,8 @@ class Restore:
             empty_table(connection, table.layout)
         for table in self.manifest.tables:
             rows = read_table(self.manifest, table, self.key)
-            RowWriter(connection, table.layout).write(self._follow(table.layout, rows))
+            with suspend_triggers(connection, table.layout):
+                RowWriter(connection, table.layout).write(self._follow(table.layout, rows))
             advance_counter(connection, table.layout)
         for table in self.manifest.tables:
             expected = (table.rows, table.digest)
@@ -155,7 +157,11 @@ class Restore:
 
 
 def rebuild_derived(connection: Connection) -> None:
-    """Index the investigations, and have incidents indexed when a node starts."""
+    """Count incidents, index the investigations, and have incidents indexed when a node starts."""
+    connection.execute(delete(incident_counts))
+    kinds = (incidents.c.severity, incidents.c.status)
+    counted = select(*kinds, func.count()).group_by(*kinds)
+    connection.execute(insert(incident_counts).from_select(list(incident_counts.c), counted))
     restart_documents(connection)
     restart_index(connection)
     index_all_sessions(connection)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from hashlib import blake2b
 from itertools import islice
@@ -136,6 +137,22 @@ class RowWriter:
         driver: Any = self._connection.connection.driver_connection
         columns = [column.name for column in self.layout.columns]
         await_only(driver.copy_records_to_table(self.layout.name, records=rows, columns=columns))
+
+
+@contextmanager
+def suspend_triggers(connection: Connection, layout: TableLayout) -> Iterator[None]:
+    """Store rows without PostgreSQL's triggers.
+
+    They change a few rows of counts again and again, and within one transaction, each change has to
+    pass by all earlier versions of its row.
+    """
+    if connection.dialect.name != "postgresql":
+        yield
+        return
+    table = connection.dialect.identifier_preparer.quote(layout.name)
+    connection.exec_driver_sql(f"ALTER TABLE {table} DISABLE TRIGGER USER")
+    yield
+    connection.exec_driver_sql(f"ALTER TABLE {table} ENABLE TRIGGER USER")
 
 
 def split_batches(rows: Iterable[Row], size: int = BATCH) -> Iterator[list[Row]]:
