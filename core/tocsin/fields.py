@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -110,6 +110,10 @@ FileOnly = BeforeValidator(_refuse_over_http)
 
 LocalPath = Annotated[str, Field(min_length=1), AfterValidator(_resolve_path), FileOnly]
 """A local path or glob; a relative one is relative to `plugins.toml`."""
+
+
+CERTIFICATE_FILES = ("ca_file", "client_certificate", "client_key")
+"""Settings of plugins that name PEM files."""
 
 
 class _OwnServer:
@@ -252,20 +256,24 @@ def _read_reference(reference: dict[str, Any], base: Path) -> str:
                 raise _secret_error(found, f"the environment variable {name} is empty: set it")
             return os.environ[name]
         case {"file": str(name), **rest} if not rest:
-            return _read_secret_file((base / name).absolute(), f"found {{ file = {name!r} }}")
+            try:
+                return read_secret_file((base / name).absolute())
+            except ValueError as error:
+                raise _secret_error(f"found {{ file = {name!r} }}", str(error)) from error
     raise _secret_error(
         "found a table of " + (", ".join(map(repr, reference)) or "nothing"), _REFERENCE
     )
 
 
-def _read_secret_file(path: Path, found: str) -> str:
+def read_secret_file(path: Path) -> str:
+    """Return the secret in a file; ValueError, with the remedy, if there is none."""
     try:
         text = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8"
-        raise _secret_error(found, f"make {path} readable ({reason})") from error
+        raise ValueError(f"make {path} readable ({reason})") from error
     if not text:
-        raise _secret_error(found, f"{path} is empty: write the secret to it")
+        raise ValueError(f"{path} is empty: write the secret to it")
     return text
 
 
@@ -302,6 +310,11 @@ def _resolve_member(name: str, member: object, origin: SettingsOrigin) -> Secret
     if isinstance(member, str) and origin.folder is not None:
         raise _secret_error(f"found a secret in plain text as {name}", _REFERENCE)
     return _resolve(member, origin)
+
+
+def _find_paths(table: Mapping[str, Any], names: Iterable[str], folder: Path) -> Iterator[Path]:
+    named = (table.get(name) for name in names)
+    return ((folder / each).absolute() for each in named if isinstance(each, str))
 
 
 class PluginSettings(BaseModel):
@@ -345,6 +358,27 @@ class PluginSettings(BaseModel):
             for name, field in fields
             if any(map(_is_local, (field.annotation, *field.metadata)))
         )
+
+    @classmethod
+    def find_secret_files(cls, table: Mapping[str, Any], folder: Path) -> Iterator[Path]:
+        """Yield the files of a table that hold secrets; relative paths are relative to `folder`."""
+        for name in cls.secret_fields():
+            value = table.get(name)
+            members = value.values() if isinstance(value, dict) else ()
+            for reference in (value, *members):
+                match reference:
+                    case {"file": str(path), **rest} if not rest:
+                        yield (folder / path).absolute()
+        yield from _find_paths(table, ("client_key",), folder)
+
+    @classmethod
+    def find_start_files(cls, table: Mapping[str, Any], folder: Path) -> Iterator[Path]:
+        """Yield the files of a table that are read at the start only: secrets and certificates.
+
+        A running service restarts the plugin when one changes. Extend it for files of your own.
+        """
+        yield from cls.find_secret_files(table, folder)
+        yield from _find_paths(table, ("ca_file", "client_certificate"), folder)
 
     def targets(self) -> dict[str, str]:
         """Return where secrets are sent, by field: the scheme, host and port of URLs, and host

@@ -8,9 +8,7 @@ import sys
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tocsin.errors import ConfigurationError
 from tocsin.metrics import KEPT, Metrics
-from tocsin.settings import load_settings
 
 
 async def test_what_was_counted_is_exposed_in_the_text_format(clock):
@@ -81,10 +79,3 @@ async def test_the_process_is_measured_too(clock):
     exposed = await Metrics(clock).expose()
     for name in (b"process_resident_memory_bytes", b"process_cpu_seconds_total"):
         assert b"# TYPE " + name in exposed
-
-
-def test_a_token_and_a_file_with_one_are_one_too_many(monkeypatch):
-    monkeypatch.setenv("TOCSIN_METRICS_TOKEN", "secret")
-    monkeypatch.setenv("TOCSIN_METRICS_TOKEN_FILE", "metrics.token")
-    with pytest.raises(ConfigurationError, match=r"METRICS_TOKEN_FILE: .*; set only one of them"):
-        load_settings()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from tocsin.errors import ConfigurationError
-from tocsin.settings import NodeRole, load_settings
+from tocsin.settings import SECRETS, NodeRole, load_settings
 
 
 @pytest.fixture(autouse=True)
@@ -165,3 +166,40 @@ def test_a_schedule_may_fail_once_at_least(monkeypatch, limit, is_right):
 def test_the_base_url_ends_without_a_slash(monkeypatch):
     monkeypatch.setenv("TOCSIN_BASE_URL", "https://tocsin.example.org/soc/")
     assert load_settings().public_url == "https://tocsin.example.org/soc"
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_each_secret_may_be_in_a_file(monkeypatch, tmp_path, name):
+    file, value = tmp_path / "secret", "sqlite:////srv/tocsin/tocsin.db"
+    file.write_text(f"{value}\n")
+    monkeypatch.setenv("TOCSIN_OIDC_CLIENT_ID", "tocsin")
+    monkeypatch.setenv("TOCSIN_OIDC_ISSUER", "https://issuer.example")
+    monkeypatch.setenv(f"TOCSIN_{name.upper()}_FILE", str(file))
+    settings = load_settings()
+    assert getattr(settings, name).get_secret_value() == value
+    assert settings.secret_files == {name: file}
+    assert value not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "readable \\(No such file"),
+        (b" \n", "is empty: write the secret to it"),
+        (b"\xff", "readable \\(not UTF-8"),
+    ],
+)
+def test_a_file_without_a_secret_is_named_with_its_remedy(monkeypatch, tmp_path, content, reason):
+    file = tmp_path / "metrics.token"
+    if content is not None:
+        file.write_bytes(content)
+    [problem] = problems(monkeypatch, METRICS_TOKEN_FILE=str(file))
+    assert problem.startswith("environment: TOCSIN_METRICS_TOKEN_FILE: found")
+    assert re.search(reason, problem)
+
+
+def test_a_secret_and_a_file_with_one_are_one_too_many(monkeypatch):
+    [problem] = problems(monkeypatch, METRICS_TOKEN="secret", METRICS_TOKEN_FILE="metrics.token")
+    assert problem.endswith(
+        "found both this setting and TOCSIN_METRICS_TOKEN; set only one of them"
+    )

@@ -76,13 +76,9 @@ def open_vault(settings: Settings, *, generate: bool = True) -> Vault:
     With `generate`, a missing key file is created. Raises OperatorError if the key is missing or
     malformed.
     """
-    if settings.encryption_key is not None and settings.encryption_key_file is not None:
-        raise OperatorError(f"found both {_VARIABLE} and {_VARIABLE}_FILE; set only one of them")
     if settings.encryption_key is not None:
-        return Vault(settings.encryption_key.get_secret_value(), source=_VARIABLE)
-    if settings.encryption_key_file is not None:
-        path = settings.encryption_key_file
-        return Vault(_read(path), source=f"{_VARIABLE}_FILE ({path})")
+        source = settings.describe_source("encryption_key")
+        return Vault(settings.encryption_key.get_secret_value(), source=source)
     url = parse_url(settings.database)
     if not is_sqlite(url):
         raise OperatorError(

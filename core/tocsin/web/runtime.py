@@ -43,7 +43,6 @@ from tocsin.web.context import ApiServices, NodeStatus
 from tocsin.web.etags import ResponseTags
 from tocsin.web.rate_limits import ApiRateLimits, PushAttemptLimits
 from tocsin.web.refusals import RefusalMeter
-from tocsin.web.routes.service import read_token
 
 _log = structlog.get_logger()
 _HOUR = timedelta(hours=1)
@@ -169,7 +168,7 @@ def _build_services(
     offered: NodeServices,
 ) -> ApiServices:
     admins = Admins(vault, clock)
-    tokens = open_tokens(settings, vault, clock)
+    tokens, token = open_tokens(settings, vault, clock), settings.metrics_token
     failures = Quota(settings.auth_failure_limit, burst=settings.auth_failure_limit)
     rate_limits = ApiRateLimits(Quota(settings.rate_limit, settings.rate_burst), failures, clock)
     addresses = ClientAddresses(settings.trusted_proxies)
@@ -195,7 +194,7 @@ def _build_services(
         refusals=Refusals(clock, RefusalMeter(offered["metrics"]).count),
         addresses=addresses,
         push_attempt_limits=PushAttemptLimits(rate_limits, addresses, clock),
-        metrics_token=read_token(settings),
+        metrics_token=None if token is None else token.get_secret_value(),
         public_url=settings.public_url,
         issuer_url=settings.issuer_url,
         key_prefix=settings.key_prefix,

@@ -6,7 +6,6 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from api_server import open_api, problem
-from tocsin.errors import OperatorError
 from tocsin.web.client_addresses import ClientAddresses
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -102,21 +101,3 @@ async def test_guesses_run_out_but_not_for_whoever_knows(guarded):
         await problem(await guarded.client.get("/metrics", headers=headers), 401)
     await problem(await guarded.client.get("/metrics", headers=bearer("guess")), 429)
     assert (await guarded.client.get("/metrics", headers=bearer(TOKEN))).status == 200
-
-
-async def test_a_token_may_be_in_a_file(database, clock, tmp_path):
-    path = tmp_path / "metrics.token"
-    path.write_text(f"{TOKEN}\n")
-    async with open_api(database, clock, metrics_token_file=path) as api:
-        assert (await api.client.get("/metrics", headers=bearer(TOKEN))).status == 200
-        await problem(await api.client.get("/metrics"), 401)
-
-
-@pytest.mark.parametrize("content", [None, b"", b" \n", b"\xff"])
-async def test_a_file_without_a_token_opens_nothing(database, clock, tmp_path, content):
-    path = tmp_path / "metrics.token"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(OperatorError, match=r"metrics\.token"):
-        async with open_api(database, clock, metrics_token_file=path):
-            pass

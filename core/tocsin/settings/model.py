@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import (
     Field,
+    PrivateAttr,
     SecretStr,
-    ValidationError,
     ValidationInfo,
     field_validator,
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from tocsin.errors import ConfigurationError, ConfigurationProblem
 from tocsin.model import Vocabulary
-from tocsin.validation import explain_errors, suggest_nearest
 
 PREFIX = "TOCSIN_"
-CALLERS = {f"{PREFIX}URL", f"{PREFIX}ADMIN_TOKEN", f"{PREFIX}API_KEY"}
-"""Variables of API callers, which are not settings of the service."""
-
-
+FILE_SUFFIX = "_FILE"
+"""Suffix of the variable that names a file with a secret, as an alternative to the secret."""
 Network = IPv4Network | IPv6Network
 
-_LOOPBACK = re.compile(r"http://(localhost|127(\.[0-9]+){3}|\[::1\])([:/]|$)")
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+")
 
 
@@ -59,8 +53,8 @@ class Settings(BaseSettings):
         description="Directory of the embedded database, generated keys and the head of the "
         "database.",
     )
-    database_url: str = Field(
-        default="",
+    database_url: SecretStr = Field(
+        default=SecretStr(""),
         description="`sqlite:///path` or `postgresql://user:password@host/name`. Default: "
         "`tocsin.db` in the data directory.",
     )
@@ -161,9 +155,6 @@ class Settings(BaseSettings):
         description="Key that encrypts secrets at rest: 32 bytes in URL-safe base64. Generated "
         "next to a SQLite database; required with PostgreSQL.",
     )
-    encryption_key_file: Path | None = Field(
-        default=None, description="File that contains the encryption key, as an alternative."
-    )
     upgrade_copy: bool = Field(
         default=True, description="Copy a SQLite database before its schema is upgraded."
     )
@@ -177,9 +168,6 @@ class Settings(BaseSettings):
         default=None,
         description="Bearer token for `/metrics`. Without a token, only callers on the same "
         "machine get metrics.",
-    )
-    metrics_token_file: Path | None = Field(
-        default=None, description="File that contains the metrics token, as an alternative."
     )
     retention_days: int | None = Field(
         default=None,
@@ -214,6 +202,8 @@ class Settings(BaseSettings):
         description="Lowest level to log. `debug` adds a line for each request that is served or "
         "sent, without paths of URLs, headers and bodies.",
     )
+
+    _secret_files: dict[str, Path] = PrivateAttr(default_factory=dict)
 
     @field_validator("base_url", "auth_url", "oidc_issuer")
     @classmethod
@@ -252,10 +242,26 @@ class Settings(BaseSettings):
                 raise ValueError(f"use origins such as https://soar.example.org, not {origin!r}")
         return origins
 
+    def note_secret_files(self, files: Mapping[str, Path]) -> None:
+        """Record the files that secrets were read from, by setting."""
+        self._secret_files.update(files)
+
+    @property
+    def secret_files(self) -> Mapping[str, Path]:
+        """The files that secrets were read from, by setting."""
+        return self._secret_files
+
+    def describe_source(self, name: str) -> str:
+        """Return the variable that gives a secret, and its file if it has one."""
+        variable = f"{PREFIX}{name.upper()}"
+        path = self._secret_files.get(name)
+        return variable if path is None else f"{variable}{FILE_SUFFIX} ({path})"
+
     @property
     def database(self) -> str:
         """The database URL or its default."""
-        return self.database_url or f"sqlite:///{self.data_dir / 'tocsin.db'}"
+        given = self.database_url.get_secret_value()
+        return given or f"sqlite:///{self.data_dir / 'tocsin.db'}"
 
     @property
     def public_url(self) -> str:
@@ -293,101 +299,14 @@ class Settings(BaseSettings):
             return self.host
 
 
+SECRETS = tuple(
+    name
+    for name, field in Settings.model_fields.items()
+    if SecretStr in (field.annotation, *get_args(field.annotation))
+)
+"""Settings that a file can hold, named by the variable with `FILE_SUFFIX`."""
+
+
 def _split(value: str | Sequence[Any]) -> list[Any]:
     """Split the value of a variable; defaults are already split."""
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else list(value)
-
-
-def _find_misspelled() -> list[ConfigurationProblem]:
-    """Return a problem for each variable that is almost the name of a setting."""
-    known = [name.upper() for name in Settings.model_fields]
-    given = [name.removeprefix(PREFIX) for name in os.environ if name.startswith(PREFIX)]
-    own = {name.removeprefix(PREFIX) for name in CALLERS}.union(known)
-    # compared without the prefix, which would make any two names similar
-    return [
-        ConfigurationProblem("environment", PREFIX + name, "unknown setting", f"remove it{hint}")
-        for name in given
-        if name not in own
-        and (
-            hint := suggest_nearest(name, _select_similar(name, known)).replace(
-                "'", f"'{PREFIX}", 1
-            )
-        )
-    ]
-
-
-def _select_similar(name: str, known: Sequence[str]) -> list[str]:
-    """Return the names with a similar first word: JIRA_CLIENT_SECRET is the operator's own."""
-    first = name.partition("_")[0]
-    return [other for other in known if suggest_nearest(first, [other.partition("_")[0]])]
-
-
-def _find_conflicts(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """Yield each setting that conflicts with another: name, what was found, what would be right."""
-    if settings.is_exposed:
-        yield (
-            "HOST",
-            f"found {settings.host!r}, where credentials would be sent unencrypted",
-            (
-                f"listen on 127.0.0.1, or terminate TLS in front of Tocsin and set "
-                f"{PREFIX}BASE_URL to the https:// address or {PREFIX}TLS_TERMINATED=true"
-            ),
-        )
-    if settings.listens_everywhere and not settings.base_url:
-        yield (
-            "BASE_URL",
-            f"not set, and {PREFIX}HOST={settings.host} is not reachable from other machines",
-            "set it to the external URL, such as https://tocsin.example.org",
-        )
-    if settings.oidc_issuer.startswith("http://") and not _LOOPBACK.match(settings.oidc_issuer):
-        yield (
-            "OIDC_ISSUER",
-            "found an issuer without TLS, whose keys could be replaced in transit",
-            "use an https:// URL",
-        )
-    if settings.metrics_token is not None and settings.metrics_token_file is not None:
-        yield (
-            "METRICS_TOKEN_FILE",
-            f"found both this setting and {PREFIX}METRICS_TOKEN",
-            "set only one of them",
-        )
-    yield from _find_oidc_conflicts(settings)
-
-
-def _find_oidc_conflicts(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    purposes = settings.oidc_audience or settings.oidc_client_id
-    if settings.oidc_issuer and not purposes:
-        yield (
-            "OIDC_AUDIENCE",
-            f"not set, but {PREFIX}OIDC_ISSUER is",
-            (
-                f"set {PREFIX}OIDC_AUDIENCE to accept access tokens, {PREFIX}OIDC_CLIENT_ID to "
-                "allow sign-in to the console, or both"
-            ),
-        )
-    if purposes and not settings.oidc_issuer:
-        given = "AUDIENCE" if settings.oidc_audience else "CLIENT_ID"
-        yield "OIDC_ISSUER", f"not set, but {PREFIX}OIDC_{given} is", "set both or neither"
-    if settings.oidc_client_secret is not None and not settings.oidc_client_id:
-        yield "OIDC_CLIENT_ID", f"not set, but {PREFIX}OIDC_CLIENT_SECRET is", "set both or neither"
-
-
-def load_settings() -> Settings:
-    """Return the settings; raises ConfigurationError with all problems at once."""
-    problems = _find_misspelled()
-    try:
-        settings = Settings()
-        problems += [
-            ConfigurationProblem("environment", PREFIX + name, found, expected)
-            for name, found, expected in _find_conflicts(settings)
-        ]
-    except ValidationError as error:
-        problems += [
-            ConfigurationProblem(
-                "environment", PREFIX + mistake.path[0].upper(), mistake.found, mistake.expected
-            )
-            for mistake in explain_errors(error, Settings)
-        ]
-    if problems:
-        raise ConfigurationError(problems)
-    return settings
