@@ -52,7 +52,7 @@ from tocsin.registry.loader import PluginOffers
 from tocsin.settings import Settings
 from tocsin.store import Database, DatabaseFault, DatabaseProbe
 from tocsin.store.tables import signing_keys
-from tocsin.web import ApiRuntime, make_app, open_api_runtime
+from tocsin.web import ApiRuntime, ReloadResult, make_app, open_api_runtime
 from tocsin.web.context import ApiServices
 from tocsin.web.problems import ProblemDocument
 from tocsin_connectors.siem.push import Push
@@ -117,6 +117,7 @@ class NodeStatus:
     """State of the node that an API is told to run on."""
 
     roles: dict[str, bool]
+    name: str = "test:0"
     absent: Sequence[AbsentPlugin] = ()
     drift: Sequence[str] = ()
     suspension: str | None = None
@@ -127,6 +128,9 @@ class NodeStatus:
 
     async def check_database(self) -> DatabaseFault | None:
         return self.fault or await self.probe.check()
+
+    async def reload(self) -> ReloadResult:
+        return ReloadResult(changed=["providers.edge"], restart_required=[], drift=[])
 
 
 @dataclass

@@ -37,6 +37,7 @@ VERBS = [
     "list",
     "push",
     "regenerate",
+    "reload",
     "replay",
     "resume",
     "revoke",

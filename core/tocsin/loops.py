@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from datetime import timedelta
@@ -141,6 +141,48 @@ async def run_forever(
                 await clock.sleep(_PAUSE)
     finally:
         heartbeats.remove(heartbeat)
+
+
+Loop = Callable[[], Coroutine[Any, Any, None]]
+"""Starts a loop that ends only when it is cancelled."""
+
+
+class LoopGroup:
+    """Loops by name, which can be replaced while they run."""
+
+    def __init__(self, loops: Mapping[str, Loop]) -> None:
+        self._loops = dict(loops)
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._group: asyncio.TaskGroup | None = None
+
+    async def run(self) -> None:
+        """Run the loops until cancelled; afterwards they can be run again."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
+                for name in self._loops:
+                    self._start(name)
+                await asyncio.Event().wait()
+            finally:
+                self._group = None
+                self._running.clear()
+
+    async def replace(self, gone: Collection[str], added: Mapping[str, Loop]) -> None:
+        """End some loops, then start others in their place; the rest runs on."""
+        ending = [self._running.pop(name) for name in gone if name in self._running]
+        for task in ending:
+            task.cancel()
+        if ending:
+            await asyncio.wait(ending)
+        for name in gone:
+            self._loops.pop(name, None)
+        self._loops.update(added)
+        for name in added:
+            self._start(name)
+
+    def _start(self, name: str) -> None:
+        if self._group is not None:
+            self._running[name] = self._group.create_task(self._loops[name]())
 
 
 async def run_unless_stopped(work: Coroutine[Any, Any, T], stop: asyncio.Event) -> T | None:

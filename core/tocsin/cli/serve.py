@@ -30,7 +30,7 @@ def serve() -> None:
     """Run the service.
 
     Stops gracefully on SIGINT or SIGTERM, within 30 seconds; a second signal stops it immediately.
-    SIGHUP stops it only in a terminal; otherwise, it is logged and ignored.
+    SIGHUP reloads the configuration; if the service runs in a terminal, it stops it.
 
     Exit status: 0 if it stopped gracefully, 3 if the database cannot be used, 4 if the stop was
     forced.
@@ -43,8 +43,8 @@ def serve() -> None:
 async def _serve(settings: Settings) -> None:
     from tocsin import node
 
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    serving = asyncio.create_task(node.serve(settings, stop))
+    stop, reload, loop = asyncio.Event(), asyncio.Event(), asyncio.get_running_loop()
+    serving = asyncio.create_task(node.serve(settings, stop, reload))
     watchdog = _Watchdog(loop, serving)
     watchdog.start()
 
@@ -54,11 +54,11 @@ async def _serve(settings: Settings) -> None:
         loop.call_soon_threadsafe(stop.set)
 
     def hang_up(*_: object) -> None:
-        """Stop if the terminal was closed; a service that is asked to reload keeps running."""
+        """Stop if the terminal was closed; a service reloads its configuration."""
         if sys.stdin is not None and sys.stdin.isatty():
             end()
         else:
-            loop.call_soon_threadsafe(_explain_reload)
+            loop.call_soon_threadsafe(reload.set)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
@@ -67,14 +67,6 @@ async def _serve(settings: Settings) -> None:
         await serving
     except asyncio.CancelledError:
         raise typer.Exit(FORCED_STATUS) from None
-
-
-def _explain_reload() -> None:
-    _log.warning(
-        "SIGHUP ignored: settings, secrets and plugins.toml are read only at startup",
-        advice="run `tocsin check`, then restart the service; with PostgreSQL, `tocsin apply` "
-        "changes destinations and schedules without a restart",
-    )
 
 
 class _Watchdog(threading.Thread):

@@ -122,6 +122,10 @@ class OidcSignIn:
         self._http = http
         self._clock = clock
 
+    def replace_secret(self, secret: str | None) -> None:
+        """Use another client secret from now on."""
+        self._client = replace(self._client, secret=secret)
+
     async def begin(self, place: str, *, is_silent: bool = False) -> tuple[str, str]:
         """Return the URL to redirect to and the encrypted attempt for the browser.
 

@@ -67,15 +67,23 @@ class Enrichers:
         """Take the markings of incidents by provider; unlisted providers count as red."""
         self.buckets = make_buckets(clock)
         """Rate limits of online enrichers, for `tocsin.limits.BucketSynchronizer`."""
-        self._askers = {
-            name: BatchedEnricher(name, enrichers[name], self.buckets, clock)
-            for name in sorted(enrichers)
-        }
+        self._askers: dict[str, BatchedEnricher] = {}
         self._environment = environment
         self._database = database
         self._clock = clock
         self._meters = meters
         self._markings = markings
+        self.replace(enrichers)
+
+    def replace(self, enrichers: Mapping[str, Enricher]) -> None:
+        """Ask other enrichers from now on; requests under way are finished."""
+        before = self._askers
+        self._askers = {
+            name: before[name]
+            if name in before and before[name].enricher is enrichers[name]
+            else BatchedEnricher(name, enrichers[name], self.buckets, self._clock)
+            for name in sorted(enrichers)
+        }
 
     def sources(self) -> tuple[EnricherSource, ...]:
         """Return the available enrichers, sorted by name."""
@@ -101,10 +109,11 @@ class Enrichers:
             return EnrichmentResult(
                 enrichments=(), outcome=QueryOutcome.REFUSED, reason="unknown enricher"
             )
+        own = self._select_own(self._askers[name], entities)
         async with self.gathering(name, entities, marking) as gathered:
             if gathered.answers:
                 await self._database.write(self.keep, name, gathered)
-        return gathered.asked(self._select_own(name, entities))
+        return gathered.asked(own)
 
     @asynccontextmanager
     async def gathering(
@@ -115,13 +124,15 @@ class Enrichers:
         An online enricher receives one request per entity at a time: concurrent callers wait for
         that result, and callers that arrive before it is stored receive it.
         """
-        asker, own = self._askers[name], self._select_own(name, entities)
+        asker = self._askers[name]
+        own, enricher = self._select_own(asker, entities), asker.enricher
         markings = await self._marked(own, marking)
-        refused = find_refusals(asker.enricher, markings, self._environment)
+        refused = find_refusals(enricher, markings, self._environment)
         open_to = [entity for entity in own if entity not in refused]
-        with asker.questions.claim(open_to if asker.enricher.online else ()) as claim:
+        with asker.questions.claim(open_to if enricher.online else ()) as claim:
             gathered = await self._gather(asker, claim, open_to, refused)
             gathered.markings = markings
+            gathered.valid_for = enricher.settings.cache_for if enricher.online else None
             self._count(name, gathered)
             yield gathered
 
@@ -171,13 +182,14 @@ class Enrichers:
         self, connection: Connection, name: str, gathered: GatheredEnrichments
     ) -> dict[Entity, EnrichmentDifference]:
         """Store the gathered enrichments; return how they differ from earlier ones."""
-        now, enricher = self._clock.now(), self._askers[name].enricher
-        expires_at = now + enricher.settings.cache_for if enricher.online else None
+        now, valid_for = self._clock.now(), gathered.valid_for
+        expires_at = None if valid_for is None else now + valid_for
         answers, markings = gathered.answers, gathered.markings
         return store_enrichments(connection, name, answers, now, expires_at, markings=markings)
 
-    def _select_own(self, name: str, entities: Iterable[Entity]) -> list[Entity]:
-        kinds = self._askers[name].enricher.kinds
+    @staticmethod
+    def _select_own(asker: BatchedEnricher, entities: Iterable[Entity]) -> list[Entity]:
+        kinds = asker.enricher.kinds
         return [entity for entity in dict.fromkeys(entities) if entity.kind in kinds]
 
     async def _marked(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 from tocsin.clock import isoformat
 from tocsin.enrichment.cache import CachedEnrichment
@@ -40,6 +41,8 @@ class GatheredEnrichments:
     """Reasons for entities with only an outdated enrichment."""
     markings: Mapping[Entity, Marking] = field(default_factory=dict)
     """Marking of each entity, from the caller and from all that is known here."""
+    valid_for: timedelta | None = None
+    """How long the answers may be used again; None for an enricher that is always asked."""
 
     def enrichment(self, entity: Entity) -> Enrichment | None:
         """Return the enrichment of an entity; an outdated one states its date."""

@@ -36,15 +36,23 @@ class PushInbox:
         context: SyncContext,
         meter: Callable[[str], SyncMeter] = lambda _provider: SyncMeter.none(),
     ) -> None:
-        self._writers = {
-            provider.tools.name: IncidentWriter(provider, context, meter(provider.tools.name))
-            for provider in providers
-            if Capability.PUSH in provider.capabilities()
-        }
-        for writer in self._writers.values():
-            for refusal in PushRefusal:  # start at 0, or the first would not show as an increase
-                writer.meter.count_refused_push(refusal.value, 0)
+        self._context = context
+        self._meter = meter
+        self._writers: dict[str, IncidentWriter] = {}
+        self.replace((), providers)
         self._refused = RefusedPushes(context.database, context.clock, PUSH_STREAM)
+
+    def replace(self, gone: Iterable[str], providers: Iterable[Provider]) -> None:
+        """Stop receiving for some providers, and receive for others."""
+        for name in gone:
+            self._writers.pop(name, None)
+        for provider in providers:
+            if Capability.PUSH in provider.capabilities():
+                name = provider.tools.name
+                writer = IncidentWriter(provider, self._context, self._meter(name))
+                for refusal in PushRefusal:  # start at 0, or the first would show no increase
+                    writer.meter.count_refused_push(refusal.value, 0)
+                self._writers[name] = writer
 
     def has(self, name: str) -> bool:
         """Return whether a provider of this name exists and supports push."""

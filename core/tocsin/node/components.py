@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import nan
@@ -16,7 +16,16 @@ from ulid import ULID
 from tocsin.clock import Clock
 from tocsin.enrichment import Enrichers, EnrichmentMeters, IncidentEnricher
 from tocsin.events import Notifiers
-from tocsin.incidents import DriftGauges, ProviderFacts, load_drift, load_read_until
+from tocsin.hookspecs import Investigator, Provider
+from tocsin.incidents import (
+    DriftGauges,
+    ProviderFacts,
+    ProviderSync,
+    SyncContext,
+    SyncMeters,
+    load_drift,
+    load_read_until,
+)
 from tocsin.investigations import (
     Finisher,
     HistoryAnswers,
@@ -30,9 +39,11 @@ from tocsin.investigations import (
 )
 from tocsin.knowledge import SearchIndexer, count_unindexed
 from tocsin.limits import BucketSynchronizer
+from tocsin.loops import Loop
 from tocsin.metrics import Metrics
+from tocsin.model import Marking
 from tocsin.observables import Environment
-from tocsin.registry import Configuration, LivePlugins
+from tocsin.registry import LivePlugins
 from tocsin.schedules import RunCompletion, ScheduleGauges, ScheduleMetrics, Scheduler, load_summary
 from tocsin.settings import Settings
 from tocsin.store import Database, load_redactor
@@ -73,18 +84,17 @@ class InvestigationRuntime:
 
     indexer: SearchIndexer
     write_backs: WriteBackWorker
+    enrichers: Enrichers
     enricher: IncidentEnricher
     sharing: BucketSynchronizer | None
     """None if no other node shares the rate limits of the enrichers."""
-    worker: InvestigationWorker | None
-    """None without an investigator."""
+    worker: InvestigationWorker
+    absent_providers: dict[str, str]
+    """Reasons of the providers that are not running."""
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         """Return the loops of the role `investigate`."""
-        loops: list[Coroutine[Any, Any, None]] = [self.indexer.run(), self.write_backs.run()]
-        if self.worker is not None:
-            loops.append(self.worker.run())
-        return loops
+        return [self.indexer.run(), self.write_backs.run(), self.worker.run()]
 
     def upkeep(self) -> list[Coroutine[Any, Any, None]]:
         """Return the loops of every node that can query enrichers, which API callers can do."""
@@ -100,11 +110,12 @@ def explain_missing_investigator(plugins: LivePlugins) -> str | None:
 
 
 def build_investigations(
-    configuration: Configuration,
     plugins: LivePlugins,
     database: Database,
     clock: Clock,
     *,
+    environment: Environment,
+    markings: Mapping[str, Marking],
     notifiers: Notifiers,
     metrics: Metrics,
     number: int,
@@ -113,43 +124,52 @@ def build_investigations(
     finishers: Sequence[Finisher],
 ) -> InvestigationRuntime:
     """Build the investigations of a node without starting them."""
-    environment, markings = Environment(configuration.environment), configuration.markings
     meters = EnrichmentMeters(metrics)
     enrichers = Enrichers(
         plugins.enrichers, environment, database, clock, meters, markings=markings
     )
     sharing = BucketSynchronizer([enrichers.buckets], database, clock, node=str(ULID()))
     _measure_lag(metrics, database)
+    absent_providers = list_absent_providers(plugins)
     answers = QuestionRouter(
         HistoryAnswers(database, markings, environment),
-        ProviderEventSearch(plugins.providers, _absent_providers(plugins)),
+        ProviderEventSearch(plugins.providers, absent_providers),
         enrichers,
         partial(database.read, load_read_until),
         environment,
         load_redactor=partial(database.lookup, load_redactor),
     )
-    worker = plugins.investigator and InvestigationWorker(
+    worker = InvestigationWorker(
         database,
         clock,
         notifiers,
         number,
-        investigator=plugins.investigator,
+        investigator=None,
         answer=answers,
         finishers=[build_write_back_finisher(plugins.providers, public_url), *finishers],
         markings=markings,
         meter=InvestigationMetrics(metrics),
-        at_once=plugins.investigator.settings.at_once,
     )
+    replace_investigator(worker, plugins.investigator)
     return InvestigationRuntime(
         indexer=SearchIndexer(database, clock, notifiers),
         write_backs=WriteBackWorker(database, clock, plugins.providers, WriteBackMetrics(metrics)),
+        enrichers=enrichers,
         enricher=IncidentEnricher(enrichers, database, markings),
         sharing=sharing if is_shared else None,
-        worker=worker or None,
+        worker=worker,
+        absent_providers=absent_providers,
     )
 
 
-def _absent_providers(plugins: LivePlugins) -> dict[str, str]:
+def replace_investigator(worker: InvestigationWorker, investigator: Investigator | None) -> None:
+    """Run the sessions that start from now on with another investigator."""
+    worker.investigator = investigator
+    if investigator is not None:
+        worker.at_once = investigator.settings.at_once
+
+
+def list_absent_providers(plugins: LivePlugins) -> dict[str, str]:
     """Return the reasons of absent providers by their names."""
     prefix = "providers."
     return {
@@ -159,12 +179,25 @@ def _absent_providers(plugins: LivePlugins) -> dict[str, str]:
     }
 
 
+def make_sync_loops(
+    providers: Iterable[Provider], context: SyncContext, meters: SyncMeters
+) -> dict[str, Loop]:
+    """Return the loops that read these providers, by their names."""
+    syncs = (
+        ProviderSync(provider, context, meters.of(provider.tools.name))
+        for provider in providers
+        if provider.streams()
+    )
+    return {sync.name: sync.run for sync in syncs}
+
+
 def register_drift_gauges(
     metrics: Metrics, database: Database, providers: Sequence[ProviderFacts]
-) -> None:
+) -> DriftGauges:
     """Register the gauges of vendor drift."""
     gauges = DriftGauges(metrics, {facts.name: facts.retirements for facts in providers})
     register_database_gauges(metrics, database, load_drift, gauges.show, gauges.clear)
+    return gauges
 
 
 def _measure_lag(metrics: Metrics, database: Database) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import platform
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from sqlalchemy import URL
 
@@ -27,33 +28,38 @@ from tocsin.delivery import (
     WorkerPool,
 )
 from tocsin.events import Notifiers
-from tocsin.incidents import ProviderSync, PushInbox, SyncContext, SyncMeters, describe_providers
+from tocsin.incidents import PushInbox, SyncContext, SyncMeters, describe_providers
 from tocsin.knowledge import StoredKnowledge
-from tocsin.loops import run_unless_stopped
+from tocsin.loops import LoopGroup, run_unless_stopped
 from tocsin.metrics import Metrics
+from tocsin.model import Marking
 from tocsin.node.clocks import ClockWatch
 from tocsin.node.components import (
     build_investigations,
     build_scheduler,
     explain_missing_investigator,
+    make_sync_loops,
     register_drift_gauges,
 )
 from tocsin.node.configuration import settle_configuration
+from tocsin.node.digests import find_certificates
 from tocsin.node.head import HeadKeeper
 from tocsin.node.health import NodeHealth
+from tocsin.node.machine_metrics import MachineGauges
 from tocsin.node.process import NodeState, ServiceNode, Workers
+from tocsin.node.reload import Reloader
 from tocsin.node.service_manager import ServiceManager
 from tocsin.observables import Environment
 from tocsin.registry import (
-    Configuration,
     LivePlugins,
     PluginFactory,
+    RetentionSettings,
     load_configuration,
     start_investigation_plugins,
     start_providers,
 )
 from tocsin.retention import GrowthGauges, build_retention
-from tocsin.settings import NodeRole, Settings
+from tocsin.settings import NodeRole, Settings, load_settings
 from tocsin.store import (
     Database,
     HeadFile,
@@ -71,10 +77,15 @@ from tocsin.web import make_app, open_api_runtime
 
 
 @asynccontextmanager
-async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIterator[ServiceNode]:
+async def open_node(
+    settings: Settings,
+    clock: Clock | None = None,
+    reread: Callable[[], Settings] | None = None,
+) -> AsyncIterator[ServiceNode]:
     """Build a node without starting it, and close its resources afterwards.
 
-    The configuration is validated before anything is opened. Raises OperatorError.
+    The configuration is validated before anything is opened. `reread` reads the settings again at a
+    reload; by default they stay. Raises OperatorError.
     """
     clock = clock or SystemClock()
     configuration = await load_configuration(
@@ -88,7 +99,8 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
         await head.start()
         vault = await open_proven_vault(settings, database)
         environment = Environment(configuration.environment)
-        known = StoredKnowledge(database, environment, configuration.markings)
+        markings = dict(configuration.markings)
+        known = StoredKnowledge(database, environment, markings)
         maker = PluginFactory(
             clock, settings.public_url, environment, known, StoredAttemptLog(database)
         )
@@ -102,21 +114,23 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
         metrics = Metrics(clock)
         workers = _build_workers(
             settings,
-            configuration,
             plugins,
             database,
             clock,
+            environment=environment,
+            markings=markings,
+            retention=configuration.retention,
             metrics=metrics,
             channels=channels,
             renderer=renderer,
             audit_key=vault.derive(SEAL),
         )
         providers = describe_providers(configuration, plugins.absent)
-        register_drift_gauges(metrics, database, providers)
+        gauges = register_drift_gauges(metrics, database, providers)
         roles = dict.fromkeys((role.value for role in settings.roles), False)
         name = f"{platform.node()}:{settings.port}"
         clocks = ClockWatch(database, clock, workers.number, metrics, name=name)
-        health = NodeHealth(database, clock, workers.number, name)
+        health = NodeHealth(database, clock, workers.number, name, list(roles))
         state = NodeState(plugins, workers.pool, roles, drift, clocks, health)
         api = await stack.enter_async_context(
             open_api_runtime(
@@ -131,7 +145,7 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
                 inbox=workers.inbox,
                 enricher=workers.investigations.enricher,
                 inventory=configuration.inventory,
-                markings=configuration.markings,
+                markings=markings,
                 metrics=metrics,
                 no_investigator=explain_missing_investigator(plugins),
                 node=state,
@@ -143,7 +157,45 @@ async def open_node(settings: Settings, clock: Clock | None = None) -> AsyncIter
         app = make_app(api.services, has_api=NodeRole.API in settings.roles)
         taken = await workers.queue.take_over(now, certain=is_sqlite(url))
         workers.metrics.taken_over.inc(taken)
-        yield ServiceNode(settings, configuration, database, clock, state, workers, api, app, head)
+        node = ServiceNode(
+            settings,
+            configuration,
+            database,
+            clock,
+            state,
+            workers,
+            api,
+            app,
+            head,
+            reread or (lambda: settings),
+        )
+        state.reloader = Reloader(
+            node,
+            factory=maker,
+            channels=channels,
+            environment=environment,
+            markings=markings,
+            vault=vault,
+            gauges=gauges,
+            metrics=metrics,
+            is_alone=is_sqlite(url),
+        )
+        stack.push_async_callback(state.reloader.close)
+        MachineGauges(
+            metrics, _list_folders(settings), lambda: find_certificates(node.configuration)
+        )
+        await state.reloader.start()
+        yield node
+
+
+def _list_folders(settings: Settings) -> dict[str, Path]:
+    """Return the folders that the node writes to."""
+    url, folders = parse_url(settings.database), {"data": settings.data_dir}
+    if is_sqlite(url):
+        folders["database"] = sqlite_file(url).parent
+    if settings.archive_dir is not None:
+        folders["archive"] = settings.archive_dir
+    return folders
 
 
 async def _load_shared_time(database: Database, clock: Clock) -> datetime:
@@ -171,11 +223,13 @@ async def open_ready_database(
 
 def _build_workers(
     settings: Settings,
-    configuration: Configuration,
     plugins: LivePlugins,
     database: Database,
     clock: Clock,
     *,
+    environment: Environment,
+    markings: Mapping[str, Marking],
+    retention: RetentionSettings,
     metrics: Metrics,
     channels: ChannelFactory,
     renderer: Renderer,
@@ -196,11 +250,6 @@ def _build_workers(
     context = SyncContext(database, clock, notifiers, settings.public_url, number)
     scheduler = build_scheduler(settings, database, clock, notifiers, metrics)
     read = SyncMeters(metrics)
-    syncs = [
-        ProviderSync(provider, context, read.of(name))
-        for name, provider in plugins.providers.items()
-        if provider.streams()
-    ]
     return Workers(
         number=number,
         notifiers=notifiers,
@@ -208,13 +257,16 @@ def _build_workers(
         queue=queue,
         router=Router(queue, database, clock, notifiers, delivery_metrics.routed),
         pool=pool,
-        syncs=syncs,
+        context=context,
+        read=read,
+        syncs=LoopGroup(make_sync_loops(plugins.providers.values(), context, read)),
         inbox=PushInbox(plugins.providers.values(), context, read.of),
         investigations=build_investigations(
-            configuration,
             plugins,
             database,
             clock,
+            environment=environment,
+            markings=markings,
             notifiers=notifiers,
             metrics=metrics,
             number=number,
@@ -226,21 +278,27 @@ def _build_workers(
         retention=build_retention(
             database,
             clock,
-            configuration.retention.with_defaults(settings.retention_days, settings.archive_dir),
+            retention.with_defaults(settings.retention_days, settings.archive_dir),
             audit_key,
             GrowthGauges(metrics),
         ),
     )
 
 
-async def serve(settings: Settings, stop: asyncio.Event) -> None:
-    """Build a node and run it until `stop` is set, at any time; raises OperatorError."""
+async def serve(
+    settings: Settings, stop: asyncio.Event, reload_requested: asyncio.Event | None = None
+) -> None:
+    """Build a node and run it until `stop` is set, at any time; raises OperatorError.
+
+    It reads its files again whenever `reload_requested` is set.
+    """
     async with AsyncExitStack() as stack:
         manager = ServiceManager.from_environment()
         following = asyncio.create_task(manager.follow(stop))
         stack.callback(following.cancel)
-        opening = stack.enter_async_context(open_node(settings))
+        opening = stack.enter_async_context(open_node(settings, reread=load_settings))
         if (node := await run_unless_stopped(opening, stop)) is not None:
             gc.tune()
             gc.return_large_blocks()
+            node.reload_requested = reload_requested or node.reload_requested
             await node.run(stop, manager)

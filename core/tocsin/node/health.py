@@ -17,11 +17,14 @@ HEARTBEAT_INTERVAL = timedelta(seconds=5)
 class NodeHealth:
     """Probes the database, follows the loops, and stores the heartbeat of the node."""
 
-    def __init__(self, database: Database, clock: Clock, number: int, name: str) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, number: int, name: str, roles: Sequence[str] = ()
+    ) -> None:
         self.heartbeats = Heartbeats()
         self._clock = clock
         self._number = number
-        self._name = name
+        self.name = name
+        self._roles = roles
         self._probe = DatabaseProbe(database, self._record)
 
     async def check_database(self) -> DatabaseFault | None:
@@ -48,4 +51,5 @@ class NodeHealth:
         await self._clock.sleep(HEARTBEAT_INTERVAL)
 
     def _record(self, connection: Connection) -> None:
-        record_heartbeat(connection, self._number, self._name, self.stalled, self._clock.now())
+        now = self._clock.now()
+        record_heartbeat(connection, self._number, self.name, self.stalled, now, roles=self._roles)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -22,20 +22,21 @@ from tocsin.delivery import (
 )
 from tocsin.errors import ConfigurationError, OperatorError
 from tocsin.events import Notifiers
-from tocsin.incidents import DocumentRebuild, ProviderSync, PushInbox
-from tocsin.loops import run_forever, run_unless_stopped
+from tocsin.incidents import DocumentRebuild, PushInbox, SyncContext, SyncMeters
+from tocsin.loops import LoopGroup, run_forever, run_unless_stopped
 from tocsin.node.clocks import ClockWatch
 from tocsin.node.components import InvestigationRuntime
 from tocsin.node.configuration import find_configuration_drift
 from tocsin.node.head import HeadKeeper
 from tocsin.node.health import NodeHealth
+from tocsin.node.reload import Reloader
 from tocsin.node.service_manager import ServiceManager
 from tocsin.registry import AbsentPlugin, Configuration, LivePlugins, strict_problem
 from tocsin.retention import Retention
 from tocsin.schedules import Scheduler
 from tocsin.settings import NodeRole, Settings
 from tocsin.store import Database, DatabaseFault, UnusableDatabaseError
-from tocsin.web import ApiRunner, ApiRuntime, limit_connections
+from tocsin.web import ApiRunner, ApiRuntime, ReloadResult, limit_connections
 
 _UPKEEP = timedelta(seconds=2)
 _REJOIN_DELAY = _UPKEEP / 4
@@ -52,7 +53,9 @@ class Workers:
     queue: DeliveryQueue
     router: Router
     pool: WorkerPool
-    syncs: list[ProviderSync]
+    context: SyncContext
+    read: SyncMeters
+    syncs: LoopGroup
     inbox: PushInbox
     investigations: InvestigationRuntime
     scheduler: Scheduler
@@ -71,6 +74,18 @@ class NodeState:
     """Differences between its `plugins.toml` and what was applied."""
     clocks: ClockWatch
     health: NodeHealth
+    reloader: Reloader | None = None
+    """None until the node is built."""
+
+    async def reload(self) -> ReloadResult:
+        """Read the files of the node again; raises OperatorError, and then changes nothing."""
+        assert self.reloader is not None  # noqa: S101 - requests come when the node is built
+        return await self.reloader.reload()
+
+    @property
+    def name(self) -> str:
+        """The name of the node, from its machine and its port."""
+        return self.health.name
 
     @property
     def suspension(self) -> str | None:
@@ -116,6 +131,9 @@ class ServiceNode:
     api: ApiRuntime
     app: web.Application
     head: HeadKeeper
+    reread: Callable[[], Settings]
+    """Reads the settings again, with the files that hold secrets; raises ConfigurationError."""
+    reload_requested: asyncio.Event = field(default_factory=asyncio.Event)
     _has_joined: asyncio.Event = field(default_factory=asyncio.Event)
     _failure: str | None = None
 
@@ -161,6 +179,7 @@ class ServiceNode:
         async with asyncio.TaskGroup() as group:
             loops = [group.create_task(loop) for loop in self._loops(stop)]
             loops.append(group.create_task(manager.run(self.state, self.clock)))
+            loops += [group.create_task(loop) for loop in self._reload_loops(manager)]
             self._log_start()
             await stop.wait()
             _log.info("stopping")
@@ -208,6 +227,12 @@ class ServiceNode:
                 f"address of this machine and TOCSIN_PORT to a free port"
             ) from error
 
+    def _reload_loops(self, manager: ServiceManager) -> list[Coroutine[Any, Any, None]]:
+        reloader = self.state.reloader
+        if reloader is None:
+            return []
+        return [reloader.run(self.reload_requested, manager), reloader.watch()]
+
     def _loops(self, stop: asyncio.Event) -> list[Coroutine[Any, Any, None]]:
         def end(reason: str) -> None:
             self._failure = reason
@@ -248,7 +273,7 @@ class ServiceNode:
             case NodeRole.API:  # the loops of the API run on every node
                 return []
             case NodeRole.SYNC:
-                return [sync.run() for sync in self.workers.syncs]
+                return [self.workers.syncs.run()]
             case NodeRole.INVESTIGATE:
                 return self.workers.investigations.loops()
             case NodeRole.SCHEDULE:

@@ -6,6 +6,7 @@ import asyncio
 import faulthandler
 import os
 import socket
+import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
@@ -21,6 +22,7 @@ START_EXTENSION = timedelta(seconds=60)
 """How much longer a start may take from each notification on: migrations have no fixed length."""
 _START_INTERVAL = timedelta(seconds=10)
 _STATUS_INTERVAL = timedelta(seconds=5)
+_FAILED_RELOAD = "the last reload failed and changed nothing, see the log"
 _log = structlog.get_logger()
 
 
@@ -53,6 +55,7 @@ class ServiceManager:
         self._is_ready = False
         self._is_failing = False
         self._status = ""
+        self._has_failed_reload = False
         self._silent: Sequence[str] = ()
 
     @classmethod
@@ -80,6 +83,22 @@ class ServiceManager:
         await stop.wait()
         self._notify("STOPPING=1", "STATUS=Stopping: finishing deliveries and requests in progress")
 
+    def report_reload(self) -> None:
+        """Report that the configuration is read again."""
+        if self._address:
+            now = time.monotonic_ns() // 1_000
+            self._notify("RELOADING=1", f"MONOTONIC_USEC={now}", "STATUS=Reloading")
+
+    def report_reloaded(self, problem: str | None) -> None:
+        """Report that the configuration was read, or why it was not used."""
+        self._has_failed_reload = problem is not None
+        self._status = ""  # the next report renews it
+        if self._address:
+            self._notify("READY=1", f"STATUS={self._add_reload('Ready')}")
+
+    def _add_reload(self, status: str) -> str:
+        return f"{status}; {_FAILED_RELOAD}" if self._has_failed_reload else status
+
     async def run(self, node: WatchedNode, clock: Clock) -> None:
         """Report that the node is ready, then its status and its life signs, until cancelled."""
         if not self._address:
@@ -96,7 +115,7 @@ class ServiceManager:
 
     async def _report(self, node: WatchedNode) -> None:
         fault, silent = await node.check_database(), node.silent
-        if (status := _describe(node, fault)) != self._status:
+        if (status := self._add_reload(_describe(node, fault))) != self._status:
             self._status = status
             self._notify(f"STATUS={status}")
         if self._watchdog is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cached_property
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -74,7 +73,15 @@ class Environment:
     """Identifies internal and well-known entities; accepts any entity."""
 
     def __init__(self, settings: EnvironmentSettings | None = None) -> None:
-        self.settings = settings or EnvironmentSettings()
+        self._use(settings or EnvironmentSettings())
+
+    def _use(self, settings: EnvironmentSettings) -> None:
+        self.settings = settings
+        domains = (ascii_name(each.strip().lstrip("*.")) for each in settings.internal_domains)
+        self._internal_domains = frozenset(filter(None, domains))
+        networks = map(_network, settings.well_known)
+        self._well_known_networks = tuple(each for each in networks if each is not None)
+        self._well_known_values = frozenset(each.strip().lower() for each in settings.well_known)
 
     @property
     def names_networks(self) -> bool:
@@ -119,21 +126,10 @@ class Environment:
             _is_below(name, well_known.DOMAINS) or _is_below(name, self._well_known_values)
         )
 
-    @cached_property
-    def _internal_domains(self) -> frozenset[str]:
-        names = (
-            ascii_name(domain.strip().lstrip("*.")) for domain in self.settings.internal_domains
-        )
-        return frozenset(filter(None, names))
 
-    @cached_property
-    def _well_known_networks(self) -> tuple[AnyNetwork, ...]:
-        networks = map(_network, self.settings.well_known)
-        return tuple(network for network in networks if network is not None)
-
-    @cached_property
-    def _well_known_values(self) -> frozenset[str]:
-        return frozenset(value.strip().lower() for value in self.settings.well_known)
+def replace_environment(environment: Environment, settings: EnvironmentSettings) -> None:
+    """Use other settings from now on, for everyone who has this environment."""
+    environment._use(settings)  # noqa: SLF001 - plugins have the class, and must not replace them
 
 
 def _find_host(entity: Entity) -> str | None:

@@ -12,6 +12,7 @@ from tocsin.registry.factory import (
     LivePlugins,
     PluginFactory,
     start_investigation_plugins,
+    start_plugin,
     start_plugins,
     start_providers,
 )
@@ -23,7 +24,7 @@ from tocsin.registry.inventory import (
     explain_absence,
 )
 from tocsin.registry.loader import AbsentPlugin
-from tocsin.registry.parser import ConfiguredPlugin
+from tocsin.registry.parser import ConfiguredPlugin, table_path
 from tocsin.registry.plugins_file import NAME_PATTERN, PluginsFile, read_plugins_file
 from tocsin.registry.reconciliation import (
     ManagedBy,
@@ -74,7 +75,9 @@ __all__ = [
     "read_plugins_file",
     "read_retention",
     "start_investigation_plugins",
+    "start_plugin",
     "start_plugins",
     "start_providers",
     "strict_problem",
+    "table_path",
 ]

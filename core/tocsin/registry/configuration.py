@@ -16,7 +16,7 @@ from tocsin.registry.entry_points import InstalledPlugin, installed_plugins
 from tocsin.registry.inventory import PluginInventory
 from tocsin.registry.loader import AbsentPlugin, choose_plugins, load_plugins
 from tocsin.registry.parser import ConfigurationParser, ConfiguredPlugin
-from tocsin.registry.plugins_file import SECTIONS, read_plugins_file
+from tocsin.registry.plugins_file import SECTIONS, PluginsFile, read_plugins_file
 from tocsin.registry.retention import RetentionSettings
 
 
@@ -45,6 +45,8 @@ class Configuration:
     retention: RetentionSettings = field(default_factory=RetentionSettings)
     inventory: PluginInventory = field(default_factory=PluginInventory)
     """All installed plugins."""
+    file: PluginsFile = field(default_factory=PluginsFile)
+    """The content of the file as written."""
 
     @property
     def markings(self) -> Mapping[str, Marking]:
@@ -63,14 +65,16 @@ async def load_configuration(
     *,
     templates_dir: Path | None = None,
     sections: Collection[str] = SECTIONS,
+    file: PluginsFile | None = None,
 ) -> Configuration:
     """Return the checked configuration; ConfigurationError lists every problem.
 
     Templates in `templates_dir` take precedence over those of plugins. With `sections`, problems of
-    other sections, such as an unset secret, are ignored.
+    other sections, such as an unset secret, are ignored. With `file`, the content that was read
+    before, only the files that it refers to are read again.
     """
     configuration, problems = await check_configuration(
-        path, installed, templates_dir=templates_dir
+        path, installed, templates_dir=templates_dir, file=file
     )
     not_needed = SECTIONS - set(sections)
     if wrong := [problem for problem in problems if _section(problem) not in not_needed]:
@@ -87,13 +91,16 @@ async def check_configuration(
     installed: Sequence[InstalledPlugin] | None = None,
     *,
     templates_dir: Path | None = None,
+    file: PluginsFile | None = None,
 ) -> tuple[Configuration, Sequence[ConfigurationProblem]]:
     """Return the valid part of the configuration, and all problems.
 
     Raises ConfigurationError if the file cannot be read at all.
     """
     installed = installed_plugins() if installed is None else installed
-    file, problems = read_plugins_file(path)
+    problems: list[ConfigurationProblem] = []
+    if file is None:
+        file, problems = read_plugins_file(path)
     chosen, not_chosen = choose_plugins(file, installed, path.name)
     offers = await load_plugins(chosen)
     names = {plugin.name for plugin in installed}
@@ -126,6 +133,7 @@ async def check_configuration(
         strict=file.strict,
         templates_dir=templates_dir,
         inventory=PluginInventory(file, installed, offers),
+        file=file,
     )
     return configuration, problems
 

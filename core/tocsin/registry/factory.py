@@ -11,7 +11,7 @@ import structlog
 
 from tocsin.clock import Clock
 from tocsin.errors import ConfigurationError, TocsinError
-from tocsin.fields import PluginSettings
+from tocsin.fields import CERTIFICATE_FILES, PluginSettings
 from tocsin.hookspecs import (
     AttemptLog,
     Channel,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 _START_SECONDS = 60
-_NET_OPTIONS = ("allow_networks", "ca_file", "client_certificate", "client_key")
+_NET_OPTIONS = ("allow_networks", *CERTIFICATE_FILES)
 _log = structlog.get_logger()
 
 
@@ -148,11 +148,12 @@ class LivePlugins:
     enrichers: dict[str, Enricher] = field(default_factory=dict)
     investigator: Investigator | None = None
     absent: list[AbsentPlugin] = field(default_factory=list)
-    clients: list[GuardedClient] = field(default_factory=list)
+    clients: dict[str, GuardedClient] = field(default_factory=dict)
+    """Their clients, by the path of their tables."""
 
     async def close(self) -> None:
         """Close every connection of the plugins."""
-        await asyncio.gather(*(client.close() for client in self.clients))
+        await asyncio.gather(*(client.close() for client in self.clients.values()))
 
 
 async def start_providers(configuration: Configuration, maker: PluginFactory) -> LivePlugins:
@@ -204,17 +205,27 @@ async def _start_all(
     for item in configured:
         if item.kind is None:
             continue
-        hosts = () if section == "destinations" else item.settings.own_hosts()
-        try:
-            made = await maker.make(item.name, item.kind, item.settings, allow_hosts=hosts)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a failing plugin costs only itself
-            reason = f"could not be started: {_describe_error(error)}"
-            live.absent.append(AbsentPlugin(table_path(section, item.name), reason))
-            _log.warning("plugin skipped", section=section, name=item.name, exc_info=True)
+        made = await start_plugin(section, item, maker)
+        if isinstance(made, AbsentPlugin):
+            live.absent.append(made)
         else:
-            live.clients.append(made.client)
+            live.clients[table_path(section, item.name)] = made.client
             started.append((item.name, made.plugin))
     return started
+
+
+async def start_plugin(
+    section: str, item: ConfiguredPlugin[Kind], maker: PluginFactory
+) -> LivePlugin[Kind] | AbsentPlugin:
+    """Return the started plugin of a table, or why it could not be started."""
+    assert item.kind is not None  # noqa: S101 - the caller knows what to do without one
+    hosts = () if section == "destinations" else item.settings.own_hosts()
+    try:
+        return await maker.make(item.name, item.kind, item.settings, allow_hosts=hosts)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a failing plugin costs only itself
+        _log.warning("plugin skipped", section=section, name=item.name, exc_info=True)
+        reason = f"could not be started: {_describe_error(error)}"
+        return AbsentPlugin(table_path(section, item.name), reason)
 
 
 def _describe_error(error: BaseException) -> str:

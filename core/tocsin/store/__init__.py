@@ -36,7 +36,12 @@ from tocsin.store.faults import (
 )
 from tocsin.store.files import hold_lock, make_private_folder
 from tocsin.store.head_file import HeadFile, StoredHead
-from tocsin.store.heartbeats import TroubledNode, find_troubled_nodes, record_heartbeat
+from tocsin.store.heartbeats import (
+    TroubledNode,
+    find_node_roles,
+    find_troubled_nodes,
+    record_heartbeat,
+)
 from tocsin.store.leases import LEASE_DURATION, Lease, LeasedTable, LeaseLost
 from tocsin.store.locations import (
     identify_location,
@@ -143,6 +148,7 @@ __all__ = [
     "find_absent_nodes",
     "find_fault",
     "find_missing_limits",
+    "find_node_roles",
     "find_rollback",
     "find_troubled_nodes",
     "get_newest_revision",

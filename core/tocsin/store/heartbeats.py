@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -28,14 +28,20 @@ class TroubledNode:
 
 
 def record_heartbeat(
-    connection: Connection, number: int, name: str, stalled: Sequence[str], now: datetime
+    connection: Connection,
+    number: int,
+    name: str,
+    stalled: Sequence[str],
+    now: datetime,
+    *,
+    roles: Sequence[str] = (),
 ) -> None:
     """Store that a node works at `now`, but for its stalled loops; forget nodes that are gone."""
     old = select(nodes.c.number).where(nodes.c.number != number, nodes.c.beat_at < now - SILENCE)
     gone = find_absent_nodes(connection, connection.scalars(old).all())
     if gone:
         connection.execute(delete(nodes).where(nodes.c.number.in_(gone)))
-    values = {"name": name, "beat_at": now, "stalled": list(stalled)}
+    values = {"name": name, "beat_at": now, "stalled": list(stalled), "roles": list(roles)}
     first = {"number": number, "clock_offset_ms": 0, "seen_at": EPOCH, **values}
     statement = build_insert(connection, nodes).values(first)
     connection.execute(statement.on_conflict_do_update(index_elements=["number"], set_=values))
@@ -48,6 +54,16 @@ def find_troubled_nodes(connection: Connection, now: datetime) -> Iterator[Troub
         is_silent = now - row.beat_at > SILENCE
         if (is_silent or row.stalled) and _is_running(connection, row.number):
             yield TroubledNode(row.number, row.name, row.beat_at, () if is_silent else row.stalled)
+
+
+def find_node_roles(connection: Connection, now: datetime) -> Mapping[str, Collection[str]]:
+    """Return the roles of the nodes that run and are not silent, by their names."""
+    query = select(nodes).where(nodes.c.beat_at > now - SILENCE).order_by(nodes.c.name)
+    return {
+        row.name: row.roles or ()
+        for row in connection.execute(query).all()
+        if _is_running(connection, row.number)
+    }
 
 
 def _is_running(connection: Connection, number: int) -> bool:

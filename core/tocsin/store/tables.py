@@ -105,6 +105,7 @@ nodes = Table(
     Column("seen_at", Timestamp, nullable=False),
     Column("beat_at", Timestamp),
     Column("stalled", Document),
+    Column("roles", Document),
 )
 
 incidents = Table(

@@ -64,8 +64,24 @@ MAX_CONCURRENT_ENRICHMENTS = 4
 """How many incidents a node enriches at once; each asks many remote services."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReloadResult:
+    """Result of reading the files of a node again."""
+
+    changed: Sequence[str]
+    """Settings and tables of `plugins.toml` that have changed and are in effect."""
+    restart_required: Sequence[str]
+    """Settings that have changed and take effect when the service is restarted."""
+    drift: Sequence[str]
+    """Differences between `plugins.toml` and what was applied."""
+
+
 class NodeStatus(Protocol):
     """State of the node that the API runs on."""
+
+    @property
+    def name(self) -> str:
+        """Its name, from its machine and its port."""
 
     @property
     def roles(self) -> Mapping[str, bool]:
@@ -90,10 +106,13 @@ class NodeStatus(Protocol):
     async def check_database(self) -> DatabaseFault | None:
         """Return the fault that keeps the database from taking writes, None if it takes them."""
 
+    async def reload(self) -> ReloadResult:
+        """Read the files of the node again; raises OperatorError, and then changes nothing."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(slots=True, kw_only=True, eq=False)
 class ApiServices:
-    """Services that the API uses; its runtime builds them."""
+    """Services that the API uses; its runtime builds them, and a reload replaces some."""
 
     database: Database
     clock: Clock

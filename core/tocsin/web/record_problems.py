@@ -213,6 +213,15 @@ DESTINATION_CHANGED = ProblemType(
     "The destination was changed by another request; try again.",
     path="/api/admin/destinations/soar",
 )
+CONFIGURATION_INVALID = ProblemType(
+    "invalid-configuration",
+    409,
+    "The files of this node have problems, and nothing was changed; fix them and reload again.",
+    kind=ProblemKind.INVALID_CONFIGURATION,
+    members=("problems",),
+    example={"problems": ["plugins.toml: providers.edge.url: missing; set it"]},
+    path="/api/admin/reload",
+)
 DESTINATION_NOT_RESUMABLE = ProblemType(
     "destination-not-resumable",
     409,

@@ -57,6 +57,7 @@ def listening(address: str) -> Iterator[socket.socket]:
 
 
 def read_until(manager: socket.socket, wanted: str) -> list[str]:
+    """Return the lines up to the end of the message that contains a line."""
     lines: list[str] = []
     while wanted not in lines:
         lines += manager.recv(4096).decode().split("\n")
@@ -98,10 +99,17 @@ def test_systemd_is_notified_from_the_start_to_the_stop(tmp_path):
             assert response.status == 200
         for _ in range(3):
             read_until(manager, "WATCHDOG=1")
+        plugins = tmp_path / "plugins.toml"
+        plugins.write_text("[environment")
         process.send_signal(signal.SIGHUP)
-        said = read_stderr_until(process, b"SIGHUP ignored")
-        assert "restart the service" in said
-        read_until(manager, "WATCHDOG=1")
+        read_until(manager, "RELOADING=1")
+        assert "STATUS=Ready; the last reload failed" in str(read_until(manager, "READY=1"))
+        assert "plugins.toml" in read_stderr_until(process, b"reload failed")
+        plugins.write_text('[environment]\ninternal_domains = ["corp.example"]')
+        process.send_signal(signal.SIGHUP)
+        read_until(manager, "RELOADING=1")
+        assert "STATUS=Ready" in read_until(manager, "READY=1")
+        assert "environment" in read_stderr_until(process, b"reloaded")
         process.send_signal(signal.SIGTERM)
         read_until(manager, "STOPPING=1")
         assert process.wait(timeout=20) == 0

@@ -352,6 +352,7 @@ CALLS = [
     ("GET", "/metrics", {}),
     ("GET", "/openapi.json", {}),
     ("GET", "/docs", {}),
+    ("POST", "/api/admin/reload", {}),
 ]
 """A call of every endpoint, in an order in which each succeeds."""
 

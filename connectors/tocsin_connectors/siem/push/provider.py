@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -58,6 +58,13 @@ class Push(PushProvider):
             "body itself is the list; the custom mapping is then applied to batches of "
             "records.",
         )
+
+        @classmethod
+        def find_start_files(cls, table: Mapping[str, Any], folder: Path) -> Iterator[Path]:
+            """Yield the custom mapping, too."""
+            yield from super().find_start_files(table, folder)
+            if isinstance(own := table.get("mapping_file"), str):
+                yield (folder / own).absolute()
 
         @model_validator(mode="after")
         def _has_one(self) -> Self:

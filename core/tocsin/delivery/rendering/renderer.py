@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -221,6 +221,21 @@ class Renderer:
                 return form.finish(_join_bounded(MAX_BYTES, template.root_render_func(context)))
         except Exception as error:
             raise Misconfigured(self._explain(error, str(template.name))) from error
+
+    def find_broken(self, folder: Path) -> Iterator[str]:
+        """Yield the error of each template and contract in a folder that cannot be used."""
+        for path in sorted(folder.rglob("*.j2")):
+            name = path.relative_to(folder).as_posix()
+            form = next((each for each in FORMATS if name.endswith(f".{each.suffix}.j2")), TEXT)
+            try:
+                self._environments[form].get_template(name)
+            except Exception as error:  # noqa: BLE001 - of Python's compiler as well
+                yield self._explain(error, name)
+        for path in sorted(each for each in folder.iterdir() if each.is_dir()):
+            try:
+                self.contract(path.name)
+            except Misconfigured as error:
+                yield str(error)
 
     def contract(self, receiver: str) -> Contract | None:
         """Return the contract of a receiver, or None; raises `Misconfigured`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -25,11 +25,16 @@ _OF_DEFANGING = 10  # units per character, since each word is examined
 
 
 class TemplateLoader(FileSystemLoader):
-    """Loads a template from the operator's folder, else from the first plugin that has it."""
+    """Loads a template from the operator's folder, else from the first plugin that has it.
+
+    The operator's templates are those at the time of creation: a file that is being edited has no
+    effect until a reload has checked it.
+    """
 
     def __init__(self, paths: Sequence[Path], overrides: Path | None) -> None:
-        super().__init__([*([overrides] if overrides else []), *paths])
+        super().__init__(paths)
         self._paths = tuple(paths)
+        self._own = {} if overrides is None else dict(_read_templates(overrides))
         self._shipped = FileSystemLoader(self._paths)
 
     def get_source(
@@ -39,6 +44,11 @@ class TemplateLoader(FileSystemLoader):
         if template.startswith(SHIPPED_PREFIX):
             name = template.removeprefix(SHIPPED_PREFIX)
             text, path, is_current = self._shipped.get_source(environment, name)
+        elif template in self._own:
+            path, content = self._own[template]
+            if isinstance(content, OSError):
+                raise content
+            text, is_current = content.decode(), _always
         else:
             text, path, is_current = super().get_source(environment, template)
         if len(text) > MAX_TEMPLATE_SIZE:
@@ -65,6 +75,21 @@ class TemplateLoader(FileSystemLoader):
             if path and Path(path).is_relative_to(folder):
                 return f"{Path(path).relative_to(folder)}, line {line}"
         return f"{path}, line {line}"
+
+
+def _read_templates(folder: Path) -> Iterator[tuple[str, tuple[str, bytes | OSError]]]:
+    """Yield the name, the path and the content of each template, or why it cannot be read."""
+    for path in folder.rglob("*.j2"):
+        content: bytes | OSError
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            content = error
+        yield path.relative_to(folder).as_posix(), (str(path), content)
+
+
+def _always() -> bool:
+    return True
 
 
 def escape_markdown(value: object) -> str:

@@ -50,7 +50,8 @@ class AttemptRunner:
 
     def __init__(self, channel: Channel, renderer: Renderer) -> None:
         self._channel = channel
-        self._renderer = renderer
+        self.renderer = renderer
+        """Renders the attempts that begin from now on."""
         self._clock = channel.tools.clock
         self._redactor = Redactor(channel.list_secrets())
         self._id_redactor = Redactor(channel.list_secrets(), SHORTEST_IN_IDS)
@@ -78,7 +79,7 @@ class AttemptRunner:
     async def _deliver(self, claimed: ClaimedDelivery) -> Receipt:
         settings = self._channel.settings
         event_type, parts = claimed.event.event_type, self._channel.parts
-        await self._renderer.prepare(settings.template, event_type, parts)
+        await self.renderer.prepare(settings.template, event_type, parts)
         delivery = Delivery(
             id=claimed.id,
             event=claimed.event,
@@ -87,8 +88,8 @@ class AttemptRunner:
             related=claimed.related,
             previous_remote_id=claimed.previous_remote_id,
             tried_at=claimed.tried_at,
-            render=partial(self._renderer.render, settings.template, claimed.event),
-            contract=self._renderer.contract(settings.template),
+            render=partial(self.renderer.render, settings.template, claimed.event),
+            contract=self.renderer.contract(settings.template),
         )
         async with asyncio.timeout((settings.timeout + GRACE).total_seconds()):
             receipt = await self._channel.deliver(delivery)

@@ -79,6 +79,10 @@ class Worker:
             self._settings.probe_interval,
         )
 
+    def render_with(self, renderer: Renderer) -> None:
+        """Use other templates for the attempts that begin from now on."""
+        self._attempts.renderer = renderer
+
     async def run(self) -> None:
         """Claim, deliver and settle until cancelled; `finish` handles deliveries in progress."""
         async with asyncio.TaskGroup() as loops:

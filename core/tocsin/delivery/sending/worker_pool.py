@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 
 import structlog
@@ -68,7 +68,8 @@ class WorkerPool:
         meters: DeliveryMeters,
     ) -> None:
         self._make = make
-        self._renderer = renderer
+        self.renderer = renderer
+        """Renders the attempts that begin from now on."""
         self._queue = queue
         self._database = database
         self._clock = clock
@@ -78,6 +79,7 @@ class WorkerPool:
         self._ending: set[asyncio.Task[None]] = set()
         self._failed: dict[str, tuple[int, datetime]] = {}
         self._absent: dict[str, str] = {}
+        self._following = asyncio.Lock()
 
     @property
     def absent(self) -> Mapping[str, str]:
@@ -88,6 +90,21 @@ class WorkerPool:
     def running(self) -> list[str]:
         """Names of the destinations that this node serves."""
         return sorted(self._running)
+
+    def replace(self, make: Make, renderer: Renderer) -> None:
+        """Use other channels for workers that start, and other templates for all of them."""
+        self._make = make
+        self.renderer = renderer
+        for running in self._running.values():
+            running.worker.render_with(renderer)
+
+    async def restart(self, names: Iterable[str]) -> None:
+        """End the workers of these destinations, and start them and all absent ones again."""
+        self._failed.clear()
+        async with self._following:
+            for name in self._running.keys() & set(names):
+                self._end(name)
+        await self.follow()
 
     async def run(self) -> None:
         """Follow the destinations until cancelled; `finish` ends the workers."""
@@ -119,12 +136,13 @@ class WorkerPool:
 
     async def follow(self) -> None:
         """Make the workers match the current destinations."""
-        wanted = await self._database.read(load_destinations)
-        served = {destination.name: destination for destination in wanted if destination.is_served}
-        for name in set(self._running) - set(served):
-            self._end(name)
-        self._absent = {name: why for name, why in self._absent.items() if name in served}
-        await asyncio.gather(*(self._serve(destination) for destination in served.values()))
+        async with self._following:
+            wanted = await self._database.read(load_destinations)
+            served = {each.name: each for each in wanted if each.is_served}
+            for name in set(self._running) - set(served):
+                self._end(name)
+            self._absent = {name: why for name, why in self._absent.items() if name in served}
+            await asyncio.gather(*(self._serve(destination) for destination in served.values()))
 
     async def _serve(self, destination: Destination) -> None:
         running = self._running.get(destination.name)
@@ -146,7 +164,7 @@ class WorkerPool:
         worker = Worker(
             destination,
             live.plugin,
-            renderer=self._renderer,
+            renderer=self.renderer,
             queue=self._queue,
             database=self._database,
             notifier=self._notifiers[queue_topic(destination.name)],

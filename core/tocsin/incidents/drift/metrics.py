@@ -20,16 +20,21 @@ class DriftGauges:
             "Fields that a provider needs but its SIEM's records have lacked for a day",
             "provider",
         )
-        ends = metrics.gauge(
+        self._ends = metrics.gauge(
             "tocsin_provider_api_end_timestamp_seconds",
             "Announced end of a vendor's API that a provider uses",
             "provider",
             "api",
         )
+        self.show_retirements(retirements)
+
+    def show_retirements(self, retirements: Mapping[str, Iterable[ApiRetirement]]) -> None:
+        """Set the announced ends of the APIs that the providers use."""
+        self._ends.clear()
         for provider, several in retirements.items():
             for retirement in several:
                 end = datetime.combine(retirement.ends_on, time(), UTC)
-                ends.labels(provider, retirement.api).set(end.timestamp())
+                self._ends.labels(provider, retirement.api).set(end.timestamp())
 
     def show(self, drift: Mapping[str, Sequence[object]]) -> None:
         """Set the number of fields of each provider."""

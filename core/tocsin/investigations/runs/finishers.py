@@ -106,10 +106,9 @@ def build_write_back_finisher(providers: Mapping[str, Provider], public_url: str
     No SIEM receives what others know: if anything came from another provider, its comment holds
     only the verdict.
     """
-    wanted = select_write_back_providers(providers)
 
     def plan(connection: Connection, ended: FinishedRun) -> None:
-        report = ended.result.report
+        wanted, report = select_write_back_providers(providers), ended.result.report
         if report is None or not wanted:
             return
         about = [number for number in report.about if number in report.incidents]

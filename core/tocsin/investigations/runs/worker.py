@@ -62,7 +62,7 @@ class InvestigationWorker:
         notifiers: Notifiers,
         node: int,
         *,
-        investigator: Investigator,
+        investigator: Investigator | None,
         answer: QuestionHandler,
         finishers: Sequence[Finisher] = (),
         markings: Mapping[str, Marking] = MappingProxyType({}),
@@ -70,16 +70,21 @@ class InvestigationWorker:
         at_once: int = MAX_RUNS,
         patience: timedelta = STOP_TIMEOUT,
     ) -> None:
-        """Take the marking of each provider's events; events of others are TLP:RED."""
+        """Take the marking of each provider's events; events of others are TLP:RED.
+
+        Without an investigator, sessions stay queued.
+        """
         self._database = database
         self._clock = clock
         self._notifier = notifiers[INVESTIGATIONS]
         self._node = node
-        self._investigator = investigator
+        self.investigator = investigator
+        """Runs the sessions that start from now on."""
         self._answer = answer
         self._finishers = (build_relation_finisher(markings), *finishers)
         self._meter = meter or InvestigationMetrics()
-        self._at_once = at_once
+        self.at_once = at_once
+        """How many sessions run at the same time."""
         self._patience = patience
         self._tasks: dict[RunLease, asyncio.Task[None]] = {}
         self._attempts: dict[RunLease, RunAttempt] = {}
@@ -132,11 +137,13 @@ class InvestigationWorker:
 
     async def claim(self) -> None:
         """Claim as many sessions as there is room for."""
-        room = self._at_once - len(self._tasks)
-        if room <= 0 or not await self._database.lookup(has_active_sessions):
+        room, investigator = self.at_once - len(self._tasks), self.investigator
+        if room <= 0 or investigator is None:
+            return
+        if not await self._database.lookup(has_active_sessions):
             return
         for lease in await self._database.write(claim_runs, self._node, room, self._clock.now()):
-            task = asyncio.create_task(self._work(lease))
+            task = asyncio.create_task(self._work(lease, investigator))
             self._tasks[lease] = task
             task.add_done_callback(partial(self._leave, lease))
         self._meter.note_running(len(self._tasks))
@@ -147,9 +154,9 @@ class InvestigationWorker:
         self._meter.note_running(len(self._tasks))
         self._notifier.notify()
 
-    async def _work(self, lease: RunLease) -> None:
+    async def _work(self, lease: RunLease, investigator: Investigator) -> None:
         try:
-            await self._attempt(lease)
+            await self._attempt(lease, investigator)
         except RunLeaseLost:
             _log.info("lease lost", session=lease.session_id)
         except (Exception, asyncio.CancelledError) as error:
@@ -166,7 +173,7 @@ class InvestigationWorker:
         else:
             _log.error("session not finished", session=lease.session_id, exc_info=error)
 
-    async def _attempt(self, lease: RunLease) -> None:
+    async def _attempt(self, lease: RunLease, investigator: Investigator) -> None:
         is_hopeless = lease.attempt > MAX_ATTEMPTS
         steps = {"with_steps": not is_hopeless}
         assignment = await self._database.read(load_assignment, lease, **steps)
@@ -184,7 +191,7 @@ class InvestigationWorker:
             reason = f"{MAX_ATTEMPTS} nodes claimed it, and all were lost"
             ending = RunResult(failure=RunFailure(FailureCause.LOST, reason))
         else:
-            ending = await attempt.execute(self._investigator)
+            ending = await attempt.execute(investigator)
         await self._end(attempt, ending)
 
     async def _end(self, attempt: RunAttempt, ending: RunResult) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from functools import partial
 
@@ -21,7 +21,7 @@ from tocsin.investigations.write_backs.repository import (
     postpone_write_back,
     select_write_back_providers,
 )
-from tocsin.loops import PLUGIN_FAILURES, SILENCE, run_forever, was_cancelled
+from tocsin.loops import PLUGIN_FAILURES, SILENCE, Loop, LoopGroup, run_forever, was_cancelled
 from tocsin.metrics import Metrics
 from tocsin.model import IncidentStatus
 from tocsin.store import Database
@@ -80,20 +80,28 @@ class WriteBackWorker:
         self._providers = select_write_back_providers(providers)
         self._meter = meter or WriteBackMetrics()
         self._timeout = timeout
-        for name in self._providers:  # starts at 0, so that the first one shows as an increase
-            for outcome in OUTCOMES:
-                self._meter.count(name, outcome, 0)
+        self._loops = LoopGroup(self._make_loops(self._providers))
 
     async def run(self) -> None:
         """Write due comments until cancelled; a slow provider delays no other."""
-        async with asyncio.TaskGroup() as tasks:
-            for name in self._providers:
-                step = partial(self._step, name)
-                what = "comment writer"
-                loop = run_forever(
-                    step, self._clock, what, silence=self._timeout + SILENCE, provider=name
-                )
-                tasks.create_task(loop)
+        await self._loops.run()
+
+    async def replace(self, providers: Mapping[str, Provider]) -> None:
+        """Use other providers from now on; comments of unchanged ones are not interrupted."""
+        before, after = self._providers, select_write_back_providers(providers)
+        await self._loops.replace(before.keys() - after.keys(), {})
+        self._providers = after
+        await self._loops.replace((), self._make_loops(after.keys() - before.keys()))
+
+    def _make_loops(self, names: Iterable[str]) -> dict[str, Loop]:
+        return {name: self._make_loop(name) for name in names}
+
+    def _make_loop(self, name: str) -> Loop:
+        for outcome in OUTCOMES:  # starts at 0, so that the first one shows as an increase
+            self._meter.count(name, outcome, 0)
+        step, silence = partial(self._step, name), self._timeout + SILENCE
+        what = "comment writer"
+        return partial(run_forever, step, self._clock, what, silence=silence, provider=name)
 
     async def _step(self, name: str) -> None:
         if not await self.write_next(name):

@@ -84,8 +84,8 @@ TAGS = (
     EndpointTag("Erasure", "Erasure of a person or another entity.", ("/api/admin/erasures",)),
     EndpointTag(
         "Service",
-        "Health, metrics and API description of the service.",
-        ("/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"),
+        "Health, metrics, reload and API description of the service.",
+        ("/healthz", "/readyz", "/metrics", "/api/admin/reload", "/openapi.json", "/docs"),
     ),
 )
 

@@ -6,14 +6,26 @@ import hmac
 from ipaddress import ip_address
 
 from aiohttp import hdrs, web
+from sqlalchemy import Connection
 
 from tocsin.errors import OperatorError
 from tocsin.metrics import MEDIA_TYPE
-from tocsin.settings import Settings
+from tocsin.model import Json
 from tocsin.web.client_addresses import FORWARDED, UNKNOWN_ADDRESS
-from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
-from tocsin.web.record_problems import METRICS_LOCAL_ONLY, METRICS_TOKEN_REQUIRED
-from tocsin.web.schemas.service import Liveness, Readiness
+from tocsin.web.context import (
+    AccessRole,
+    AuditedChange,
+    Endpoint,
+    ReloadResult,
+    RequestContext,
+    Response,
+)
+from tocsin.web.record_problems import (
+    CONFIGURATION_INVALID,
+    METRICS_LOCAL_ONLY,
+    METRICS_TOKEN_REQUIRED,
+)
+from tocsin.web.schemas.service import Liveness, Readiness, ReloadSummary
 
 
 async def get_health(_call: RequestContext) -> Response:
@@ -38,6 +50,30 @@ async def get_readiness(call: RequestContext) -> Response:
         "differing": list(node.drift),
     }
     return Response(content, status=200 if ready else 503)
+
+
+async def _read_files(call: RequestContext) -> ReloadResult:
+    """Read the files of the node again; raises ProblemError (409), and then changes nothing."""
+    try:
+        return await call.services.node.reload()
+    except OperatorError as error:
+        raise CONFIGURATION_INVALID.error(problems=str(error).splitlines()) from None
+
+
+def reload_node(_connection: Connection, call: RequestContext) -> Response:
+    """Read the settings, secrets, templates and plugins.toml of this node again.
+
+    Only what has changed is restarted. With PostgreSQL, destinations and schedules stay as they
+    were applied. If a file has problems, nothing changes.
+    """
+    result: ReloadResult = call.prepared
+    content: dict[str, Json] = {
+        "changed": list(result.changed),
+        "restart_required": list(result.restart_required),
+        "differing": list(result.drift),
+    }
+    change = AuditedChange(target=f"node:{call.services.node.name}", details=content)
+    return Response(content, change=change)
 
 
 _PASSED_ON = (FORWARDED, hdrs.FORWARDED, hdrs.VIA, "X-Real-IP")
@@ -80,21 +116,6 @@ def _is_local(call: RequestContext) -> bool:
     return address != UNKNOWN_ADDRESS and ip_address(address).is_loopback
 
 
-def read_token(settings: Settings) -> str | None:
-    """Return the token for the metrics, if one is set; raises OperatorError."""
-    if settings.metrics_token is not None:
-        return settings.metrics_token.get_secret_value()
-    if (path := settings.metrics_token_file) is None:
-        return None
-    try:
-        token = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise OperatorError(f"TOCSIN_METRICS_TOKEN_FILE ({path}): {error}") from error
-    if not token:
-        raise OperatorError(f"TOCSIN_METRICS_TOKEN_FILE ({path}): the file is empty")
-    return token
-
-
 ENDPOINTS = (
     Endpoint(
         method="GET",
@@ -112,6 +133,17 @@ ENDPOINTS = (
         handler=get_readiness,
         response=Readiness,
         other_statuses=(503,),
+    ),
+    Endpoint(
+        method="POST",
+        path="/api/admin/reload",
+        access=AccessRole.ADMIN,
+        summary="Reload the configuration files of this node",
+        handler=reload_node,
+        prepare=_read_files,
+        action="node.reload",
+        response=ReloadSummary,
+        problems=(CONFIGURATION_INVALID,),
     ),
     Endpoint(
         method="GET",

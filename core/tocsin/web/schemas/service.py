@@ -17,6 +17,29 @@ class Liveness(ResponseModel):
     status: Literal["ok"]
 
 
+class ReloadSummary(ResponseModel):
+    """What has changed in the files of this node."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "changed": ["destinations.soar", "providers.edge"],
+        "restart_required": [],
+        "differing": [],
+    }
+
+    changed: list[str] = Field(
+        description="Settings, `templates`, and tables of plugins.toml that have changed, and are "
+        "in effect now."
+    )
+    restart_required: list[str] = Field(
+        description="Settings, and `retention` of plugins.toml, that have changed and take effect "
+        "when the service is restarted."
+    )
+    differing: list[str] = Field(
+        description="Destinations and schedules in which this node's plugins.toml differs from "
+        "what was applied, with the effect of `tocsin apply`."
+    )
+
+
 class Readiness(ResponseModel):
     """Readiness of this node to store and deliver, regardless of providers and destinations."""
 
