@@ -36,6 +36,12 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "check": CommandEntry(
         "Check the configuration, the database and all connections.", "check", "check"
     ),
+    "doctor": CommandEntry(
+        "Examine the machine, the database and all that is configured.", "doctor", "doctor"
+    ),
+    "support-bundle": CommandEntry(
+        "Collect what a support case needs, without secrets.", "support_bundle", "support_bundle"
+    ),
     "apply": CommandEntry(
         "Apply plugins.toml to the database and list the changes.", "apply", "apply"
     ),

@@ -76,13 +76,14 @@ from tocsin.credentials.records import (
     Usage,
 )
 from tocsin.credentials.tokens import TokenError, read_expiry
-from tocsin.credentials.vault import Vault, open_proven_vault, open_vault
+from tocsin.credentials.vault import KEY_FILE, Vault, open_proven_vault, open_vault
 
 __all__ = [
     "BACK_CHANNEL_LOGOUT",
     "CALLBACK",
     "DEFAULT_PREFIX",
     "KEY_COLUMNS",
+    "KEY_FILE",
     "AccessToken",
     "AccessTokens",
     "Admins",

@@ -57,6 +57,7 @@ from tocsin.delivery.history.repository import (
     summarize_attempt,
 )
 from tocsin.delivery.history.retention import remove_events
+from tocsin.delivery.metrics.gauges import read_backlogs
 from tocsin.delivery.metrics.meters import DeliveryMetrics
 from tocsin.delivery.queue.queue import HEARTBEAT, DeliveryQueue
 from tocsin.delivery.queue.requeue import (
@@ -145,6 +146,7 @@ __all__ = [
     "load_replay",
     "measure_replay",
     "plan_destinations",
+    "read_backlogs",
     "record_application",
     "release_missed_events",
     "release_on_hold",

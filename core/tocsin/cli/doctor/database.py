@@ -1,0 +1,114 @@
+"""Examination of the database: faults, head, settings and privileges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlalchemy import Connection, text
+
+from tocsin.accounting import load_rollbacks
+from tocsin.cli.database import check_presence
+from tocsin.cli.doctor.findings import Area
+from tocsin.clock import SystemClock
+from tocsin.credentials import open_proven_vault
+from tocsin.errors import OperatorError
+from tocsin.settings import Settings
+from tocsin.store import (
+    CLOCK_TOLERANCE,
+    Database,
+    HeadFile,
+    check_schema,
+    describe_offset,
+    find_missing_limits,
+    identify_location,
+    measure_offset,
+    parse_url,
+    require_writable,
+)
+from tocsin.store.tables import metadata
+
+_UNSAFE = {
+    "fsync": "commits can be lost and the database damaged by a power failure",
+    "full_page_writes": "the database can be damaged by a power failure",
+    "synchronous_commit": "deliveries and numbers that were reported as stored can be lost",
+}
+"""Parameters of PostgreSQL that have to be on."""
+_RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE")
+_NEEDED = 40
+"""Connections that a node may use, with those of commands."""
+
+
+async def examine_database(area: Area, settings: Settings, database: Database) -> bool:
+    """Examine the database; return whether it can be read."""
+    file = HeadFile(settings.data_dir, identify_location(parse_url(settings.database)))
+    try:
+        await database.require_sessions()
+        await check_presence(database, file)
+        await check_schema(database)
+        await open_proven_vault(settings, database)
+    except OperatorError as error:
+        found, _, remedy = str(error).partition("; ")
+        area.fail(found, remedy or "see docs/operators/install.md")
+        return False
+    area.note("schema current, encryption key valid, no pooler that shares sessions")
+    try:
+        await require_writable(database)
+    except OperatorError as error:
+        area.fail(str(error), "see /readyz and the log of the service for the cause")
+    for anomaly in await database.read(load_rollbacks, file):
+        area.fail(anomaly["detail"], "see docs/operators/accounting.md#database-rollback")
+    for limit in await database.read(find_missing_limits):
+        area.warn(
+            f"session limit not in effect: {limit}", "let the pooler pass `SET` to PostgreSQL"
+        )
+    for found, remedy in await database.read(lambda connection: list(_examine_server(connection))):
+        area.warn(found, remedy)
+    return True
+
+
+def _examine_server(connection: Connection) -> Iterator[tuple[str, str]]:
+    """Yield what is unsuitable of a PostgreSQL server, with its remedy; nothing for SQLite."""
+    if connection.dialect.name != "postgresql":
+        return
+    query = "SELECT name, setting FROM pg_settings WHERE context <> 'internal'"
+    current = dict(map(tuple, connection.execute(text(query))))
+    for name, why in _UNSAFE.items():
+        if current.get(name) == "off":
+            yield f"{name} is off: {why}", f"ALTER SYSTEM SET {name} = on, then reload PostgreSQL"
+    used = connection.scalar(text("SELECT count(*) FROM pg_stat_activity")) or 0
+    most = int(current.get("max_connections", 0))
+    if most - used < _NEEDED:
+        yield (
+            f"{used} of {most} connections are used, and a node may need {_NEEDED}",
+            "raise max_connections of PostgreSQL",
+        )
+    missing = [name for name in metadata.tables if not _has_access(connection, name)]
+    if missing:
+        found = f"no full access to: {', '.join(sorted(missing))}"
+        yield found, "make the user of the service the owner of its tables"
+    if not connection.scalar(text("SELECT has_schema_privilege(current_schema(), 'CREATE')")):
+        yield (
+            "this user must not create tables, so `tocsin db upgrade` fails",
+            "GRANT CREATE ON SCHEMA to it, or upgrade as the owner",
+        )
+
+
+def _has_access(connection: Connection, table: str) -> bool:
+    query = text(
+        f"SELECT {' AND '.join(f'has_table_privilege(:table, {right!r})' for right in _RIGHTS)}"
+    )
+    return bool(connection.scalar(query, {"table": table}))
+
+
+async def examine_database_clock(area: Area, database: Database) -> None:
+    """Compare the clock of this machine with the database's."""
+    offset = await database.read(measure_offset, SystemClock())
+    if offset is None:
+        return
+    if abs(offset) < CLOCK_TOLERANCE:
+        area.note("the clock of this machine agrees with the database's")
+    else:
+        area.fail(
+            f"this machine's clock is {describe_offset(offset)} of the database's",
+            "synchronize the clocks (NTP)",
+        )

@@ -1,0 +1,104 @@
+"""Examination of the machine: clock, disks, and permissions of files."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tocsin.cli.doctor.findings import Area
+from tocsin.credentials import KEY_FILE
+from tocsin.settings import Settings
+from tocsin.store import is_sqlite, parse_url, sqlite_file
+
+LOW_SHARE, FULL_SHARE = 0.10, 0.02
+"""Shares of a disk that are free, below which it is low, and as good as full."""
+LOW_BYTES, FULL_BYTES = 5 * 2**30, 200 * 2**20
+_OTHERS = 0o077
+_WRITABLE = 0o022
+_UNSYNCHRONIZED = 5  # TIME_ERROR of adjtimex(2)
+_TIMEX_BYTES = 512  # more than struct timex has on any platform
+
+
+def examine_clock(area: Area) -> None:
+    """Find out whether the kernel's clock is synchronized; Linux only."""
+    if sys.platform != "linux":
+        return
+    state = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
+    if state == _UNSYNCHRONIZED:
+        area.warn(
+            "the clock of this machine is not synchronized",
+            "run an NTP client, such as chrony or systemd-timesyncd, on this machine or its host",
+        )
+    else:
+        area.note("the clock of this machine is synchronized")
+
+
+def examine_disks(area: Area, settings: Settings) -> None:
+    """Find the folders that Tocsin writes to whose disks are nearly full."""
+    url = parse_url(settings.database)
+    folders = {"TOCSIN_DATA_DIR": settings.data_dir}
+    if is_sqlite(url):
+        folders["TOCSIN_DATABASE_URL"] = sqlite_file(url).parent
+    if settings.archive_dir is not None:
+        folders["TOCSIN_ARCHIVE_DIR"] = settings.archive_dir
+    for name, folder in folders.items():
+        if folder.exists():
+            _examine_disk(area, f"{folder} ({name})", folder)
+        else:
+            area.warn(f"{folder} ({name}) does not exist", "start `tocsin serve` once to create it")
+
+
+def _examine_disk(area: Area, shown: str, folder: Path) -> None:
+    disk, files = shutil.disk_usage(folder), os.statvfs(folder)
+    share = disk.free / disk.total
+    found = f"{shown}: {disk.free / 2**30:.1f} GiB free, {share:.0%}"
+    remedy = "free space, or set TOCSIN_RETENTION_DAYS; see docs/operators/deliveries.md#retention"
+    if share < FULL_SHARE or disk.free < FULL_BYTES:
+        area.fail(found, remedy)
+    elif share < LOW_SHARE and disk.free < LOW_BYTES:
+        area.warn(found, remedy)
+    else:
+        area.note(found)
+    if files.f_files and files.f_favail < files.f_files * FULL_SHARE:
+        area.fail(f"{shown}: {files.f_favail} files can be created", "remove files on this disk")
+
+
+def examine_files(area: Area, settings: Settings, secrets: Iterable[Path]) -> None:
+    """Find files with secrets that others can read, and files that others can change."""
+    url = parse_url(settings.database)
+    private: dict[Path, str] = dict.fromkeys(secrets, "a secret")
+    private |= dict.fromkeys(settings.secret_files.values(), "a secret")
+    if is_sqlite(url):
+        private |= {
+            sqlite_file(url): "the database",
+            sqlite_file(url).parent / KEY_FILE: "the encryption key",
+        }
+    is_safe = _examine_modes(area, private)
+    for path in filter(None, (settings.plugins_file, settings.templates_dir)):
+        if path.exists() and path.stat().st_mode & _WRITABLE:
+            is_safe = False
+            area.warn(f"{path} can be changed by other users", f"chmod go-w {path}")
+    if is_safe:
+        area.note(f"{len(private)} files with secrets, none of which other users can read")
+
+
+def _examine_modes(area: Area, private: Mapping[Path, str]) -> bool:
+    is_safe = True
+    for path, what in sorted(private.items()):
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            continue  # the configuration says so, or it is yet to be created
+        except OSError as error:
+            is_safe = False
+            area.fail(f"{path}: {error.strerror}", "give the user of the service access to it")
+            continue
+        if status.st_mode & _OTHERS:
+            is_safe = False
+            mode = f"{status.st_mode & 0o777:o}"
+            area.warn(f"{path} holds {what}, with mode {mode}", f"chmod go= {path}")
+    return is_safe

@@ -1,0 +1,130 @@
+"""Examination of the work: loops, roles, backlogs and destinations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
+
+from tocsin import accounting
+from tocsin.cli.doctor.findings import Area
+from tocsin.delivery import (
+    ChannelFactory,
+    Destination,
+    DestinationState,
+    load_destinations,
+    read_backlogs,
+)
+from tocsin.errors import OperatorError
+from tocsin.fields import PluginSettings
+from tocsin.incidents import load_read_until
+from tocsin.knowledge import count_unindexed
+from tocsin.registry import Configuration
+from tocsin.settings import NodeRole
+from tocsin.store import find_node_roles
+
+PERIOD = timedelta(hours=24)
+"""The period of what is accounted for."""
+_LATE = timedelta(hours=1)
+_UNINDEXED = 10_000
+_SHOWN = 3  # anomalies of one kind
+
+
+def examine_work(
+    connection: Connection, area: Area, configuration: Configuration, now: datetime
+) -> None:
+    """Find loops that do not work, and how far each lags."""
+    proof = accounting.report_period(connection, accounting.Period(now - PERIOD, now), now)
+    kinds = Counter(anomaly["kind"] for anomaly in proof["unaccounted"])
+    for kind, count in kinds.items():
+        several = [each for each in proof["unaccounted"] if each["kind"] == kind][:_SHOWN]
+        more = f", and {count - _SHOWN} more" if count > _SHOWN else ""
+        found = "; ".join(f"{each['what']}: {each['detail']}" for each in several)
+        area.fail(
+            f"{kind}: {found}{more}",
+            "run `tocsin prove`; see docs/operators/accounting.md#anomalies",
+        )
+    until = load_read_until(connection)
+    for provider in configuration.providers:
+        _examine_provider(area, provider.name, until.get(provider.name), now)
+    unindexed = count_unindexed(connection)
+    found = f"search index: {unindexed} changes of incidents behind"
+    if unindexed > _UNINDEXED:
+        area.warn(found, "see that a node with the role `investigate` runs, and its log")
+    else:
+        area.note(found)
+
+
+def _examine_provider(area: Area, name: str, until: datetime | None, now: datetime) -> None:
+    if until is None:  # never read, or a file, which has no time
+        return
+    lag = max(now - until, timedelta(0))
+    found = f"providers.{name}: read up to {lag // timedelta(seconds=1)} s ago"
+    if lag > _LATE:
+        area.warn(found, f"run `tocsin providers` and `tocsin coverage --provider {name}`")
+    else:
+        area.note(found)
+
+
+def examine_roles(connection: Connection, area: Area, now: datetime) -> None:
+    """Find the roles that no running node has."""
+    nodes = find_node_roles(connection, now)
+    if not nodes:
+        area.warn("no node is running", "start `tocsin serve`")
+        return
+    missing = [
+        role.value for role in NodeRole if not any(role in roles for roles in nodes.values())
+    ]
+    for role in missing:
+        area.fail(
+            f"no running node has the role `{role}`",
+            f"add `{role}` to TOCSIN_ROLES of a node, or start one that has it",
+        )
+    if not missing:
+        area.note(f"{len(nodes)} running: {', '.join(sorted(nodes))}; every role is on one of them")
+
+
+def examine_destinations(
+    connection: Connection, area: Area, channels: ChannelFactory, now: datetime
+) -> Sequence[tuple[str, PluginSettings]]:
+    """Find destinations that get nothing; return the settings of the others."""
+    usable: list[tuple[str, PluginSettings]] = []
+    backlogs, _ = read_backlogs(connection, now)
+    waiting = {backlog.destination: backlog.oldest for backlog in backlogs}
+    for destination in load_destinations(connection):
+        _examine_state(area, destination, waiting.get(destination.name), now)
+        if not destination.is_served:
+            continue
+        try:
+            _, settings = channels.settle(destination)
+        except OperatorError as error:
+            area.fail(
+                f"destinations.{destination.name}: {error}",
+                "enable its plugin, or correct its settings",
+            )
+        else:
+            usable.append((f"destinations.{destination.name}", settings))
+    if not usable:
+        area.warn("no destination can receive events", "see docs/operators/destinations.md")
+    else:
+        area.note(f"{len(usable)} destinations can be used")
+    return usable
+
+
+def _examine_state(
+    area: Area, destination: Destination, oldest: datetime | None, now: datetime
+) -> None:
+    name = f"destinations.{destination.name}"
+    if destination.state is DestinationState.PAUSED:
+        remedy = f"run `tocsin destinations test {destination.name}`"
+        area.fail(f"{name}: paused, because it kept failing", remedy)
+    elif destination.state is DestinationState.DISABLED and oldest is not None:
+        area.warn(f"{name}: disabled, with deliveries that wait", "enable it, or delete it")
+    elif oldest is not None and now - oldest > _LATE:
+        minutes = (now - oldest) // timedelta(minutes=1)
+        area.warn(
+            f"{name}: the oldest delivery has been waiting for {minutes} min",
+            f"run `tocsin deliveries list --destination {destination.name}`",
+        )

@@ -1,0 +1,148 @@
+"""`tocsin doctor` and `tocsin support-bundle`, over an installation with mistakes and secrets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tarfile
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from certificates import Authority
+from tocsin.cli import app
+from tocsin.clock import SystemClock
+from tocsin.errors import OperatorError
+from tocsin.node import apply_file
+from tocsin.registry import load_configuration
+from tocsin.settings import NodeRole
+from tocsin.store import record_heartbeat
+
+SECRETS = {
+    "file": "whsec_" + "QUJD" * 10,
+    "variable": "a-secret-header-of-the-desk",
+    "metrics": "a-token-of-prometheus",
+    "login": "a-client-secret-of-the-issuer",
+    "key": "A" * 42 + "E=",
+}
+
+
+@pytest.fixture
+def environment(migrated_url, tmp_path, monkeypatch) -> dict[str, str]:
+    """The variables of an installation."""
+    authority = Authority(tmp_path)
+    tmp_path.joinpath("secret").write_text(SECRETS["file"])
+    tmp_path.joinpath("secret").chmod(0o644)
+    tmp_path.joinpath("metrics").write_text(SECRETS["metrics"])
+    tmp_path.joinpath("metrics").chmod(0o600)
+    tmp_path.joinpath("plugins.toml").write_text(
+        f"""
+        enabled = ["webhook"]
+        [destinations.soc]
+        plugin = "webhook"
+        url = "https://no-such-host.invalid/{SECRETS["variable"]}"
+        secret = {{ file = "secret" }}
+        headers = {{ Authorization = {{ env = "DESK_TOKEN" }} }}
+        ca_file = "{authority.issue("soc.example", age=timedelta(days=2))}"
+        [destinations.desk]
+        plugin = "webhook"
+        url = "https://127.0.0.1:1/"
+        secret = {{ file = "secret" }}
+        proxy = "http://127.0.0.1:1"
+        """
+    )
+    monkeypatch.setenv("DESK_TOKEN", SECRETS["variable"])
+    return {
+        "TOCSIN_DATABASE_URL": migrated_url.render_as_string(hide_password=False),
+        "TOCSIN_DATA_DIR": str(tmp_path),
+        "TOCSIN_PLUGINS_FILE": str(tmp_path / "plugins.toml"),
+        "TOCSIN_METRICS_TOKEN_FILE": str(tmp_path / "metrics"),
+        "TOCSIN_OIDC_ISSUER": "https://no-such-issuer.invalid",
+        "TOCSIN_OIDC_CLIENT_ID": "tocsin",
+        "TOCSIN_OIDC_CLIENT_SECRET": SECRETS["login"],
+        "TOCSIN_ENCRYPTION_KEY": SECRETS["key"],
+        "DESK_TOKEN": SECRETS["variable"],
+        "HTTPS_PROXY": "http://127.0.0.1:1",
+    }
+
+
+@pytest.fixture
+async def run(environment, database, tmp_path):
+    """Run a command of `tocsin`, and return its status and what it printed."""
+    now = SystemClock().now()
+    configuration = await load_configuration(tmp_path / "plugins.toml")
+    await database.write(apply_file, configuration, "test", now)
+    roles = [role for role in NodeRole if role is not NodeRole.SCHEDULE]
+    await database.write(record_heartbeat, 7, "soc-1:8080", [], now, roles=roles)
+
+    async def run(*arguments: str) -> tuple[int, str]:
+        invoke = partial(CliRunner().invoke, app, list(arguments), env=environment)
+        result = await asyncio.to_thread(invoke)
+        if isinstance(result.exception, OperatorError):
+            return 2, str(result.exception)
+        assert result.exception is None or isinstance(result.exception, SystemExit), result
+        return result.exit_code, result.stdout
+
+    return run
+
+
+async def test_each_finding_is_named_with_its_remedy(run, tmp_path):
+    status, out = await run("doctor", "--json")
+    assert status == 1
+    findings = json.loads(out)
+    found = {(each["area"], each["severity"]): each for each in findings}
+    told = json.dumps(findings)
+    assert f"{tmp_path}/secret holds a secret, with mode 644" in told
+    assert "no-such-host.invalid (destinations.soc) cannot be resolved" in told
+    assert "the proxy 127.0.0.1:1 (destinations.desk) is not reachable" in told
+    assert "HTTPS_PROXY has no effect" in told
+    assert "the certificate ended on" in found["certificates", "problem"]["found"]
+    assert found["database", "ok"]["found"].startswith("schema current")
+    assert all(each["remedy"] for each in findings if each["severity"] != "ok")
+    assert not [secret for secret in SECRETS.values() if secret in told]
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_a_role_that_no_node_has_is_found(run, database):
+    async with asyncio.timeout(30):
+        presence = asyncio.create_task(database.attend(7, lambda _: heard.set()))
+        heard = asyncio.Event()
+        await heard.wait()
+        _, out = await run("doctor", "--json")
+        presence.cancel()
+    [finding] = [each for each in json.loads(out) if each["area"] == "roles"]
+    assert finding["found"] == "no running node has the role `schedule`"
+
+
+async def test_a_bundle_is_shown_first_and_holds_no_secret(run, tmp_path):
+    log, path = tmp_path / "service.log", tmp_path / "bundle.tar.gz"
+    encoded = SECRETS["variable"].encode().hex()
+    log.write_text(f"sent {SECRETS['file']} and {encoded} to soc\n")
+    status, out = await run("support-bundle", "--output", str(path), "--log", str(log))
+    assert (status, path.exists()) == (2, False)
+    assert "nothing was written" in out
+    status, out = await run("support-bundle", "--output", str(path), "--log", str(log), "--yes")
+    assert status == 0, out
+    assert path.stat().st_mode & 0o777 == 0o600
+    with tarfile.open(path) as archive:
+        files = {
+            Path(each.name).name: archive.extractfile(each).read().decode() for each in archive
+        }
+    assert [line.split()[0] for line in out.splitlines()[1:-1]] == list(files)
+    assert "no-such-host.invalid" in files["doctor.json"]
+    assert "destinations" in files["plugins.json"]
+    assert files["service.log"].startswith("sent [secret]")
+    everything = "".join(files.values())
+    assert not [name for name, secret in SECRETS.items() if secret in everything]
+    assert encoded not in everything
+
+
+async def test_a_configuration_that_cannot_be_read_is_a_finding(run, tmp_path):
+    (tmp_path / "plugins.toml").write_text("[destinations")
+    status, out = await run("doctor")
+    assert status == 1
+    assert out.startswith("problem configuration: ")
+    assert "→ fix the syntax there" in out
