@@ -141,7 +141,7 @@ def _build_source(
 
 
 def _select_page(conditions: Iterable[ColumnElement[bool]], *, is_ascending: bool) -> FromClause:
-    """Return the query for one row: the documents of a page, and what there is to know of them."""
+    """Return the query for one row: the documents of a page as text, their counts and bounds."""
     i = incidents.c
     document = select(incident_documents.c.document).where(IS_CURRENT)
     rows = (

@@ -47,7 +47,7 @@ def hold_lock(database: Path) -> Iterator[None]:
     Raises DatabaseFailure where the disk is full or broken.
 
     The operating system releases the lock when the process ends, in any way. Only the owner can
-    open the file: whoever can open it for reading can hold the lock and keep the service out.
+    open the file: another user who could read it could hold the lock and block the service.
     """
     path = _lock_path(database)
     make_private_folder(path.parent)

@@ -14,8 +14,8 @@ from sqlalchemy.engine.interfaces import AdaptedConnection
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 # Names and units of section 20.3.2 and 20.11.1 of PostgreSQL's manual: milliseconds, and seconds
-# for the keepalives. A lock is awaited for longer than a transaction may be idle, so that whoever
-# waits for a frozen node still gets the lock.
+# for the keepalives. The limit for locks is longer than that for idle transactions, so that a node
+# that waits for a frozen one still gets the lock.
 SESSION_LIMITS: Mapping[str, str] = {
     "idle_in_transaction_session_timeout": "10000",
     "lock_timeout": "15000",

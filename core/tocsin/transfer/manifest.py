@@ -169,7 +169,7 @@ def remove_old(folder: Path, database_id: str, keep: int) -> list[str]:
     ours = [backup for backup in list_backups(folder) if backup.database_id == database_id]
     removed = ours[:-keep]
     for backup in removed:
-        # without its manifest it is no backup any more, even if the rest fails
+        # a folder without a manifest is no backup, even if the rest cannot be removed
         (backup.folder / NAME).unlink()
         shutil.rmtree(backup.folder)
     return [backup.name for backup in removed]

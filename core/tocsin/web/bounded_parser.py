@@ -29,8 +29,8 @@ class HeaderTooLong(BadHttpMessage):
 class BoundedParser:
     """Wraps the parser of a connection, and refuses requests that are mostly framing.
 
-    Whoever reaches the port could otherwise keep the parser busy with chunks of one byte, and fill
-    memory with headers that never end.
+    Otherwise, any client could keep the parser busy with chunks of one byte, and fill memory with
+    headers that never end.
     """
 
     def __init__(self, parser: Any) -> None:

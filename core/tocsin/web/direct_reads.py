@@ -1,7 +1,7 @@
 """Reads that one statement answers: it fetches the caller's key and what is stored of the response.
 
 That is the usual request: an API key that was verified before, and documents that are up to date.
-For any other, and for every refusal, the general handler of the endpoint reads anew.
+For any other, and for every refusal, the general handler of the endpoint reads again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def join_key(
     condition: ColumnElement[bool],
     names: Sequence[str],
 ) -> DriverQuery:
-    """Return the query for a caller's key and the columns of what is found beside it, if anything.
+    """Return the query for a caller's key and the columns of a matching row, if there is one.
 
     `names` are the parameters of the source and the condition; the key id comes before them.
     """

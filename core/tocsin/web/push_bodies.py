@@ -27,8 +27,7 @@ RETRY_AFTER = 5
 class PushBodies:
     """Reads bodies, and counts them and their bytes until the push is complete.
 
-    Whoever can write the headers of a signature can occupy what is for unproven bodies, and nothing
-    of the rest.
+    A sender without a proven credential can fill only the share for unproven bodies.
     """
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ MAX_AGE = 2.0
 
 
 class SharedResults:
-    """Results by name; whoever asks while one is computed waits for that one."""
+    """Results by name; concurrent callers share one computation."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -28,7 +28,7 @@ class SharedResults:
         known = self._known.get(name)
         if known is None or not _is_usable(known[1], now - known[0]):
             known = self._known[name] = now, asyncio.create_task(compute())
-        # the computation goes on if the first of those who wait for it leaves
+        # the cancellation of one caller must not affect the others
         return cast("T", await asyncio.shield(known[1]))
 
     def expire(self) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tocsin import Entity, EntityKind, EntityPattern, Severity, find_observables
+from tocsin_plugins.investigator.evidence import entity_sort_key
 from tocsin_plugins.investigator.interpretation.leftovers import find_leftovers
 from tocsin_plugins.investigator.interpretation.patterns import find_patterns
 from tocsin_plugins.investigator.interpretation.time_ranges import TimeRange, find_range
@@ -110,7 +111,7 @@ def read_message(text: str, now: datetime, providers: Sequence[str] = ()) -> Par
     numbers = find_numbers(patterns.rest)
     if numbers.cut:
         doubts.append(f"only the first {MAX_RANGE:,} numbers of {numbers.cut} were read")
-    clauses = tuple(_clause(part) for part in _CLAUSES.split(rest) if part.strip())
+    clauses = tuple(_read_clause(part) for part in _CLAUSES.split(rest) if part.strip())
     return ParsedMessage(
         clauses=clauses,
         range=span,
@@ -136,11 +137,11 @@ def find_provider(text: str, providers: Sequence[str]) -> tuple[str | None, str]
     return None, text
 
 
-def _clause(text: str) -> MessageClause:
+def _read_clause(text: str) -> MessageClause:
     patterns = find_patterns(text)
     numbers = find_numbers(patterns.rest)
     found = find_observables(numbers.rest)
-    entities = {*found.entities, *patterns.entities, *_named(numbers.rest)}
+    entities = {*found.entities, *patterns.entities, *_find_named(numbers.rest)}
     entities = entities or set(_find_asked_user(text))
     doubts = [
         f"“{shorten(invalid, 80)}” is not a network, range or name" for invalid in patterns.invalid
@@ -151,7 +152,7 @@ def _clause(text: str) -> MessageClause:
     return MessageClause(
         incidents=numbers.named[:MAX_RANGE],
         within=numbers.within,
-        entities=tuple(sorted(entities, key=_order))[:_MOST],
+        entities=tuple(sorted(entities, key=entity_sort_key))[:_MOST],
         techniques=techniques,
         patterns=patterns.patterns,
         wishes=find_wishes(text),
@@ -166,11 +167,7 @@ def _find_asked_user(text: str) -> Iterator[Entity]:
         yield Entity(EntityKind.USER, value)
 
 
-def _order(entity: Entity) -> tuple[str, str]:
-    return entity.kind.value, entity.value
-
-
-def _named(text: str) -> Iterator[Entity]:
+def _find_named(text: str) -> Iterator[Entity]:
     for kind, value in find_named_values(text):
         if "@" not in value and not value.replace(".", "").isdecimal():
             yield Entity(EntityKind(kind), value)

@@ -60,51 +60,51 @@ def find_range(text: str, now: datetime) -> TimeRange | None:
         if (match := pattern.search(text)) and match[0].strip().lower() != "now":
             window = None
             with suppress(ValueError, OverflowError):  # such as 31 February
-                window = _sensible(*read(match, now), now)
+                window = _limit_to_past(*read(match, now), now)
             return TimeRange(window, match[0])
     return None
 
 
-def _sensible(start: datetime, end: datetime, now: datetime) -> Window | None:
+def _limit_to_past(start: datetime, end: datetime, now: datetime) -> Window | None:
     end = min(end, now)
     return Window(start, end) if _EPOCH <= start < end else None
 
 
-def _between(match: re.Match[str], now: datetime) -> tuple[datetime, datetime]:
-    (start, _), (_, end) = _moment(match["start"], now), _moment(match["end"], now)
+def _read_between(match: re.Match[str], now: datetime) -> tuple[datetime, datetime]:
+    (start, _), (_, end) = _parse_moment(match["start"], now), _parse_moment(match["end"], now)
     return start, end
 
 
-def _since(match: re.Match[str], now: datetime) -> tuple[datetime, datetime]:
-    return _moment(match["start"], now)[0], now
+def _read_since(match: re.Match[str], now: datetime) -> tuple[datetime, datetime]:
+    return _parse_moment(match["start"], now)[0], now
 
 
-def _before(match: re.Match[str], now: datetime) -> tuple[datetime, datetime]:
-    begin, end = _moment(match["end"], now)
+def _read_before(match: re.Match[str], now: datetime) -> tuple[datetime, datetime]:
+    begin, end = _parse_moment(match["end"], now)
     end = begin if match[0].lower().startswith("before") else end
     return end - timedelta(weeks=1), end
 
 
-def _on(match: re.Match[str], now: datetime) -> tuple[datetime, datetime]:
-    start, end = _moment(match["day"], now)
+def _read_on(match: re.Match[str], now: datetime) -> tuple[datetime, datetime]:
+    start, end = _parse_moment(match["day"], now)
     return start, end if end > start else start + timedelta(hours=1)
 
 
-def _last(match: re.Match[str], now: datetime) -> tuple[datetime, datetime]:
-    return now - _amount(match["n"], match["unit"]), now
+def _read_last(match: re.Match[str], now: datetime) -> tuple[datetime, datetime]:
+    return now - _parse_amount(match["n"], match["unit"]), now
 
 
-def _duration(match: re.Match[str], now: datetime) -> tuple[datetime, datetime]:
+def _read_duration(match: re.Match[str], now: datetime) -> tuple[datetime, datetime]:
     return now - _DURATION.validate_python(match[0].upper()), now
 
 
-def _amount(number: str | None, unit: str) -> timedelta:
+def _parse_amount(number: str | None, unit: str) -> timedelta:
     unit = unit.lower()
     key = "mo" if unit.startswith("mo") else unit[0]
     return int(number or 1) * _UNITS[key]
 
 
-def _moment(text: str, now: datetime) -> tuple[datetime, datetime]:
+def _parse_moment(text: str, now: datetime) -> tuple[datetime, datetime]:
     """Return the start and end of a moment; for a time of day, both are the same."""
     text = " ".join(text.lower().split())
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -114,24 +114,24 @@ def _moment(text: str, now: datetime) -> tuple[datetime, datetime]:
         day = today - (_DAY if text == "yesterday" else timedelta(0))
         return day, day + _DAY
     if match := re.fullmatch(_AMOUNT + r"\sago", text):
-        ago = now - _amount(match["n"], match["unit"])
+        ago = now - _parse_amount(match["n"], match["unit"])
         return ago, ago
     if text.endswith("day"):
         weekday = _WEEKDAYS.index(text.removeprefix("last ")[:3])
         day = today - ((today.weekday() - weekday) % 7 or 7) * _DAY
         return day, day + _DAY
-    return _written(text, now)
+    return _parse_date(text, now)
 
 
-def _written(text: str, now: datetime) -> tuple[datetime, datetime]:
+def _parse_date(text: str, now: datetime) -> tuple[datetime, datetime]:
     if re.match(_ISO_DAY, text):
-        moment = _iso(text)
+        moment = _parse_iso(text)
         return moment, moment + _DAY if len(text) == len("2026-11-01") else moment
-    day = _named_day(text, now)
+    day = _parse_named_day(text, now)
     return day, day + _DAY
 
 
-def _iso(text: str) -> datetime:
+def _parse_iso(text: str) -> datetime:
     day, rest = text[:10], text[10:].strip(" t").replace("utc", "z").replace(" ", "")
     if rest[1:2] == ":":  # 9:30
         rest = f"0{rest}"
@@ -139,7 +139,7 @@ def _iso(text: str) -> datetime:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
 
 
-def _named_day(text: str, now: datetime) -> datetime:
+def _parse_named_day(text: str, now: datetime) -> datetime:
     month = next(1 + _MONTHS.index(word[:3]) for word in re.findall("[a-z]{3,}", text))
     day, *year = (int(number) for number in re.findall("[0-9]+", text))
     if year:
@@ -160,18 +160,18 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
         _pattern(
             rf"\b(?:between|from)\s(?P<start>{_MOMENT})\s(?:and|to|until|till)\s(?P<end>{_MOMENT})"
         ),
-        _between,
+        _read_between,
     ),
     (
         _pattern(
             rf"(?P<start>{_ISO_DAY}(?:T{_CLOCK})?)\s?(?:/|\.\.|to)\s?"
             rf"(?P<end>{_ISO_DAY}(?:T{_CLOCK})?)"
         ),
-        _between,
+        _read_between,
     ),
-    (_pattern(rf"\b(?:since|after|starting)\s(?P<start>{_MOMENT})"), _since),
-    (_pattern(rf"\b(?:last|past|previous|recent)\s{_AMOUNT}"), _last),
-    (_ISO_DURATION, _duration),
-    (_pattern(rf"\b(?:before|until|up to)\s(?P<end>{_MOMENT})"), _before),
-    (_pattern(rf"\b(?:on\s)?(?P<day>{_MOMENT})"), _on),
+    (_pattern(rf"\b(?:since|after|starting)\s(?P<start>{_MOMENT})"), _read_since),
+    (_pattern(rf"\b(?:last|past|previous|recent)\s{_AMOUNT}"), _read_last),
+    (_ISO_DURATION, _read_duration),
+    (_pattern(rf"\b(?:before|until|up to)\s(?P<end>{_MOMENT})"), _read_before),
+    (_pattern(rf"\b(?:on\s)?(?P<day>{_MOMENT})"), _read_on),
 )

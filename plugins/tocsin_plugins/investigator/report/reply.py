@@ -28,9 +28,9 @@ def build_reply(conclusion: Conclusion, report: Report) -> tuple[Statement, ...]
         return ()
     wishes = conclusion.case.scope.wishes
     return (
-        *_understood(conclusion),
-        *(_explained(conclusion) if FollowUp.EXPLAIN_SCORE in wishes else ()),
-        *(_timeline_lines(conclusion, report) if FollowUp.SHOW_TIMELINE in wishes else ()),
+        *_describe_interpretation(conclusion),
+        *(_explain_score(conclusion) if FollowUp.EXPLAIN_SCORE in wishes else ()),
+        *(_quote_timeline(conclusion, report) if FollowUp.SHOW_TIMELINE in wishes else ()),
         *answer_intents(conclusion),
         *describe_changes(conclusion, report),
     )
@@ -43,15 +43,15 @@ def describe_changes(conclusion: Conclusion, report: Report) -> Iterator[Stateme
         yield state_verdict(conclusion)
         return
     found = [
-        *_judgement_changes(conclusion, previous),
-        *_incident_changes(conclusion, previous),
-        *_entity_changes(conclusion, report, previous),
-        *_finding_changes(conclusion, previous),
+        *_list_judgement_changes(conclusion, previous),
+        *_list_incident_changes(conclusion, previous),
+        *_list_entity_changes(conclusion, report, previous),
+        *_list_finding_changes(conclusion, previous),
     ]
     yield from found or [state("nothing has changed since the previous report", conclusion.scored)]
 
 
-def _understood(conclusion: Conclusion) -> Iterator[Statement]:
+def _describe_interpretation(conclusion: Conclusion) -> Iterator[Statement]:
     """Yield how the last message was interpreted, and which names in it are unknown."""
     scope = conclusion.case.scope
     if scope.misunderstood:
@@ -65,7 +65,7 @@ def _understood(conclusion: Conclusion) -> Iterator[Statement]:
             yield gap
 
 
-def _explained(conclusion: Conclusion) -> Iterator[Statement]:
+def _explain_score(conclusion: Conclusion) -> Iterator[Statement]:
     parts = conclusion.contributions
     number = count_noun(len(parts), "part")
     asked = conclusion.case.scope.score
@@ -77,7 +77,7 @@ def _explained(conclusion: Conclusion) -> Iterator[Statement]:
         yield Statement(text, part.statement.evidence)
 
 
-def _timeline_lines(conclusion: Conclusion, report: Report) -> Iterator[Statement]:
+def _quote_timeline(conclusion: Conclusion, report: Report) -> Iterator[Statement]:
     lines = report.timeline[:_TIMELINE_LINES]
     if not lines:
         yield state("the timeline is empty", conclusion.scored)
@@ -87,7 +87,7 @@ def _timeline_lines(conclusion: Conclusion, report: Report) -> Iterator[Statemen
         yield state(f"the timeline has {count_noun(left, 'more line')}", conclusion.scored)
 
 
-def _judgement_changes(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
+def _list_judgement_changes(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
     if conclusion.score != previous.risk_score:
         way = "rose" if conclusion.score > previous.risk_score else "fell"
         text = f"the risk score {way} from {previous.risk_score:g} to {conclusion.score:g}"
@@ -100,7 +100,7 @@ def _judgement_changes(conclusion: Conclusion, previous: Report) -> Iterator[Sta
         yield state(f"the confidence changed from {was} to {now}", conclusion.scored)
 
 
-def _incident_changes(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
+def _list_incident_changes(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
     now = set(conclusion.case.incidents)
     if new := sorted(now - set(previous.incidents)):
         names = join_names([f"incident {number}" for number in new])
@@ -111,7 +111,7 @@ def _incident_changes(conclusion: Conclusion, previous: Report) -> Iterator[Stat
         yield state(f"{names} {_IS[len(gone) == 1]} no longer examined", conclusion.scored)
 
 
-def _entity_changes(
+def _list_entity_changes(
     conclusion: Conclusion, report: Report, previous: Report
 ) -> Iterator[Statement]:
     before = {assessment.entity for assessment in previous.entities}
@@ -127,7 +127,7 @@ def _entity_changes(
         yield state(f"{names} {_IS[len(gone) == 1]} no longer examined", conclusion.scored)
 
 
-def _finding_changes(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
+def _list_finding_changes(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
     before = {(finding.kind, finding.title) for finding in previous.findings}
     new = [
         finding for finding in conclusion.findings if (finding.kind, finding.title) not in before

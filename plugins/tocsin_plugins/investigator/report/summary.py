@@ -40,15 +40,15 @@ def build_summary(conclusion: Conclusion) -> tuple[Statement, ...]:
         text = left if case.scope.nothing_left else "the question specifies nothing to investigate"
         return (state(text, *conclusion.understood),)
     return (
-        *_what_happened(case),
-        *_nothing_found(conclusion),
+        *_describe_incidents(case),
+        *_state_nothing_found(conclusion),
         state_verdict(conclusion),
-        *_main_findings(conclusion),
-        *_found_near(conclusion),
+        *_list_main_findings(conclusion),
+        *_list_near_findings(conclusion),
         *answer_intents(conclusion),
-        _looked_at(conclusion),
-        *_sessions(conclusion),
-        *_incomplete(conclusion),
+        _state_examined(conclusion),
+        *_list_sessions(conclusion),
+        *_state_gaps(conclusion),
     )
 
 
@@ -83,7 +83,7 @@ def state_verdict(conclusion: Conclusion) -> Statement:
     several = len(conclusion.attackers)
     worst = f", for the worst of {several} attackers" if several > 1 else ""
     text = f"the verdict is {verdict} with {confidence} confidence; {score}"
-    if not (main := _main_part(conclusion)):
+    if not (main := _find_main_part(conclusion)):
         return state(f"{text} of 100{worst}", conclusion.scored)
     why = f"its main part ({main.points:+g}): {main.statement.text}"
     return state(f"{text} of 100{worst}, {why}", conclusion.scored, *main.statement.evidence)
@@ -99,12 +99,12 @@ def answer_intents(conclusion: Conclusion) -> Iterator[Statement]:
             yield from describe_sighting(case, entity)
             yield from map(state_opinion, case.find_opinions(entity)[:_MOST])
     if QueryIntent.WHAT_TO_DO in intents:
-        yield from _to_be_done(conclusion)
+        yield from _list_actions(conclusion)
     if QueryIntent.WHO_ELSE in intents:
-        yield from _others(conclusion)
+        yield from _list_others(conclusion)
 
 
-def _what_happened(case: CaseFile) -> Iterator[Statement]:
+def _describe_incidents(case: CaseFile) -> Iterator[Statement]:
     """Yield the worst incidents in focus, and the number of others."""
     records = sorted(
         case.in_focus, key=lambda record: (-record.severity.rank, record.occurred_at, record.number)
@@ -121,7 +121,7 @@ def _what_happened(case: CaseFile) -> Iterator[Statement]:
         yield state(text, *cite_incidents(left))
 
 
-def _to_be_done(conclusion: Conclusion) -> Iterator[Statement]:
+def _list_actions(conclusion: Conclusion) -> Iterator[Statement]:
     every = build_actions(conclusion)
     for action in every[:_MOST]:
         text = f"recommended action: {action.text} {action.reason.text}"
@@ -134,7 +134,7 @@ def _to_be_done(conclusion: Conclusion) -> Iterator[Statement]:
         yield state("no finding calls for an action", conclusion.scored)
 
 
-def _main_part(conclusion: Conclusion) -> Contribution | None:
+def _find_main_part(conclusion: Conclusion) -> Contribution | None:
     """Return the part of the score that supports the verdict most; None if none does."""
     takes_away = conclusion.verdict is Verdict.BENIGN
     parts = [
@@ -145,7 +145,7 @@ def _main_part(conclusion: Conclusion) -> Contribution | None:
     return max(parts, key=lambda part: abs(part.points), default=None)
 
 
-def _looked_at(conclusion: Conclusion) -> Statement:
+def _state_examined(conclusion: Conclusion) -> Statement:
     case = conclusion.case
     numbers = (
         (len(case.incidents), "incident", "incidents"),
@@ -161,7 +161,7 @@ def _looked_at(conclusion: Conclusion) -> Statement:
     return state(f"examined: {join_names(parts) or 'nothing'}, {span}{met}", *evidence)
 
 
-def _nothing_found(conclusion: Conclusion) -> Iterator[Statement]:
+def _state_nothing_found(conclusion: Conclusion) -> Iterator[Statement]:
     case = conclusion.case
     if case.incidents or case.events or case.scope.entities:
         return
@@ -172,9 +172,9 @@ def _nothing_found(conclusion: Conclusion) -> Iterator[Statement]:
     yield state(f"nothing in the stored data matches {fits}", *conclusion.understood)
 
 
-def _main_findings(conclusion: Conclusion) -> Iterator[Statement]:
+def _list_main_findings(conclusion: Conclusion) -> Iterator[Statement]:
     """Yield the main findings: explanations for a benign verdict, or else the worst."""
-    main = _main_part(conclusion)
+    main = _find_main_part(conclusion)
     main_text = main.statement.text if main else ""
     findings = [
         finding
@@ -189,7 +189,7 @@ def _main_findings(conclusion: Conclusion) -> Iterator[Statement]:
         yield state(f"{finding.title} ({finding.id})", *evidence)
 
 
-def _found_near(conclusion: Conclusion) -> Iterator[Statement]:
+def _list_near_findings(conclusion: Conclusion) -> Iterator[Statement]:
     """Yield the worst related findings, which are outside the query."""
     near = [finding for finding in conclusion.findings if finding.id in conclusion.near]
     telling = [finding for finding in near if finding.severity is not Severity.INFORMATIONAL]
@@ -201,7 +201,7 @@ def _found_near(conclusion: Conclusion) -> Iterator[Statement]:
         )
 
 
-def _others(conclusion: Conclusion) -> Iterator[Statement]:
+def _list_others(conclusion: Conclusion) -> Iterator[Statement]:
     """Yield the other hosts and users that were found."""
     case = conclusion.case
     named_ones = set(case.scope.entities)
@@ -213,17 +213,17 @@ def _others(conclusion: Conclusion) -> Iterator[Statement]:
     if not others:
         yield state("no other host or user was found", *conclusion.understood)
         return
-    evidence = [step for other in others for step in _known_from(case, other)]
+    evidence = [step for other in others for step in _cite_sources(case, other)]
     names = join_names([name_entity(other) for other in others], 10)
     yield state(f"also involved: {names}", *evidence, *conclusion.understood[:1])
 
 
-def _known_from(case: CaseFile, entity: Entity) -> list[str]:
+def _cite_sources(case: CaseFile, entity: Entity) -> list[str]:
     incidents = cite_incidents(case.incidents_with(entity))
     return incidents or [seen.step for seen in case.events_with(entity)][:_MOST]
 
 
-def _sessions(conclusion: Conclusion) -> Iterator[Statement]:
+def _list_sessions(conclusion: Conclusion) -> Iterator[Statement]:
     """Yield earlier sessions that match, except those whose query adds nothing to this one."""
     case = conclusion.case
     asked = {word for message in conclusion.inquiry.messages for word in find_words(message)}
@@ -238,7 +238,7 @@ def _sessions(conclusion: Conclusion) -> Iterator[Statement]:
         )
 
 
-def _incomplete(conclusion: Conclusion) -> Iterator[Statement]:
+def _state_gaps(conclusion: Conclusion) -> Iterator[Statement]:
     if conclusion.gaps:
         evidence = list_evidence(conclusion.gaps)
         first = conclusion.gaps[0].text
