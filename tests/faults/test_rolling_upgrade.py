@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import aiohttp
@@ -80,21 +80,34 @@ def url(postgres) -> Iterator[URL]:
     postgres.drop("rolling")
 
 
+@pytest.fixture
+async def make_node(tmp_path, url) -> AsyncIterator[Callable[..., Service]]:
+    """Make nodes of the current code, or of the code at a PYTHONPATH."""
+    made: list[Service] = []
+
+    def make(name: str, receiver: Receiver, code: str | None = None) -> Service:
+        node = Service(tmp_path, url, receiver.destination)
+        node.log = tmp_path / f"{name}.log"
+        node.environment |= {"TOCSIN_RATE_LIMIT": "100000", "TOCSIN_RATE_BURST": "100000"}
+        if code is not None:
+            node.environment["PYTHONPATH"] = code
+        made.append(node)
+        return node
+
+    yield make
+    for node in made:
+        await node.kill()
+
+
 @pytest.mark.full
 @pytest.mark.timeout(400)
-async def test_an_upgrade_under_load_loses_and_doubles_nothing(tmp_path, url, previous_code):
+async def test_an_upgrade_under_load_loses_and_doubles_nothing(
+    tmp_path, url, previous_code, make_node
+):
     sensor = Sensor(tmp_path / "eve.json")
     async with Receiver() as receiver:
-
-        def make_node(number: int, code: str | None) -> Service:
-            node = Service(tmp_path, url, receiver.destination)
-            node.log = tmp_path / f"{'new' if code is None else 'old'}-{number}.log"
-            if code is not None:
-                node.environment["PYTHONPATH"] = code
-            return node
-
-        old = [make_node(number, previous_code) for number in (1, 2)]
-        new = [make_node(number, None) for number in (1, 2)]
+        old = [make_node(f"old-{number}", receiver, previous_code) for number in (1, 2)]
+        new = [make_node(f"new-{number}", receiver) for number in (1, 2)]
         status, _, errors = await old[0].command("db", "upgrade")
         assert status == 0, errors
         await old[0].start()
