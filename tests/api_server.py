@@ -268,7 +268,7 @@ async def open_api(
         inbox=inbox,
         enricher=enriching,
         metrics=Metrics(clock),
-        node=NodeStatus(roles, configuration.absent, probe=DatabaseProbe(database)),
+        node=NodeStatus(roles, absent=configuration.absent, probe=DatabaseProbe(database)),
         is_shared=False,
         inventory=configuration.inventory,
         providers=PROVIDERS,

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from cryptography.fernet import Fernet
 from sqlalchemy import insert, select, update
 from standardwebhooks import Webhook as Verifier
 
@@ -19,6 +20,7 @@ from api_callers import DESTINATIONS, Admin
 from api_server import CONFIGURATION, Api, open_api, problem
 from delivery_rows import add_delivery
 from tocsin import Channel, Delivery, Health, Misconfigured, Receipt, TryLater
+from tocsin.credentials.vault import Vault
 from tocsin.delivery import DestinationState, StopReason, load_destination
 from tocsin.delivery.destinations.lifecycle import DestinationSpec, create_destination
 from tocsin.delivery.destinations.repository import destination_to_row
@@ -445,6 +447,19 @@ async def test_a_new_server_takes_new_secrets(admin, soar):
     contact = (await admin.audited())[1]
     assert contact["action"] == "destination.contact"
     assert contact["details"] == {"targets": ["https://192.88.98.8:443"]}
+
+
+async def test_secrets_of_another_encryption_key_are_entered_again(api, admin, soar):
+    await soar()
+    vault = Vault(Fernet.generate_key().decode(), source="another key")
+    secrets = vault.encrypt(json.dumps({"secret": SECRET}).encode())
+    change = update(destinations).values(secrets=secrets)
+    await api.services.database.write(lambda connection: connection.execute(change) and None)
+    [shown] = (await admin.ask("GET", DESTINATIONS))["destinations"]
+    assert shown["secrets"] == []
+    assert set(await wrong_change(admin, timeout="5s")) == {"settings.secret"}
+    changed = await amend(admin, settings={"secret": OTHER_SECRET})
+    assert changed["secrets"] == ["secret"]
 
 
 async def wrong_change(admin, **settings) -> dict[str, str]:

@@ -126,6 +126,8 @@ def mend_body(body: dict[str, Any], path: str) -> None:
             body["settings"] = GOOD_DESTINATION["settings"]
     if path == "/api/admin/backfills":
         body |= BACKFILL  # whose provider is there, and whose ends are in order
+    if path == "/api/admin/erasures":
+        body["entity"] = "user:j.doe"  # a value of a kind
     if path.startswith(SCHEDULES):
         body |= RECURRING  # durations in bounds and in proportion, a zone that there is
     if path == "/api/admin/replays":

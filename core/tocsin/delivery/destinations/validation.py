@@ -92,10 +92,11 @@ class DestinationValidator:
     ) -> DestinationSpec:
         """Return the destination with these settings replaced, and null ones removed.
 
-        Secrets that are not given are kept, unless the change leads to another server: they are
-        not sent there, and have to be given again. Raises what `validate_new` raises.
+        Secrets that are not given are kept, unless the change leads to another server, where they
+        are not sent, or the encryption key was changed: then they have to be given again. Raises
+        what `validate_new` raises.
         """
-        kind, kept = self._require_channel(destination.plugin), self._channels.secrets(destination)
+        kind, kept = self._require_channel(destination.plugin), self._load_secrets(destination)
         known = {**destination.settings, **kept, **given}
         table = {field: value for field, value in known.items() if value is not None}
         settings = self._validate(kind, destination.plugin, table)
@@ -144,7 +145,14 @@ class DestinationValidator:
         hidden = fields & kind.Settings.secret_fields() if kind else set()
         visible = fields - hidden if kind else fields & set(Channel.Settings.model_fields)
         settings = {name: destination.settings[name] for name in sorted(visible)}
-        return settings, sorted(hidden.union(self._channels.secrets(destination)))
+        return settings, sorted(hidden.union(self._load_secrets(destination)))
+
+    def _load_secrets(self, destination: Destination) -> dict[str, Any]:
+        """Return the stored secrets by field; none if another encryption key encrypted them."""
+        try:
+            return self._channels.secrets(destination)
+        except OperatorError:
+            return {}
 
     def _require_channel(self, plugin: str) -> type[Channel]:
         kinds = self._channels.kinds

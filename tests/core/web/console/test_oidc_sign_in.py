@@ -219,7 +219,7 @@ async def test_an_answer_is_taken_once(browser, issuer):
     again = Browser(browser.api, kept)
     response = await again.get(there)
     assert response.status == 401
-    assert "already finished" in text_of(await response.text())
+    assert "already completed" in text_of(await response.text())
     assert "__Host-tocsin" not in again.cookies
     assert issuer.fetches["token"] == 1
 
