@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tocsin.settings import Settings
+from tocsin.settings import FILE_SUFFIX, PREFIX, SECRETS, Settings
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 OWN_USER = "65532"
-_SETTINGS = {f"TOCSIN_{name.upper()}" for name in Settings.model_fields}
+_SETTINGS = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | {
+    f"{PREFIX}{name.upper()}{FILE_SUFFIX}" for name in SECRETS
+}
 
 
 def needs(tool: str) -> pytest.MarkDecorator:

@@ -200,7 +200,8 @@ async def run_unless_stopped(work: Coroutine[Any, Any, T], stop: asyncio.Event) 
 async def wait_for_event(event: asyncio.Event, seconds: float) -> bool:
     """Return whether the event is set within this time."""
     with suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
+        async with asyncio.timeout(seconds):  # wait_for of Python 3.11 can swallow a cancellation
+            await event.wait()
     return event.is_set()
 
 

@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from tocsin.logs import configure_logs
-from tocsin.loops import SILENCE, Heartbeats, beat, run_forever
+from tocsin.loops import SILENCE, Heartbeats, beat, run_forever, wait_for_event
 from tocsin.store import LeaseLost
 
 
@@ -133,3 +133,18 @@ async def test_a_long_step_beats_in_between(clock):
     assert heartbeats.find_stalled() == []
     loop.cancel()
     await asyncio.wait([loop])
+
+
+async def test_a_cancellation_ends_a_wait_also_as_its_event_is_set():
+    event = asyncio.Event()
+    waiting = asyncio.create_task(wait_for_event(event, 10))
+    await asyncio.sleep(0)
+    event.set()
+    await asyncio.sleep(0)
+    is_cancelled = waiting.cancel()  # False if it ended before
+    await asyncio.wait({waiting})
+    assert waiting.cancelled() is is_cancelled
+
+
+async def test_a_wait_for_an_event_has_an_end():
+    assert not await wait_for_event(asyncio.Event(), 0.01)

@@ -122,7 +122,7 @@ async def test_a_database_that_was_replaced_by_an_older_copy_issues_no_number_tw
                 report_period, Period(now - timedelta(days=1), now), now
             )
     [line] = [line for line in logs if line["log_level"] == "error"]
-    assert line["event"].startswith("the database was rolled back")
+    assert line["event"].startswith("database rolled back")
     [loss] = [item for item in proof["unaccounted"] if item["kind"] == "rolled-back"]
     assert loss["what"] == "epoch:2"
     assert loss["detail"].startswith("incidents 4 to 8 were stored but are missing")

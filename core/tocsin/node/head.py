@@ -81,7 +81,8 @@ class HeadKeeper:
             await run_forever(step, self._clock, "database head")
         finally:
             with suppress(TimeoutError, SQLAlchemyError, OSError):
-                await asyncio.wait_for(self.check(), _LAST_CHECK_SECONDS)
+                async with asyncio.timeout(_LAST_CHECK_SECONDS):
+                    await self.check()
 
     async def check(self) -> None:
         """Store the head if it moved; raises DatabaseReplaced where the database is behind it."""
