@@ -37,10 +37,12 @@ COMMANDS: Mapping[str, CommandEntry] = {
         "Check the configuration, the database and all connections.", "check", "check"
     ),
     "doctor": CommandEntry(
-        "Examine the machine, the database and all that is configured.", "doctor", "doctor"
+        "Diagnose problems with the machine, database and configuration.", "doctor", "doctor"
     ),
     "support-bundle": CommandEntry(
-        "Collect what a support case needs, without secrets.", "support_bundle", "support_bundle"
+        "Collect diagnostics for a support case, without secrets.",
+        "support_bundle",
+        "support_bundle",
     ),
     "apply": CommandEntry(
         "Apply plugins.toml to the database and list the changes.", "apply", "apply"

@@ -130,8 +130,8 @@ def upgrade(
     """Create or upgrade the database schema, and list the migrations.
 
     With PostgreSQL, run this before nodes of the new version start; nodes of a compatible version
-    keep running. It can be run again, and at the same time. With SQLite, `tocsin serve` upgrades
-    the schema when it starts.
+    keep running. It is safe to repeat this command or run it concurrently. With SQLite,
+    `tocsin serve` upgrades the schema when it starts.
     """
     settings = load_settings()
     configure_logs(settings.log_format, settings.log_level)  # on standard error

@@ -24,7 +24,7 @@ def erase(
     ],
     *,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count what would change, and change nothing.")
+        bool, typer.Option("--dry-run", help="Show the number of changes without making them.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -62,7 +62,9 @@ def _list_records(receipt: dict[str, Any]) -> list[dict[str, Any]]:
     records = [_record("pseudonym", receipt["kind"], receipt["pseudonym"])]
     records += [_record(done, name, count) for name, count in receipt["erased"].items()]
     if receipt["active_investigations"]:
-        detail = f"{receipt['active_investigations']} run; repeat the command when they have ended"
+        detail = (
+            f"{receipt['active_investigations']} still running; repeat the command after they end"
+        )
         records.append(_record("pending", "investigations", detail))
     records += [_record("not changed", name, "configuration") for name in receipt["configuration"]]
     for sent in receipt["sent"]:

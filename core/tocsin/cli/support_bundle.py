@@ -48,11 +48,13 @@ def support_bundle(
         typer.Option("--output", "-o", help="File to write (.tar.gz), in this folder by default."),
     ] = None,
     log: Annotated[
-        Path | None, typer.Option("--log", help="Log file, of which the end is added.")
+        Path | None, typer.Option("--log", help="Log file; its last 5 MiB are included.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Write it without asking.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Write the archive without confirmation.")
+    ] = False,
 ) -> None:
-    """Collect what a support case needs, without secrets.
+    """Collect diagnostics for a support case, without secrets.
 
     Lists the files before it writes them. Secrets of the settings, of plugins.toml and of
     destinations are removed from all of them, in every encoding that Tocsin knows. Names of hosts,
@@ -62,7 +64,7 @@ def support_bundle(
     now = SystemClock().now()
     path = output or Path(f"tocsin-support-{now:%Y%m%d-%H%M%S}.tar.gz")
     if path.exists():
-        raise OperatorError(f"{path} exists; give another name with --output")
+        raise OperatorError(f"{path} already exists; choose another name with --output")
     files = asyncio.run(collect(load_settings(), now, log))
     print_text(f"{path} will contain:")
     for name, content in files.items():
@@ -70,7 +72,7 @@ def support_bundle(
     if not yes and not (sys.stdin.isatty() and typer.confirm("Write it?")):
         raise OperatorError(f"{_REFUSED}; confirm it, or use --yes")
     _write(path, files, now)
-    print_text(f"written to {path}; look at it before you pass it on")
+    print_text(f"written to {path}; review it before you share it")
 
 
 def _write(path: Path, files: Mapping[str, bytes], now: datetime) -> None:

@@ -210,7 +210,7 @@ def parse_entity(text: str) -> Entity:
     known = {each.value: each for each in EntityKind}
     if kind not in known or len(value.strip()) < MIN_LENGTH:
         raise InvalidInputError(
-            f"Found {text!r}; give KIND:VALUE, with a value of {MIN_LENGTH} characters or more and "
+            f"Found {text!r}; use KIND:VALUE, with a value of {MIN_LENGTH} characters or more and "
             f"one of these kinds: {', '.join(known)}."
         )
     return Entity(known[kind], value.strip())

@@ -33,7 +33,7 @@ class MachineGauges:
         )
         self._ends = metrics.gauge(
             "tocsin_certificate_end_timestamp_seconds",
-            "End of the first certificate to end in a configured PEM file",
+            "Earliest expiry time of the certificates in a configured PEM file",
             "path",
         )
         metrics.read_by(self._read)

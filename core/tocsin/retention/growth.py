@@ -90,7 +90,7 @@ class GrowthGauges:
     def __init__(self, metrics: Metrics) -> None:
         self._oldest = metrics.gauge(
             "tocsin_oldest_row_timestamp_seconds",
-            "Time of the oldest row that is kept, as retention counts it",
+            "Time of the oldest stored row, by the time that retention uses",
             "kind",
         )
         self._bytes = metrics.gauge(

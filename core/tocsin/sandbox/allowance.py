@@ -150,7 +150,9 @@ def require_data(value: Any) -> Any:
         elif isinstance(each, _COLLECTIONS):
             waiting.extend(each)
         elif not isinstance(each, _WRITTEN):
-            raise TypeError(f"a {type(each).__name__} has no text; only data can be written")
+            raise TypeError(
+                f"a {type(each).__name__} cannot be rendered; only JSON values can be rendered"
+            )
         _current.get().spend(1)
     return value
 

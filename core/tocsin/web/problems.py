@@ -93,7 +93,7 @@ class ProblemKind(Enum):
     MANAGED_BY_FILE = "/problems/managed-by-file", "The record cannot be changed over HTTP"
     NAME_TAKEN = "/problems/name-taken", "The name is taken"
     INVALID_CONFIGURATION = "/problems/invalid-configuration", "The configuration has problems"
-    SECRET_SHOWN = "/problems/secret-shown", "The response held a secret, which is shown once"
+    SECRET_SHOWN = "/problems/secret-shown", "The response contained a secret shown only once"
 
 
 class ProblemError(RequestError):

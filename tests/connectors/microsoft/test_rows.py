@@ -138,7 +138,7 @@ def test_invalid_record_is_a_value_error(record):
 def test_row_without_the_entity_is_a_value_error():
     with pytest.raises(ValueError, match="does not contain"):
         event("DeviceLogonEvents", {**LOGON, "RemoteIP": "203.0.113.70"})
-    with pytest.raises(ValueError, match="no table"):
+    with pytest.raises(ValueError, match="is not a table"):
         event("Secrets", LOGON)
     with pytest.raises(ValueError, match="is not in ISO 8601 format"):
         event("DeviceLogonEvents", LOGON, at="noon")

@@ -40,4 +40,4 @@ def test_what_would_change_is_counted_and_then_changed(tocsin, named):
 def test_what_cannot_be_erased_is_said(tocsin, named, entity):
     status, _, errors = tocsin("erase", entity)
     assert status == 2
-    assert f"Found {entity!r}; give KIND:VALUE" in errors
+    assert f"Found {entity!r}; use KIND:VALUE" in errors

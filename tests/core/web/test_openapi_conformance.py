@@ -70,6 +70,11 @@ RECURRING = {
     "misfire_grace": "PT1H",
 }
 LONGEST = 7_000
+MENDED: dict[str, dict[str, Any]] = {
+    "/api/admin/erasures": {"entity": "user:j.doe"},  # a value of a kind
+    "/api/admin/replays": {"destination": None},  # otherwise it has to exist, or to have existed
+    START: {"provider": BACKFILL["provider"]},
+}
 # A deleted credential can still be read: it is disabled, and stays for the record
 NOT_MEANT = {"use_after_free": {"enabled": False}}
 # GET of the one reads the investigation of this id, PATCH of the other changes the schedule of this
@@ -126,14 +131,9 @@ def mend_body(body: dict[str, Any], path: str) -> None:
             body["settings"] = GOOD_DESTINATION["settings"]
     if path == "/api/admin/backfills":
         body |= BACKFILL  # whose provider is there, and whose ends are in order
-    if path == "/api/admin/erasures":
-        body["entity"] = "user:j.doe"  # a value of a kind
     if path.startswith(SCHEDULES):
         body |= RECURRING  # durations in bounds and in proportion, a zone that there is
-    if path == "/api/admin/replays":
-        body["destination"] = None  # there has to be one of that name, or to have been one
-    if path == START:
-        body["provider"] = BACKFILL["provider"]
+    body |= MENDED.get(path, {})
     if path.startswith("/oauth/"):
         for name in ("client_id", "client_secret"):
             body.pop(name, None)

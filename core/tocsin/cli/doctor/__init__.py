@@ -37,7 +37,7 @@ Tables = Sequence[tuple[str, PluginSettings]]
 
 
 def doctor(as_json: AsJson = False) -> None:
-    """Examine the machine, the database and all that is configured.
+    """Diagnose problems with the machine, database and configuration.
 
     Clock, disks, permissions of files, schema, settings of the database and privileges, poolers,
     names, proxies, ends of certificates, lag of the loops, roles and destinations. Each finding has

@@ -88,7 +88,7 @@ def _examine_server(connection: Connection) -> Iterator[tuple[str, str]]:
         yield found, "make the user of the service the owner of its tables"
     if not connection.scalar(text("SELECT has_schema_privilege(current_schema(), 'CREATE')")):
         yield (
-            "this user must not create tables, so `tocsin db upgrade` fails",
+            "this user is not allowed to create tables, so `tocsin db upgrade` fails",
             "GRANT CREATE ON SCHEMA to it, or upgrade as the owner",
         )
 

@@ -64,7 +64,9 @@ def _examine_disk(area: Area, shown: str, folder: Path) -> None:
     else:
         area.note(found)
     if files.f_files and files.f_favail < files.f_files * FULL_SHARE:
-        area.fail(f"{shown}: {files.f_favail} files can be created", "remove files on this disk")
+        area.fail(
+            f"{shown}: only {files.f_favail} more files can be created", "remove files on this disk"
+        )
 
 
 def examine_files(area: Area, settings: Settings, secrets: Iterable[Path]) -> None:

@@ -63,7 +63,7 @@ async def examine_names(area: Area, servers: Iterable[ConfiguredServer]) -> None
             tables = ", ".join(dict.fromkeys(users[name]))
             area.fail(f"{name} ({tables}) cannot be resolved: {error}", "correct the name, or DNS")
     if not list(area):
-        area.note(f"all {len(users)} names of servers can be resolved")
+        area.note(f"all {len(users)} server names can be resolved")
 
 
 async def _resolve(name: str) -> str | None:
@@ -100,7 +100,7 @@ async def examine_proxies(
     if settings.tls_terminated and not settings.trusted_proxies:
         area.warn(
             "TOCSIN_TLS_TERMINATED is set and TOCSIN_TRUSTED_PROXIES is not: all callers share the "
-            "address of the proxy, and its limits",
+            "address of the proxy and its rate limits",
             "list the addresses of the proxy in TOCSIN_TRUSTED_PROXIES",
         )
     if not list(area):
@@ -154,9 +154,9 @@ async def examine_certificates(
 def _judge(area: Area, place: str, certificate: x509.Certificate, now: datetime) -> None:
     end = certificate.not_valid_after_utc
     if end < now:
-        area.fail(f"{place}: the certificate ended on {isoformat(end)}", "renew it")
+        area.fail(f"{place}: the certificate expired on {isoformat(end)}", "renew it")
     elif end < now + EXPIRY:
-        area.warn(f"{place}: the certificate ends on {isoformat(end)}", "renew it")
+        area.warn(f"{place}: the certificate expires on {isoformat(end)}", "renew it")
     else:
         area.note(f"{place}: the certificate is valid until {isoformat(end)}")
 

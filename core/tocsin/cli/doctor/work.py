@@ -121,7 +121,7 @@ def _examine_state(
         remedy = f"run `tocsin destinations test {destination.name}`"
         area.fail(f"{name}: paused, because it kept failing", remedy)
     elif destination.state is DestinationState.DISABLED and oldest is not None:
-        area.warn(f"{name}: disabled, with deliveries that wait", "enable it, or delete it")
+        area.warn(f"{name}: disabled, with waiting deliveries", "enable it, or delete it")
     elif oldest is not None and now - oldest > _LATE:
         minutes = (now - oldest) // timedelta(minutes=1)
         area.warn(

@@ -95,4 +95,4 @@ def find_tag(endpoint: Endpoint) -> EndpointTag:
     for tag in TAGS:
         if endpoint.path.startswith(tag.prefixes):
             return tag
-    raise LookupError(f"{endpoint.path} begins like no tag's paths: name a prefix in TAGS")
+    raise LookupError(f"{endpoint.path} matches no tag; add its prefix to a tag in TAGS")

@@ -20,7 +20,9 @@ class NewErasure(BodyModel):
     entity: Annotated[str, StringConstraints(max_length=2_000, pattern=r"^[^\x00]*$")] = Field(
         description="Kind and value of an entity, such as `user:j.doe`."
     )
-    dry_run: bool = Field(default=False, description="Count what would change, and change nothing.")
+    dry_run: bool = Field(
+        default=False, description="Show the number of changes without making them."
+    )
 
 
 class SentCopy(ResponseModel):
