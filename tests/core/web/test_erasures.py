@@ -32,4 +32,4 @@ async def test_an_admin_erases_and_the_audit_log_names_the_pseudonym(
 
 async def test_what_cannot_be_erased_is_said(admin):
     answer = await admin.ask("POST", ERASURES, 422, json={"entity": "person:j.doe"})
-    assert "give KIND:VALUE" in str(answer)
+    assert "use KIND:VALUE" in str(answer)
