@@ -34,13 +34,20 @@ def log(monkeypatch):
     monkeypatch.setattr(sys, "stderr", written := io.StringIO())
     before, root = structlog.get_config(), logging.getLogger()
     handlers, level = root.handlers[:], root.level
-    # names at module level keep the logger that they found first, so they are found anew
     configure_logs("json", "debug")
     structlog.configure(cache_logger_on_first_use=False)
+    _forget_cached_loggers()
     yield written
     structlog.configure(**before)
     root.handlers[:] = handlers
     root.setLevel(level)
+
+
+def _forget_cached_loggers() -> None:
+    """Have loggers of modules that were used before follow the configuration."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("tocsin"):
+            vars(getattr(module, "_log", module)).pop("bind", None)
 
 
 async def fail(_request: web.Request) -> web.Response:

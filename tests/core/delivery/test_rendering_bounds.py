@@ -215,7 +215,7 @@ def test_a_template_itself_is_bounded(refusal):
 
 def test_a_namespace_is_not_written_out(refusal):
     text = "{% set ns = namespace(x='secret') %}{{ ns ~ '' }}"
-    assert "a _Namespace has no text" in refusal(text)
+    assert "a _Namespace cannot be rendered" in refusal(text)
 
 
 def test_a_thousand_entities_are_well_within_the_bounds(tmp_path):
