@@ -73,7 +73,7 @@ def test_every_filter_takes_what_it_takes_in_jinja():
 )
 def test_what_is_no_data_has_no_text_since_that_names_memory_addresses(expression):
     template = BoundedEnvironment().from_string("{{ " + expression + " }}")
-    with Allowance(PLENTY, 60), pytest.raises(TypeError, match="only data can be written"):
+    with Allowance(PLENTY, 60), pytest.raises(TypeError, match="only JSON values can be rendered"):
         template.render()
 
 

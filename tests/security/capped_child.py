@@ -103,10 +103,11 @@ def render_template(text: str) -> None:
 EVALUATORS = {"expression": evaluate_expression, "template": render_template}
 
 
-def _cap() -> None:
+def _allow_memory() -> None:
+    # beyond what it has now, so that what earlier cases left does not count
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     allowed = pages * resource.getpagesize() + MEMORY
-    resource.setrlimit(resource.RLIMIT_AS, (allowed, allowed))
+    resource.setrlimit(resource.RLIMIT_AS, (allowed, resource.RLIM_INFINITY))
 
 
 def _allow_seconds() -> None:
@@ -128,9 +129,9 @@ def main() -> None:
     for kind, evaluate in EVALUATORS.items():  # so that everything is imported before the cap
         with suppress(Exception):
             evaluate("data.n == 7" if kind == "expression" else "{{ event.data.n }}")
-    _cap()
     for line in sys.stdin:
         kind, text = json.loads(line)
+        _allow_memory()
         _allow_seconds()
         started, outcome = time.process_time(), "ended"
         try:

@@ -27,7 +27,7 @@ def check_value(value: Any) -> None:
     """Raise TypeError for what is no value of JSON, and OverflowError for a large integer."""
     if not isinstance(value, _VALUES):
         raise TypeError(
-            f"a {type(value).__name__} is not a value; only data can be written or filtered"
+            f"a {type(value).__name__} is not a value; only JSON values can be rendered or filtered"
         )
     check_integer(value)
 
