@@ -28,7 +28,7 @@ RECEIVERS = [name for name in ALL if (FOLDER / name / "body.schema.json").exists
 TRACKERS = {entry_point.load().receiver for entry_point in entry_points(group="tocsin.trackers")}
 """Receivers of the channel `ticketing`."""
 _TWICE = {
-    Idempotency.NATIVE: "The receiver recognizes duplicates by its own key.",
+    Idempotency.NATIVE: "The receiver recognizes duplicates by a key in the request.",
     Idempotency.SEARCH: "The channel searches for the object before it creates one.",
     Idempotency.NONE: "An event can arrive more than once. To detect duplicates, compare the event "
     "ID, which is in the body and in the header `webhook-id`.",
@@ -186,7 +186,7 @@ def _answers(contract: Contract) -> Iterator[str]:
         said.append(f"a value at `{answer.remote_id}`")
     yield f"- Success: any 2xx{' with ' + ' and '.join(said) if said else ''}."
     if proofs := _proofs(answer):
-        yield f"- Proof: only {' or '.join(proofs)} is a receipt; any other 2xx is retried."
+        yield f"- Proof: only {' or '.join(proofs)} proves receipt; after any other 2xx, Tocsin retries."
     if answer.no_proof:
         yield f"- Limits of the proof: {answer.no_proof}"
     if answer.remote_id:
@@ -196,7 +196,7 @@ def _answers(contract: Contract) -> Iterator[str]:
         yield f"- A response with `{answer.known.pointer}`, {words}."
     if refused := [status for status in answer.permanent if status != HTTPStatus.GONE]:
         statuses = ", ".join(map(str, refused))
-        yield f"- {statuses}: not retried. The delivery is dead, and can be replayed."
+        yield f"- {statuses}: no retry. The delivery is dead; you can replay it."
     yield "- Any other response: see [Webhooks](../webhooks.md#responses)."
 
 
