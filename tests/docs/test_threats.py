@@ -10,7 +10,7 @@ UNTESTED = {
     "Key IDs revealed by timing": "None; accepted",
     "A compromised OpenID Connect issuer": "None; accepted",
     "Loops between a SIEM that is read and a platform that is written to": "None; not detected",
-    "Mails that pretend to be from Tocsin": "None; not detected",
+    "Emails that pretend to come from Tocsin": "None; not detected",
 }
 
 

@@ -1,4 +1,4 @@
-"""Simulator of Example's API, as far as the provider uses it."""
+"""Simulator of Example's API, limited to the parts that the provider uses."""
 
 from __future__ import annotations
 
