@@ -186,7 +186,8 @@ def _answers(contract: Contract) -> Iterator[str]:
         said.append(f"a value at `{answer.remote_id}`")
     yield f"- Success: any 2xx{' with ' + ' and '.join(said) if said else ''}."
     if proofs := _proofs(answer):
-        yield f"- Proof: only {' or '.join(proofs)} proves receipt; after any other 2xx, Tocsin retries."
+        proof = " or ".join(proofs)
+        yield f"- Proof: only {proof} proves receipt; after any other 2xx, Tocsin retries."
     if answer.no_proof:
         yield f"- Limits of the proof: {answer.no_proof}"
     if answer.remote_id:

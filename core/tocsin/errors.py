@@ -130,7 +130,7 @@ class TryLater(PluginFailure):
 
 
 class Broken(PluginFailure):
-    """The remote system answered with an internal error, or with an invalid response.
+    """The remote system returned an internal error or an invalid response.
 
     If only some records cause this, a `WindowedProvider` isolates them, records them as lost and
     continues.
@@ -140,7 +140,7 @@ class Broken(PluginFailure):
 class Refused(PluginFailure):
     """Permanent failure: a retry fails too. `status` and `response` are from the remote system.
 
-    `unwanted`: the remote system does not want further deliveries; the destination is disabled.
+    `unwanted`: the remote system accepts no further deliveries; the destination is disabled.
     """
 
     def __init__(

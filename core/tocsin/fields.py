@@ -373,18 +373,18 @@ class PluginSettings(BaseModel):
 
     @classmethod
     def find_start_files(cls, table: Mapping[str, Any], folder: Path) -> Iterator[Path]:
-        """Yield the files of a table that are read at the start only: secrets and certificates.
+        """Yield the files of a table that are read only at the start: secrets and certificates.
 
-        A running service restarts the plugin when one changes. Extend it for files of your own.
+        A running service restarts the plugin when one changes. Override it to add further files.
         """
         yield from cls.find_secret_files(table, folder)
         yield from _find_paths(table, ("ca_file", "client_certificate"), folder)
 
     def targets(self) -> dict[str, str]:
-        """Return where secrets are sent, by field: the scheme, host and port of URLs, and host
+        """Return the destinations of secrets by field: the scheme, host and port of URLs, and host
         names.
 
-        A URL is recognized by its value, also inside lists and tables, and a host or port by the
+        A URL is recognized by its value, even inside lists and tables, and a host or port by the
         words of the field's name.
         """
         return find_targets(self)

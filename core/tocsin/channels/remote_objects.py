@@ -74,13 +74,14 @@ class ObjectChannel(Channel):
         )
         close_recovered: bool = Field(
             default=False,
-            description="Close the object of a schedule's failures when a later run completes.",
+            description="Close the object that tracks a schedule's failures when a later run "
+            "completes.",
         )
 
     ordered: ClassVar[bool] = True
     parts: ClassVar[tuple[str, ...]] = ("body", "note")
     settling: timedelta | None = None
-    """Time in which the platform's search may miss a new object.
+    """Time during which the platform's search may miss a new object.
 
     None if the platform has its own key, so that no search is needed.
     """
@@ -174,7 +175,7 @@ class ObjectChannel(Channel):
 
     @abstractmethod
     def link(self, identifier: str) -> str:
-        """Return the URL of an object for people."""
+        """Return the URL at which people open the object."""
 
     # common to all platforms
 

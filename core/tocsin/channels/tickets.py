@@ -88,7 +88,7 @@ class Ticket:
     """A ticket to create or update."""
 
     key: str
-    """Unique key by which the ticket is found again in the tracker."""
+    """Unique key by which Tocsin finds the ticket in the tracker."""
     body: Mapping[str, Any]
     """Rendered fields of a new ticket, in the tracker's terms."""
     priority: str | None
@@ -117,7 +117,7 @@ class Tracker(ABC):
     """Lowercase names that the operator's `fields` may not use: Tocsin sets them itself."""
     idempotency: ClassVar[Idempotency]
     settling: ClassVar[timedelta | None] = None
-    """Time in which a search may miss a new ticket; None if the tracker has a key."""
+    """Time during which a search may miss a new ticket; None if the tracker has a key."""
 
     def __init__(
         self, settings: TicketSettings, options: Any, tools: Tools, request: Request
@@ -171,11 +171,11 @@ class Tracker(ABC):
     async def explain_closed(  # noqa: B027 - most trackers give the reason in the same request
         self, identifier: str, reason: str
     ) -> None:
-        """Comment with the reason on a ticket that an interrupted attempt has closed.
+        """Comment with the reason on a ticket that an interrupted attempt closed.
 
         Implement it if `close` comments in a separate request after the change.
         """
 
     @abstractmethod
     def link(self, identifier: str) -> str:
-        """Return the URL of a ticket for people."""
+        """Return the URL at which people open the ticket."""

@@ -125,7 +125,7 @@ class Channel(ABC):
     """Whether the deliveries of one subject must always be made in order, one at a time."""
 
     parts: ClassVar[tuple[str, ...]] = ("body",)
-    """The parts that it renders of each event, for `tocsin check`."""
+    """The parts of each event that it renders, for `tocsin check`."""
 
     @property
     def tenant_key(self) -> str:
@@ -136,7 +136,7 @@ class Channel(ABC):
         return ""
 
     def list_secrets(self) -> Iterable[str]:
-        """Return all secrets of the destination: those in its settings, in any order.
+        """Return all secrets of the destination; by default, the secrets in its settings.
 
         They are removed from its answers, reasons and errors before anything is stored, shown or
         logged. Add derived values, such as the value of `Authorization`.

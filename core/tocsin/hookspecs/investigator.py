@@ -20,7 +20,7 @@ class QueryClient(Protocol):
     """Interface for an investigator's questions. Every call is a step of the session's ledger.
 
     If the ledger already contains a step, because a node was killed or the run is repeated, the
-    recorded result is returned, and no source is queried.
+    call returns the recorded result, and queries no source.
     """
 
     @property

@@ -42,7 +42,7 @@ class PushRequest:
 
 
 class Capability(StrEnum):
-    """Optional capabilities of a provider; it has each one whose method it overrides."""
+    """Optional capabilities of a provider; it has each capability whose method it overrides."""
 
     REFRESH = "refresh"
     """Refresh one incident by its ID: `incident`."""
@@ -135,12 +135,12 @@ class Provider(ABC):
     """The entity kinds that `events` supports."""
 
     record_contracts: ClassVar[Mapping[str, RecordContract]] = MappingProxyType({})
-    """The fields of its SIEM's records that it needs, by stream; also those of details that
-    `note_shapes` is called with, by a name of your choice. Tocsin warns about fields that vanish.
+    """The fields that it needs in its SIEM's records, by stream, and in details that you pass to
+    `note_shapes`, by a name of your choice. Tocsin warns about missing fields.
     """
 
     retirements: ClassVar[Sequence[ApiRetirement]] = ()
-    """The announced retirements of APIs that it uses, about which Tocsin warns."""
+    """The announced retirements of APIs that it uses; Tocsin warns about them."""
 
     clock_skew: timedelta | None = None
     """The last known offset of the SIEM's clock from the local one; None if unknown."""
@@ -177,7 +177,7 @@ class Provider(ABC):
         """Return whether the SIEM is reachable, and which permissions are missing."""
 
     def streams(self) -> Sequence[str]:
-        """Return the names of the streams, which are read separately and have a position each."""
+        """Return the names of the streams. Each is read separately and has its own position."""
         return ("changed",)
 
     @abstractmethod
@@ -196,7 +196,7 @@ class Provider(ABC):
         """Note the shapes of some raw records, as the SIEM returned them: paths and types.
 
         `kind` is a key of `record_contracts`; other kinds are ignored. Call it for each page of new
-        records. `WindowedProvider` does so for what `list_changes` returns.
+        records. `WindowedProvider` calls it for the records from `list_changes`.
         """
         if contract := self.record_contracts.get(kind):
             self.shapes.record(kind, contract, records, self.tools.clock.now())
@@ -227,9 +227,9 @@ class Provider(ABC):
         raise NotImplementedError
 
     def receive(self, request: PushRequest) -> AsyncGenerator[Received, None]:
-        """Yield the contents of a pushed request; the sender is answered once they are stored.
+        """Yield the contents of a pushed request; the response is sent once they are stored.
 
-        Each batch is stored in its own transaction before the next one is requested. Raises
+        Each batch is stored in a separate transaction before the next batch is requested. Raises
         `CredentialsRefused` if the request is not authenticated, and `Refused` if it cannot be
         parsed. Derive from `PushProvider`, which checks credentials.
         """

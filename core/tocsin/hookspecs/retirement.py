@@ -16,7 +16,7 @@ class ApiRetirement:
     """The announced retirement of an API, or of a version, that a provider uses."""
 
     api: str
-    """The API in the vendor's own words."""
+    """The vendor's name for the API."""
     ends_on: date
     advice: str
     """What the operator can do."""

@@ -117,7 +117,7 @@ class AttemptLog(Protocol):
     async def last_answer(self, delivery_id: str) -> bytes:
         """Return the last `response` of an attempt since the delivery last succeeded.
 
-        Empty if there is none. A channel stores there what its next attempt needs.
+        Empty if there is none. A channel stores data for its next attempt there.
         """
         ...
 
@@ -176,7 +176,7 @@ class NoKnowledge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """Dependencies of every plugin object, in place of globals."""
+    """Dependencies of every plugin object, instead of globals."""
 
     name: str
     """The name of its table in `plugins.toml`, such as `edge` for [providers.edge]."""

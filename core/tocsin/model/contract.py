@@ -53,7 +53,7 @@ class AnswerRules(_ContractModel):
     success: tuple[AnswerCondition, ...] = ()
     """The condition under which a 2xx response counts as a success."""
     accepted: tuple[Status, ...] = ()
-    """The 2xx statuses that prove receipt by themselves; another one must repeat the event ID."""
+    """The 2xx statuses that prove receipt without the event ID; others must contain it."""
     event_id: Pointer | None = None
     """The location of the event ID in a 2xx response, as proof of receipt."""
     text: str | None = None

@@ -122,7 +122,7 @@ class Receipt:
     remote_id: str | None = None
     """The receiver's ID of the object, with which later events of the subject find it."""
     remote_url: str | None = None
-    """A link to the object for people."""
+    """The URL at which people open the object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

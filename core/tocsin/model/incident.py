@@ -118,8 +118,8 @@ class Incident:
     """ATT&CK tactic IDs, such as TA0006; names are stored as IDs where they are known."""
     entities: tuple[Entity, ...] = ()
     sources: tuple[Entity, ...] = ()
-    """The entities where the activity came from: the client of a connection, the sender of a mail,
-    the machine where a process ran. Only as reported by the SIEM, never inferred.
+    """The entities from which the activity came: the client of a connection, the sender of an
+    email, the machine on which a process ran. Only as reported by the SIEM, never inferred.
     """
     targets: tuple[Entity, ...] = ()
     """The entities at which the activity was directed, such as the server or the recipients."""

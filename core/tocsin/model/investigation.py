@@ -76,7 +76,7 @@ class ProviderSource:
     event_kinds: tuple[EntityKind, ...] = tuple(EntityKind)
     """The entity kinds that its event search supports."""
     reason: str | None = None
-    """Why it is unavailable; None if it is available."""
+    """The reason why it is unavailable; None if it is available."""
     marking: Marking = field(default_factory=Marking)
     """The marking of its data."""
     read_until: datetime | None = None
@@ -276,4 +276,4 @@ class QueryResult(Generic[T]):
     content: T | None = None
     """The content; None unless the question was answered."""
     reason: str | None = None
-    """Why the question was not answered, or not completely."""
+    """The reason why the answer is missing or incomplete."""

@@ -135,7 +135,7 @@ class IncidentRecord:
     tactics: tuple[str, ...] = ()
     entities: tuple[Entity, ...] = ()
     sources: tuple[Entity, ...] = ()
-    """The entities where the activity came from, if the SIEM reports them."""
+    """The entities from which the activity came, if the SIEM reports them."""
     targets: tuple[Entity, ...] = ()
     """The entities at which the activity was directed, if the SIEM reports them."""
     alerts: tuple[Alert, ...] = ()

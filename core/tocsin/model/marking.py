@@ -26,8 +26,8 @@ class Tlp(Vocabulary):
 class Pap(Vocabulary):
     """Permissible Actions Protocol, which limits actions; least restrictive first.
 
-    Red: no action that is visible outside. Amber: also lookups at third parties that have their own
-    data. Green: also actions that the adversary may notice. Clear: any action.
+    Red: no action that is visible outside. Amber: lookups at third parties with their own data,
+    too. Green: actions that the adversary may notice, too. Clear: any action.
     """
 
     CLEAR = "clear"

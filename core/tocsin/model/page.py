@@ -58,7 +58,7 @@ class Received:
     incidents: tuple[Incident, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     further_rejected: int = 0
-    """The number of further rejected records, whose contents are not kept."""
+    """The number of further rejected records without stored contents."""
     covered: tuple[Covered, ...] = ()
     records: int = 0
     """The number of records that were read, of any kind."""

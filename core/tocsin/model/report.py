@@ -136,7 +136,7 @@ class Report:
     """The first question."""
     persona: Persona
     window: Window
-    """The time range that was examined."""
+    """The examined time range."""
     verdict: Verdict
     confidence: Confidence
     risk_score: float
@@ -150,7 +150,7 @@ class Report:
     entities: tuple[EntityAssessment, ...] = ()
     relations: tuple[Relation, ...] = ()
     incidents: tuple[int, ...] = ()
-    """The incidents that were examined."""
+    """The examined incidents."""
     about: tuple[int, ...] = ()
     """The incidents whose numbers the question contains."""
     techniques: tuple[str, ...] = ()

@@ -91,10 +91,9 @@ class Environment:
     def is_internal(self, entity: Entity) -> bool:
         """Return whether the entity belongs to the organization, judged by its value.
 
-        An address is internal if it is in an internal network. A name, also that of a user or
-        mailbox, is
-        internal if it is below an internal domain, has no dot, or has a suffix of private networks
-        (`.local`, `.internal`).
+        An address is internal if it is in an internal network. A name, including the name of a user
+        or mailbox, is internal if it is below an internal domain, has no dot, or has a suffix of
+        private networks (`.local`, `.internal`).
         """
         place = _find_host(entity)
         if place is None:

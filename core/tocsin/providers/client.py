@@ -44,12 +44,12 @@ _THROTTLING = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
-    """Return the delay in the header `Retry-After`, 24 hours at most; None without one.
+    """Return the delay in the header `Retry-After`, at most 24 hours; None without one.
 
     RFC 9110 section 10.2.3: a number of seconds, or a date in any of the three forms of section
-    5.6.7. Fractions of a second are accepted, since some servers send them. A past date is ignored.
-    Without it, the time in `X-RateLimit-RetryAfter` (CrowdStrike), in seconds since 1970, or the
-    delay in `X-RateLimit-Reset` (Datadog), in seconds.
+    5.6.7. Fractions of a second are accepted, because some servers send them. A past date is
+    ignored. Without it, the time in `X-RateLimit-RetryAfter` (CrowdStrike), in seconds since 1970,
+    or the delay in `X-RateLimit-Reset` (Datadog), in seconds.
     """
     value = headers.get("Retry-After", "").strip()
     if not value and (reset := _EPOCH_SECONDS.fullmatch(headers.get("X-RateLimit-RetryAfter", ""))):
@@ -212,9 +212,9 @@ class Api:
         the grant is never sent elsewhere.
 
         Raises `TryLater` for temporary errors (a server that is unavailable or overloaded, partial
-        responses), with its delay; `CredentialsRefused` for 401 and 403; `Refused` for other errors
-        in the request and for redirects; `Broken` for 5xx and for bodies that are not JSON or too
-        long.
+        responses), with the server's delay; `CredentialsRefused` for 401 and 403; `Refused` for
+        other errors in the request and for redirects; `Broken` for 5xx and for bodies that are not
+        JSON or too long.
         """
         url, content, kind = self._url(path, query), None, {}
         if json is not None:

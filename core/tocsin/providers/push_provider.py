@@ -99,7 +99,7 @@ class PushProvider(Provider):
             yield received
 
     def is_authentic(self, headers: Mapping[str, str]) -> bool | None:
-        """Judge a request by its token; one that may be signed depends on its body."""
+        """Judge a request by its token; None if it may be signed, which depends on the body."""
         if self._shows_token(headers):
             return True
         return None if self._may_be_signed(headers) else False
@@ -108,8 +108,8 @@ class PushProvider(Provider):
     def unpack(self, body: bytes) -> Iterable[Received]:
         """Parse the body of a request; raises `Refused` if it is invalid.
 
-        Returns its contents in batches, each stored in its own transaction: a generator keeps
-        only one of them in memory. It runs in a thread, since large bodies take time.
+        Returns its contents in batches, each stored in a separate transaction: a generator keeps
+        only one batch in memory. It runs in a thread, since large bodies take time.
         """
 
     def _shows_token(self, headers: Mapping[str, str]) -> bool:

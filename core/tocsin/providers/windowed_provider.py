@@ -36,8 +36,8 @@ class WindowedProvider(Provider):
     Both ends of a window are fixed until its last page is stored. Windows overlap, and records in
     the overlap are recognized by their content, so that simultaneous and late changes are not
     missed and known records are not stored again. A page that fails is requested again, then in
-    ever smaller windows until the failing second is found; it is recorded as lost, and retried
-    later.
+    smaller and smaller windows until the failing second is found, which is recorded as lost and
+    retried later.
     """
 
     class Settings(Provider.Settings):
@@ -126,7 +126,7 @@ class WindowedProvider(Provider):
         return incident
 
     async def sample(self, stream: str) -> Sequence[Mapping[str, Any]]:
-        """Return up to ten records of the last hour, or else of the last day or week."""
+        """Return up to ten records from the last hour, or else from the last day or week."""
         end = floor_to_second(self.tools.clock.now() - self.settings.settle_delay)
         for span in _SAMPLE_SPANS:
             window = Window(end - span, end)

@@ -36,10 +36,10 @@ class RecordedStep:
 
 @dataclass(kw_only=True, slots=True)
 class ScriptedQueryClient(QueryScript):
-    """Query client that answers from a script, numbers each step, and keeps it in `steps`.
+    """Query client that answers from a script, and stores each step with its number in `steps`.
 
-    Windows, limits and orders match the service. Concurrent questions of two tasks raise
-    AssertionError, because the order of their steps would be random.
+    Windows, limits and orders match the service. Concurrent questions from two tasks raise
+    AssertionError, because the order of the steps would not be deterministic.
     """
 
     steps_before: int = 0
@@ -63,7 +63,7 @@ class ScriptedQueryClient(QueryScript):
 
     @property
     def references(self) -> set[str]:
-        """Everything that may be cited: the steps, and the incidents in results."""
+        """The references that a report may cite: the steps, and the incidents in results."""
         steps = {step.reference for step in self.steps}
         contents = (step.answered.content for step in self.steps if step.answered)
         return steps | {

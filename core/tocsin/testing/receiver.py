@@ -38,7 +38,7 @@ class ReceiverSimulator(VendorApi):
     _reason = "message"
 
     def __init__(self, clock: Clock, *, port: int = 0) -> None:
-        """Start without objects, at a free port unless one is given."""
+        """Start without objects; `port` 0 selects a free port."""
         super().__init__(clock, port=port)
         self.lacks: set[str] = set()
         """Permissions that the client does not have, by the vendor's names."""
@@ -71,7 +71,7 @@ class ReceiverSimulator(VendorApi):
         self._faults[len(self.requests) + after] = fault
 
     def heal(self) -> None:
-        """Drop the faults that have not occurred yet."""
+        """Remove the faults that have not occurred yet."""
         self._faults.clear()
 
     def _select_fault(self, _: web.Request) -> Fault | None:

@@ -92,7 +92,7 @@ class Scenario:
         return due
 
     def play(self, simulator: Simulator) -> None:
-        """Apply everything that is due to a simulator."""
+        """Apply all due changes and faults to a simulator."""
         now = simulator.siem.clock.now()
         while self._mishaps and self._mishaps[0].at <= now:
             self._go_wrong(self._mishaps.popleft(), simulator)

@@ -21,7 +21,7 @@ class Case:
     number: int
     title: str
     severity: Severity | str
-    """A severity, or a string for an unknown one of the vendor."""
+    """A severity, or the vendor's string for an unknown severity."""
     created_at: datetime
     changed_at: datetime
     """The SIEM's own time of this version, to the microsecond."""
@@ -75,8 +75,8 @@ class Siem:
     def put(self, case: Case) -> Case:
         """Store a new version, given with true times, and return it with the SIEM's times.
 
-        A version is never stamped earlier than the one before it, even if the SIEM's clock was set
-        back.
+        A version never has an earlier time than the previous version, even if the SIEM's clock was
+        set back.
         """
         versions = self._versions.setdefault(case.id, [])
         changed_at = case.changed_at + self.skew
@@ -92,7 +92,7 @@ class Siem:
         return kept
 
     def get(self, identifier: str) -> Case | None:
-        """Return the latest visible version, None if there is none."""
+        """Return the latest visible version; None if there is none."""
         now = self.clock.now()
         for version in reversed(self._versions.get(identifier, ())):
             if version.visible_at is None or version.visible_at <= now:

@@ -155,7 +155,7 @@ class Simulator(VendorApi):
         return len(self._faults)
 
     def recover(self) -> None:
-        """Drop the faults that have not occurred yet."""
+        """Remove the faults that have not occurred yet."""
         self._faults.clear()
 
     def forget(self) -> None:
