@@ -1,4 +1,8 @@
-"""Reload of the files of a running node: settings, secrets, templates and `plugins.toml`."""
+"""Reload of a running node's files: settings, secrets, templates and `plugins.toml`.
+
+A reload follows a SIGHUP (`tocsin.cli.serve` handles signals), a request to
+`POST /api/admin/reload`, and a change of a file that contains a secret.
+"""
 
 from __future__ import annotations
 

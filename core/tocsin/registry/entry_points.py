@@ -45,3 +45,8 @@ def index_by_name(plugins: Iterable[InstalledPlugin]) -> Mapping[str, Sequence[I
     for plugin in plugins:
         names.setdefault(plugin.name, []).append(plugin)
     return names
+
+
+def describe_unknown(name: str) -> str:
+    """Return the error for a name that no installed plugin has."""
+    return f"no plugin {name!r} is installed"

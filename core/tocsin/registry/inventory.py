@@ -17,6 +17,7 @@ from tocsin.registry.entry_points import (
     DEFAULT_INVESTIGATOR,
     ON_BY_DEFAULT,
     InstalledPlugin,
+    describe_unknown,
     index_by_name,
 )
 from tocsin.registry.loader import PluginOffers, load_plugins
@@ -120,7 +121,7 @@ def explain_absence(
         case []:
             names = ", ".join(known)
             nearest = suggest_nearest(name, list(known))
-            return f"no plugin {name!r} is installed; known: {names}{nearest}"
+            return f"{describe_unknown(name)}; known: {names}{nearest}"
         case [_]:
             return None if file.enables(name) else _how_to_enable(name, file)
         case several:

@@ -15,7 +15,12 @@ import structlog
 from tocsin import hookspecs
 from tocsin.errors import ConfigurationProblem
 from tocsin.hookspecs import Channel, Enricher, Investigator, Provider
-from tocsin.registry.entry_points import ON_BY_DEFAULT, InstalledPlugin, index_by_name
+from tocsin.registry.entry_points import (
+    ON_BY_DEFAULT,
+    InstalledPlugin,
+    describe_unknown,
+    index_by_name,
+)
 from tocsin.registry.plugins_file import PluginsFile, is_name
 from tocsin.validation import suggest_nearest
 
@@ -78,7 +83,7 @@ def choose_plugins(
 
 
 def _not_installed(file: str, key: str, name: str, known: Sequence[str]) -> ConfigurationProblem:
-    found = f"no plugin {name!r} is installed"
+    found = describe_unknown(name)
     if key == "disabled":
         found = f"{name!r} is not on by default"
     return ConfigurationProblem(

@@ -15,7 +15,7 @@ from tocsin.fields import PluginSettings, SettingsOrigin
 from tocsin.hookspecs import Capability, Channel, Enricher, Investigator, Provider
 from tocsin.observables import EnvironmentSettings
 from tocsin.recurrence import ScheduleDefinition
-from tocsin.registry.entry_points import DEFAULT_INVESTIGATOR
+from tocsin.registry.entry_points import DEFAULT_INVESTIGATOR, describe_unknown
 from tocsin.registry.loader import AbsentPlugin, PluginOffers
 from tocsin.registry.plugins_file import PluginsFile, is_name
 from tocsin.registry.retention import RetentionSettings
@@ -272,7 +272,7 @@ class ConfigurationParser:
             return f"{plugin!r} is installed but not enabled", f"add {plugin!r} to `enabled`"
         hint = suggest_nearest(plugin, [*kinds, *sorted(self.installed)])
         return (
-            f"no plugin {plugin!r} is installed",
+            describe_unknown(plugin),
             f"use one of: {', '.join(kinds) or 'none yet'}{hint}",
         )
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from traceback import walk_tb
 from types import MappingProxyType
@@ -24,14 +21,18 @@ from jinja2 import (
     Undefined,
 )
 from jinja2.meta import find_referenced_templates
-from jinja2.runtime import Context
 
 from tocsin.clock import isoformat
 from tocsin.contracts import load_contract
-from tocsin.delivery.rendering.templates import FILTERS, TemplateLoader
+from tocsin.delivery.rendering.templates import (
+    FILTERS,
+    RawVariable,
+    TemplateEnvironment,
+    TemplateLoader,
+)
 from tocsin.errors import ConfigurationError, Misconfigured
 from tocsin.model import Contract, Event, EventType, Json
-from tocsin.sandbox import Allowance, WritingEnvironment, spend, write_json
+from tocsin.sandbox import Allowance, spend, write_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,6 @@ _ENVELOPE = (
     '{"event_type": {{ event.event_type }}, "timestamp": {{ event.timestamp }}, '
     '"data": {{ event.data }}}'
 )
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,37 +112,6 @@ class _FoundTemplate:
     form: OutputFormat
     is_envelope: bool
     """Whether it is the envelope as it is shipped, which needs no template engine."""
-
-
-class _RawVariable:
-    """A variable as passed in."""
-
-    def __init__(self, value: Json) -> None:
-        self._value = value
-
-    @cached_property
-    def plain(self) -> Json:
-        """The variable after a round trip through JSON, without lone surrogates.
-
-        This keeps objects with methods of their own away from templates. UTF-8 cannot hold lone
-        surrogates.
-        """
-        try:
-            return orjson.loads(orjson.dumps(self._value, default=dict))
-        except orjson.JSONEncodeError:
-            text = json.dumps(self._value, default=dict, ensure_ascii=False)
-            return json.loads(_SURROGATE.sub("\ufffd", text))
-
-
-class _Context(Context):
-    def resolve_or_missing(self, key: str) -> Any:
-        # converted on access only: most templates never use the context
-        value = super().resolve_or_missing(key)
-        return value.plain if isinstance(value, _RawVariable) else value
-
-
-class _Environment(WritingEnvironment):
-    context_class = _Context
 
 
 class Renderer:
@@ -158,8 +127,8 @@ class Renderer:
         self._environments = {each: self._environment(each) for each in FORMATS}
         self._found: dict[tuple[str, EventType, str], _FoundTemplate | Misconfigured] = {}
 
-    def _environment(self, form: OutputFormat) -> _Environment:
-        environment = _Environment(
+    def _environment(self, form: OutputFormat) -> TemplateEnvironment:
+        environment = TemplateEnvironment(
             loader=self._folders,
             undefined=StrictUndefined,
             finalize=form.write,
@@ -211,9 +180,9 @@ class Renderer:
         template, form = found.template, found.form
         variables = {
             **template.environment.globals,
-            "event": _RawVariable(_event_fields(event)),
-            "context": _RawVariable(event.context),
-            "contract": _RawVariable(self._tables(receiver)),
+            "event": RawVariable(_event_fields(event)),
+            "context": RawVariable(event.context),
+            "contract": RawVariable(self._tables(receiver)),
         }
         try:
             with Allowance(MAX_UNITS, MAX_SECONDS):

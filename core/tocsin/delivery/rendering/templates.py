@@ -1,27 +1,66 @@
-"""Templates: the loader of template files, and the filters that templates use."""
+"""Templates: the sandbox that they run in, the loader of their files, and their filters."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import orjson
 from jinja2 import Environment, FileSystemLoader, Template, TemplateSyntaxError
+from jinja2.runtime import Context
 
+from tocsin.model import Json
 from tocsin.observables import defang
 from tocsin.reports import escape_markdown as escaped
 from tocsin.reports import from_json, to_markdown
-from tocsin.sandbox import pause, require_data, spend
+from tocsin.sandbox import WritingEnvironment, pause, require_data, spend
 
 SHIPPED_PREFIX = "shipped/"
 """Prefix of template names that are looked up in plugins' folders alone."""
 MAX_TEMPLATE_SIZE = 32 * 1024  # compiling more than that would hold up everything else
 _CHARACTERS = 100_000
+_SURROGATE = re.compile("[\ud800-\udfff]")
 # References, or a code span, in which they are none
 _REFERENCES = re.compile(r"(?<!\\)`[^`\n]*`|(?:(?:\\?#|\bGH-)\d+)+", re.IGNORECASE)
 _OF_DEFANGING = 10  # units per character, since each word is examined
+
+
+class RawVariable:
+    """A variable as passed in."""
+
+    def __init__(self, value: Json) -> None:
+        self._value = value
+
+    @cached_property
+    def plain(self) -> Json:
+        """The variable after a round trip through JSON, without lone surrogates.
+
+        This keeps objects with methods of their own away from templates. UTF-8 cannot hold lone
+        surrogates.
+        """
+        try:
+            return orjson.loads(orjson.dumps(self._value, default=dict))
+        except orjson.JSONEncodeError:
+            text = json.dumps(self._value, default=dict, ensure_ascii=False)
+            return json.loads(_SURROGATE.sub("\ufffd", text))
+
+
+class _Context(Context):
+    def resolve_or_missing(self, key: str) -> Any:
+        # converted on access only: most templates never use the context
+        value = super().resolve_or_missing(key)
+        return value.plain if isinstance(value, RawVariable) else value
+
+
+class TemplateEnvironment(WritingEnvironment):
+    """Jinja in the sandbox of `tocsin.sandbox`, where templates see variables as plain JSON."""
+
+    context_class = _Context
 
 
 class TemplateLoader(FileSystemLoader):
