@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test test-full check fix bench docs security sbom audit requirements clean
+.PHONY: help run serve test test-full truth check fix bench docs security sbom audit requirements clean
 
 help: ## Show what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ test: $(VENV)/.dev ## Run what CI runs: the checks, and beside them the tests wi
 
 test-full: $(VENV)/.dev ## Run the checks, and beside them the tests with the marker `full` too
 	$(call beside_checks)
+
+truth: $(VENV)/.dev ## Read 20,000 changes in a day of faults from every provider on both databases (hours)
+	@TOCSIN_WHOLE_TRUTH=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/truth/test_truth.py -k 20_000
 
 # The checks run beside the tests and print their result as soon as they end; either may fail
 define beside_checks

@@ -96,8 +96,8 @@ async def test_a_kill_between_send_and_record_loses_nothing(
         return response
 
     receiver.answers["soc"] = answer
-    sensor.write(50)
     await first.start()
+    sensor.write(50)
     await until(lambda: bool(receiver.oracle.breaks))
     await second.start(is_applied=True)
     await all_accepted(receiver, sensor)

@@ -61,6 +61,9 @@ class ProblemDocument(BaseModel):
     instance: str = Field(description="The path of the request.")
     required_scope: str | None = Field(default=None, description="The missing scope.")
     errors: list[FieldError] | None = Field(default=None, description="All invalid fields.")
+    problems: list[str] | None = Field(
+        default=None, description="All problems in the files of a node."
+    )
     record: str | None = Field(
         default=None,
         description="The record that an earlier request with the same Idempotency-Key created.",

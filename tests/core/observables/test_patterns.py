@@ -54,7 +54,12 @@ def test_names_match_in_any_case_and_only_in_their_kinds():
     assert not pattern.matches(Entity(EntityKind.HOST, "web-1.corp.evil.example"))
 
 
-addresses = st.ip_addresses().filter(lambda address: not getattr(address, "ipv4_mapped", None))
+def is_mapped(address) -> bool:
+    """Return whether an address is written as an IPv4 address where it is read."""
+    return getattr(address, "ipv4_mapped", None) is not None
+
+
+addresses = st.ip_addresses().filter(lambda address: not is_mapped(address))
 
 
 @given(addresses, st.integers(0, 128), addresses)
@@ -62,5 +67,7 @@ def test_a_network_matches_what_is_in_it_and_each_match_begins_alike(address, wi
     network = ip_network((address, min(width, address.max_prefixlen)), strict=False)
     pattern = EntityPattern.parse(str(network))
     for candidate in (address, network[-1], other):
+        if is_mapped(candidate):
+            continue
         assert pattern.matches(ip(str(candidate))) is (candidate in network)
         assert candidate not in network or str(candidate).startswith(pattern.beginning)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tocsin import CredentialsRefused, Idempotency, Misconfigured
-from tocsin.testing.conformance import ChannelConformance, ChannelHarness
+from tocsin.testing.conformance import ChannelConformance, ChannelHarness, rules
 from tocsin_plugins.ticketing import Ticketing
 
 from .request_tracker_proxy import RequestTrackerProxy
@@ -15,6 +15,12 @@ pytestmark = [
     pytest.mark.full,
     pytest.mark.skipif(not (SETUP and SERVER.exists()), reason="needs Request Tracker 5"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch):
+    """A request takes Request Tracker a second, and longer beside other tests."""
+    monkeypatch.setattr(rules, "LONGEST", 100)
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,7 @@ WRONG = {
     "severity:worse": "severity must be one of: Informational, Low, Medium, High, Critical",
     "severity:": "q at character 1: a term is missing after 'severity:'",
     'severity:""': "a value is missing after severity:",
-    "severity:hi*": "severity is one of",
+    "severity:hi*": "severity must be one of",
     "before:yesterday": "found 'yesterday'; use a day such as 2026-01-31",
     "before:2026-01-31T08:00:00": "with its time zone",
     "after:9999-99-99": "use a day",
