@@ -24,9 +24,9 @@ _WHOLE_TABLES = (
 def mark_full(items: list[pytest.Item]) -> None:
     """Mark what ordinary runs leave out by rules rather than one by one.
 
-    Of a test for both databases they take one, PostgreSQL for each eighth; a rule of a conformance
-    kit in an eighth of the suites; and of a test with several cases the first and the last. The
-    choice depends on names alone: each worker and each run makes the same.
+    Of a test for both databases they take one, PostgreSQL for each sixteenth; a rule of a
+    conformance kit in an eighth of the suites; and of a test with several cases the first and the
+    last. The choice depends on names alone: each worker and each run makes the same.
     """
     tables: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
@@ -48,7 +48,7 @@ def _is_for_other_database(item: pytest.Item) -> bool:
     if not name.startswith("tests/core/") or name.startswith(_BOTH_BACKENDS) or not backend:
         return False
     case = "-".join([name, *(value for value in values if value not in _BACKENDS)])
-    chosen = "sqlite" if crc32(case.encode()) % 8 else "postgresql"
+    chosen = "sqlite" if crc32(case.encode()) % 16 else "postgresql"
     return backend != {chosen} and _runs_on_both(item)
 
 

@@ -106,6 +106,7 @@ async def test_a_kill_between_send_and_record_loses_nothing(
 
 
 @by_seed(20)
+@pytest.mark.full  # tests/end_to_end/test_spine.py kills a service in ordinary runs
 async def test_kills_at_any_moment_lose_nothing(make_node, receiver, sensor, kill, seed):
     """The moments are anything: claims, commits and the start itself among them."""
     chance = Random(seed)

@@ -128,6 +128,7 @@ async def test_a_full_disk(tmp_path, small_disk, receiver, sensor):
         await service.kill()
 
 
+@pytest.mark.full  # starts a service to damage its file
 @on_sqlite
 async def test_damaged_pages(readiness, migrated_url, sensor, receiver):
     sensor.write(1)

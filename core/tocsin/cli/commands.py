@@ -72,7 +72,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "keys": CommandEntry("Manage API keys of a running service.", "keys"),
     "clients": CommandEntry("Manage API clients of a running service.", "clients"),
     "audit": CommandEntry("List and verify the audit log.", "audit"),
-    "erase": CommandEntry("Erase an entity from the database and the archive, and print a receipt.", "erase", "erase"),
+    "erase": CommandEntry(
+        "Erase an entity from the database and the archive, and print a receipt.", "erase", "erase"
+    ),
     "plugins": CommandEntry("List, inspect and create plugins.", "plugins"),
     "templates": CommandEntry("List and render payload templates.", "templates"),
     "webhooks": CommandEntry("Generate webhook secrets and signing keys.", "webhooks"),

@@ -41,6 +41,7 @@ def test_the_first_files_are_private_valid_and_never_replaced(tmp_path):
     assert file.read_text() == "# mine"
 
 
+@pytest.mark.full
 def test_the_settings_inside_comments_are_valid(tmp_path):
     assert tocsin(tmp_path, "init").returncode == 0
     path = tmp_path / "plugins.toml"

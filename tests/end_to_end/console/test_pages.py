@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 from urllib.parse import quote
 
@@ -24,6 +25,7 @@ LISTS = [
 ]
 ATTRIBUTES = "[...document.querySelectorAll('main *')].flatMap(it => it.getAttributeNames())"
 UNDELIVERED = re.compile("undelivered events?, last 24 hours")
+PHONE = {"width": 360, "height": 800}
 WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
 
 
@@ -116,6 +118,7 @@ async def expect_incident(window: Page, number: int) -> None:
             await window.goto("/incidents")
 
 
+@pytest.mark.full  # tests/core/web/console reads what the server sends
 async def test_every_page_can_be_read_without_scripts(service: Service, token: str, browser: Any):
     async with open_window(browser, service.url, java_script_enabled=False) as page:
         await sign_in(page, token)
@@ -125,34 +128,44 @@ async def test_every_page_can_be_read_without_scripts(service: Service, token: s
             await expect(page.get_by_role("navigation", name="Sections")).to_be_visible()
 
 
-@pytest.mark.parametrize(
-    ("scheme", "width"),
-    [
-        ("light", 360),
-        pytest.param("dark", 1360, marks=pytest.mark.full),
-        pytest.param("light", 1360, marks=pytest.mark.full),
-        pytest.param("dark", 360, marks=pytest.mark.full),
-    ],
-)
+async def test_the_pages_that_are_opened_most_are_accessible_and_fit_a_phone(
+    service: Service, token: str, browser: Any
+):
+    often = ["/", "/incidents", "/incidents/1", "/deliveries", "/destinations/soc", "/sign-in"]
+    await expect_accessible(open_window(browser, service.url, viewport=PHONE), token, often)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("width", [360, 1360])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_pages_are_accessible_and_fit(
     service: Service, token: str, browser: Any, scheme: str, width: int
 ):
     options = {"color_scheme": scheme, "viewport": {"width": width, "height": 800}}
-    async with open_window(browser, service.url, **options) as page:
+    paths = [*LISTS, "/incidents/1", "/destinations/soc", "/sign-in"]
+    await expect_accessible(open_window(browser, service.url, **options), token, paths)
+
+
+async def expect_accessible(
+    window: AbstractAsyncContextManager[Page], token: str, paths: list[str]
+) -> None:
+    """Return if axe finds nothing on these pages, and none is wider than the window."""
+    async with window as page:
         await sign_in(page, token)
-        for path in [*LISTS, "/incidents/1", "/destinations/soc", "/sign-in"]:
+        for path in paths:
             await visit(page, path)
             found = await Axe().run(page, options=WCAG)
             assert found.violations_count == 0, f"{path}: {found.generate_report()}"
             wide = await page.evaluate("document.documentElement.scrollWidth")
-            assert wide <= width, path
+            assert page.viewport_size is not None
+            assert wide <= page.viewport_size["width"], path
 
 
 @pytest.mark.full
 async def test_nothing_moves_while_a_page_is_opened_on_a_phone(
     service: Service, token: str, browser: Any
 ):
-    options = {"viewport": {"width": 360, "height": 800}}
+    options = {"viewport": PHONE}
     async with open_window(browser, service.url, **options) as page:
         await sign_in(page, token)
         await page.add_init_script(
