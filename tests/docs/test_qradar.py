@@ -12,7 +12,7 @@ from tocsin.testing import make_settings
 from tocsin_connectors.siem.qradar import QRadar
 from tocsin_connectors.siem.qradar.aql import ADDRESS_FIELDS, ENTITY_FIELDS
 from tocsin_connectors.siem.qradar.lookups import MAX_ADDRESSES
-from tocsin_connectors.siem.qradar.mappings import OFFENSE_TYPES
+from tocsin_connectors.siem.qradar.values import OFFENSE_TYPES
 from tocsin_connectors.siem.qradar.write_back import MAX_NOTE_LENGTH
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators" / "providers" / "qradar.md"

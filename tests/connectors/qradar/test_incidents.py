@@ -15,7 +15,7 @@ from tocsin_connectors.siem.qradar import QRadar
 from tocsin_connectors.siem.qradar.client import QRadarClient
 from tocsin_connectors.siem.qradar.lookups import MAX_ADDRESSES, OffenseLookups
 from tocsin_connectors.siem.qradar.mapping import build_incident
-from tocsin_connectors.siem.qradar.mappings import parse_severity
+from tocsin_connectors.siem.qradar.values import parse_severity
 
 CONSOLE = "https://qradar.example.com"
 OFFENSE: dict[str, Any] = {

@@ -16,7 +16,7 @@ from datetime import timedelta
 from ipaddress import ip_address
 
 from tocsin import Entity, EntityKind, Refused, Window
-from tocsin_connectors.siem.qradar.mappings import to_milliseconds
+from tocsin_connectors.siem.qradar.values import to_milliseconds
 
 ADDRESS_FIELDS: Mapping[int, tuple[str, ...]] = {
     4: ("sourceip", "destinationip", "identityip"),

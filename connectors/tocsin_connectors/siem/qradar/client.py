@@ -16,8 +16,8 @@ from itertools import pairwise
 from typing import Any, Self, TypeVar
 
 from tocsin import Api, ApiResponse, Broken, Refused, Tools, Window
-from tocsin_connectors.siem.qradar.mappings import to_milliseconds
 from tocsin_connectors.siem.qradar.settings import QRadarSettings
+from tocsin_connectors.siem.qradar.values import to_milliseconds
 from tocsin_connectors.siem.records import number, text
 
 QRadarRecord = dict[str, Any]

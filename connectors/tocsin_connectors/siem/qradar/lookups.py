@@ -14,7 +14,7 @@ from typing import Any
 
 from tocsin import Broken, Clock, Misconfigured, Refused, Tools, TryLater
 from tocsin_connectors.siem.qradar.client import QRadarClient
-from tocsin_connectors.siem.qradar.mappings import KNOWN_TYPES
+from tocsin_connectors.siem.qradar.values import KNOWN_TYPES
 from tocsin_connectors.siem.records import children, number, text
 
 _BATCH_SIZE = 50

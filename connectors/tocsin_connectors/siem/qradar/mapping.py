@@ -10,7 +10,7 @@ from typing import Any
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
 from tocsin_connectors.siem.qradar.client import CLOSED, PERSISTED, STARTED, UPDATED
 from tocsin_connectors.siem.qradar.lookups import MAX_ADDRESSES, OffenseLookups, has_more_addresses
-from tocsin_connectors.siem.qradar.mappings import (
+from tocsin_connectors.siem.qradar.values import (
     OFFENSE_TYPES,
     STATUSES,
     parse_severity,

@@ -24,7 +24,7 @@ from tocsin_connectors.siem.qradar.client import (
     iterate_ids,
 )
 from tocsin_connectors.siem.qradar.lookups import OffenseLookups
-from tocsin_connectors.siem.qradar.mappings import parse_time
+from tocsin_connectors.siem.qradar.values import parse_time
 
 NEW = "new"
 _MAX_FAILURES = 2

@@ -35,8 +35,8 @@ from tocsin import (
 from tocsin_connectors.siem.qradar import aql
 from tocsin_connectors.siem.qradar.aql import ADDRESS_FIELDS, ENTITY_FIELDS
 from tocsin_connectors.siem.qradar.client import QRadarClient, QRadarRecord
-from tocsin_connectors.siem.qradar.mappings import parse_time, text_or_number
 from tocsin_connectors.siem.qradar.settings import QRadarSettings
+from tocsin_connectors.siem.qradar.values import parse_time, text_or_number
 from tocsin_connectors.siem.records import (
     children,
     contains_entity,

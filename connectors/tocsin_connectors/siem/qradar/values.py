@@ -1,4 +1,4 @@
-"""Mappings of severities, statuses, offense types and times.
+"""Severities, statuses, offense types and times of QRadar, and what they mean in Tocsin.
 
 https://www.ibm.com/docs/en/qsip/7.5?topic=management-offense-prioritization
 """

@@ -1,4 +1,4 @@
-"""The door: credentials in full, the audit log, idempotency keys and shared rate limits."""
+"""Credentials in full, the audit log, idempotency keys and shared rate limits."""
 
 import sqlalchemy as sa
 from alembic import op
