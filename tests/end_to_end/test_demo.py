@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address, ip_network
@@ -94,8 +95,11 @@ def test_the_demo_shows_verified_deliveries(tmp_path):
 def test_the_demo_goes_on_where_it_stopped(tmp_path):
     with Screen(tmp_path) as first:
         first.read_until(VERIFIED)
-        with urllib.request.urlopen(first.read_until(r"Console +(http\S+)")[1], timeout=10) as page:
-            assert "/sign-in" in page.url
+        address, code = first.read_until(r"Console: (http\S+)#(\S+)").groups()
+        sign_in = urllib.request.Request(address, urllib.parse.urlencode({"code": code}).encode())
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with opener.open(sign_in, timeout=10) as page:
+            assert b"Overview" in page.read()
         found = first.curl()["incidents"]
         assert found
         assert {incident["severity"] for incident in found} == {"High"}

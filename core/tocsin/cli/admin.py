@@ -13,7 +13,14 @@ from sqlalchemy import Connection
 from tocsin.cli.database import record, run_on_database
 from tocsin.cli.output import print_text
 from tocsin.clock import Clock, SystemClock
-from tocsin.credentials import Admins, Vault, open_proven_vault, open_tokens, open_vault
+from tocsin.credentials import (
+    Admins,
+    Vault,
+    issue_sign_in_link,
+    open_proven_vault,
+    open_tokens,
+    open_vault,
+)
 from tocsin.errors import OperatorError
 from tocsin.fields import Duration
 from tocsin.settings import load_settings
@@ -45,9 +52,28 @@ def token(
     print_text(_write(issue, is_proven=True))
 
 
+@app.command("sign-in-link")
+def sign_in_link(
+    name: Annotated[str, typer.Option(help="Name of the admin, shown in the console.")] = "admin",
+    expires_in: Annotated[str, typer.Option(help="Lifetime, at most 1h.")] = "10m",
+) -> None:
+    """Print a link that signs an admin in to the console once.
+
+    Only the link goes to standard output.
+    """
+    lifetime, url = _parse(expires_in), load_settings().public_url
+
+    def issue(connection: Connection, _vault: Vault, clock: Clock) -> str:
+        now, details = clock.now(), {"expires_in": expires_in}
+        record(connection, now, "admin.issue-sign-in-link", target=f"admin:{name}", details=details)
+        return issue_sign_in_link(connection, url=url, name=name, expires_in=lifetime, now=now)
+
+    print_text(_write(issue, is_proven=True))
+
+
 @app.command("revoke-all")
 def revoke_all() -> None:
-    """Revoke all admin tokens and console sessions.
+    """Revoke all admin tokens, sign-in links and console sessions.
 
     Takes effect immediately on every node. Tokens of an OpenID Connect issuer stay valid.
     """

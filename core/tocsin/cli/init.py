@@ -31,9 +31,9 @@ def init() -> None:
     for command, purpose in (
         ("check", "lists problems in the configuration"),
         ("serve", f"starts the service and its console, {settings.public_url}/"),
-        ("admin token", "prints a token to sign in with, in another terminal"),
+        ("admin sign-in-link", "prints a link to sign in with, in another terminal"),
     ):
-        print_text(f"  {_variables(settings)}tocsin {command:<12} # {purpose}")
+        print_text(f"  {_variables(settings)}tocsin {command:<18} # {purpose}")
 
 
 def _write_plugins_file(path: Path) -> None:

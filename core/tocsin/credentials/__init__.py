@@ -39,6 +39,7 @@ from tocsin.credentials.authentication import (
     ProofRequired,
 )
 from tocsin.credentials.console_sessions import (
+    LONGEST_SESSION,
     ConsoleRole,
     ConsoleSession,
     begin_session,
@@ -75,6 +76,12 @@ from tocsin.credentials.records import (
     Scope,
     Usage,
 )
+from tocsin.credentials.sign_in_links import (
+    SIGN_IN_LINK,
+    is_redeemable,
+    issue_sign_in_link,
+    redeem_sign_in_link,
+)
 from tocsin.credentials.tokens import TokenError, read_expiry
 from tocsin.credentials.vault import KEY_FILE, Vault, open_proven_vault, open_vault
 
@@ -84,6 +91,8 @@ __all__ = [
     "DEFAULT_PREFIX",
     "KEY_COLUMNS",
     "KEY_FILE",
+    "LONGEST_SESSION",
+    "SIGN_IN_LINK",
     "AccessToken",
     "AccessTokens",
     "Admins",
@@ -137,6 +146,8 @@ __all__ = [
     "generate_key",
     "generate_value",
     "is_form_token",
+    "is_redeemable",
+    "issue_sign_in_link",
     "list_api_clients",
     "list_api_keys",
     "load_api_client",
@@ -148,6 +159,7 @@ __all__ = [
     "parse_client",
     "parse_key",
     "read_expiry",
+    "redeem_sign_in_link",
     "regenerate_secret",
     "renew_session",
     "revoke_token",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import jwt
-from sqlalchemy import Connection
+from sqlalchemy import Connection, delete
 from ulid import ULID
 
 from tocsin.clock import Clock
@@ -14,6 +14,7 @@ from tocsin.credentials.signing_keys import ALGORITHMS, Purpose, SigningKeys
 from tocsin.credentials.tokens import TokenError, read_header, verify_claims
 from tocsin.credentials.vault import Vault
 from tocsin.errors import OperatorError
+from tocsin.store.tables import sign_in_links
 
 TYPE = "tocsin-admin+jwt"
 LONGEST_NAME = 255
@@ -36,10 +37,7 @@ class Admins:
             raise OperatorError(
                 f"the lifetime of an admin token must be from 1s to 365d; found {expires_in}"
             )
-        if not 1 <= len(name) <= LONGEST_NAME:
-            raise OperatorError(
-                f"the name of an admin must have 1 to {LONGEST_NAME} characters; found {len(name)}"
-            )
+        check_name(name)
         now = self._clock.now()
         claims = {
             "iss": _ISSUER,
@@ -71,10 +69,19 @@ class Admins:
         return str(claims["sub"])
 
     def revoke_all(self, connection: Connection) -> None:
-        """Revoke all admin tokens and end all console sessions."""
+        """Revoke all admin tokens and sign-in links, and end all console sessions."""
         self._keys.revoke_all(connection)
+        connection.execute(delete(sign_in_links))
         for kind in ("admin", "oidc"):
             end_sessions_by_kind(connection, kind)
+
+
+def check_name(name: str) -> None:
+    """Raise OperatorError unless this can be the name of an admin."""
+    if not 1 <= len(name) <= LONGEST_NAME:
+        raise OperatorError(
+            f"the name of an admin must have 1 to {LONGEST_NAME} characters; found {len(name)}"
+        )
 
 
 def is_admin_token(header: dict[str, object]) -> bool:

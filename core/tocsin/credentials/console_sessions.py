@@ -13,7 +13,7 @@ from sqlalchemy import Connection, and_, delete, insert, or_, select, update
 from tocsin.model import Vocabulary
 from tocsin.store.tables import console_sessions
 
-LONGEST = timedelta(hours=12)
+LONGEST_SESSION = timedelta(hours=12)
 """Maximum length of a session: a long working day."""
 _CLAIMED = timedelta(seconds=30)  # longer than the issuer is waited for
 
@@ -63,7 +63,7 @@ def begin_session(
 ) -> tuple[str, datetime]:
     """Store a session; return the secret for its cookie and its end."""
     secret = secrets.token_urlsafe(32)
-    expires_at = min(session.expires_at, now + LONGEST)
+    expires_at = min(session.expires_at, now + LONGEST_SESSION)
     row = {
         "digest": _digest(secret),
         "principal": session.principal,

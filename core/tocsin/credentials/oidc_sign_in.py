@@ -15,7 +15,7 @@ from yarl import URL
 
 from tocsin.clock import Clock
 from tocsin.credentials.authentication import AuthenticationError
-from tocsin.credentials.console_sessions import LONGEST, ConsoleRole, ConsoleSession
+from tocsin.credentials.console_sessions import LONGEST_SESSION, ConsoleRole, ConsoleSession
 from tocsin.credentials.oidc_code_flow import (
     GRANT_KEY_PURPOSE,
     SIGN_IN_KEY_PURPOSE,
@@ -178,7 +178,7 @@ class OidcSignIn:
             raise AuthenticationError(reason) from None
         token = tokens.refresh_token
         grant = None if token is None else self._grants.seal(RefreshGrant(token, attempt.nonce))
-        session = self._build_session(claims, grant, self._clock.now() + LONGEST)
+        session = self._build_session(claims, grant, self._clock.now() + LONGEST_SESSION)
         return SignInResult(session, attempt.place, attempt.is_silent)
 
     async def check(self, session: ConsoleSession) -> ConsoleSession:

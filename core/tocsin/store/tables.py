@@ -959,3 +959,11 @@ console_sessions = Table(
     Column("check_at", Timestamp),
     Column("valid_until", Timestamp),  # unless a check succeeds before
 )
+
+sign_in_links = Table(
+    "sign_in_links",
+    metadata,
+    Column("digest", String(64), primary_key=True),  # of the code in the link
+    Column("name", Text, nullable=False),
+    Column("expires_at", Timestamp, nullable=False),
+)

@@ -35,7 +35,13 @@ from tocsin.store import (
     open_database,
     sqlite_file,
 )
-from tocsin.store.tables import console_sessions, incident_counts, incidents, replays
+from tocsin.store.tables import (
+    console_sessions,
+    incident_counts,
+    incidents,
+    replays,
+    sign_in_links,
+)
 from tocsin.transfer.backup import Progress, derive_digest_key, read_table
 from tocsin.transfer.files import BackupKey
 from tocsin.transfer.layout import TableLayout
@@ -122,6 +128,7 @@ class Restore:
             "To send it, run `tocsin backup release`"
         )
         connection.execute(delete(console_sessions))
+        connection.execute(delete(sign_in_links))
         result = RestoreResult(
             head=load_head(connection),
             reason=reason,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 
 import jwt
@@ -31,20 +32,32 @@ def change(database: Path, *statements: str) -> None:
 
 def test_what_is_done_locally_stands_in_the_audit_log(tocsin, database):
     tocsin("admin", "token", "--name", "ana")
+    tocsin("admin", "sign-in-link", "--name", "ben")
     tocsin("admin", "revoke-all")
     tocsin("admin", "rotate-signing-keys")
     found = rows(database, "SELECT action, target, address FROM audit ORDER BY id")
     assert found == [
         ("admin.issue-token", "admin:ana", "local"),
+        ("admin.issue-sign-in-link", "admin:ben", "local"),
         ("admin.revoke-all", None, "local"),
         ("signing-keys.rotate", None, "local"),
     ]
 
 
 def test_a_refused_command_leaves_no_entry(tocsin, database):
-    status, _, _ = tocsin("admin", "token", "--expires-in", "400d")
-    assert status == 2
+    for command, lifetime in (("token", "400d"), ("sign-in-link", "61m")):
+        status, _, _ = tocsin("admin", command, "--expires-in", lifetime)
+        assert status == 2
     assert rows(database, "SELECT * FROM audit") == []
+
+
+def test_a_sign_in_link_is_printed_alone_and_stored_as_a_hash(tocsin, database):
+    status, link, errors = tocsin("admin", "sign-in-link", "--name", "ana", "--expires-in", "5m")
+    assert (status, errors) == (0, "")
+    url, _, code = link.strip().partition("#")
+    assert url == "http://127.0.0.1:8080/sign-in/link"
+    [(digest, name)] = rows(database, "SELECT digest, name FROM sign_in_links")
+    assert (digest, name) == (sha256(code.encode()).hexdigest(), "ana")
 
 
 def test_after_revoking_all_the_next_token_is_signed_anew(tocsin, database):

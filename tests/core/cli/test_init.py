@@ -32,7 +32,7 @@ def test_the_first_files_are_private_valid_and_never_replaced(tmp_path):
     assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
     assert "only you can read it" in done.stdout
     steps = [line.split("#")[0].strip() for line in done.stdout.splitlines()[-3:]]
-    assert steps == ["tocsin check", "tocsin serve", "tocsin admin token"]
+    assert steps == ["tocsin check", "tocsin serve", "tocsin admin sign-in-link"]
 
     file.write_text("# mine")
     again = tocsin(tmp_path, "init")

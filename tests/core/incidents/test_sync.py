@@ -100,6 +100,20 @@ async def test_each_read_goes_on_where_the_last_page_ended(make_sync, rows):
     assert [row["external_id"] for row in await rows(incidents)] == list("123456")
 
 
+async def test_the_progress_of_a_first_read_is_logged(make_sync, clock, monkeypatch):
+    sync = make_sync()
+    sync.provider.per_read, sync.provider.script = 4, [TryLater("busy")]
+    take = clock.now
+    monkeypatch.setattr(clock, "now", lambda: clock.advance(seconds=2) or take())
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(3):
+            await sync.read_all()
+    told = [(log["event"], log["incidents"]) for log in logs if "first read" in log["event"]]
+    assert told[-1] == ("first read complete", 5)
+    assert told[0][0] == "first read in progress"
+    assert 0 < told[0][1] < 5
+
+
 async def test_a_page_is_kept_though_the_next_one_fails(make_sync, rows):
     sync = make_sync()
     sync.provider.script = [TryLater("busy")]

@@ -11,6 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from tocsin.cli.demo.service import Service
+
 PROGRAM = Path(sys.executable).with_name("tocsin")
 COMMAND = os.environ.get("DEMO_COMMAND", "tocsin demo")
 """Command that runs the demo again."""
@@ -28,20 +30,25 @@ def note(text: str, style: str = "dim") -> None:
     line(f"{time.strftime('%H:%M:%S')}  {text}", style)
 
 
-def welcome(url: str, folder: Path, log: Path, token: str, key: str) -> None:
+def welcome(service: Service, link: str, token: str, key: str) -> None:
     """Print addresses, credentials and commands to try."""
+    url, folder = service.url, service.folder
+    line()
+    line(f"Console: {link}", "bold")
+    line("The link signs you in once, within 15 minutes; later, use the admin token.")
+    line()
     line(
         "Tocsin is running: a sensor writes alerts, Tocsin syncs incidents and sends webhooks.",
         "bold",
     )
     line()
     for name, value in (
-        ("Console", f"{url}/  (sign in with the admin token)"),
+        ("Console", f"{url}/"),
         ("API", f"{url}  (reference: {url}/docs)"),
         ("API key", key),
         ("Admin token", token),
         ("Configuration", f"{short(folder)}/plugins.toml"),
-        ("Data and log", f"{short(folder)}, {short(log)}"),
+        ("Data and log", f"{short(folder)}, {short(service.log)}"),
     ):
         line(f"  {name:<14} {value}")
     line()

@@ -60,10 +60,13 @@ class Demo:
 
     def _welcome(self) -> None:
         service = self.service
+        screen.note("starting the service")
         service.wait_until_ready()
+        screen.note("service ready")
+        link = service.command("admin", "sign-in-link", "--name", "demo", "--expires-in", "15m")
         token = service.command("admin", "token", "--name", "demo")
         key = service.api_key(token)
-        screen.welcome(service.url, service.folder, service.log, token, key)
+        screen.welcome(service, link, token, key)
 
     def _show(self) -> None:
         due = time.monotonic() + STATUS_EVERY

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import replace
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 import structlog
 from sqlalchemy import Connection
 
+from tocsin.clock import isoformat
 from tocsin.errors import Broken
 from tocsin.incidents.coverage import (
     StreamKey,
@@ -24,7 +25,34 @@ MAX_PAGES = 200
 """The pages of a stream that are read before the other streams get their turn."""
 MAX_STALLED_PAGES = 10
 """The pages without progress after which a read is considered endless."""
+PROGRESS_EVERY = timedelta(seconds=15)
+"""How often the progress of a first read is logged."""
 _log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class _FirstRead:
+    """Progress of the first read of a stream, which may take hours, since the node started."""
+
+    key: StreamKey
+    logged_at: datetime
+    incidents: int = 0
+    read_until: datetime | int | None = None
+
+    def add(self, page: Page, result: StoreResult, now: datetime) -> None:
+        """Add a stored page, and log the progress if that is due."""
+        self.incidents += result.counts.new
+        if page.covered:
+            self.read_until = page.covered[-1].end
+        if now - self.logged_at >= PROGRESS_EVERY:
+            self.logged_at = now
+            self.log("first read in progress")
+
+    def log(self, event: str) -> None:
+        end = self.read_until
+        until = isoformat(end) if isinstance(end, datetime) else end
+        facts = {"provider": self.key.provider, "stream": self.key.stream}
+        _log.info(event, **facts, read_until=until, incidents=self.incidents)
 
 
 class StreamReader:
@@ -33,6 +61,7 @@ class StreamReader:
     def __init__(self, writer: IncidentWriter) -> None:
         self._writer = writer
         self._provider = writer.provider
+        self._first_reads: dict[str, _FirstRead] = {}
 
     async def read(self, stream: str) -> bool:
         """Read a stream up to now, and return whether its end was reached."""
@@ -40,10 +69,13 @@ class StreamReader:
         position = await writer.database.read(load_position, key)
         quiet = self._provider.settings.quiet_first_fetch and not position.first_read_done
         policy = replace(writer.policy, quiet=quiet)
+        if not position.first_read_done:
+            self._first_reads.setdefault(stream, _FirstRead(key, writer.clock.now()))
         if not await self._read_pages(key, position, policy):
             return False
         if not position.first_read_done:
             await writer.database.write(mark_first_read_done, key, writer.clock.now())
+            self._first_reads.pop(stream).log("first read complete")
         return True
 
     async def _read_pages(
@@ -73,8 +105,10 @@ class StreamReader:
         def store(connection: Connection, now: datetime) -> StoreResult:
             return store_page(connection, key, page, revision=revision, policy=policy, now=now)
 
-        await self._writer.write(store)
+        stored = await self._writer.write(store)
         _log_page(key, page)
+        if key.stream in self._first_reads:
+            self._first_reads[key.stream].add(page, stored, self._writer.clock.now())
 
 
 def _log_page(key: StreamKey, page: Page) -> None:

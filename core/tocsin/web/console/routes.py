@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from yarl import URL
 
-from tocsin.credentials import BACK_CHANNEL_LOGOUT, CALLBACK
+from tocsin.credentials import BACK_CHANNEL_LOGOUT, CALLBACK, SIGN_IN_LINK
 from tocsin.web.authentication import AccessControl
 from tocsin.web.console import rendering
 from tocsin.web.console.actions import ActionHandler
@@ -96,6 +96,8 @@ def add_console(
     sign_in = SignInRoutes(services, access_control, console.sessions)
     get(SIGN_IN, console.guarded(sign_in.show))
     post(SIGN_IN, console.guarded(sign_in.take))
+    get(SIGN_IN_LINK, console.guarded(sign_in.show_link))
+    post(SIGN_IN_LINK, console.guarded(sign_in.take_link))
     post("/sign-out", console.guarded(sign_in.leave))
     if services.oidc_sign_in is not None:
         oidc = OidcSignInRoutes(services, sign_in, services.oidc_sign_in, console.sessions)

@@ -1,7 +1,8 @@
-"""Sign-in with an admin token or OpenID Connect, and sign-out."""
+"""Sign-in with an admin token, a sign-in link or OpenID Connect, and sign-out."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from aiohttp import web
@@ -9,6 +10,7 @@ from sqlalchemy import Connection
 
 from tocsin import audit
 from tocsin.credentials import (
+    LONGEST_SESSION,
     AuthenticationError,
     ConsoleRole,
     ConsoleSession,
@@ -22,7 +24,9 @@ from tocsin.credentials import (
     begin_session,
     end_issuer_sessions,
     end_session,
+    is_redeemable,
     read_expiry,
+    redeem_sign_in_link,
 )
 from tocsin.errors import AccessDeniedError, RequestError
 from tocsin.logs import SampledLog
@@ -37,6 +41,10 @@ from tocsin.web.problems import ProblemError, describe_error
 from tocsin.web.request_problems import ISSUER_UNAVAILABLE
 
 SIGN_IN = "/sign-in"
+_INVALID_LINK = (
+    "This link is not valid: it works once, and for a short time. "
+    "To get another one, run `tocsin admin sign-in-link` on the server."
+)
 
 
 class SignInRoutes:
@@ -69,9 +77,43 @@ class SignInRoutes:
     ) -> web.Response:
         """Begin the session and redirect to the requested page."""
         now = self._services.clock.now()
-        secret, expires_at = await self._services.database.write(self._begin, session, now, request)
+        begun = await self._services.database.write(self._begin, session, now, request)
+        return self._lead(begun, place)
+
+    async def show_link(self, _request: web.Request) -> web.Response:
+        """Respond with the form for the code of a sign-in link, which a script fills in."""
+        return _respond("sign_in_link.html.j2", {})
+
+    async def take_link(self, request: web.Request) -> web.Response:
+        """Begin a session for the code of a sign-in link, or show the form with the error."""
+        require_own_site(request)
+        code = (await read_fields(request)).text("code")
+        address, now = self._services.addresses.find(request), self._services.clock.now()
+        if self._services.rate_limits.is_failing(address):
+            await self._services.rate_limits.count_failure(address)
+        database = self._services.database
+        begun = None
+        if await database.lookup(is_redeemable, code, now):  # a guess writes nothing
+            begun = await database.write(self._redeem, code, now, request)
+        if begun is None:
+            await self.count_failure(request)
+            return _respond("sign_in_link.html.j2", {}, ProblemError(401, _INVALID_LINK))
+        return self._lead(begun, "/")
+
+    def _redeem(
+        self, connection: Connection, code: str, now: datetime, request: web.Request
+    ) -> tuple[str, datetime] | None:
+        name = redeem_sign_in_link(connection, code, now)
+        if name is None:
+            return None
+        end = now + LONGEST_SESSION
+        session = ConsoleSession(f"admin:{name}", name, ConsoleRole.ADMIN, end)
+        return self._begin(connection, session, now, request, method="sign-in-link")
+
+    def _lead(self, begun: tuple[str, datetime], place: str) -> web.Response:
+        """Redirect to the page with the cookie of the session."""
         response = web.Response(status=303, headers={"Location": to_local_path(place)})
-        self._sessions.remember(response, secret, expires_at)
+        self._sessions.remember(response, *begun)
         return response
 
     async def count_failure(self, request: web.Request) -> None:
@@ -99,7 +141,12 @@ class SignInRoutes:
         return ConsoleSession(principal.id, principal.name, ConsoleRole.ADMIN, expires_at)
 
     def _begin(
-        self, connection: Connection, session: ConsoleSession, now: datetime, request: web.Request
+        self,
+        connection: Connection,
+        session: ConsoleSession,
+        now: datetime,
+        request: web.Request,
+        **details: str,
     ) -> tuple[str, datetime]:
         entry = build_audit_entry(
             self._services,
@@ -108,7 +155,7 @@ class SignInRoutes:
             actor=session.principal,
             action="console.sign-in",
             target=None,
-            details={"role": session.role},
+            details={"role": session.role, **details},
         )
         audit.record(connection, entry)
         before = self._sessions.find(connection, request)
@@ -118,15 +165,19 @@ class SignInRoutes:
 
     def form(self, place: str, fault: ProblemError | None = None) -> web.Response:
         """Return the sign-in page, which redirects to `place` afterwards."""
-        context = {
-            "user": None,
-            "next": to_local_path(place),
-            "fault": fault,
-            "has_oidc": self._services.oidc_sign_in is not None,
-        }
-        response = rendering.respond("sign_in.html.j2", context, fault.status if fault else 200)
-        response.headers.update(fault.headers if fault else {})
-        return response
+        has_oidc = self._services.oidc_sign_in is not None
+        context = {"next": to_local_path(place), "has_oidc": has_oidc}
+        return _respond("sign_in.html.j2", context, fault)
+
+
+def _respond(
+    template: str, context: Mapping[str, object], fault: ProblemError | None = None
+) -> web.Response:
+    """Return a page for nobody in particular, with the error if there is one."""
+    everything = {**context, "user": None, "fault": fault}
+    response = rendering.respond(template, everything, fault.status if fault else 200)
+    response.headers.update(fault.headers if fault else {})
+    return response
 
 
 def to_local_path(place: str) -> str:

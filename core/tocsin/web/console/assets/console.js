@@ -221,6 +221,17 @@ if (clock) clock.textContent = `Times are in the time zone ${zone}. Hover over a
 const main = document.getElementById("main");
 if (main?.dataset.live) follow(main);
 
+/** Fill in the code of a sign-in link, and remove it from the address. */
+function fillCode() {
+  const field = document.querySelector('form[action="/sign-in/link"] input');
+  if (!field || !window.location.hash) return;
+  field.value = window.location.hash.slice(1);
+  history.replaceState(null, "", window.location.pathname);
+  field.form.querySelector("button").focus();
+}
+fillCode();
+window.addEventListener("hashchange", fillCode);
+
 /** "/" moves the focus to the search field. */
 document.addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
