@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test test-full truth check fix bench docs security sbom audit requirements clean
+.PHONY: help run serve test test-full truth check fix bench docs security sbom audit dist requirements clean
 
 help: ## Show what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ audit: $(VENV)/.tools ## Look for known vulnerabilities of the pinned runtime; A
 	  $(VENV)/tools/bin/pip-audit --requirement requirements/runtime.txt --require-hashes --disable-pip --strict \
 	  --progress-spinner off)
 
+dist: $(VENV)/.dev $(VENV)/.tools ## Build a release in dist/: wheel, bill of materials, chart, offline bundle, image, checksums
+	@$(BIN)/python deploy/dist.py
+
 requirements: ## Update the pinned dependencies, with hashes
 	@uv pip compile pyproject.toml --extra postgres --group build --group dev --universal --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate --upgrade --quiet -o requirements/dev.txt
@@ -81,9 +84,10 @@ requirements: ## Update the pinned dependencies, with hashes
 	  --no-emit-index-url --no-header --no-annotate -c requirements/dev.txt --quiet -o requirements/docs.txt
 	@uv pip compile --group pyproject.toml:security --universal --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate -c requirements/dev.txt --quiet -o requirements/security.txt
+	@echo "after make .venv/.dev, run python -m tests.licenses"
 
 clean: ## Remove the virtual environment and every cache
-	@rm -rf $(VENV) sbom.cdx.json docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) dist sbom.cdx.json docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tocsin needs Python 3.11 or newer; set PYTHON=...")'
