@@ -6,7 +6,7 @@ import secrets
 from datetime import datetime, timedelta
 from hashlib import sha256
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import ColumnElement, Connection, delete, insert, select
 
 from tocsin.credentials.admins import check_name
 from tocsin.errors import OperatorError
@@ -49,7 +49,7 @@ def redeem_sign_in_link(connection: Connection, code: str, now: datetime) -> str
     return name
 
 
-def _is_valid(code: str, now: datetime) -> tuple:
+def _is_valid(code: str, now: datetime) -> tuple[ColumnElement[bool], ...]:
     return sign_in_links.c.digest == _digest(code), sign_in_links.c.expires_at > now
 
 

@@ -142,7 +142,7 @@ async def test_pages_are_accessible_and_fit(
     service: Service, token: str, browser: Any, scheme: str, width: int
 ):
     options = {"color_scheme": scheme, "viewport": {"width": width, "height": 800}}
-    paths = [*LISTS, "/incidents/1", "/destinations/soc", "/sign-in"]
+    paths = [*LISTS, "/incidents/1", "/destinations/soc", "/sign-in", "/sign-in/link"]
     await expect_accessible(open_window(browser, service.url, **options), token, paths)
 
 

@@ -46,6 +46,20 @@ async def test_a_double_click_makes_one_investigation(window: Page):
 
 
 @pytest.mark.full
+async def test_a_sign_in_link_signs_in_by_a_click_and_leaves_the_address(
+    service: Service, browser: Any
+):
+    status, link, errors = await service.command("admin", "sign-in-link")
+    assert status == 0, errors
+    async with open_window(browser, service.url) as page:
+        await page.goto(f"/sign-in/link#{link.strip().partition('#')[2]}")
+        await page.get_by_role("button", name="Sign in").click()
+        await page.get_by_role("heading", name="Overview").wait_for()
+        await page.go_back()
+        assert "#" not in page.url
+
+
+@pytest.mark.full
 async def test_a_page_in_the_background_holds_no_connection(window: Page):
     await window.add_init_script(f"({_COUNT})()")
     await window.goto("/schedules")
