@@ -108,7 +108,7 @@ class SignInRoutes:
             return None
         end = now + LONGEST_SESSION
         session = ConsoleSession(f"admin:{name}", name, ConsoleRole.ADMIN, end)
-        return self._begin(connection, session, now, request, method="sign-in-link")
+        return self._begin(connection, session, now, request, is_by_link=True)
 
     def _lead(self, begun: tuple[str, datetime], place: str) -> web.Response:
         """Redirect to the page with the cookie of the session."""
@@ -146,8 +146,10 @@ class SignInRoutes:
         session: ConsoleSession,
         now: datetime,
         request: web.Request,
-        **details: str,
+        *,
+        is_by_link: bool = False,
     ) -> tuple[str, datetime]:
+        method = {"method": "sign-in-link"} if is_by_link else {}
         entry = build_audit_entry(
             self._services,
             request,
@@ -155,7 +157,7 @@ class SignInRoutes:
             actor=session.principal,
             action="console.sign-in",
             target=None,
-            details={"role": session.role, **details},
+            details={"role": session.role, **method},
         )
         audit.record(connection, entry)
         before = self._sessions.find(connection, request)
