@@ -89,7 +89,7 @@ def _restore_written(
         names = [name for name in detail["loc"] if isinstance(name, str)]
         field = _sibling_fields(names, model).get(names[-1]) if names else None
         if field is not None and field.description:
-            detail["msg"] = f"it says: {field.description}"
+            detail["msg"] = f"expected: {field.description}"
 
 
 def _describe(detail: dict[str, Any], model: type[BaseModel]) -> tuple[str, str]:
@@ -99,7 +99,7 @@ def _describe(detail: dict[str, Any], model: type[BaseModel]) -> tuple[str, str]
         case "extra_forbidden":
             name = str(detail["loc"][-1])
             known = list(_sibling_fields(detail["loc"], model))
-            valid = f"; known here: {', '.join(sorted(known))}" if known else ""
+            valid = f"; valid keys: {', '.join(sorted(known))}" if known else ""
             return "unknown key", f"remove it{suggest_nearest(name, known) or valid}"
         case "secret":
             return detail["ctx"]["found"], detail["ctx"]["expected"]
@@ -140,7 +140,7 @@ def _suggest_member(detail: dict[str, Any]) -> str:
 
 def _describe_field(path: Sequence[object], model: type[BaseModel]) -> str:
     field = _sibling_fields(path, model).get(str(path[-1]))
-    return f"it says: {field.description}" if field and field.description else "set a value"
+    return f"expected: {field.description}" if field and field.description else "set a value"
 
 
 def _sibling_fields(path: Sequence[object], model: type[BaseModel]) -> Mapping[str, FieldInfo]:

@@ -61,13 +61,13 @@ def test_a_key_that_is_unknown_further_down_is_answered_with_the_nearest(content
 
 def test_a_key_that_is_like_none_is_answered_with_all_that_are_known_there():
     assert mistakes(one={"width": 1, "x": 2}) == [
-        "one.x: unknown key; remove it; known here: height, width"
+        "one.x: unknown key; remove it; valid keys: height, width"
     ]
 
 
 def test_what_is_missing_further_down_is_said_with_its_purpose():
     assert mistakes(by_colour={"red": {}}) == [
-        "by_colour.red.width: missing; it says: How wide it is."
+        "by_colour.red.width: missing; expected: How wide it is."
     ]
 
 
@@ -117,9 +117,9 @@ class Written(BaseModel):
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        ({"name": "A B"}, "name: found 'A B'; it says: Small letters."),
+        ({"name": "A B"}, "name: found 'A B'; expected: Small letters."),
         ({"plain": "A B"}, "plain: found 'A B'; string should match pattern '^[a-z]+$'"),
-        ({"names": ["main) OR"]}, "names.0: found 'main) OR'; it says: Words of small letters."),
+        ({"names": ["main) OR"]}, "names.0: found 'main) OR'; expected: Words of small letters."),
         ({"names": []}, "names: found an empty list; add at least one"),
     ],
 )

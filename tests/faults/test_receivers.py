@@ -268,7 +268,7 @@ async def test_a_receiver_may_end_all_deliveries(try_once, status):
 async def test_a_receiver_may_end_the_retries_of_one_event(try_once, status):
     delivery, _, destination = await try_once(answer(status, "webhook-delivery: abort-message"))
     assert (delivery["state"], destination["state"]) == ("dead", "active")
-    reason = f"the receiver returned {status} and does not want this event again"
+    reason = f"the receiver returned {status}: it does not accept this event again"
     assert delivery["reason"] == reason
 
 

@@ -42,9 +42,9 @@ _never_allotted = (
 )
 _counts = select(func.count(audit.c.position), func.count())
 _NO_SEQUENCE = (
-    f"the sequence {AUDIT_POSITION!r} is missing or has no valid value, so nothing can be sealed "
-    f"and entries removed from the end of the log cannot be detected; compare with a head that "
-    f"was kept elsewhere"
+    f"the sequence {AUDIT_POSITION!r} is missing or has no valid value, so Tocsin cannot seal "
+    f"entries or detect removals from the end of the log; compare the log with a head that is "
+    f"stored elsewhere"
 )
 _overdue = select(func.min(audit.c.id), func.count()).where(
     audit.c.position.is_(None), audit.c.at < bindparam("due")

@@ -37,7 +37,7 @@ AdminToken = Annotated[
     typer.Option(
         "--token",
         envvar="TOCSIN_ADMIN_TOKEN",
-        help="Admin token. Prefer the environment variable: other users can see options.",
+        help="Admin token. Prefer the variable: other users can see command-line options.",
     ),
 ]
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows.")]

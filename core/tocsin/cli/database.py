@@ -158,7 +158,7 @@ def copy(
     configure_logs(settings.log_format, settings.log_level)
     source, target = parse_url(settings.database), parse_url(to)
     if identify_location(source) == identify_location(target):
-        raise OperatorError("--to: found the database that is being copied; use another one")
+        raise OperatorError("--to: found the database to copy; use another database")
     rows = run_on_database(settings, lambda database: _copy(database, source, target))
     print_progress("".ljust(_PROGRESS_WIDTH), end="\r")
     print_text(f"{rows} rows copied and verified; set TOCSIN_DATABASE_URL to the copy")

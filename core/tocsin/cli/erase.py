@@ -30,9 +30,9 @@ def erase(
 ) -> None:
     """Erase an entity from the database and the archive, and print a receipt.
 
-    Replaces the value by a pseudonym wherever it is not part of a longer word, without regard to
-    case, and in everything that is read from SIEMs from then on. Reads the database directly
-    and needs the encryption key. Start with `--dry-run`.
+    Replaces the value with a pseudonym wherever it is not part of a longer word, ignoring case,
+    including in data that is read from SIEMs later. Uses the database directly and requires the
+    encryption key. Start with `--dry-run`.
     """
     settings = load_settings()
     archive = read_retention(settings.plugins_file).archive or settings.archive_dir

@@ -316,7 +316,7 @@ def _require_text(text: str, name: str) -> None:
         raise OperatorError(f"{name}: found empty text; enter a question")
     if len(text) > LONGEST_QUERY:
         raise OperatorError(
-            f"{name}: found {len(text):,} characters; use {LONGEST_QUERY:,} at most"
+            f"{name}: found {len(text):,} characters; use at most {LONGEST_QUERY:,}"
         )
 
 

@@ -86,7 +86,7 @@ def _parse_since(text: str) -> timedelta:
         raise OperatorError(f"--since: found {text!r}; {reason}") from None
     if not timedelta(0) < duration <= accounting.LONGEST_PERIOD:
         raise OperatorError(
-            f"--since: found {text!r}; use {accounting.LONGEST_PERIOD.days}d at most"
+            f"--since: found {text!r}; use at most {accounting.LONGEST_PERIOD.days}d"
         )
     return duration
 

@@ -30,7 +30,7 @@ def serve() -> None:
     """Run the service.
 
     Stops gracefully on SIGINT or SIGTERM, within 30 seconds; a second signal stops it immediately.
-    SIGHUP reloads the configuration; if the service runs in a terminal, it stops it.
+    SIGHUP reloads the configuration, or stops a service that runs in a terminal.
 
     Exit status: 0 if it stopped gracefully, 3 if the database cannot be used, 4 if the stop was
     forced.

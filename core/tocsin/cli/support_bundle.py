@@ -45,7 +45,11 @@ _REFUSED = "nothing was written"
 def support_bundle(
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="File to write (.tar.gz), in this folder by default."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="File to write (.tar.gz). Default: a file in the current directory.",
+        ),
     ] = None,
     log: Annotated[
         Path | None, typer.Option("--log", help="Log file; its last 5 MiB are included.")

@@ -81,5 +81,5 @@ def _describe_excess(protocol: str, marked: str, most: str) -> str:
     """Return the excess in words; the marking is the strictest among the entity's sources."""
     return (
         f"one of its sources is marked {protocol.upper()}:{marked.upper()}, "
-        f"and this enricher accepts {most.upper()} at most (max_{protocol})"
+        f"and this enricher accepts at most {most.upper()} (max_{protocol})"
     )

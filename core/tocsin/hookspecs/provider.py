@@ -84,7 +84,7 @@ class Provider(ABC):
             description="Interval between two reads.",
         )
         quiet_first_fetch: bool = Field(
-            default=False, description="Do not send alerts for incidents of the very first read."
+            default=False, description="Do not send alerts for incidents from the first read."
         )
         alert_on_escalation: bool = Field(
             default=False,

@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 WARNING_PERIOD = timedelta(days=180)
-"""How long before its end an API is warned about."""
+"""Time before an API's retirement at which warnings begin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,7 +53,7 @@ Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else val
 Sparse = BeforeValidator(_drop_nulls)
 Optional = BeforeValidator(_none_if_empty)
 Moment = Annotated[Annotated[datetime, AfterValidator(_to_utc)] | None, Optional]
-"""ISO 8601, or seconds or milliseconds since 1970; UTC where no time zone is given."""
+"""ISO 8601, or seconds or milliseconds since 1970; UTC if it has no time zone."""
 Link = Annotated[Annotated[str, AfterValidator(_drop_unsafe_url)] | None, Optional]
 """An http or https URL; anything else is dropped, since people follow these links."""
 

@@ -27,7 +27,7 @@ def parse_url(text: str) -> URL:
     if _UNSAFE.search(text):
         raise ValueError("the URL contains a space, a control character or a backslash")
     if "#" in text:
-        raise ValueError("the URL has a fragment (#...), which is never sent")
+        raise ValueError("the URL contains a fragment (#...), which is never sent")
     url, authority = _split(text)
     if url.scheme not in ("http", "https"):
         raise ValueError("the URL does not start with https:// or http://")

@@ -202,7 +202,7 @@ def register_drift_gauges(
 
 def _measure_lag(metrics: Metrics, database: Database) -> None:
     gauge = metrics.gauge(
-        "tocsin_search_lag_incidents", "Changes of incidents that are not in the search index yet"
+        "tocsin_search_lag_incidents", "Incident changes that are not yet in the search index"
     )
     register_database_gauges(metrics, database, count_unindexed, gauge.set, partial(gauge.set, nan))
 

@@ -81,7 +81,10 @@ async def prepare_plugins(
         elif is_same:
             prepared.absent.append(made)
         else:
-            file, expected = configuration.path.name, "fix it; the earlier one stays in effect"
+            file, expected = (
+                configuration.path.name,
+                "fix it; until then, the previous configuration stays in effect",
+            )
             problems.append(ConfigurationProblem(file, path, made.reason, expected))
     if problems:
         await prepared.close()

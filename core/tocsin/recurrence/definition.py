@@ -66,7 +66,7 @@ def _load_zones() -> set[str]:
 def _validate_zone(value: str) -> str:
     if value not in _load_zones():
         hint = suggest_nearest(value, sorted(_load_zones()))
-        message = f"use a time zone of the IANA database, such as 'Europe/Berlin'{hint}"
+        message = f"use a time zone from the IANA database, such as 'Europe/Berlin'{hint}"
         raise PydanticCustomError("zone", "{reason}", {"reason": message})
     ZoneInfo(value)
     return value

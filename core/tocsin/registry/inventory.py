@@ -126,7 +126,7 @@ def explain_absence(
             return None if file.enables(name) else _how_to_enable(name, file)
         case several:
             names = " and ".join(plugin.distribution for plugin in several)
-            return f"{names} offer a plugin of this name; uninstall one of them"
+            return f"{names} provide a plugin of this name; uninstall one of them"
 
 
 def _how_to_enable(name: str, file: PluginsFile) -> str:

@@ -39,12 +39,10 @@ class RetentionSettings(BaseModel):
     )
     search: _Kept | None = Field(
         default=None,
-        description="Search documents, by the time of the incident or investigation. They also go "
-        "with it.",
+        description="Search documents, by the time of the incident or investigation. Removing "
+        "one of these also removes its document.",
     )
-    graph: _Kept | None = Field(
-        default=None, description="Edges of the graph, since they were last seen."
-    )
+    graph: _Kept | None = Field(default=None, description="Graph edges, since they were last seen.")
     coverage: _Proved | None = Field(
         default=None,
         description="The coverage ledger, backfills and quarantined records. Intervals that stored "
@@ -56,8 +54,8 @@ class RetentionSettings(BaseModel):
     )
     archive: Path | None = Field(
         default=None,
-        description="Folder to archive events, incidents, investigations and audit entries in "
-        "before they are removed.",
+        description="Folder in which to archive events, incidents, investigations and audit "
+        "entries before they are removed.",
     )
 
     def with_defaults(self, days: int | None, archive: Path | None) -> RetentionSettings:

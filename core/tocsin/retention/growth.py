@@ -90,7 +90,7 @@ class GrowthGauges:
     def __init__(self, metrics: Metrics) -> None:
         self._oldest = metrics.gauge(
             "tocsin_oldest_row_timestamp_seconds",
-            "Time of the oldest stored row, by the time that retention uses",
+            "Timestamp of the oldest stored row, as used by retention",
             "kind",
         )
         self._bytes = metrics.gauge(

@@ -50,8 +50,7 @@ class Settings(BaseSettings):
 
     data_dir: Path = Field(
         default=Path("data"),
-        description="Directory of the embedded database, generated keys and the head of the "
-        "database.",
+        description="Directory for the SQLite database, generated keys and the database head.",
     )
     database_url: SecretStr = Field(
         default=SecretStr(""),
@@ -87,7 +86,8 @@ class Settings(BaseSettings):
     )
     templates_dir: Path | None = Field(
         default=None,
-        description="Directory of your own templates, which take precedence over those of plugins.",
+        description="Directory with your own templates, which take precedence over those of "
+        "plugins.",
     )
     allow_networks: tuple[Network, ...] = Field(
         default=(),
@@ -103,23 +103,26 @@ class Settings(BaseSettings):
         description="Origins, separated by commas, whose pages may call the API. Default: none.",
     )
     rate_limit: int = Field(
-        default=600, ge=1, le=1_000_000, description="Requests per minute for each credential."
+        default=600,
+        ge=1,
+        le=1_000_000,
+        description="Maximum number of requests per minute for each credential.",
     )
     rate_burst: int = Field(
         default=100,
         ge=1,
         le=1_000_000,
-        description="Burst size: requests that a credential can send at once.",
+        description="Burst size: number of requests that a credential can send at once.",
     )
     auth_failure_limit: int = Field(
         default=60,
         ge=1,
         le=1_000_000,
-        description="Failed authentications per minute for each source address.",
+        description="Maximum number of failed authentications per minute for each source address.",
     )
     oidc_issuer: str = Field(
         default="",
-        description="OpenID Connect issuer of admins. Default: none.",
+        description="OpenID Connect issuer for admins and console users. Default: none.",
     )
     oidc_audience: str = Field(
         default="", description="Audience that the issuer's access tokens must contain."
@@ -128,11 +131,13 @@ class Settings(BaseSettings):
         default="roles",
         description="Claim that lists the roles, as a dotted path such as `realm_access.roles`.",
     )
-    oidc_role: str = Field(default="admin", min_length=1, description="Role of admins.")
+    oidc_role: str = Field(
+        default="admin", min_length=1, description="Role that grants admin access."
+    )
     oidc_viewer_role: str = Field(
         default="viewer",
         min_length=1,
-        description="Role of console users with read-only access.",
+        description="Role that grants read-only access to the console.",
     )
     oidc_client_id: str = Field(
         default="",
@@ -148,18 +153,18 @@ class Settings(BaseSettings):
         default=900,
         ge=60,
         le=43_200,
-        description="Interval, in seconds, at which a console session is checked with the issuer.",
+        description="Interval, in seconds, at which console sessions are checked with the issuer.",
     )
     encryption_key: SecretStr | None = Field(
         default=None,
-        description="Key that encrypts secrets at rest: 32 bytes in URL-safe base64. Generated "
-        "next to a SQLite database; required with PostgreSQL.",
+        description="Key that encrypts secrets at rest: 32 bytes in URL-safe base64. With "
+        "SQLite, it is generated next to the database; PostgreSQL requires it.",
     )
     upgrade_copy: bool = Field(
         default=True, description="Copy a SQLite database before its schema is upgraded."
     )
     backup_dir: Path | None = Field(
-        default=None, description="Directory of backups. Default: `backups` in the data directory."
+        default=None, description="Directory for backups. Default: `backups` in the data directory."
     )
     backup_key_file: Path | None = Field(
         default=None, description="File with the key that encrypts backups. Default: no encryption."
@@ -167,7 +172,7 @@ class Settings(BaseSettings):
     metrics_token: SecretStr | None = Field(
         default=None,
         description="Bearer token for `/metrics`. Without a token, only callers on the same "
-        "machine get metrics.",
+        "machine can read the metrics.",
     )
     retention_days: int | None = Field(
         default=None,
@@ -192,7 +197,7 @@ class Settings(BaseSettings):
         default=tuple(NodeRole),
         min_length=1,
         description="Roles of this node, separated by commas: `api`, `sync`, `investigate`, "
-        "`schedule`, `deliver`. Default: all. Each role is needed on at least one node.",
+        "`schedule`, `deliver`. Default: all roles. At least one node must have each role.",
     )
     log_format: Literal["console", "json"] = Field(
         default="console", description="`console` for readable lines, `json` for log collectors."
@@ -200,7 +205,7 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info",
         description="Lowest level to log. `debug` adds a line for each request that is served or "
-        "sent, without paths of URLs, headers and bodies.",
+        "sent, without URL paths, headers or bodies.",
     )
 
     _secret_files: dict[str, Path] = PrivateAttr(default_factory=dict)

@@ -46,7 +46,9 @@ class Rollback:
 
     def __str__(self) -> str:
         """Return what was known and what was found, as one sentence."""
-        what = "is another one, or older than that epoch" if self.is_other else "was rolled back"
+        what = (
+            "is a different one, or older than that epoch" if self.is_other else "was rolled back"
+        )
         return (
             f"the database {what}: epoch {self.known.epoch} had reached incident "
             f"{self.known.incident_number} (change {self.known.incident_change}); found epoch "

@@ -95,7 +95,7 @@ class ProblemKind(Enum):
     )
     MANAGED_BY_FILE = "/problems/managed-by-file", "The record cannot be changed over HTTP"
     NAME_TAKEN = "/problems/name-taken", "The name is taken"
-    INVALID_CONFIGURATION = "/problems/invalid-configuration", "The configuration has problems"
+    INVALID_CONFIGURATION = "/problems/invalid-configuration", "The configuration contains mistakes"
     SECRET_SHOWN = "/problems/secret-shown", "The response contained a secret shown only once"
 
 
@@ -201,7 +201,7 @@ def find_status(error: RequestError) -> int:
 INTERNAL_ERROR = ProblemType(
     "internal-error",
     500,
-    "Internal error; the service's log has the details under this X-Request-Id.",
+    "Internal error; the service log contains the details under this X-Request-Id.",
 )
 DATABASE_UNAVAILABLE = ProblemType(
     "database-unavailable",

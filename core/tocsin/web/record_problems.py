@@ -216,7 +216,7 @@ DESTINATION_CHANGED = ProblemType(
 CONFIGURATION_INVALID = ProblemType(
     "invalid-configuration",
     409,
-    "The files of this node have problems, and nothing was changed; fix them and reload again.",
+    "The files of this node contain mistakes, and nothing was changed; fix them and reload again.",
     kind=ProblemKind.INVALID_CONFIGURATION,
     members=("problems",),
     example={"problems": ["plugins.toml: providers.edge.url: missing; set it"]},

@@ -77,7 +77,7 @@ class SendTask:
             f"deferred: {_format_outcomes(waiting)}",
             f"refused: {self.refused}" if self.refused else "",
         ]
-        parts += [f"{len(having)} of {len(self.outcomes)} have it already"]
+        parts += [f"{len(having)} of {len(self.outcomes)} have already received it"]
         return TryLater(
             "; ".join(filter(None, parts if having else parts[:2])),
             partly=bool(having),

@@ -38,8 +38,8 @@ class Cve(Enricher):
 
         path: LocalPath | None = Field(
             default=None,
-            description="CISA's catalog of known exploited vulnerabilities as CSV, in place of "
-            "the shipped selection. It is reloaded when it changes.",
+            description="CISA's catalog of known exploited vulnerabilities as CSV, instead of "
+            "the shipped selection. Tocsin reloads it when it changes.",
         )
 
     name = "cve"

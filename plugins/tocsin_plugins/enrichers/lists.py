@@ -41,7 +41,7 @@ class Lists(Enricher):
 
         path: LocalPath = Field(
             description="Path of the file: STIX 2.1 if its name ends in .json or .stix, else CSV. "
-            "It is reloaded when it changes."
+            "Tocsin reloads it when it changes."
         )
         list: Annotated[Literal["allow", "deny", "watch"], BeforeValidator(_lower)] = Field(
             description="Meaning of the list: allow, deny or watch."

@@ -238,15 +238,15 @@ def _build_refusal(response: HttpResponse, rules: AnswerRules) -> Refused | None
     """
     wish = response.headers.get("webhook-delivery", "").strip().lower()
     if response.status == HTTPStatus.GONE or wish == "disable":
-        unwanted, meaning = True, "does not want further deliveries"
+        unwanted, meaning = True, "it accepts no further deliveries"
     elif wish == "abort-message":
-        unwanted, meaning = False, "does not want this event again"
+        unwanted, meaning = False, "it does not accept this event again"
     elif response.status in rules.permanent:
-        unwanted, meaning = False, "would refuse a retry as well"
+        unwanted, meaning = False, "it would refuse a retry too"
     else:
         return None
     return Refused(
-        f"the receiver returned {response.status} and {meaning}",
+        f"the receiver returned {response.status}: {meaning}",
         unwanted=unwanted,
         status=response.status,
         response=response.body,

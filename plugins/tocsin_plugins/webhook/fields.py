@@ -40,7 +40,7 @@ def split_url(url: str) -> SplitResult:
             "a URL must not contain a username or password; receivers verify the signature"
         )
     if "#" in url:
-        raise ValueError("a URL must not have a fragment (#...), which is never sent")
+        raise ValueError("a URL must not contain a fragment (#...), which is never sent")
     if not url.isprintable() or " " in url or "\\" in url:
         raise ValueError("a URL must not contain spaces, control characters or backslashes")
     return parts

@@ -95,12 +95,12 @@ async def test_each_finding_is_named_with_its_remedy(run, tmp_path):
     findings = json.loads(out)
     found = {(each["area"], each["severity"]): each for each in findings}
     told = json.dumps(findings)
-    assert f"{tmp_path}/secret holds a secret, with mode 644" in told
+    assert f"{tmp_path}/secret contains a secret and has mode 644" in told
     assert "no-such-host.invalid (destinations.soc) cannot be resolved" in told
     assert "the proxy 127.0.0.1:1 (destinations.desk) is not reachable" in told
     assert "HTTPS_PROXY has no effect" in told
     assert "the certificate expired on" in found["certificates", "problem"]["found"]
-    assert found["database", "ok"]["found"].startswith("schema current")
+    assert found["database", "ok"]["found"].startswith("schema up to date")
     assert all(each["remedy"] for each in findings if each["severity"] != "ok")
     assert not [secret for secret in SECRETS.values() if secret in told]
 

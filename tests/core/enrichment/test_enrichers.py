@@ -68,10 +68,10 @@ async def test_nothing_to_ask_for_is_answered_with_nothing(make):
 @pytest.mark.parametrize(
     ("marking", "words"),
     [
-        (Marking(Tlp.RED), "is marked TLP:RED, and this enricher accepts AMBER at most (max_tlp)"),
+        (Marking(Tlp.RED), "is marked TLP:RED, and this enricher accepts at most AMBER (max_tlp)"),
         (
             Marking(pap=Pap.RED),
-            "is marked PAP:RED, and this enricher accepts AMBER at most (max_pap)",
+            "is marked PAP:RED, and this enricher accepts at most AMBER (max_pap)",
         ),
     ],
 )

@@ -105,7 +105,7 @@ async def test_the_marking_is_that_of_the_incidents_provider(enriching, sources,
     [number] = await database.write(add_incidents, entities=ENTITIES, provider="secret")
     changes = await enriching.enrich(number)
     assert {each.reason for each in changes.skipped} == {
-        "one of its sources is marked TLP:RED, and this enricher accepts AMBER at most (max_tlp)"
+        "one of its sources is marked TLP:RED, and this enricher accepts at most AMBER (max_tlp)"
     }
     assert sources["vendor"][1].asked == []
 

@@ -136,7 +136,10 @@ async def test_an_answer_that_is_too_long_is_cut_and_says_so(make_desk, clock):
     kept = len(answered.content.events)
     assert 0 < kept <= MAX_ANSWER_BYTES // 10_000
     assert not answered.content.complete
-    assert answered.reason == f"only {kept} of 100 events are stored: the size limit is reached"
+    assert (
+        answered.reason
+        == f"only {kept} of 100 events are stored, because the size limit was reached"
+    )
 
 
 class Aside:

@@ -111,7 +111,7 @@ async def test_five_mistakes_give_five_precise_messages(problems):
             f"known: {', '.join(plugin.name for plugin in installed_plugins())}; "
             "did you mean 'suricata'?",
             "plugins.toml: providers.edge.path: missing; "
-            "it says: File to read, or a glob pattern. Rotated siblings are included.",
+            "expected: File to read, or a glob pattern. Rotated siblings are included.",
             "plugins.toml: providers.edge.poll_interval: found '5 parsecs'; "
             "use a number with a unit, such as '30s', '5m', '24h' or '7d'",
             "plugins.toml: providers.edge.pth: unknown key; remove it; did you mean 'path'?",
@@ -240,11 +240,11 @@ async def test_everything_wrong_with_schedules_is_said_at_once_where_it_stands(p
     )
     assert sorted(found) == sorted(
         [
-            "plugins.toml: schedules.nightly.query: missing; it says: The question in "
+            "plugins.toml: schedules.nightly.query: missing; expected: The question in "
             "plain language: entities, time ranges, terms, incident numbers.",
             "plugins.toml: schedules.nightly.cron: found '61 2 * * *'; the minute field '61' is "
             "invalid: use 0 to 59, a list, a range or a step",
-            "plugins.toml: schedules.nightly.timezone: found 'Europe/Berln'; use a time zone of "
+            "plugins.toml: schedules.nightly.timezone: found 'Europe/Berln'; use a time zone from "
             "the IANA database, such as 'Europe/Berlin'; did you mean 'Europe/Berlin'?",
             "plugins.toml: schedules.nightly.persona: found 'boss'; "
             "use one of: analyst, threat-hunter, incident-responder, executive",

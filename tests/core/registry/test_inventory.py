@@ -101,7 +101,7 @@ async def test_one_that_is_not_installed_is_an_error_with_the_nearest():
 async def test_of_two_with_one_name_none_is_imported(install):
     one, other = (install("acme", "raise SystemExit", name) for name in ("one", "other"))
     found = await described(one, other, enabled=["acme"])
-    assert found.absent == "one and other offer a plugin of this name; uninstall one of them"
+    assert found.absent == "one and other provide a plugin of this name; uninstall one of them"
     assert (found.broken, found.hooks) == (True, ())
 
 

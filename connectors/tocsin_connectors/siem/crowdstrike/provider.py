@@ -38,7 +38,7 @@ from tocsin_connectors.siem.retirements import load_retirements
 
 
 class CrowdStrike(WindowedProvider):
-    """Alerts of one customer. Each is an incident."""
+    """Alerts of one customer. Each alert is an incident."""
 
     class Settings(CrowdStrikeSettings):
         """Settings of a CrowdStrike provider."""

@@ -43,7 +43,7 @@ _RECENT = timedelta(minutes=1)
 
 
 class Datadog(LookbackProvider):
-    """Security signals of one organization. Each is an incident."""
+    """Security signals of one organization. Each signal is an incident."""
 
     class Settings(DatadogSettings):
         """Settings of a Datadog provider."""

@@ -46,7 +46,7 @@ _REASON = "Other"
 
 
 class Exabeam(CreationTimeProvider):
-    """Cases or alerts of one subscription. Each is an incident."""
+    """Cases or alerts of one subscription. Each case or alert is an incident."""
 
     class Settings(ExabeamSettings):
         """Settings of an Exabeam provider."""

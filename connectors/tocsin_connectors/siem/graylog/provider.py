@@ -38,7 +38,7 @@ _RECENT = timedelta(minutes=1)
 
 
 class Graylog(WindowedProvider):
-    """Alerts of one Graylog. Each is an incident."""
+    """Alerts of one Graylog installation. Each alert is an incident."""
 
     class Settings(GraylogSettings):
         """Settings of a Graylog provider."""

@@ -38,7 +38,7 @@ _MAX_EVIDENCE = 20
 
 
 class InsightIDR(CreationTimeProvider):
-    """Investigations of one organization. Each is an incident."""
+    """Investigations of one organization. Each investigation is an incident."""
 
     class Settings(InsightIDRSettings):
         """Settings of an InsightIDR provider."""

@@ -43,7 +43,7 @@ CLOSED = "closed"
 
 
 class QRadar(WindowedProvider):
-    """Offenses of one console. Each is an incident."""
+    """Offenses of one console. Each offense is an incident."""
 
     class Settings(QRadarSettings):
         """Settings of a QRadar provider."""

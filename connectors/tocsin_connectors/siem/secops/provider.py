@@ -50,7 +50,7 @@ _DAY = timedelta(days=1)
 
 
 class SecOps(LookbackProvider):
-    """Detections of one instance. Each is an incident."""
+    """Detections of one instance. Each detection is an incident."""
 
     class Settings(SecOpsSettings):
         """Settings of a SecOps provider."""

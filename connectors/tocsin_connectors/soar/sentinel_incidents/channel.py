@@ -37,7 +37,7 @@ _KEPT_PROPERTIES = (
 
 
 class SentinelIncidents(CaseChannel):
-    """Creates incidents with GUIDs derived from their subjects, so that none is created twice."""
+    """Creates incidents with GUIDs derived from their subjects, which prevents duplicates."""
 
     class Settings(SentinelIncidentsSettings):
         """Settings of a `sentinel-incidents` destination."""

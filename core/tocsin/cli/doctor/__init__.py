@@ -39,11 +39,12 @@ Tables = Sequence[tuple[str, PluginSettings]]
 def doctor(as_json: AsJson = False) -> None:
     """Diagnose problems with the machine, database and configuration.
 
-    Clock, disks, permissions of files, schema, settings of the database and privileges, poolers,
-    names, proxies, ends of certificates, lag of the loops, roles and destinations. Each finding has
-    a remedy. Nothing is changed; `tocsin check` also signs in to everything.
+    Examines the clock, disks, file permissions, the schema, settings and privileges of the
+    database, poolers, DNS names, proxies, certificate expiry, loop lag, roles and destinations.
+    Suggests a remedy for each problem and warning. Changes nothing. `tocsin check` also signs in
+    to every connected system.
 
-    Exit status: 0 if there is no problem, 1 if there is one. Warnings do not count.
+    Exit status: 0 if there are no problems, 1 if there is one. Warnings do not count.
     """
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     findings = asyncio.run(examine())
@@ -145,7 +146,7 @@ async def _examine_database(
         await database.read(examine_work, begin("work"), configuration, now)
         return await _examine_destinations(settings, configuration, database, begin("destinations"))
     except OperatorError as error:
-        area.fail(str(error), "see /readyz and the log of the service for the cause")
+        area.fail(str(error), "see /readyz and the service log for the cause")
         return []
     finally:
         await database.close()

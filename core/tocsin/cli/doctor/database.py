@@ -28,9 +28,9 @@ from tocsin.store import (
 from tocsin.store.tables import metadata
 
 _UNSAFE = {
-    "fsync": "commits can be lost and the database damaged by a power failure",
-    "full_page_writes": "the database can be damaged by a power failure",
-    "synchronous_commit": "deliveries and numbers that were reported as stored can be lost",
+    "fsync": "a power failure can lose commits and damage the database",
+    "full_page_writes": "a power failure can damage the database",
+    "synchronous_commit": "a power failure can lose deliveries and numbers reported as stored",
 }
 """Parameters of PostgreSQL that have to be on."""
 _RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE")
@@ -50,16 +50,17 @@ async def examine_database(area: Area, settings: Settings, database: Database) -
         found, _, remedy = str(error).partition("; ")
         area.fail(found, remedy or "see docs/operators/install.md")
         return False
-    area.note("schema current, encryption key valid, no pooler that shares sessions")
+    area.note("schema up to date, encryption key valid, no connection pooler that shares sessions")
     try:
         await require_writable(database)
     except OperatorError as error:
-        area.fail(str(error), "see /readyz and the log of the service for the cause")
+        area.fail(str(error), "see /readyz and the service log for the cause")
     for anomaly in await database.read(load_rollbacks, file):
         area.fail(anomaly["detail"], "see docs/operators/accounting.md#database-rollback")
     for limit in await database.read(find_missing_limits):
         area.warn(
-            f"session limit not in effect: {limit}", "let the pooler pass `SET` to PostgreSQL"
+            f"session limit not in effect: {limit}",
+            "configure the pooler to forward `SET` to PostgreSQL",
         )
     for found, remedy in await database.read(lambda connection: list(_examine_server(connection))):
         area.warn(found, remedy)
@@ -79,17 +80,17 @@ def _examine_server(connection: Connection) -> Iterator[tuple[str, str]]:
     most = int(current.get("max_connections", 0))
     if most - used < _NEEDED:
         yield (
-            f"{used} of {most} connections are used, and a node may need {_NEEDED}",
-            "raise max_connections of PostgreSQL",
+            f"{used} of {most} connections are in use, and a node may need {_NEEDED}",
+            "increase `max_connections` in PostgreSQL",
         )
     missing = [name for name in metadata.tables if not _has_access(connection, name)]
     if missing:
-        found = f"no full access to: {', '.join(sorted(missing))}"
-        yield found, "make the user of the service the owner of its tables"
+        found = f"missing privileges on: {', '.join(sorted(missing))}"
+        yield found, "make the service user the owner of these tables"
     if not connection.scalar(text("SELECT has_schema_privilege(current_schema(), 'CREATE')")):
         yield (
             "this user is not allowed to create tables, so `tocsin db upgrade` fails",
-            "GRANT CREATE ON SCHEMA to it, or upgrade as the owner",
+            "grant the user CREATE on the schema, or upgrade as the owner",
         )
 
 
@@ -106,7 +107,7 @@ async def examine_database_clock(area: Area, database: Database) -> None:
     if offset is None:
         return
     if abs(offset) < CLOCK_TOLERANCE:
-        area.note("the clock of this machine agrees with the database's")
+        area.note("this machine's clock matches the database's")
     else:
         area.fail(
             f"this machine's clock is {describe_offset(offset)} of the database's",

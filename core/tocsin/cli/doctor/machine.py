@@ -30,11 +30,11 @@ def examine_clock(area: Area) -> None:
     state = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
     if state == _UNSYNCHRONIZED:
         area.warn(
-            "the clock of this machine is not synchronized",
+            "this machine's clock is not synchronized",
             "run an NTP client, such as chrony or systemd-timesyncd, on this machine or its host",
         )
     else:
-        area.note("the clock of this machine is synchronized")
+        area.note("this machine's clock is synchronized")
 
 
 def examine_disks(area: Area, settings: Settings) -> None:
@@ -56,7 +56,10 @@ def _examine_disk(area: Area, shown: str, folder: Path) -> None:
     disk, files = shutil.disk_usage(folder), os.statvfs(folder)
     share = disk.free / disk.total
     found = f"{shown}: {disk.free / 2**30:.1f} GiB free, {share:.0%}"
-    remedy = "free space, or set TOCSIN_RETENTION_DAYS; see docs/operators/deliveries.md#retention"
+    remedy = (
+        "free up disk space, or set [retention] in plugins.toml; "
+        "see docs/operators/growth.md#retention"
+    )
     if share < FULL_SHARE or disk.free < FULL_BYTES:
         area.fail(found, remedy)
     elif share < LOW_SHARE and disk.free < LOW_BYTES:
@@ -65,7 +68,8 @@ def _examine_disk(area: Area, shown: str, folder: Path) -> None:
         area.note(found)
     if files.f_files and files.f_favail < files.f_files * FULL_SHARE:
         area.fail(
-            f"{shown}: only {files.f_favail} more files can be created", "remove files on this disk"
+            f"{shown}: only {files.f_favail} more files can be created",
+            "remove files from this disk",
         )
 
 
@@ -83,9 +87,9 @@ def examine_files(area: Area, settings: Settings, secrets: Iterable[Path]) -> No
     for path in filter(None, (settings.plugins_file, settings.templates_dir)):
         if path.exists() and path.stat().st_mode & _WRITABLE:
             is_safe = False
-            area.warn(f"{path} can be changed by other users", f"chmod go-w {path}")
+            area.warn(f"{path} is writable by other users", f"chmod go-w {path}")
     if is_safe:
-        area.note(f"{len(private)} files with secrets, none of which other users can read")
+        area.note(f"{len(private)} files with secrets, readable only by their owner")
 
 
 def _examine_modes(area: Area, private: Mapping[Path, str]) -> bool:
@@ -97,10 +101,10 @@ def _examine_modes(area: Area, private: Mapping[Path, str]) -> bool:
             continue  # the configuration says so, or it is yet to be created
         except OSError as error:
             is_safe = False
-            area.fail(f"{path}: {error.strerror}", "give the user of the service access to it")
+            area.fail(f"{path}: {error.strerror}", "grant the service user access to it")
             continue
         if status.st_mode & _OTHERS:
             is_safe = False
             mode = f"{status.st_mode & 0o777:o}"
-            area.warn(f"{path} holds {what}, with mode {mode}", f"chmod go= {path}")
+            area.warn(f"{path} contains {what} and has mode {mode}", f"chmod go= {path}")
     return is_safe

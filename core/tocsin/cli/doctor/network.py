@@ -61,7 +61,9 @@ async def examine_names(area: Area, servers: Iterable[ConfiguredServer]) -> None
     for name, error in zip(users, await _all(map(_resolve, users)), strict=True):
         if error is not None:
             tables = ", ".join(dict.fromkeys(users[name]))
-            area.fail(f"{name} ({tables}) cannot be resolved: {error}", "correct the name, or DNS")
+            area.fail(
+                f"{name} ({tables}) cannot be resolved: {error}", "correct the name, or fix DNS"
+            )
     if not list(area):
         area.note(f"all {len(users)} server names can be resolved")
 
@@ -71,7 +73,7 @@ async def _resolve(name: str) -> str | None:
         async with asyncio.timeout(PATIENCE):
             await asyncio.get_running_loop().getaddrinfo(name, None, type=socket.SOCK_STREAM)
     except TimeoutError:
-        return f"no answer within {PATIENCE:g} seconds"
+        return f"no response within {PATIENCE:g} seconds"
     except OSError as error:
         return str(error.strerror or error)
     return None
@@ -99,9 +101,9 @@ async def examine_proxies(
         area.warn(f"{', '.join(given)} has no effect", "set `proxy` in the tables of plugins.toml")
     if settings.tls_terminated and not settings.trusted_proxies:
         area.warn(
-            "TOCSIN_TLS_TERMINATED is set and TOCSIN_TRUSTED_PROXIES is not: all callers share the "
-            "address of the proxy and its rate limits",
-            "list the addresses of the proxy in TOCSIN_TRUSTED_PROXIES",
+            "TOCSIN_TLS_TERMINATED is set, but TOCSIN_TRUSTED_PROXIES is not: all callers share "
+            "the proxy's address and rate limits",
+            "list the proxy's addresses in TOCSIN_TRUSTED_PROXIES",
         )
     if not list(area):
         area.note("no proxies are configured")
@@ -148,7 +150,7 @@ async def examine_certificates(
         if found is not None:
             _judge(area, f"{server.url} ({server.table})", found, now)
     if not list(area):
-        area.note("no certificates to examine")
+        area.note("no certificates to check")
 
 
 def _judge(area: Area, place: str, certificate: x509.Certificate, now: datetime) -> None:

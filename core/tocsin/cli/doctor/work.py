@@ -50,9 +50,11 @@ def examine_work(
     for provider in configuration.providers:
         _examine_provider(area, provider.name, until.get(provider.name), now)
     unindexed = count_unindexed(connection)
-    found = f"search index: {unindexed} changes of incidents behind"
+    found = f"search index: {unindexed} incident changes behind"
     if unindexed > _UNINDEXED:
-        area.warn(found, "see that a node with the role `investigate` runs, and its log")
+        area.warn(
+            found, "check that a node with the role `investigate` is running, and read its log"
+        )
     else:
         area.note(found)
 
@@ -80,10 +82,12 @@ def examine_roles(connection: Connection, area: Area, now: datetime) -> None:
     for role in missing:
         area.fail(
             f"no running node has the role `{role}`",
-            f"add `{role}` to TOCSIN_ROLES of a node, or start one that has it",
+            f"add `{role}` to TOCSIN_ROLES on a node, or start a node with this role",
         )
     if not missing:
-        area.note(f"{len(nodes)} running: {', '.join(sorted(nodes))}; every role is on one of them")
+        area.note(
+            f"{len(nodes)} running: {', '.join(sorted(nodes))}; together they have every role"
+        )
 
 
 def examine_destinations(
@@ -109,7 +113,7 @@ def examine_destinations(
     if not usable:
         area.warn("no destination can receive events", "see docs/operators/destinations.md")
     else:
-        area.note(f"{len(usable)} destinations can be used")
+        area.note(f"{len(usable)} destinations are usable")
     return usable
 
 
@@ -119,9 +123,9 @@ def _examine_state(
     name = f"destinations.{destination.name}"
     if destination.state is DestinationState.PAUSED:
         remedy = f"run `tocsin destinations test {destination.name}`"
-        area.fail(f"{name}: paused, because it kept failing", remedy)
+        area.fail(f"{name}: paused after repeated failures", remedy)
     elif destination.state is DestinationState.DISABLED and oldest is not None:
-        area.warn(f"{name}: disabled, with waiting deliveries", "enable it, or delete it")
+        area.warn(f"{name}: disabled, but deliveries are waiting", "enable it, or delete it")
     elif oldest is not None and now - oldest > _LATE:
         minutes = (now - oldest) // timedelta(minutes=1)
         area.warn(

@@ -39,7 +39,7 @@ STATUS_COLUMNS = (
 _REASONS = {
     StopReason.FAILING: "repeated failures",
     StopReason.MANUAL: "manually",
-    StopReason.GONE: "the receiver no longer exists",
+    StopReason.GONE: "the receiver accepts no more deliveries",
     StopReason.REMOVED: "removed from plugins.toml",
 }
 

@@ -143,7 +143,7 @@ class DeliveryGauges:
             "destination",
             "state",
         )
-        self._unrouted = metrics.gauge("tocsin_events_unrouted", "Events that are not routed yet")
+        self._unrouted = metrics.gauge("tocsin_events_unrouted", "Events that have not been routed")
 
     def show(self, backlogs: Iterable[DeliveryBacklog], unrouted: int, now: datetime) -> None:
         """Expose these values, and nothing of earlier ones."""

@@ -17,12 +17,12 @@ class DriftGauges:
     ) -> None:
         self._fields = metrics.gauge(
             "tocsin_provider_drifted_fields",
-            "Fields that a provider needs but its SIEM's records have lacked for a day",
+            "Fields that a provider requires, but that have been missing from its SIEM's records for a day",
             "provider",
         )
         self._ends = metrics.gauge(
             "tocsin_provider_api_end_timestamp_seconds",
-            "Announced end of a vendor's API that a provider uses",
+            "Announced retirement date of a vendor API that a provider uses",
             "provider",
             "api",
         )

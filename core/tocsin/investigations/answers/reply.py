@@ -100,4 +100,4 @@ def _take_fitting(items: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _describe_cut(kept: Sequence[Any], items: Sequence[Any], what: str) -> str:
-    return f"only {len(kept)} of {len(items)} {what} are stored: the size limit is reached"
+    return f"only {len(kept)} of {len(items)} {what} are stored, because the size limit was reached"

@@ -70,7 +70,7 @@ class LedgerRecorder:
         """Return the numbers of the next steps. Raises InvestigationFailed beyond the maximum."""
         self._check()
         if self.count + count > MAX_STEPS:
-            raise InvestigationFailed(f"the investigation takes more than {MAX_STEPS} steps")
+            raise InvestigationFailed(f"the investigation exceeds {MAX_STEPS} steps")
         self._next += count
         return range(self._next - count, self._next)
 

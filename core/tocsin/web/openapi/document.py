@@ -32,10 +32,10 @@ expires, and then obtains the next one.
 
 Each credential has a rate limit, by default 600 requests a minute with bursts of 100. `RateLimit` \
 shows the current state; after a 429, retry after `Retry-After` seconds. Addresses with many \
-failed authentications are limited too. Pages of other origins can call the API only if the \
+failed authentications are limited too. Web pages from other origins can call the API only if the \
 operator allows their origin (CORS).
 
-Every response has an `X-Request-Id`, which the service's log contains."""
+Every response has an `X-Request-Id`, which the service also writes to its log."""
 
 
 def build(endpoints: Sequence[Endpoint], *, public_url: str, issuer_url: str) -> dict[str, Any]:

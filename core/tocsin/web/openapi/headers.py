@@ -26,7 +26,7 @@ PARAMETERS: dict[str, Any] = {
     "IfNoneMatch": {
         "name": "If-None-Match",
         "in": "header",
-        "description": "`ETag` of an earlier response: 304 if nothing has changed.",
+        "description": "`ETag` of an earlier response. The status is 304 if nothing has changed.",
         "schema": _TEXT,
         "example": _TAG,
     },

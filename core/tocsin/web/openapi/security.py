@@ -45,8 +45,8 @@ def security_schemes(issuer_url: str) -> dict[str, Any]:
         "clientSecret": {
             "type": "http",
             "scheme": "basic",
-            "description": "An API client's `client_id` and `client_secret`. They may be sent as "
-            "fields of the form instead, but not in both places.",
+            "description": "An API client's `client_id` and `client_secret`. You can send them as "
+            "form fields instead, but not in both places.",
         },
         "pushToken": {
             "type": "http",
@@ -62,8 +62,9 @@ def security_schemes(issuer_url: str) -> dict[str, Any]:
             "type": "apiKey",
             "in": "header",
             "name": "webhook-signature",
-            "description": "Standard Webhooks 1.0.0: `v1,` and the HMAC-SHA256 by the provider's "
-            "`secret`, along with `webhook-id` and `webhook-timestamp`.",
+            "description": "Standard Webhooks 1.0.0 signature: `v1,` and the base64 of an "
+            "HMAC-SHA256 keyed with the provider's `secret`. Also send `webhook-id` and "
+            "`webhook-timestamp`.",
         },
     }
 

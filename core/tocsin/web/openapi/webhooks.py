@@ -56,13 +56,12 @@ _PARAMETERS = [
 _RESPONSES = {
     "2XX": {"description": "The delivery is complete. Respond before you process the event."},
     "410": {
-        "description": "The receiver no longer exists: the destination is disabled, and its "
-        "pending deliveries are kept."
+        "description": "The receiver accepts no more deliveries: Tocsin disables the destination, "
+        "and keeps its pending deliveries."
     },
     "default": {
-        "description": "Any other response, including a redirect, is a failure: the delivery is "
-        "retried for "
-        "about three days, and not before the time in `Retry-After`."
+        "description": "Any other response, including a redirect, is a failure: Tocsin retries the "
+        "delivery for about three days, and waits at least for the time in `Retry-After`."
     },
 }
 

@@ -23,7 +23,7 @@ _DAY = timedelta(days=1)
 def _parse_timespan(text: str) -> timedelta:
     timespan = parse_iso_duration(text)
     if timespan > accounting.LONGEST_PERIOD:
-        raise ValueError(f"use P{accounting.LONGEST_PERIOD.days}D at most")
+        raise ValueError(f"use at most P{accounting.LONGEST_PERIOD.days}D")
     return timespan
 
 

@@ -65,15 +65,19 @@ class ErasureReceipt(ResponseModel):
     }
 
     kind: EntityKind
-    pseudonym: str = Field(description="What the value is replaced by.")
+    pseudonym: str = Field(description="Replacement for the value.")
     at: datetime
     by: str
     dry_run: bool
     erased: dict[str, int] = Field(
-        description="Number of changed rows by table, and of changed lines by file of the archive."
+        description="Number of changed rows by table, and of changed lines by archive file."
     )
     active_investigations: int = Field(
-        description="Number of investigations that run. Repeat the request when they have ended."
+        description="Number of running investigations. Repeat the request after they end."
     )
-    configuration: list[str] = Field(description="Configured objects that name the value and stay.")
-    sent: list[SentCopy] = Field(description="What was sent before, to erase there.")
+    configuration: list[str] = Field(
+        description="Configuration objects that contain the value. They are not changed."
+    )
+    sent: list[SentCopy] = Field(
+        description="Data that was already sent. Erase it in the receiving systems."
+    )

@@ -21,7 +21,7 @@ LONGEST_TIMESPAN = timedelta(days=3650)
 def _parse_timespan(text: str) -> timedelta:
     timespan = parse_iso_duration(text)
     if timespan > LONGEST_TIMESPAN:
-        raise ValueError(f"use P{LONGEST_TIMESPAN.days}D at most")
+        raise ValueError(f"use at most P{LONGEST_TIMESPAN.days}D")
     return timespan
 
 
@@ -46,7 +46,7 @@ class IncidentQuery(QueryModel):
     timespan: Annotated[timedelta, BeforeValidator(_parse_timespan)] | None = Field(
         default=None,
         description="Only incidents that changed within this ISO 8601 duration before now: weeks, "
-        "or days, hours, minutes and seconds, `P3650D` at most.",
+        "or days, hours, minutes and seconds, at most `P3650D`.",
     )
     limit: int = Field(default=50, ge=1, le=200, description="Maximum number.")
     cursor: CursorField | None = Field(

@@ -74,7 +74,7 @@ class PluginSetting(ResponseModel):
     required: bool
     default: str | None = Field(description="Default as written in TOML.")
     secret: bool
-    common: bool = Field(description="Whether all tables of the section have it.")
+    common: bool = Field(description="Whether every table of the section accepts it.")
     description: str
 
 
@@ -126,7 +126,7 @@ class ChannelSetting(ResponseModel):
     default: str | None = Field(description="Default as written in TOML.")
     secret: bool = Field(description="Whether it is stored encrypted and never returned.")
     local: bool = Field(description="Whether only `plugins.toml` can set it.")
-    common: bool = Field(description="Whether every destination has it.")
+    common: bool = Field(description="Whether every destination accepts it.")
     description: str
 
 

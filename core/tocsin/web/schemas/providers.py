@@ -187,7 +187,9 @@ class BackfillItem(ResponseModel):
     rejected: int = Field(description="Number of quarantined records.")
     from_: datetime = Field(alias="from")
     to: datetime
-    progress: float | None = Field(description="From 0 to 1; null if the source is not time-based.")
+    progress: float | None = Field(
+        description="Completed share, from 0 to 1; null if the source is not time-based."
+    )
     reason: str | None = Field(description="Reason why it is waiting or has failed.")
     created_by: str
     created_at: datetime

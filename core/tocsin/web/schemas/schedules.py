@@ -38,7 +38,7 @@ _FURTHEST = timedelta(days=366)
 
 def _require_near(value: timedelta) -> timedelta:
     if value > _FURTHEST:
-        raise ValueError("use 366d at most")
+        raise ValueError("use at most 366d")
     return value
 
 

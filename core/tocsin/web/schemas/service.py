@@ -27,16 +27,16 @@ class ReloadSummary(ResponseModel):
     }
 
     changed: list[str] = Field(
-        description="Settings, `templates`, and tables of plugins.toml that have changed, and are "
-        "in effect now."
+        description="Settings, `templates`, and tables of plugins.toml that changed and are now "
+        "in effect."
     )
     restart_required: list[str] = Field(
-        description="Settings, and `retention` of plugins.toml, that have changed and take effect "
-        "when the service is restarted."
+        description="Settings, and `retention` of plugins.toml, that changed and take effect after "
+        "a restart."
     )
     differing: list[str] = Field(
         description="Destinations and schedules in which this node's plugins.toml differs from "
-        "what was applied, with the effect of `tocsin apply`."
+        "the applied configuration, with the effect of `tocsin apply`."
     )
 
 
@@ -57,8 +57,8 @@ class Readiness(ResponseModel):
 
     status: Literal["ready", "not ready"]
     database: bool = Field(
-        description="Whether a write was committed in time, to the database with which the node "
-        "started, in this version's schema."
+        description="Whether a test write was committed in time, to the database with which the "
+        "node started and with the schema of this version."
     )
     fault: str | None = Field(
         description="Reason why the database does not accept writes; null if it does.",
@@ -74,5 +74,6 @@ class Readiness(ResponseModel):
     )
     differing: list[str] = Field(
         description="Destinations and schedules in which this node's plugins.toml differs from "
-        "what was applied, with the effect of `tocsin apply`. The node uses what was applied."
+        "the applied configuration, with the effect of `tocsin apply`. The node uses the applied "
+        "configuration."
     )

@@ -128,7 +128,7 @@ class WriteBackOutcome(ResponseModel):
     run: int
     state: WriteBackState
     attempts: int = Field(description="Number of failed attempts.")
-    reason: str | None = Field(description="Reason of the last failure.")
+    reason: str | None = Field(description="Reason for the last failure.")
     finished_at: datetime | None
 
 

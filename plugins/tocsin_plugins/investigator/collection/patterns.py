@@ -47,7 +47,7 @@ async def resolve_patterns(
             gaps.append(state(text, answer.step))
     if steps:
         names = join_names([name_pattern(pattern) for pattern in scope.patterns])
-        text = f"of {names}, only what stored incidents involve was searched for events"
+        text = f"for {names}, events were searched only for entities in stored incidents"
         gaps.append(state(text, *steps))
     entities = sorted(found, key=lambda entity: (entity.kind.value, entity.value))
     return replace(scope, entities=tuple(entities)), gaps
