@@ -20,7 +20,7 @@ class InvestigationMetrics:
             return
         self._ended = metrics.counter(
             "tocsin_investigations_total",
-            "Runs of investigation sessions that ended on this node, by status",
+            "Investigation runs that ended on this node, by status",
             "status",
         )
         self._duration = metrics.histogram(

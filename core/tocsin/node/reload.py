@@ -96,7 +96,7 @@ class Reloader:
         self._gauges = gauges
         self._failed = metrics.gauge(
             "tocsin_reload_failed",
-            "Whether the last reload failed, so that changed files have no effect",
+            "Whether the last reload failed, so that the node is not using its changed files",
         )
         self._is_alone = is_alone
         self._settings = node.settings

@@ -37,7 +37,7 @@ class DeliveryMeters:
         )
         self.late = metrics.counter(
             "tocsin_delivery_leases_lost_total",
-            "Attempts that finished after their lease had expired, so they may be repeated",
+            "Attempts that finished after their lease expired, and may therefore be repeated",
             "destination",
         )
         self.duration = metrics.histogram(

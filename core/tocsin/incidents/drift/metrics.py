@@ -17,7 +17,8 @@ class DriftGauges:
     ) -> None:
         self._fields = metrics.gauge(
             "tocsin_provider_drifted_fields",
-            "Fields that a provider requires, but that have been missing from its SIEM's records for a day",
+            "Fields that a provider requires, but that have been missing from its SIEM's "
+            "records for a day",
             "provider",
         )
         self._ends = metrics.gauge(
