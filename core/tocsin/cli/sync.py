@@ -51,9 +51,9 @@ def backfill(
     *,
     provider: Annotated[str, typer.Option(help="Name of the provider in plugins.toml.")],
     from_: Annotated[
-        str, typer.Option("--from", help="Start, such as 7d or 2026-11-01T00:00:00Z.")
+        str, typer.Option("--from", help="Start time, such as 7d (ago) or 2026-11-01T00:00:00Z.")
     ],
-    to: Annotated[str | None, typer.Option(help="End. Default: now.")] = None,
+    to: Annotated[str | None, typer.Option(help="End time. Default: now.")] = None,
     alert: Annotated[bool, typer.Option("--alert", help="Send alerts for new incidents.")] = False,
     detach: Annotated[
         bool, typer.Option("--detach", help="Exit without waiting for the backfill to finish.")

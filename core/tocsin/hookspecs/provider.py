@@ -118,7 +118,7 @@ class Provider(ABC):
             | None
         ) = Field(
             default=None,
-            description="Status for an incident that is still New in the SIEM, set after the "
+            description="Status to set for an incident that is still New in the SIEM, after the "
             "comment of a completed investigation was written: Active. Requires `write_back`, "
             "unless the plugin cannot write comments.",
         )

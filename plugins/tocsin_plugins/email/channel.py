@@ -44,7 +44,7 @@ class Email(Channel):
         to: tuple[MailboxText, ...] = Field(
             min_length=1,
             max_length=50,
-            description="Recipients; they see each other.",
+            description="Recipients, who can see each other's addresses.",
         )
         cc: tuple[MailboxText, ...] = Field(
             default=(), max_length=50, description="Recipients of copies (Cc); none by default."
@@ -59,9 +59,9 @@ class Email(Channel):
             default=None,
             ge=timedelta(minutes=1),
             le=timedelta(days=1),
-            description="Collect the events of a period, such as `1h`, in one email; by default, "
-            "each event is sent in its own email. `concurrency`, then 64 by default, limits "
-            "the events per email.",
+            description="Combine the events of a period, such as `1h`, in one email; by default, "
+            "each event is sent in a separate email. `concurrency`, which then defaults to 64, "
+            "limits the events per email.",
         )
 
         proxy: ClassVar[None] = None  # type: ignore[misc] # HTTP proxies do not relay mail

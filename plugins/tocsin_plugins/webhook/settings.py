@@ -43,7 +43,7 @@ class Settings(Channel.Settings):
 
     url: Url | None = Field(
         default=None,
-        description="URL to post to; plain http:// only with allow_networks. Either this or "
+        description="URL to post to; plain http:// only with allow_networks. Either `url` or "
         "`secret_url` is required.",
     )
     secret_url: SecretUrl | None = Field(
@@ -53,8 +53,8 @@ class Settings(Channel.Settings):
     )
     secret: SecretText | None = Field(
         default=None,
-        description="Secret shared with the receiver that signs every delivery: whsec_ and base64. "
-        "This, `signing_key` or both are required.",
+        description="Secret that signs every delivery, shared with the receiver: whsec_ and "
+        "base64. This secret, `signing_key` or both are required.",
     )
     previous_secret: SecretText | None = Field(
         default=None,
@@ -76,7 +76,7 @@ class Settings(Channel.Settings):
     )
     headers: Headers = Field(
         default_factory=dict,
-        description="Additional headers; secrets as references.",
+        description="Additional headers; write secrets as references.",
     )
     body_secrets: BodySecrets = Field(
         default_factory=dict,

@@ -64,7 +64,7 @@ class CrowdStrikeSettings(WindowedProvider.Settings, ApiSettings):
     member_cid: str | None = Field(
         default=None,
         pattern=r"^[0-9A-Fa-f]{32}(-[0-9A-Fa-f]{2})?$",
-        description="For a Flight Control parent: CID (32 digits) of the child to read.",
+        description="CID (32 digits) of the child to read, for a Flight Control parent.",
     )
     excluded_products: tuple[AlertWord, ...] = Field(
         default=("automated-lead", "automated-lead-context"),

@@ -34,7 +34,7 @@ class GraylogSettings(WindowedProvider.Settings, ApiSettings):
     refresh_after: tuple[Duration, ...] = Field(
         default=(),
         max_length=10,
-        description="Ages at which to refresh a new incident. Graylog's events do not change.",
+        description="Ages at which to refresh a new incident. Events in Graylog do not change.",
     )
     settle_delay: Duration = Field(
         default=timedelta(minutes=1),
