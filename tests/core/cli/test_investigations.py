@@ -188,7 +188,7 @@ def test_a_session_that_there_is_not_is_said(tocsin, on_database, arguments):
     ("arguments", "reason"),
     [
         (("start", " "), "QUESTION: found empty text"),
-        (("start", "x" * 20_001), "use 20,000 at most"),
+        (("start", "x" * 20_001), "use at most 20,000"),
         (("message", "ses_0", ""), "MESSAGE: found empty text"),
         (("start", "x", "--provider", "edge"), "found 'edge'; use one of: none yet"),
     ],
