@@ -25,7 +25,7 @@ class CapabilityRules(HttpConformance):
     async def test_an_incident_is_refreshed(self) -> None:
         """`incident` returns the current version, with the same `external_id`.
 
-        Another ID would create a second incident. An old version would undo what was read since.
+        Another ID would create a second incident. An old version would undo later changes.
         """
         async with self.harness() as harness:
             self._can(Capability.REFRESH)
@@ -100,9 +100,9 @@ class CapabilityRules(HttpConformance):
 
     @rule
     async def test_a_backfill_returns_its_window(self) -> None:
-        """`backfill` returns everything that changed in its window, and nothing else.
+        """`backfill` returns all changes in its window, and no others.
 
-        Operators fill a known gap. Records outside of it would raise alerts about old incidents.
+        Operators fill a known gap. Records outside the gap would raise alerts about old incidents.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             window, inside, outside = _past_window(self, harness)

@@ -156,7 +156,7 @@ class FileRules(FileConformance):
     async def test_a_new_process_continues(self) -> None:
         """A new process continues from the stored position.
 
-        State outside of the position is lost with the process.
+        State outside the position is lost with the process.
         """
         async with self.harness() as harness:
             harness.put_many(3)

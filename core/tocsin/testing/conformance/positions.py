@@ -40,7 +40,7 @@ class PositionRules(HttpConformance):
     async def test_reading_may_stop_after_any_page(self) -> None:
         """If a process ends after any page, the next one continues without a gap.
 
-        Processes end at any time. State outside of the position is lost.
+        Processes end at any time. State outside the position is lost.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(4 * PAGE)
