@@ -11,7 +11,7 @@ import typer
 from sqlalchemy import Connection
 
 from tocsin.cli.database import record, run_on_database, whoami
-from tocsin.cli.output import AsJson, print_records, print_text
+from tocsin.cli.output import AsJson, Columns, Wide, print_records, print_text
 from tocsin.clock import SystemClock
 from tocsin.delivery import count_missed_events, release_missed_events
 from tocsin.errors import OperatorError
@@ -19,6 +19,7 @@ from tocsin.registry import Configuration, PlannedChange, load_configuration
 from tocsin.settings import load_settings
 from tocsin.store import Database
 
+_COLUMNS = Columns(("section", "name", "action"))
 _ACTIONS = {"create": "create", "change": "change", "restore": "enable", "disable": "disable"}
 
 
@@ -35,6 +36,7 @@ def apply(
         ),
     ] = False,
     as_json: AsJson = False,
+    wide: Wide = False,
 ) -> None:
     """Apply plugins.toml to the database and list the changes.
 
@@ -61,7 +63,7 @@ def apply(
         return steps, advice if missed else None
 
     steps, note = run_on_database(settings, work)
-    print_records([asdict(step) for step in steps], as_json=as_json)
+    print_records([asdict(step) for step in steps], _COLUMNS, as_json=as_json, wide=wide)
     if note is not None:
         print_text(note, file=sys.stderr)
 

@@ -10,10 +10,18 @@ import typer
 
 from tocsin.audit import SEAL
 from tocsin.audit import verify as verify_chain
-from tocsin.cli.admin_api import AdminToken, ApiUrl, Limit, admin_path, run_on_api
 from tocsin.cli.database import run_on_database
-from tocsin.cli.output import AsJson, print_records, print_text
-from tocsin.cli.responses import print_columns
+from tocsin.cli.marks import Mark
+from tocsin.cli.output import (
+    AsJson,
+    Columns,
+    Wide,
+    print_json,
+    print_marked,
+    print_record,
+    print_records,
+)
+from tocsin.cli.service_api import AdminToken, ApiUrl, Limit, admin_path, run_on_api
 from tocsin.clock import SystemClock
 from tocsin.credentials import open_vault
 from tocsin.errors import OperatorError
@@ -21,8 +29,12 @@ from tocsin.settings import load_settings
 
 app = typer.Typer(no_args_is_help=True, help="List and verify the audit log.")
 
-_COLUMNS = ("at", "actor", "action", "target", "address", "count", "request_id", "details")
+_COLUMNS = Columns(
+    ("at", "actor", "action", "target", "address", "count", "request_id", "details"),
+    brief=("at", "actor", "action", "target", "details"),
+)
 
+_VERIFIED = ("entries", "unsealed", "head", "problems")
 _HEAD = re.compile(r"([1-9][0-9]{0,17}):([0-9a-f]{64})")
 
 
@@ -36,6 +48,7 @@ def list_all(
     url: ApiUrl = None,
     token: AdminToken = None,
     as_json: AsJson = False,
+    wide: Wide = False,
 ) -> None:
     """List the newest audit entries of a running service."""
     records = run_on_api(
@@ -45,7 +58,7 @@ def list_all(
             admin_path("audit"), "entries", limit=limit, action=action, actor=actor, target=target
         ),
     )
-    print_columns(records, _COLUMNS, as_json=as_json)
+    print_records(records, _COLUMNS, as_json=as_json, wide=wide)
 
 
 @app.command()
@@ -79,11 +92,11 @@ def verify(
         "problems": found.problems,
     }
     if as_json:
-        print_records([record], as_json=True)
+        print_json([record])
     else:
-        print_records([record | {"problems": len(found.problems)}], as_json=False)
+        print_record(record | {"problems": len(found.problems)}, _VERIFIED, as_json=False)
         for problem in found.problems:
-            print_text(problem, file=sys.stderr)
+            print_marked(Mark.BAD, problem, file=sys.stderr)
     if found.problems:
         raise typer.Exit(1)
 

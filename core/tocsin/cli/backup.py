@@ -11,7 +11,15 @@ import typer
 from sqlalchemy import Connection
 
 from tocsin.cli.database import record, run_on_database, whoami
-from tocsin.cli.output import AsJson, print_progress, print_records, print_text
+from tocsin.cli.output import (
+    AsJson,
+    Columns,
+    Wide,
+    print_progress,
+    print_record,
+    print_records,
+    print_text,
+)
 from tocsin.clock import SystemClock
 from tocsin.credentials import open_proven_vault, open_vault
 from tocsin.errors import OperatorError
@@ -21,6 +29,11 @@ from tocsin.store import Database, HeadFile, identify_location, parse_url
 
 app = typer.Typer(no_args_is_help=True, help="Create, verify and restore backups.")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a backup, or its path.")]
+_COLUMNS = Columns(
+    ("name", "created_at", "incident", "rows", "bytes", "encrypted", "schema", "path"),
+    brief=("name", "created_at", "incident", "rows", "bytes", "encrypted"),
+)
+_CREATED = (*_COLUMNS.every, "removed")
 _PROGRESS_ROWS = 5_000
 
 
@@ -75,7 +88,7 @@ def create(
     made = run_on_database(settings, work)
     _end_progress()
     removed = remove_old(folder, made.database_id, keep) if keep is not None else []
-    print_records([_represent(made) | {"removed": len(removed)}], as_json=as_json)
+    print_record(_represent(made) | {"removed": len(removed)}, _CREATED, as_json=as_json)
 
 
 def _record_backup(connection: Connection, now: datetime, name: str) -> None:
@@ -96,12 +109,13 @@ def _represent(manifest: Any) -> dict[str, Any]:
 
 
 @app.command("list")
-def list_all(as_json: AsJson = False) -> None:
+def list_all(as_json: AsJson = False, wide: Wide = False) -> None:
     """List the complete backups, oldest first."""
     from tocsin.transfer import list_backups
 
     backups = list_backups(_get_folder(load_settings()))
-    print_records([_represent(backup) for backup in backups], as_json=as_json)
+    records = [_represent(backup) for backup in backups]
+    print_records(records, _COLUMNS, as_json=as_json, wide=wide)
 
 
 @app.command()

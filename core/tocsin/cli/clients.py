@@ -7,14 +7,17 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli.admin_api import AdminToken, ApiUrl, Limit, Search, admin_path, run_on_api
-from tocsin.cli.output import AsJson, print_text
-from tocsin.cli.responses import print_columns, print_secret
+from tocsin.cli.output import AsJson, Columns, Wide, print_record, print_records, print_text
+from tocsin.cli.responses import print_secret
+from tocsin.cli.service_api import AdminToken, ApiUrl, Limit, Search, admin_path, run_on_api
 from tocsin.credentials import Scope
 
 app = typer.Typer(no_args_is_help=True, help="Manage API clients of a running service.")
 
-_COLUMNS = ("client_id", "name", "status", "scopes", "created_by", "created_at", "last_used_at")
+_COLUMNS = Columns(
+    ("client_id", "name", "status", "scopes", "created_by", "created_at", "last_used_at"),
+    brief=("client_id", "name", "status", "scopes", "last_used_at"),
+)
 ClientId = Annotated[str, typer.Argument(metavar="CLIENT_ID", help="ID of the client.")]
 
 
@@ -44,11 +47,13 @@ def create(
 
 @app.command("list")
 def list_all(
+    *,
     search: Search = None,
     limit: Limit = 50,
     url: ApiUrl = None,
     token: AdminToken = None,
     as_json: AsJson = False,
+    wide: Wide = False,
 ) -> None:
     """List clients."""
     records = run_on_api(
@@ -56,7 +61,7 @@ def list_all(
         token,
         lambda api: api.collect(admin_path("api-clients"), "clients", limit=limit, search=search),
     )
-    print_columns(records, _COLUMNS, as_json=as_json)
+    print_records(records, _COLUMNS, as_json=as_json, wide=wide)
 
 
 @app.command()
@@ -67,7 +72,7 @@ def show(
     record = run_on_api(
         url, token, lambda api: api.call("GET", admin_path("api-clients", client_id))
     )
-    print_columns([record], _COLUMNS, as_json=as_json)
+    print_record(record, _COLUMNS.every, as_json=as_json)
 
 
 @app.command()
@@ -91,7 +96,7 @@ def revoke_tokens(
     """Revoke all access tokens of a client."""
     path = admin_path("api-clients", client_id, "revoke-tokens")
     record = run_on_api(url, token, lambda api: api.call("POST", path))
-    print_columns([record], _COLUMNS, as_json=as_json)
+    print_record(record, _COLUMNS.every, as_json=as_json)
 
 
 @app.command()
@@ -109,4 +114,4 @@ def disable(
         "clients revoke-tokens`"
     )
     print_text(remark, file=sys.stderr)
-    print_columns([record], _COLUMNS, as_json=as_json)
+    print_record(record, _COLUMNS.every, as_json=as_json)

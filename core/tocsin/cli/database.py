@@ -15,7 +15,14 @@ import typer
 from sqlalchemy import URL, Connection
 
 from tocsin import audit
-from tocsin.cli.output import AsJson, print_progress, print_records, print_text
+from tocsin.cli.output import (
+    AsJson,
+    Columns,
+    Wide,
+    print_progress,
+    print_records,
+    print_text,
+)
 from tocsin.clock import SystemClock
 from tocsin.errors import OperatorError
 from tocsin.logs import configure_logs
@@ -38,6 +45,7 @@ from tocsin.store import (
 from tocsin.store import upgrade as upgrade_schema
 
 T = TypeVar("T")
+_MIGRATION = Columns(("revision", "summary", "compatible_with"))
 _PROGRESS_WIDTH = 60
 
 
@@ -126,6 +134,7 @@ def upgrade(
         bool, typer.Option("--plan", help="List the migrations without running them.")
     ] = False,
     as_json: AsJson = False,
+    wide: Wide = False,
 ) -> None:
     """Create or upgrade the database schema, and list the migrations.
 
@@ -137,7 +146,8 @@ def upgrade(
     configure_logs(settings.log_format, settings.log_level)  # on standard error
     migrations = asyncio.run(_upgrade(settings, plan=plan))
     if migrations or as_json:
-        print_records([asdict(migration) for migration in migrations], as_json=as_json)
+        records = [asdict(migration) for migration in migrations]
+        print_records(records, _MIGRATION, as_json=as_json, wide=wide)
     else:
         print_text("the schema is up to date; nothing to do", file=sys.stderr)
 

@@ -11,8 +11,7 @@ from sqlalchemy import Connection
 from tocsin import delivery
 from tocsin.cli.database import record, run_on_database, whoami
 from tocsin.cli.options import parse_moment
-from tocsin.cli.output import AsJson, print_progress, print_records, print_text
-from tocsin.cli.responses import print_columns
+from tocsin.cli.output import AsJson, Columns, Wide, print_progress, print_records, print_text
 from tocsin.clock import SystemClock
 from tocsin.delivery import (
     REPLAYABLE_STATES,
@@ -31,16 +30,23 @@ Word = TypeVar("Word", bound=Vocabulary)
 
 app = typer.Typer(no_args_is_help=True, help="List, inspect and resend deliveries.")
 
-_COLUMNS = (
-    "id",
-    "destination",
-    "event_type",
-    "subject",
-    "state",
-    "attempts",
-    "due_at",
-    "finished_at",
-    "reason",
+_COLUMNS = Columns(
+    (
+        "id",
+        "destination",
+        "event_type",
+        "subject",
+        "state",
+        "attempts",
+        "due_at",
+        "finished_at",
+        "reason",
+    ),
+    brief=("id", "destination", "subject", "state", "reason"),
+)
+_ATTEMPTS = Columns(
+    ("number", "started_at", "duration_ms", "outcome", "status", "reason", "response"),
+    brief=("number", "started_at", "outcome", "status", "reason", "response"),
 )
 Destination = Annotated[str | None, typer.Option(help="Filter by destination.")]
 Event = Annotated[str | None, typer.Option(help=f"Filter by event: {', '.join(EventType)}.")]
@@ -68,6 +74,7 @@ def list_all(
         int, typer.Option(min=1, max=100_000, help="Maximum number of deliveries.")
     ] = 50,
     as_json: AsJson = False,
+    wide: Wide = False,
 ) -> None:
     """List the newest deliveries with their state and last error."""
     wanted = _filter(destination, event, since, until, subject)
@@ -78,13 +85,14 @@ def list_all(
             delivery.list_deliveries, wanted, state=shown_as, limit=limit
         ),
     )
-    print_columns(page.deliveries, _COLUMNS, as_json=as_json)
+    print_records(page.deliveries, _COLUMNS, as_json=as_json, wide=wide)
 
 
 @app.command()
 def show(
     delivery_id: Annotated[str, typer.Argument(metavar="ID", help="ID of the delivery.")],
     as_json: AsJson = False,
+    wide: Wide = False,
 ) -> None:
     """Show the attempts of a delivery and the receiver's responses."""
     found = run_on_database(
@@ -92,7 +100,7 @@ def show(
     )
     if found is None:
         raise OperatorError(f"no delivery with ID {delivery_id!r}")
-    print_records(found["attempts"], as_json=as_json)
+    print_records(found["attempts"], _ATTEMPTS, as_json=as_json, wide=wide)
 
 
 @app.command()

@@ -6,24 +6,27 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli.admin_api import AdminToken, ApiUrl, Limit, admin_path, run_on_api
-from tocsin.cli.output import AsJson
-from tocsin.cli.responses import print_columns
+from tocsin.cli.output import AsJson, Columns, Wide, print_record, print_records
+from tocsin.cli.service_api import AdminToken, ApiUrl, Limit, admin_path, run_on_api
 from tocsin.model import EventType
 
 app = typer.Typer(no_args_is_help=True, help="Manage destinations of a running service.")
 
-_COLUMNS = (
-    "name",
-    "plugin",
-    "managed_by",
-    "state",
-    "reason",
-    "failures",
-    "held_until",
-    "updated_at",
+_COLUMNS = Columns(
+    (
+        "name",
+        "plugin",
+        "managed_by",
+        "state",
+        "reason",
+        "failures",
+        "held_until",
+        "updated_at",
+    ),
+    brief=("name", "plugin", "state", "failures", "held_until", "reason"),
 )
-_DETAILS = (*_COLUMNS, "waiting", "dead", "detail", "settings", "secrets")
+_DETAILS = (*_COLUMNS.every, "waiting", "dead", "detail", "settings", "secrets")
+_RESUMED = (*_COLUMNS.every, "released")
 _OUTCOME = (
     "outcome",
     "status",
@@ -39,6 +42,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the destinati
 
 @app.command("list")
 def list_all(
+    *,
     state: Annotated[
         str | None,
         typer.Option(help="Filter by state: active, paused, disabled or deleted."),
@@ -47,6 +51,7 @@ def list_all(
     url: ApiUrl = None,
     token: AdminToken = None,
     as_json: AsJson = False,
+    wide: Wide = False,
 ) -> None:
     """List destinations by name."""
     records = run_on_api(
@@ -56,14 +61,14 @@ def list_all(
             admin_path("destinations"), "destinations", limit=limit, state=state
         ),
     )
-    print_columns(records, _COLUMNS, as_json=as_json)
+    print_records(records, _COLUMNS, as_json=as_json, wide=wide)
 
 
 @app.command()
 def show(name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False) -> None:
     """Show a destination with its settings and delivery counts."""
     record = run_on_api(url, token, lambda api: api.call("GET", admin_path("destinations", name)))
-    print_columns([record], _DETAILS, as_json=as_json)
+    print_record(record, _DETAILS, as_json=as_json)
 
 
 @app.command("test")
@@ -86,7 +91,7 @@ def send_test(
     """
     path, body = admin_path("destinations", name, "test"), {"event_type": event}
     result = run_on_api(url, token, lambda api: api.call("POST", path, body=body))
-    print_columns([result], _OUTCOME, as_json=as_json)
+    print_record(result, _OUTCOME, as_json=as_json)
     if result["outcome"] != "delivered":
         raise typer.Exit(1)
 
@@ -102,7 +107,7 @@ def resume(
     """
     path = admin_path("destinations", name, "resume")
     record = run_on_api(url, token, lambda api: api.call("POST", path))
-    print_columns([record], (*_COLUMNS, "released"), as_json=as_json)
+    print_record(record, _RESUMED, as_json=as_json)
 
 
 @app.command()
@@ -115,4 +120,4 @@ def delete(
     """
     path = admin_path("destinations", name)
     record = run_on_api(url, token, lambda api: api.call("DELETE", path))
-    print_columns([record], _COLUMNS, as_json=as_json)
+    print_record(record, _COLUMNS.every, as_json=as_json)

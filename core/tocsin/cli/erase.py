@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tocsin.cli.database import run_on_database, whoami
-from tocsin.cli.output import AsJson, print_json, print_records
+from tocsin.cli.output import AsJson, Columns, Wide, print_json, print_records
 from tocsin.clock import SystemClock
 from tocsin.credentials import open_proven_vault
 from tocsin.erasure import Eraser, ErasureRequest, parse_entity
@@ -16,6 +16,8 @@ from tocsin.model import Entity
 from tocsin.registry import read_retention
 from tocsin.settings import load_settings
 from tocsin.store import Database
+
+_COLUMNS = Columns(("what", "name", "detail"))
 
 
 def erase(
@@ -27,6 +29,7 @@ def erase(
         bool, typer.Option("--dry-run", help="Show the number of changes without making them.")
     ] = False,
     as_json: AsJson = False,
+    wide: Wide = False,
 ) -> None:
     """Erase an entity from the database and the archive, and print a receipt.
 
@@ -47,7 +50,7 @@ def erase(
     if as_json:
         print_json(receipt)
     else:
-        print_records(list(_list_records(receipt)), as_json=False)
+        print_records(_list_records(receipt), _COLUMNS, as_json=False, wide=wide)
 
 
 def _parse(text: str) -> Entity:

@@ -17,9 +17,17 @@ from sqlalchemy import Connection
 from tocsin import investigations, reports
 from tocsin.cli.database import record, run_on_database, whoami
 from tocsin.cli.options import choice_option
-from tocsin.cli.output import AsJson, print_json, print_line, print_progress, print_text
+from tocsin.cli.output import (
+    AsJson,
+    Columns,
+    Wide,
+    print_json,
+    print_line,
+    print_progress,
+    print_records,
+    print_text,
+)
 from tocsin.cli.providers import configured_providers
-from tocsin.cli.responses import print_columns
 from tocsin.clock import SystemClock
 from tocsin.errors import OperatorError
 from tocsin.fields import LONGEST_QUERY
@@ -41,29 +49,35 @@ app = typer.Typer(no_args_is_help=True, help="Start, follow and read investigati
 SessionId = Annotated[str, typer.Argument(metavar="ID", help="ID of the session.")]
 Detach = Annotated[bool, typer.Option("--detach", help="Print the ID and exit without waiting.")]
 
-_COLUMNS = (
-    "id",
-    "status",
-    "persona",
-    "provider",
-    "risk_score",
-    "verdict",
-    "finding_count",
-    "entity_count",
-    "title",
-    "error",
-    "created_at",
+_COLUMNS = Columns(
+    (
+        "id",
+        "status",
+        "persona",
+        "provider",
+        "risk_score",
+        "verdict",
+        "finding_count",
+        "entity_count",
+        "title",
+        "error",
+        "created_at",
+    ),
+    brief=("id", "status", "verdict", "risk_score", "title", "error"),
 )
-_STEPS = (
-    "number",
-    "run",
-    "phase",
-    "kind",
-    "asked_of",
-    "outcome",
-    "duration_ms",
-    "conclusion",
-    "reason",
+_STEPS = Columns(
+    (
+        "number",
+        "run",
+        "phase",
+        "kind",
+        "asked_of",
+        "outcome",
+        "duration_ms",
+        "conclusion",
+        "reason",
+    ),
+    brief=("number", "phase", "kind", "outcome", "conclusion", "reason"),
 )
 _ACTIVE = {SessionStatus.QUEUED.value, SessionStatus.RUNNING.value}
 _POLL_INTERVAL = timedelta(seconds=0.5)
@@ -171,6 +185,7 @@ def list_(
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows.")] = 50,
     as_json: AsJson = False,
+    wide: Wide = False,
 ) -> None:
     """List the newest investigations."""
     settings = load_settings()
@@ -181,7 +196,7 @@ def list_(
         )
 
     page = run_on_database(settings, lambda database: database.read(find))
-    print_columns(page.sessions, _COLUMNS, as_json=as_json)
+    print_records(page.sessions, _COLUMNS, as_json=as_json, wide=wide)
 
 
 @app.command()
@@ -209,6 +224,7 @@ def steps(
     session_id: SessionId,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows.")] = 5_000,
     as_json: AsJson = False,
+    wide: Wide = False,
 ) -> None:
     """List the ledger: every query, outcome and conclusion."""
 
@@ -217,7 +233,7 @@ def steps(
         return investigations.list_steps(connection, session_id, limit=limit)
 
     page = run_on_database(load_settings(), lambda database: database.read(find))
-    print_columns(page.steps, _STEPS, as_json=as_json)
+    print_records(page.steps, _STEPS, as_json=as_json, wide=wide)
 
 
 @app.command()

@@ -6,22 +6,25 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli.admin_api import AdminToken, ApiUrl, Limit, Search, admin_path, run_on_api
-from tocsin.cli.output import AsJson
-from tocsin.cli.responses import print_columns, print_secret
+from tocsin.cli.output import AsJson, Columns, Wide, print_record, print_records
+from tocsin.cli.responses import print_secret
+from tocsin.cli.service_api import AdminToken, ApiUrl, Limit, Search, admin_path, run_on_api
 from tocsin.credentials import Scope
 
 app = typer.Typer(no_args_is_help=True, help="Manage API keys of a running service.")
 
-_COLUMNS = (
-    "key_id",
-    "name",
-    "status",
-    "scopes",
-    "created_by",
-    "created_at",
-    "expires_at",
-    "last_used_at",
+_COLUMNS = Columns(
+    (
+        "key_id",
+        "name",
+        "status",
+        "scopes",
+        "created_by",
+        "created_at",
+        "expires_at",
+        "last_used_at",
+    ),
+    brief=("key_id", "name", "status", "scopes", "expires_at", "last_used_at"),
 )
 KeyId = Annotated[str, typer.Argument(metavar="KEY_ID", help="ID of the key.")]
 
@@ -58,11 +61,13 @@ def create(
 
 @app.command("list")
 def list_all(
+    *,
     search: Search = None,
     limit: Limit = 50,
     url: ApiUrl = None,
     token: AdminToken = None,
     as_json: AsJson = False,
+    wide: Wide = False,
 ) -> None:
     """List keys."""
     records = run_on_api(
@@ -70,7 +75,7 @@ def list_all(
         token,
         lambda api: api.collect(admin_path("api-keys"), "api_keys", limit=limit, search=search),
     )
-    print_columns(records, _COLUMNS, as_json=as_json)
+    print_records(records, _COLUMNS, as_json=as_json, wide=wide)
 
 
 @app.command()
@@ -79,7 +84,7 @@ def show(
 ) -> None:
     """Show a key."""
     record = run_on_api(url, token, lambda api: api.call("GET", admin_path("api-keys", key_id)))
-    print_columns([record], _COLUMNS, as_json=as_json)
+    print_record(record, _COLUMNS.every, as_json=as_json)
 
 
 @app.command()
@@ -122,4 +127,4 @@ def disable(
     Takes effect immediately, even for an old value in its grace period.
     """
     record = run_on_api(url, token, lambda api: api.call("DELETE", admin_path("api-keys", key_id)))
-    print_columns([record], _COLUMNS, as_json=as_json)
+    print_record(record, _COLUMNS.every, as_json=as_json)

@@ -1,21 +1,36 @@
 """Output of commands: tables, tab-separated lines or JSON.
 
-All of it passes through `print_text`, since any text may come from a SIEM or a receiver.
+All of it passes through `neutralize`, since any text may come from a SIEM or a receiver.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from shutil import get_terminal_size
 from typing import Annotated, Any, TextIO
 
 import orjson
 import typer
 
+from tocsin.cli.marks import Mark, colorize, has_colors
 from tocsin.terminal import neutralize
 
-_MOST_COLUMNS = 9
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Wide = Annotated[
+    bool, typer.Option("--wide", help="Show all columns of a table, and complete values.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of a list; the first of a table identifies a record."""
+
+    every: tuple[str, ...]
+    """Columns of a line, and of a table with `--wide`."""
+    brief: tuple[str, ...] = ()
+    """Columns of a table, as many as fit 80 characters; all of them if empty."""
 
 
 def print_text(
@@ -30,6 +45,15 @@ def print_line(text: object, *, file: TextIO | None = None) -> None:
     print_text(to_line(text), file=file)
 
 
+def print_marked(mark: Mark | None, text: object, *, file: TextIO | None = None) -> None:
+    """Print a line, on a terminal with a mark and in its color."""
+    out = file or sys.stdout
+    line = neutralize(to_line(text))
+    if out.isatty():
+        line = f"{mark.value if mark else ' '} {line}"
+    print(colorize(line, mark) if has_colors(out) else line, file=out)
+
+
 def print_progress(text: str, *, end: str = "") -> None:
     """Replace the last line of a terminal on standard error; prints nothing elsewhere."""
     if sys.stderr.isatty():
@@ -41,18 +65,49 @@ def print_json(value: Any) -> None:
     print_text(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
 
 
-def print_records(records: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
-    """Print records that all have the same members.
+def print_records(
+    records: Sequence[Mapping[str, Any]], columns: Columns, *, as_json: bool, wide: bool = False
+) -> None:
+    """Print columns of a list: a table on a terminal, and tab-separated lines elsewhere.
 
-    Prints a table on a terminal, and tab-separated lines elsewhere.
+    As JSON, the records are complete.
     """
     if as_json:
         print_json(records)
-    elif sys.stdout.isatty():
-        _print_table(records)
+        return
+    rows = [_choose_columns(record, columns.every) for record in records]
+    if sys.stdout.isatty():
+        _print_table(rows, columns, wide=wide)
     else:
-        for record in records:
-            print_text("\t".join(map(to_line, record.values())))
+        _print_lines(rows)
+
+
+def print_record(record: Mapping[str, Any], columns: Sequence[str], *, as_json: bool) -> None:
+    """Print one record: a line for each member on a terminal, and a tab-separated one elsewhere.
+
+    As JSON, it is a list of one.
+    """
+    if as_json:
+        print_json([record])
+        return
+    row = _choose_columns(record, columns)
+    if sys.stdout.isatty():
+        _print_members(row)
+    else:
+        _print_lines([row])
+
+
+def print_tree(
+    nodes: Sequence[tuple[int, Mapping[str, Any]]], columns: Columns, *, wide: bool = False
+) -> None:
+    """Print records with their depth: a tree on a terminal, and tab-separated lines elsewhere."""
+    if sys.stdout.isatty():
+        from tocsin.cli.table import lay_out_tree
+
+        width = None if wide else get_terminal_size().columns
+        _print_laid_out(lay_out_tree(nodes, width=width, colors=has_colors(sys.stdout)))
+    else:
+        _print_lines([_choose_columns(record, columns.every) for _, record in nodes])
 
 
 def to_line(value: Any) -> str:
@@ -61,28 +116,44 @@ def to_line(value: Any) -> str:
     return " ".join(text.split())
 
 
-def _print_table(records: Sequence[Mapping[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def _choose_columns(record: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
+    return {name: _format_value(record[name]) for name in columns}
 
-    if not records:
+
+def _format_value(value: Any) -> Any:
+    match value:
+        case list():
+            return ",".join(map(str, value))
+        case dict():
+            return orjson.dumps(value).decode()
+        case _:
+            return value
+
+
+def _print_lines(rows: Sequence[Mapping[str, Any]]) -> None:
+    for row in rows:
+        print_text("\t".join(map(to_line, row.values())))
+
+
+def _print_table(rows: Sequence[Mapping[str, Any]], columns: Columns, *, wide: bool) -> None:
+    from tocsin.cli.table import lay_out_table
+
+    if not rows:
         print_text("no results")
         return
-    if len(records) == 1 and len(records[0]) > _MOST_COLUMNS:
-        _print_members(records[0])
-        return
-    table = Table(box=None, pad_edge=False)
-    for place, name in enumerate(records[0]):
-        # The first column identifies the record, and is not wrapped so that it can be copied
-        table.add_column(name.replace("_", " "), overflow="fold", no_wrap=place == 0)
-    for record in records:  # as text, which has no markup and no names of emoji
-        table.add_row(*(Text(neutralize(to_line(value))) for value in record.values()))
-    Console().print(table)
+    names = columns.every if wide or not columns.brief else columns.brief
+    width = None if wide else get_terminal_size().columns
+    _print_laid_out(lay_out_table(rows, names, width=width, colors=has_colors(sys.stdout)))
 
 
-def _print_members(record: Mapping[str, Any]) -> None:
-    """Print a wide record with one line for each member."""
-    width = max(map(len, record))
-    for name, value in record.items():
-        print_text(f"{name.replace('_', ' '):{width}}  {to_line(value)}")
+def _print_members(row: Mapping[str, Any]) -> None:
+    from tocsin.cli.table import lay_out_record
+
+    width = get_terminal_size().columns
+    _print_laid_out(lay_out_record(row, row, width=width, colors=has_colors(sys.stdout)))
+
+
+def _print_laid_out(lines: Iterable[str]) -> None:
+    """Print lines whose values were neutralized before they got colors."""
+    for line in lines:
+        print(line)

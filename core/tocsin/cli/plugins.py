@@ -13,7 +13,7 @@ import structlog
 import typer
 
 from tocsin.cli.options import choice_option
-from tocsin.cli.output import AsJson, print_json, print_records, print_text
+from tocsin.cli.output import AsJson, Columns, Wide, print_json, print_records, print_text
 from tocsin.cli.scaffold import Scaffold
 from tocsin.logs import configure_logs
 from tocsin.registry import (
@@ -32,7 +32,11 @@ from tocsin.settings import load_settings
 
 app = typer.Typer(no_args_is_help=True, help="List, inspect and create plugins.")
 
-
+_COLUMNS = Columns(
+    ("name", "offers", "enabled", "distribution", "version", "absent"),
+    brief=("name", "enabled", "version", "offers", "absent"),
+)
+_PARTS = Columns(("part", "name", "value", "detail"))
 _ANYTHING_ELSE = "channels, enrichers, investigators, templates or observers"
 
 
@@ -44,10 +48,10 @@ class ScaffoldKind(StrEnum):
 
 
 @app.command("list")
-def list_plugins(as_json: AsJson = False) -> None:
+def list_plugins(as_json: AsJson = False, wide: Wide = False) -> None:
     """List installed and enabled plugins without importing them."""
     file, _ = read_plugins_file(load_settings().plugins_file)
-    print_records(list(_list_records(file)), as_json=as_json)
+    print_records(list(_list_records(file)), _COLUMNS, as_json=as_json, wide=wide)
 
 
 def _list_records(file: PluginsFile) -> Iterator[dict[str, Any]]:
@@ -81,6 +85,7 @@ def explain(
         bool, typer.Option("--traceback", help="Show the traceback if the import fails.")
     ] = False,
     as_json: AsJson = False,
+    wide: Wide = False,
 ) -> None:
     """Show what a plugin provides, its settings and its errors.
 
@@ -97,7 +102,7 @@ def explain(
     if as_json:
         print_json(found)
     else:
-        print_records(list(_list_parts(found)), as_json=False)
+        print_records(list(_list_parts(found)), _PARTS, as_json=False, wide=wide)
     if found.broken:
         raise typer.Exit(1)
 

@@ -14,13 +14,15 @@ from sqlalchemy import Connection
 
 from tocsin import accounting
 from tocsin.cli.database import run_on_database
-from tocsin.cli.output import AsJson, print_json, print_records, print_text
+from tocsin.cli.marks import Mark
+from tocsin.cli.output import AsJson, Columns, Wide, print_json, print_marked, print_records
 from tocsin.clock import SystemClock
 from tocsin.errors import OperatorError
 from tocsin.fields import Duration
 from tocsin.settings import load_settings
 from tocsin.store import Database, HeadFile, identify_location, parse_url, require_writable
 
+_COLUMNS = Columns(("part", "what", "at", "detail"))
 _COUNTERS = {"intervals": "interval", "records": "record", "new": "new", "rejected": "rejected"}
 """Counters of a source, and the singular of each."""
 
@@ -40,6 +42,7 @@ def prove(
         ),
     ] = False,
     as_json: AsJson = False,
+    wide: Wide = False,
 ) -> None:
     """Account for everything read and delivered in a period.
 
@@ -69,12 +72,13 @@ def prove(
     if as_json:
         print_json(proof)
     else:
-        print_records(list(_head_records(proof) if head else _records(proof)), as_json=False)
+        records = list(_head_records(proof) if head else _records(proof))
+        print_records(records, _COLUMNS, as_json=False, wide=wide)
     count = len(proof["unaccounted"])
     if count:
-        print_text(f"unaccounted for: {count}", file=sys.stderr)
+        print_marked(Mark.BAD, f"unaccounted for: {count}", file=sys.stderr)
         raise typer.Exit(1)
-    print_text("everything is accounted for", file=sys.stderr)
+    print_marked(Mark.GOOD, "everything is accounted for", file=sys.stderr)
 
 
 def _parse_since(text: str) -> timedelta:

@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tocsin.cli.database import run_on_database
-from tocsin.cli.output import AsJson, print_records
-from tocsin.cli.responses import print_columns
+from tocsin.cli.output import AsJson, Columns, Wide, print_records
 from tocsin.clock import SystemClock
 from tocsin.errors import OperatorError
 from tocsin.incidents import (
@@ -24,22 +23,37 @@ from tocsin.registry import load_configuration, read_plugins_file
 from tocsin.settings import Settings, load_settings
 from tocsin.validation import suggest_nearest
 
-_COLUMNS = (
-    "name",
-    "plugin",
-    "state",
-    "outcome",
-    "reason",
-    "failures",
-    "read_at",
-    "covered_until",
-    "next_read_at",
-    "clock_skew_seconds",
-    "warnings",
+_COLUMNS = Columns(
+    (
+        "name",
+        "plugin",
+        "state",
+        "outcome",
+        "reason",
+        "failures",
+        "read_at",
+        "covered_until",
+        "next_read_at",
+        "clock_skew_seconds",
+        "warnings",
+    ),
+    brief=("name", "state", "outcome", "covered_until", "reason", "warnings"),
+)
+
+_COVERAGE = Columns(
+    (
+        *("provider", "stream", "source", "from", "to", "outcome", "reason", "pages"),
+        *("records", "new", "changed", "rejected", "finished_at", "past"),
+    ),
+    brief=("provider", "from", "to", "outcome", "new", "reason"),
+)
+_QUARANTINE = Columns(
+    ("provider", "source", "location", "reason", "content", "created_at"),
+    brief=("provider", "created_at", "location", "reason"),
 )
 
 
-def providers(as_json: AsJson = False) -> None:
+def providers(as_json: AsJson = False, wide: Wide = False) -> None:
     """List providers with their sync status and last error."""
     settings = load_settings()
     facts = configured_providers(settings)
@@ -54,7 +68,7 @@ def providers(as_json: AsJson = False) -> None:
             }
             for record in records
         ]
-    print_columns(records, _COLUMNS, as_json=as_json)
+    print_records(records, _COLUMNS, as_json=as_json, wide=wide)
 
 
 def configured_providers(settings: Settings) -> list[ProviderFacts]:
@@ -98,6 +112,7 @@ def coverage(
     provider: Annotated[str | None, typer.Option(help="Filter by provider.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows.")] = 50,
     as_json: AsJson = False,
+    wide: Wide = False,
 ) -> None:
     """List the newest intervals that were read, lost or failed."""
     settings = load_settings()
@@ -106,13 +121,14 @@ def coverage(
     records = run_on_database(
         settings, lambda database: database.read(list_coverage, provider, limit)
     )
-    print_records(records, as_json=as_json)
+    print_records(records, _COVERAGE, as_json=as_json, wide=wide)
 
 
 def quarantine(
     provider: Annotated[str | None, typer.Option(help="Filter by provider.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of records.")] = 50,
     as_json: AsJson = False,
+    wide: Wide = False,
 ) -> None:
     """List the newest records that could not be parsed.
 
@@ -124,4 +140,4 @@ def quarantine(
     records = run_on_database(
         settings, lambda database: database.read(list_quarantine, provider, limit)
     )
-    print_records(records, as_json=as_json)
+    print_records(records, _QUARANTINE, as_json=as_json, wide=wide)

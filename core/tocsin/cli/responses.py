@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from tocsin.cli.output import print_json, print_records, print_text, to_line
+from tocsin.cli.output import print_json, print_text, to_line
 from tocsin.errors import OperatorError
 from tocsin.hookspecs import HttpResponse
 
@@ -36,15 +35,6 @@ def read_response(response: HttpResponse) -> ResponseMembers:
         return ResponseMembers(orjson.loads(response.body))
     except (ValueError, TypeError):
         raise OperatorError(_describe_foreign(response)) from None
-
-
-def print_columns(
-    records: Sequence[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool
-) -> None:
-    """Print these columns of the records, or complete records as JSON."""
-    if not as_json:
-        records = [{name: _format_value(record[name]) for name in columns} for record in records]
-    print_records(records, as_json=as_json)
 
 
 def print_secret(answer: ResponseMembers, *members: str, remark: str, as_json: bool) -> None:
@@ -76,7 +66,10 @@ def _describe_refusal(response: HttpResponse) -> str:
     lines = [f"{response.status}: {to_line(problem.detail)}"]
     lines += [f"  {to_line(mistake.path)}: {to_line(mistake.detail)}" for mistake in problem.errors]
     if response.status == HTTPStatus.UNAUTHORIZED:
-        lines.append("the token may have expired; `tocsin admin token` prints a new one")
+        lines.append(
+            "the credential may have expired; `tocsin admin token` prints a new token, and `tocsin "
+            "keys create` a new key"
+        )
     if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         lines.append(f"X-Request-Id: {response.headers.get('X-Request-Id', 'none')}")
     return "\n".join(lines)
@@ -91,13 +84,3 @@ def _describe_foreign(response: HttpResponse) -> str:
         f"received status {response.status} with {kind}{leads} instead of JSON from Tocsin; "
         "check that --url or TOCSIN_URL is its address, and check any proxies in between"
     )
-
-
-def _format_value(value: Any) -> Any:
-    match value:
-        case list():
-            return ",".join(map(str, value))
-        case dict():
-            return orjson.dumps(value).decode()
-        case _:
-            return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from inspect import Parameter, signature
@@ -9,36 +10,49 @@ from typing import Annotated, Any
 
 import typer
 
-from tocsin.cli.admin_api import AdminToken, ApiUrl, Limit, admin_path, run_on_api
-from tocsin.cli.output import AsJson, print_text
-from tocsin.cli.responses import print_columns
+from tocsin.cli.output import AsJson, Columns, Wide, print_record, print_records, print_text
+from tocsin.cli.responses import ResponseMembers
+from tocsin.cli.service_api import AdminToken, ApiUrl, Limit, ServiceApi, admin_path, run_on_api
+from tocsin.errors import OperatorError
 from tocsin.recurrence import ScheduleDefinition
+from tocsin.validation import suggest_nearest
 
 app = typer.Typer(
     no_args_is_help=True, help="Manage recurring investigations of a running service."
 )
 
-_COLUMNS = (
-    "id",
-    "name",
-    "status",
-    "disabled_reason",
-    "cron",
-    "interval",
-    "timezone",
-    "next_run_at",
-    "last_run_at",
-    "last_status",
-    "consecutive_failures",
+_COLUMNS = Columns(
+    (
+        "id",
+        "name",
+        "status",
+        "disabled_reason",
+        "cron",
+        "interval",
+        "timezone",
+        "next_run_at",
+        "last_run_at",
+        "last_status",
+        "consecutive_failures",
+    ),
+    brief=("name", "status", "next_run_at", "last_run_at", "last_status", "disabled_reason"),
 )
-_DETAILS = (*_COLUMNS, "upcoming", "query", "persona", "provider", "tags", "last_error", "url")
-_RUN = (
-    *("id", "fire_at", "state", "trigger", "count", "duration_ms"),
-    *("session_id", "cause", "reason"),
+_DETAILS = (
+    *_COLUMNS.every,
+    *("upcoming", "query", "persona", "provider", "tags", "last_error", "url"),
 )
-_UPCOMING = ("due_at", "schedule_name", "schedule_id")
+_RUN = Columns(
+    (
+        *("id", "fire_at", "state", "trigger", "count", "duration_ms"),
+        *("session_id", "cause", "reason"),
+    ),
+    brief=("id", "fire_at", "state", "trigger", "reason"),
+)
+_UPCOMING = Columns(("due_at", "schedule_name", "schedule_id"), brief=("due_at", "schedule_name"))
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="ID of the schedule.")]
+Schedule = Annotated[str, typer.Argument(metavar="SCHEDULE", help="Name or ID of the schedule.")]
+_MOST_NAMES = 200  # on one page, to suggest the nearest of
+_ID = re.compile(r"sch_[0-9A-Z]{26}")
 
 
 def _add_definition_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -81,6 +95,7 @@ def list_all(
     url: ApiUrl = None,
     token: AdminToken = None,
     as_json: AsJson = False,
+    wide: Wide = False,
 ) -> None:
     """List schedules by name."""
     path = admin_path("schedules")
@@ -89,18 +104,16 @@ def list_all(
         token,
         lambda api: api.collect(path, "schedules", limit=limit, status=status, tag=tag),
     )
-    print_columns(records, _COLUMNS, as_json=as_json)
+    print_records(records, _COLUMNS, as_json=as_json, wide=wide)
 
 
 @app.command()
 def show(
-    schedule_id: Id, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
+    schedule: Schedule, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
     """Show a schedule and its upcoming runs."""
-    record = run_on_api(
-        url, token, lambda api: api.call("GET", admin_path("schedules", schedule_id))
-    )
-    print_columns([record], _DETAILS, as_json=as_json)
+    record = _call(url, token, "GET", schedule)
+    print_record(record, _DETAILS, as_json=as_json)
 
 
 @app.command()
@@ -121,14 +134,14 @@ def create(
     record = run_on_api(
         url, token, lambda api: api.call("POST", admin_path("schedules"), body=body)
     )
-    print_columns([record], _DETAILS, as_json=as_json)
+    print_record(record, _DETAILS, as_json=as_json)
 
 
 @app.command()
 @_add_definition_options
 def change(
     *,
-    schedule_id: Id,
+    schedule: Schedule,
     url: ApiUrl = None,
     token: AdminToken = None,
     as_json: AsJson = False,
@@ -138,61 +151,57 @@ def change(
 
     Other settings and the status stay the same.
     """
-    path, body = admin_path("schedules", schedule_id), {**given, "tags": given["tags"] or None}
-    record = run_on_api(url, token, lambda api: api.call("PATCH", path, body=body))
-    print_columns([record], _DETAILS, as_json=as_json)
+    body = {**given, "tags": given["tags"] or None}
+    record = _call(url, token, "PATCH", schedule, body=body)
+    print_record(record, _DETAILS, as_json=as_json)
 
 
 @app.command()
 def run(
-    schedule_id: Id, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
+    schedule: Schedule, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
     """Run a schedule now, even if it is disabled."""
-    path = admin_path("schedules", schedule_id, "run")
-    record = run_on_api(url, token, lambda api: api.call("POST", path))
-    print_columns([record], _RUN, as_json=as_json)
+    record = _call(url, token, "POST", schedule, "run")
+    print_record(record, _RUN.every, as_json=as_json)
 
 
 @app.command()
 def enable(
-    schedule_id: Id, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
+    schedule: Schedule, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
     """Enable a schedule and reset its failure count."""
-    path = admin_path("schedules", schedule_id, "enable")
-    record = run_on_api(url, token, lambda api: api.call("POST", path))
-    print_columns([record], _DETAILS, as_json=as_json)
+    record = _call(url, token, "POST", schedule, "enable")
+    print_record(record, _DETAILS, as_json=as_json)
 
 
 @app.command()
 def disable(
-    schedule_id: Id, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
+    schedule: Schedule, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
     """Disable a schedule.
 
     An active run is not interrupted.
     """
-    path = admin_path("schedules", schedule_id, "disable")
-    record = run_on_api(url, token, lambda api: api.call("POST", path))
-    print_columns([record], _COLUMNS, as_json=as_json)
+    record = _call(url, token, "POST", schedule, "disable")
+    print_record(record, _COLUMNS.every, as_json=as_json)
 
 
 @app.command()
 def delete(
-    schedule_id: Id, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
+    schedule: Schedule, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
     """Delete a schedule that was created over the API.
 
     Its past runs are kept.
     """
-    path = admin_path("schedules", schedule_id)
-    record = run_on_api(url, token, lambda api: api.call("DELETE", path))
-    print_columns([record], _COLUMNS, as_json=as_json)
+    record = _call(url, token, "DELETE", schedule)
+    print_record(record, _COLUMNS.every, as_json=as_json)
 
 
 @app.command()
 def runs(
     *,
-    schedule_id: Id,
+    schedule: Schedule,
     state: Annotated[
         str | None, typer.Option(help="Filter by state, such as failed or missed.")
     ] = None,
@@ -200,28 +209,65 @@ def runs(
     url: ApiUrl = None,
     token: AdminToken = None,
     as_json: AsJson = False,
+    wide: Wide = False,
 ) -> None:
     """List the runs of a schedule, newest first."""
-    path = admin_path("schedules", schedule_id, "runs")
-    records = run_on_api(
-        url, token, lambda api: api.collect(path, "runs", limit=limit, state=state)
-    )
-    print_columns(records, _RUN, as_json=as_json)
+
+    async def collect(api: ServiceApi) -> list[dict[str, Any]]:
+        path = admin_path("schedules", await _find_id(api, schedule), "runs")
+        return await api.collect(path, "runs", limit=limit, state=state)
+
+    records = run_on_api(url, token, collect)
+    print_records(records, _RUN, as_json=as_json, wide=wide)
 
 
 @app.command()
 def upcoming(
+    *,
     within: Annotated[str, typer.Option(help="How far to look ahead, such as 12h or 7d.")] = "1d",
     limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number of rows.")] = 50,
     url: ApiUrl = None,
     token: AdminToken = None,
     as_json: AsJson = False,
+    wide: Wide = False,
 ) -> None:
     """List the upcoming runs of all schedules."""
     path, query = admin_path("schedules", "upcoming"), {"within": within, "limit": limit}
     answer = run_on_api(url, token, lambda api: api.call("GET", path, query=query))
-    print_columns(answer["upcoming"], _UPCOMING, as_json=as_json)
+    print_records(answer["upcoming"], _UPCOMING, as_json=as_json, wide=wide)
     if answer["truncated"]:
         print_text(
             f"more runs are due after {answer['until']}; use --limit to see them", file=sys.stderr
         )
+
+
+def _call(
+    url: str | None,
+    token: str | None,
+    method: str,
+    schedule: str,
+    *path: str,
+    body: dict[str, Any] | None = None,
+) -> ResponseMembers:
+    """Return the response of an endpoint of a schedule, given its name or ID."""
+
+    async def call(api: ServiceApi) -> ResponseMembers:
+        schedule_id = await _find_id(api, schedule)
+        return await api.call(method, admin_path("schedules", schedule_id, *path), body=body)
+
+    return run_on_api(url, token, call)
+
+
+async def _find_id(api: ServiceApi, schedule: str) -> str:
+    """Return the ID of a schedule; raises OperatorError for an unknown name.
+
+    Only an ID names a deleted schedule, whose name another one can have.
+    """
+    if _ID.fullmatch(schedule):
+        return schedule
+    page = await api.call("GET", admin_path("schedules"), query={"name": schedule})
+    if page["schedules"]:
+        return str(page["schedules"][0]["id"])
+    page = await api.call("GET", admin_path("schedules"), query={"limit": _MOST_NAMES})
+    known = [each["name"] for each in page["schedules"]]
+    raise OperatorError(f"no schedule {schedule!r}{suggest_nearest(schedule, known)}")

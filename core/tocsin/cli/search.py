@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from tocsin import knowledge
 from tocsin.cli.database import run_on_database
-from tocsin.cli.output import AsJson, print_records
+from tocsin.cli.output import AsJson, Columns, Wide, print_records
 from tocsin.clock import isoformat
 from tocsin.settings import load_settings
 
@@ -21,6 +21,11 @@ Words = Annotated[
 ]
 Limit = Annotated[int, typer.Option(min=1, max=200, help="Maximum number of results.")]
 
+_COLUMNS = Columns(
+    ("kind", "id", "at", "score", "title", "snippet"), brief=("id", "kind", "at", "title")
+)
+_ENTITIES = Columns(("kind", "value", "incident_count", "first_seen", "last_seen"))
+
 
 def search(
     query: Words,
@@ -30,11 +35,13 @@ def search(
     ] = False,
     limit: Limit = 50,
     as_json: AsJson = False,
+    wide: Wide = False,
 ) -> None:
     """Search incidents and investigations."""
     find = _find_entities if entities else _find
     found = run_on_database(load_settings(), lambda database: database.read(find, query, limit))
-    print_records(found, as_json=as_json)
+    columns = _ENTITIES if entities else _COLUMNS
+    print_records(found, columns, as_json=as_json, wide=wide)
 
 
 def _find(connection: Connection, query: str, limit: int) -> list[dict[str, Any]]:

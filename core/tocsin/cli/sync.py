@@ -13,9 +13,16 @@ from sqlalchemy import Connection
 from tocsin import incidents
 from tocsin.cli.database import record, run_on_database, whoami
 from tocsin.cli.options import parse_moment
-from tocsin.cli.output import AsJson, print_line, print_progress
+from tocsin.cli.output import (
+    AsJson,
+    Columns,
+    Wide,
+    print_line,
+    print_progress,
+    print_record,
+    print_records,
+)
 from tocsin.cli.providers import configured_providers
-from tocsin.cli.responses import print_columns
 from tocsin.clock import SystemClock
 from tocsin.errors import OperatorError
 from tocsin.hookspecs import Capability
@@ -27,19 +34,22 @@ from tocsin.validation import suggest_nearest
 
 app = typer.Typer(no_args_is_help=True, help="Backfill time ranges from providers.")
 
-_COLUMNS = (
-    "id",
-    "provider",
-    "origin",
-    "state",
-    "from",
-    "to",
-    "progress",
-    "records",
-    "new",
-    "changed",
-    "rejected",
-    "reason",
+_COLUMNS = Columns(
+    (
+        "id",
+        "provider",
+        "origin",
+        "state",
+        "from",
+        "to",
+        "progress",
+        "records",
+        "new",
+        "changed",
+        "rejected",
+        "reason",
+    ),
+    brief=("id", "provider", "state", "progress", "new", "reason"),
 )
 _POLL_INTERVAL = timedelta(seconds=1)
 _HINT_AFTER = timedelta(seconds=30)
@@ -79,7 +89,7 @@ def backfill(
     found = run_on_database(
         settings, lambda database: _run_backfill(database, provider, window, alert, detach)
     )
-    print_columns([found], _COLUMNS, as_json=as_json)
+    print_record(found, _COLUMNS.every, as_json=as_json)
     if found["state"] == BackfillState.FAILED:
         raise typer.Exit(1)
 
@@ -91,6 +101,7 @@ def backfills(
         int, typer.Option(min=1, max=100_000, help="Maximum number of backfills.")
     ] = 50,
     as_json: AsJson = False,
+    wide: Wide = False,
 ) -> None:
     """List the newest backfills and their progress.
 
@@ -100,7 +111,7 @@ def backfills(
         load_settings(),
         lambda database: database.read(_list, limit, provider),
     )
-    print_columns(page.backfills, _COLUMNS, as_json=as_json)
+    print_records(page.backfills, _COLUMNS, as_json=as_json, wide=wide)
 
 
 @app.command()

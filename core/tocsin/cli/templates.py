@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tocsin.cli.output import AsJson, print_records, print_text
+from tocsin.cli.output import AsJson, Columns, Wide, print_records, print_text
 from tocsin.clock import SystemClock
 from tocsin.contracts import BODY, find_all_violations
 from tocsin.delivery import Renderer, build_sample
@@ -22,13 +22,19 @@ from tocsin.validation import suggest_nearest
 app = typer.Typer(no_args_is_help=True, help="List and render payload templates.")
 
 
+_COLUMNS = Columns(
+    ("receiver", "name", "idempotency", "tested", "documentation"),
+    brief=("receiver", "name", "idempotency", "tested"),
+)
+
+
 @app.command("list")
-def list_all(as_json: AsJson = False) -> None:
+def list_all(as_json: AsJson = False, wide: Wide = False) -> None:
     """List the receivers that have templates, with their contracts."""
     configuration, _ = _load()
     renderer = _make_renderer(configuration)
     records = [_describe(renderer, receiver) for receiver in configuration.receivers]
-    print_records(records, as_json=as_json)
+    print_records(records, _COLUMNS, as_json=as_json, wide=wide)
 
 
 def _describe(renderer: Renderer, receiver: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -11,11 +10,12 @@ from sqlalchemy import Connection
 
 from tocsin import accounting
 from tocsin.cli.database import run_on_database
-from tocsin.cli.output import AsJson, print_json, print_records, print_text, to_line
+from tocsin.cli.output import AsJson, Columns, Wide, print_json, print_tree
 from tocsin.errors import OperatorError
 from tocsin.incidents import RemovedIncident, find_removed
 from tocsin.settings import load_settings
 
+_COLUMNS = Columns(("what", "name", "outcome", "at", "detail"))
 TraceLine = tuple[int, dict[str, Any]]
 """Depth in the tree, and the record."""
 
@@ -25,6 +25,7 @@ def trace(
         int, typer.Argument(metavar="NUMBER", min=1, max=10**18 - 1, help="Incident number.")
     ],
     as_json: AsJson = False,
+    wide: Wide = False,
 ) -> None:
     """Trace an incident from the SIEM to its deliveries.
 
@@ -40,22 +41,14 @@ def trace(
         raise OperatorError(f"no incident with number {number}")
     if as_json:
         print_json(found)
-    elif sys.stdout.isatty():
-        _print_tree(found)
     else:
-        print_records([record for _, record in _lines(found)], as_json=False)
+        print_tree(list(_lines(found)), _COLUMNS, wide=wide)
 
 
 def _load(
     connection: Connection, number: int
 ) -> tuple[dict[str, Any] | None, RemovedIncident | None]:
     return accounting.trace_incident(connection, number), find_removed(connection, number)
-
-
-def _print_tree(found: dict[str, Any]) -> None:
-    for depth, record in _lines(found):
-        values = [str(value) for value in record.values() if value is not None]
-        print_text("  " * depth + "  ".join(map(to_line, values)))
 
 
 def _lines(found: dict[str, Any]) -> Iterator[TraceLine]:

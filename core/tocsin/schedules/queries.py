@@ -50,10 +50,11 @@ def list_schedules(
     limit: int,
     status: ScheduleStatus | None = None,
     tag: str | None = None,
+    name: str | None = None,
     after: tuple[str, str] | None = None,
 ) -> SchedulePage:
     """Return a page of matching schedules; deleted ones only when filtered by that status."""
-    matching = list(_build_conditions(connection, status, tag))
+    matching = list(_build_conditions(connection, status, tag, name))
     total = connection.scalars(select(func.count()).select_from(schedules).where(*matching)).one()
     place = tuple_(schedules.c.name, schedules.c.id)
     query = select(schedules).where(*matching).order_by(schedules.c.name, schedules.c.id)
@@ -67,9 +68,11 @@ def list_schedules(
 
 
 def _build_conditions(
-    connection: Connection, status: ScheduleStatus | None, tag: str | None
+    connection: Connection, status: ScheduleStatus | None, tag: str | None, name: str | None
 ) -> Iterator[ColumnElement[bool]]:
     yield IS_THERE if status is None else schedules.c.status == status
+    if name is not None:
+        yield schedules.c.name == name
     if tag is not None:
         # LIKE is case-sensitive on one of the databases only
         place = func.strpos if connection.dialect.name == "postgresql" else func.instr

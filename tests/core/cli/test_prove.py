@@ -233,6 +233,7 @@ def on_a_terminal(folder: Path, *arguments: str) -> str:
     """What a command writes there."""
     ours, theirs = pty.openpty()
     environment = {name: os.environ[name] for name in os.environ if not name.startswith("TOCSIN_")}
+    environment |= {"NO_COLOR": "1", "COLUMNS": "200"}
     command = [sys.executable, "-m", "tocsin", *arguments]
     subprocess.run(command, cwd=folder, env=environment, stdout=theirs, check=True)
     os.close(theirs)

@@ -266,7 +266,7 @@ async def test_on_a_terminal_a_list_is_a_table(api, admin, url, token):
     heading, row = plain.splitlines()
     os.close(ours)
     assert heading.split()[:4] == ["key", "id", "name", "status"]
-    assert row.split()[:3] == [key["key_id"], "playbooks", "active"]
+    assert row.split()[:4] == [key["key_id"], "playbooks", "✓", "active"]
 
 
 async def add_keys(api, count: int) -> list[str]:
@@ -444,7 +444,7 @@ async def test_a_token_may_end_in_a_newline_and_holds_nothing_else_beside(refuse
 async def test_a_token_that_is_not_accepted_may_have_to_be_new(refused, clock):
     errors = await refused("keys", "list", TOCSIN_ADMIN_TOKEN="stale")
     assert "401: The bearer token is not valid." in errors
-    assert "the token may have expired; `tocsin admin token` prints a new one" in errors
+    assert "the credential may have expired; `tocsin admin token` prints a new token" in errors
     assert "stale" not in errors
     clock.advance(hours=1)
     assert "401: The bearer token has expired." in await refused("keys", "list")

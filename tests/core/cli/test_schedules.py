@@ -109,6 +109,8 @@ async def test_one_is_shown(nightly):
     record = await done("show", nightly)
     assert (record["id"], record["timeout"], len(record["upcoming"])) == (nightly, "PT10M", 3)
     status, words = await run("show", "sch_0")
+    assert (status, "no schedule 'sch_0'" in words) == (2, True)
+    status, words = await run("show", f"sch_{'0' * 26}")
     assert (status, "404: There is no schedule" in words) == (2, True)
 
 
@@ -137,6 +139,19 @@ async def test_one_is_run_once_more_and_its_runs_are_listed(nightly):
         2,
         True,
     )
+
+
+async def test_every_command_takes_the_name_as_well(nightly):
+    await run("create", "weekly", "--query=x", "--interval=7d")
+    for command in (["show"], ["change", "--timeout=5m"], ["disable"], ["enable"]):
+        name, *options = command
+        assert (await done(name, "nightly", *options))["id"] == nightly
+    [made] = json.loads((await run("run", "nightly", "--json"))[1])
+    assert json.loads((await run("runs", "nightly", "--json"))[1])[0]["id"] == made["id"]
+    assert (await done("delete", "nightly"))["id"] == nightly
+    assert (await done("show", nightly))["status"] == "deleted"
+    status, words = await run("show", "weakly")
+    assert (status, words) == (2, "no schedule 'weakly'; did you mean 'weekly'?")
 
 
 async def test_one_is_disabled_and_enabled(nightly):

@@ -76,6 +76,7 @@ def list_schedules(connection: Connection, call: RequestContext) -> Response:
         limit=query.limit,
         status=query.status,
         tag=query.tag,
+        name=query.name,
         after=query.cursor.parts if query.cursor else None,
     )
     items = [represent_schedule(schedule, call.services.public_url) for schedule in page.schedules]

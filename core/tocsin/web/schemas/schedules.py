@@ -105,6 +105,9 @@ class ScheduleQuery(QueryModel):
     tag: Annotated[str, Field(min_length=1, max_length=50, pattern=r"^[^\x00]+$")] | None = Field(
         default=None, description="Filter by tag."
     )
+    name: Annotated[str, StringConstraints(pattern=NAME_PATTERN)] | None = Field(
+        default=None, description="Only the schedule of this name."
+    )
     limit: Limit = 50
     cursor: composite_cursor_field(LIST, str, str) | None = None  # type: ignore[valid-type]
 

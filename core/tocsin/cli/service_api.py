@@ -1,4 +1,4 @@
-"""Admin API client of the commands that administer a running service."""
+"""API client of the commands that call a running service."""
 
 from __future__ import annotations
 
@@ -40,6 +40,14 @@ AdminToken = Annotated[
         help="Admin token. Prefer the variable: other users can see command-line options.",
     ),
 ]
+ApiKey = Annotated[
+    str | None,
+    typer.Option(
+        "--api-key",
+        envvar="TOCSIN_API_KEY",
+        help="API key. Prefer the environment variable: other users can see options.",
+    ),
+]
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows.")]
 Search = Annotated[str | None, typer.Option(help="Filter by text.")]
 
@@ -52,13 +60,13 @@ _BEARER_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750 section 2.1
 _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 
-class AdminApi:
-    """Client of the admin endpoints of a running service."""
+class ServiceApi:
+    """Client of the endpoints of a running service."""
 
-    def __init__(self, client: HttpClient, url: str, token: str) -> None:
+    def __init__(self, client: HttpClient, url: str, credential: Mapping[str, str]) -> None:
         self._client = client
         self._url = url
-        self._token = token
+        self._credential = credential
 
     async def call(
         self,
@@ -70,7 +78,7 @@ class AdminApi:
     ) -> ResponseMembers:
         """Return the members of the response; parameters and members that are None are not sent.
 
-        Raises OperatorError with the reason of a failure. Errors never contain the token.
+        Raises OperatorError with the reason of a failure. Errors never contain the credential.
         """
         try:
             response = await self._client.request(
@@ -99,26 +107,40 @@ class AdminApi:
             if cursor is None or len(records) >= limit:
                 break
         if cursor is not None:
+            least = "at least " if page.get("total_relation") == "gte" else ""
             print_text(
-                f"showing {len(records)} of {page['total']}; use --limit to see more",
+                f"showing {len(records)} of {least}{page['total']}; use --limit to see more",
                 file=sys.stderr,
             )
         return records
 
     def _headers(self, method: str) -> dict[str, str]:
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        headers = {**self._credential, "Content-Type": "application/json"}
         return headers | ({"Idempotency-Key": secrets.token_hex(16)} if method == "POST" else {})
 
 
-def run_on_api(url: str | None, token: str | None, work: Callable[[AdminApi], Awaitable[T]]) -> T:
-    """Return the result of `work`; raises OperatorError if the token cannot be sent to the URL."""
+def run_on_api(url: str | None, token: str | None, work: Callable[[ServiceApi], Awaitable[T]]) -> T:
+    """Return the result of `work` as an admin.
+
+    Raises OperatorError if the token cannot be sent to the URL.
+    """
+    return _run(url, {"Authorization": f"Bearer {_check_token(token)}"}, work)
+
+
+def run_with_key(url: str | None, key: str | None, work: Callable[[ServiceApi], Awaitable[T]]) -> T:
+    """Return the result of `work` with an API key; raises OperatorError as `run_on_api` does."""
+    return _run(url, {"X-API-Key": _check_key(key)}, work)
+
+
+def _run(
+    url: str | None, credential: Mapping[str, str], work: Callable[[ServiceApi], Awaitable[T]]
+) -> T:
     base = _parse_base_url(url or load_settings().public_url)
-    checked = _check_token(token)
 
     async def run() -> T:
         client = _open_client(base)
         try:
-            return await work(AdminApi(client, str(base).rstrip("/"), checked))
+            return await work(ServiceApi(client, str(base).rstrip("/"), credential))
         finally:
             await client.close()
 
@@ -163,6 +185,20 @@ def _check_token(token: str | None) -> str:
     return token.strip()
 
 
+def _check_key(key: str | None) -> str:
+    if not key:
+        raise OperatorError(
+            "no API key: set TOCSIN_API_KEY, or use --api-key; `tocsin keys create NAME --scope "
+            "incidents:read` prints one"
+        )
+    if not _BEARER_TOKEN.fullmatch(key.strip()):
+        raise OperatorError(
+            "TOCSIN_API_KEY or --api-key: found characters that a key cannot contain; "
+            "use the exact output of `tocsin keys create`"
+        )
+    return key.strip()
+
+
 def _open_client(url: URL) -> GuardedClient:
     """Return a client for this host; over plain HTTP it connects only to loopback addresses."""
     from tocsin.net import literal_address, open_client
@@ -173,7 +209,7 @@ def _open_client(url: URL) -> GuardedClient:
     address = literal_address(host)
     if host != "localhost" and not (address and address.is_loopback):
         raise OperatorError(
-            f"http://{url.host} is not this machine, so the admin token would be sent unencrypted; "
+            f"http://{url.host} is not this machine, so the credential would be sent unencrypted; "
             "use an https:// address with --url or TOCSIN_URL"
         )
     return open_client(allow_networks=_LOOPBACK)

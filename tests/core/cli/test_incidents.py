@@ -1,0 +1,75 @@
+"""`tocsin incidents` against a running API."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+
+import pytest
+from sqlalchemy import URL
+from typer.testing import CliRunner
+
+from api_callers import Admin
+from incident_rows import add_incidents
+from tocsin.cli import app
+from tocsin.errors import OperatorError
+
+
+@pytest.fixture
+def database_url(tmp_path) -> URL:
+    """Which database the API stands on does not matter to its callers."""
+    return URL.create("sqlite", database=str(tmp_path / "tocsin.db"))
+
+
+@pytest.fixture(autouse=True)
+async def _terminal(api, monkeypatch) -> None:
+    """The variables of an analyst's terminal."""
+    for name in [name for name in os.environ if name.startswith("TOCSIN_")]:
+        monkeypatch.delenv(name)
+    admin = Admin(api, {"Authorization": f"Bearer {await api.token()}"})
+    key = await admin.create_key(scopes=["incidents:read"])
+    monkeypatch.setenv("TOCSIN_URL", str(api.client.make_url("/")))
+    monkeypatch.setenv("TOCSIN_API_KEY", key["api_key"])
+
+
+async def run(*arguments: str) -> tuple[int, str]:
+    """Run a command, and return its status and what it printed, or why it was refused."""
+    result = await asyncio.to_thread(CliRunner().invoke, app, ["incidents", *arguments])
+    if isinstance(result.exception, OperatorError):
+        return 2, str(result.exception)
+    return result.exit_code, result.stdout
+
+
+async def test_incidents_are_listed_filtered_and_shown(api):
+    await api.services.database.write(add_incidents, entities=[("ip", "203.0.113.7")])
+    status, out = await run("list")
+    [line] = out.splitlines()
+    assert (status, line.split("\t")[0]) == (0, "1")
+    [record] = json.loads((await run("list", "--json"))[1])
+    assert (record["number"], "entities" in record) == (1, True)
+    severity = record["severity"]
+    others = {"Low", "High"} - {severity}
+    assert (await run("list", "--severity", severity.lower())) == (0, out)
+    assert (await run("list", "--severity", others.pop())) == (0, "")
+    assert (await run("list", "--status", "closed")) == (0, "")
+    status, out = await run("show", "1")
+    assert (status, "ip:203.0.113.7" in out) == (0, True)
+    assert json.loads((await run("show", "1", "--json"))[1])[0]["number"] == 1
+    status, words = await run("show", "2")
+    assert (status, words.startswith("404: ")) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key", "words"),
+    [
+        (["list"], "", "no API key: set TOCSIN_API_KEY"),
+        (["list"], "sk_live_0", "401: "),
+        (["list", "--timespan", "soon"], None, "timespan: found 'soon'"),
+    ],
+)
+async def test_refusals_are_explained(monkeypatch, arguments, key, words):
+    if key is not None:
+        monkeypatch.setenv("TOCSIN_API_KEY", key)
+    status, reason = await run(*arguments)
+    assert (status, words in reason) == (2, True)
