@@ -18,6 +18,7 @@ from tocsin.investigations.runs import (
     FinishedRun,
     Finisher,
     InvestigationWorker,
+    LedgerCompaction,
     RunFailure,
     build_write_back_finisher,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "HistoryAnswers",
     "InvestigationMetrics",
     "InvestigationWorker",
+    "LedgerCompaction",
     "LedgerStep",
     "LoadedSession",
     "NewSession",

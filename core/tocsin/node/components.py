@@ -31,6 +31,7 @@ from tocsin.investigations import (
     HistoryAnswers,
     InvestigationMetrics,
     InvestigationWorker,
+    LedgerCompaction,
     ProviderEventSearch,
     QuestionRouter,
     WriteBackMetrics,
@@ -89,12 +90,14 @@ class InvestigationRuntime:
     sharing: BucketSynchronizer | None
     """None if no other node shares the rate limits of the enrichers."""
     worker: InvestigationWorker
+    compaction: LedgerCompaction
     absent_providers: dict[str, str]
     """Reasons of the providers that are not running."""
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         """Return the loops of the role `investigate`."""
-        return [self.indexer.run(), self.write_backs.run(), self.worker.run()]
+        loops = (self.indexer, self.write_backs, self.worker, self.compaction)
+        return [loop.run() for loop in loops]
 
     def upkeep(self) -> list[Coroutine[Any, Any, None]]:
         """Return the loops of every node that can query enrichers, which API callers can do."""
@@ -139,6 +142,7 @@ def build_investigations(
         environment,
         load_redactor=partial(database.lookup, load_redactor),
     )
+    compaction = LedgerCompaction(database, clock)
     worker = InvestigationWorker(
         database,
         clock,
@@ -146,7 +150,11 @@ def build_investigations(
         number,
         investigator=None,
         answer=answers,
-        finishers=[build_write_back_finisher(plugins.providers, public_url), *finishers],
+        finishers=[
+            build_write_back_finisher(plugins.providers, public_url),
+            compaction.finish,
+            *finishers,
+        ],
         markings=markings,
         meter=InvestigationMetrics(metrics),
     )
@@ -158,6 +166,7 @@ def build_investigations(
         enricher=IncidentEnricher(enrichers, database, markings),
         sharing=sharing if is_shared else None,
         worker=worker,
+        compaction=compaction,
         absent_providers=absent_providers,
     )
 

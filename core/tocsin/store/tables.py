@@ -625,7 +625,8 @@ session_messages = Table(
 )
 
 # The ledger: each question of an investigation with its answer, and each conclusion. Numbers
-# continue across runs.
+# continue across runs. The steps of a run that has ended are in chunks, each a row with the number
+# and the columns of its last step.
 session_steps = Table(
     "session_steps",
     metadata,
@@ -641,6 +642,8 @@ session_steps = Table(
     # Question and answer, compressed; in rows from before there was this column, those above
     Column("packed", LargeBinary),
     Column("base", Integer),  # the number of the step that serves as dictionary
+    Column("chunk", LargeBinary),  # the steps, compressed together
+    Column("steps", Integer),  # how many the chunk has; null for a single step
     Column("reason", Text),
     Column("conclusion", Text),
     Column("evidence", Document),

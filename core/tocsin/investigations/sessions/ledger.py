@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
-from typing import Any, cast
+from itertools import islice
+from typing import Any
 
 import orjson
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select
@@ -20,6 +21,8 @@ from tocsin.investigations.codec import (
 from tocsin.investigations.sessions.packed_steps import (
     Bases,
     StepPacker,
+    pack_chunk,
+    unpack_chunk,
     unpack_question,
     unpack_step,
 )
@@ -29,8 +32,12 @@ from tocsin.store.tables import session_steps
 CONCLUSION = "conclusion"
 """The kind of a step without a question."""
 MAX_CONCLUSION = 10_000
+CHUNK_STEPS = 128
+_CHUNK_SIZE = 512 * 1024  # characters of answers: who reads one step decompresses its chunk
 _MILLISECOND = timedelta(milliseconds=1)
 _s = session_steps.c
+StepReader = Callable[[bytes, bytes | None], tuple[str, str | None]]
+"""Returns the question and the answer of a compressed step, given its compressed base."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +72,12 @@ class LedgerStep:
         return self.elapsed_ms * _MILLISECOND
 
 
+_NAMES = [field.name for field in fields(LedgerStep)]
 _COLUMNS = [
-    *(session_steps.c[field.name] for field in fields(LedgerStep)),
+    *(session_steps.c[name] for name in _NAMES),
     session_steps.c.packed,
     session_steps.c.base,
+    session_steps.c.chunk,
 ]
 
 
@@ -95,10 +104,14 @@ def _to_row(session_id: str, step: LedgerStep, packer: StepPacker) -> dict[str, 
 
 
 def replace_steps(connection: Connection, session_id: str, steps: Sequence[LedgerStep]) -> None:
-    """Store the whole ledger of a session again, with changed content."""
+    """Store the whole ledger of a session that has ended again, with changed content."""
     drop_steps(connection, session_id, 0)
     for run in sorted({step.run for step in steps}):
-        append_steps(connection, session_id, [step for step in steps if step.run == run])
+        left = [step for step in steps if step.run == run]
+        while left:
+            chunk = _take_chunk(left)
+            _insert_chunk(connection, session_id, chunk)
+            left = left[: -len(chunk)]
 
 
 def drop_steps(connection: Connection, session_id: str, first: int) -> None:
@@ -107,14 +120,65 @@ def drop_steps(connection: Connection, session_id: str, first: int) -> None:
     connection.execute(beyond)
 
 
+def compact_steps(connection: Connection, session_id: str) -> bool:
+    """Compress the last steps that are stored one by one together, and return if there were any.
+
+    The caller knows that their run has ended. The last come first, since steps refer to earlier
+    ones.
+    """
+    rows = select(*_COLUMNS).where(_s.session_id == session_id, _s.steps.is_(None))
+    found = connection.execute(rows.order_by(_s.number.desc()).limit(CHUNK_STEPS)).mappings().all()
+    last_run = [row for row in found if row["run"] == found[0]["run"]]
+    if not last_run:
+        return False
+    chunk = _take_chunk(list(_read_steps(connection, session_id, last_run[::-1])))
+    theirs = _s.number.between(chunk[0].number, chunk[-1].number)
+    connection.execute(delete(session_steps).where(_s.session_id == session_id, theirs))
+    _insert_chunk(connection, session_id, chunk)
+    return True
+
+
+def _take_chunk(steps: Sequence[LedgerStep]) -> Sequence[LedgerStep]:
+    """Return the last steps, as many as make a chunk."""
+    size, count = 0, 0
+    for step in steps[: -CHUNK_STEPS - 1 : -1]:
+        size += len(step.answer or "")
+        if count and size > _CHUNK_SIZE:
+            break
+        count += 1
+    return steps[-count:]
+
+
+def _insert_chunk(connection: Connection, session_id: str, steps: Sequence[LedgerStep]) -> None:
+    """Store steps of one run as a row with the columns of the last."""
+    shown = {**asdict(steps[-1]), "question": None, "answer": None}
+    chunk = pack_chunk([asdict(step) for step in steps])
+    row = {"session_id": session_id, **shown, "chunk": chunk, "steps": len(steps)}
+    connection.execute(insert(session_steps), row)
+
+
 def load_steps(connection: Connection, session_id: str, run: int | None = None) -> list[LedgerStep]:
     """Return the steps of a run, or of all runs, in order."""
     query = select(*_COLUMNS).where(_s.session_id == session_id).order_by(_s.number)
     if run is not None:
         query = query.where(_s.run == run)
     rows = connection.execute(query).mappings().all()
+    return list(_read_steps(connection, session_id, rows))
+
+
+def _read_steps(
+    connection: Connection,
+    session_id: str,
+    rows: Sequence[RowMapping],
+    read: StepReader = unpack_step,
+) -> Iterator[LedgerStep]:
+    """Yield the steps of these rows."""
     bases = _load_bases(connection, session_id, rows)
-    return [_to_step(row, bases) for row in rows]
+    for row in rows:
+        if row["chunk"] is None:
+            yield _to_step(row, bases, read)
+        else:
+            yield from map(_restore_step, unpack_chunk(row["chunk"]))
 
 
 def _load_bases(connection: Connection, session_id: str, rows: Sequence[RowMapping]) -> Bases:
@@ -134,34 +198,25 @@ def find_last_number(connection: Connection, session_id: str, before_run: int) -
     return connection.scalars(earlier).one() or 0
 
 
-def _to_step(row: RowMapping, bases: Bases) -> LedgerStep:
-    values = {name: value for name, value in row.items() if name not in ("packed", "base")}
-    question, answer = _read_content(row, bases)
+def _to_step(row: RowMapping, bases: Bases, read: StepReader) -> LedgerStep:
+    values = {name: row[name] for name in _NAMES}
+    if row["packed"] is not None:  # older rows hold the question and the answer as text
+        base = None if row["base"] is None else bases[row["base"]]
+        values["question"], values["answer"] = read(row["packed"], base)
+    return _build_step(values)
+
+
+def _restore_step(values: dict[str, Any]) -> LedgerStep:
+    return _build_step({**values, "started_at": datetime.fromisoformat(values["started_at"])})
+
+
+def _build_step(values: dict[str, Any]) -> LedgerStep:
     known = {
-        "question": question,
-        "answer": answer,
-        "phase": Phase(row["phase"]),
-        "outcome": None if row["outcome"] is None else QueryOutcome(row["outcome"]),
-        "evidence": None if row["evidence"] is None else tuple(row["evidence"]),
+        "phase": Phase(values["phase"]),
+        "outcome": None if values["outcome"] is None else QueryOutcome(values["outcome"]),
+        "evidence": None if values["evidence"] is None else tuple(values["evidence"]),
     }
     return LedgerStep(**{**values, **known})
-
-
-def _read_content(row: RowMapping, bases: Bases) -> tuple[str | None, str | None]:
-    """Return the question and the answer of a step, which older rows hold as text."""
-    if row["packed"] is None:
-        return row["question"], row["answer"]
-    return unpack_step(row["packed"], _find_base(row, bases))
-
-
-def _read_question(row: RowMapping, bases: Bases) -> str | None:
-    if row["packed"] is None:
-        return cast("str | None", row["question"])
-    return unpack_question(row["packed"], _find_base(row, bases))
-
-
-def _find_base(row: RowMapping, bases: Bases) -> bytes | None:
-    return None if row["base"] is None else bases[row["base"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,52 +229,50 @@ class StepPage:
     """The value of `after` for the next page; None on the last page."""
 
 
-_LISTED = [column for column in _COLUMNS if column.name != "answer"]
-
-
 def list_steps(
     connection: Connection, session_id: str, *, limit: int, after: int = 0, run: int | None = None
 ) -> StepPage:
     """Return one page of a session's ledger, without the answers."""
     matching = [_s.session_id == session_id]
     matching += [] if run is None else [_s.run == run]
-    page = select(*_LISTED).where(*matching, _s.number > after).order_by(_s.number)
-    found = connection.execute(page.limit(limit + 1)).mappings().all()
-    total = connection.scalars(select(func.count()).select_from(session_steps).where(*matching))
-    bases = _load_bases(connection, session_id, found[:limit])
+    page = select(*_COLUMNS).where(*matching, _s.number > after).order_by(_s.number)
+    rows = connection.execute(page.limit(limit + 1)).mappings().all()
+    steps = _read_steps(connection, session_id, rows, unpack_question)
+    found = list(islice((step for step in steps if step.number > after), limit + 1))
+    total = select(func.coalesce(func.sum(func.coalesce(_s.steps, 1)), 0)).where(*matching)
     return StepPage(
-        [_represent_step(row, _read_question(row, bases)) for row in found[:limit]],
-        total.one(),
-        found[limit - 1]["number"] if len(found) > limit else None,
+        [_represent_step(step) for step in found[:limit]],
+        connection.scalars(total).one(),
+        found[limit - 1].number if len(found) > limit else None,
     )
 
 
-def load_questions(connection: Connection, session_id: str) -> list[tuple[RowMapping, str | None]]:
-    """Return the steps of a session without the answers, each with its question."""
-    query = select(*_LISTED).where(_s.session_id == session_id).order_by(_s.number)
+def load_questions(connection: Connection, session_id: str) -> list[LedgerStep]:
+    """Return the steps of a session; answers may be missing, to save time."""
+    query = select(*_COLUMNS).where(_s.session_id == session_id).order_by(_s.number)
     rows = connection.execute(query).mappings().all()
-    bases = _load_bases(connection, session_id, rows)
-    return [(row, _read_question(row, bases)) for row in rows]
+    return list(_read_steps(connection, session_id, rows, unpack_question))
 
 
 def load_step(connection: Connection, session_id: str, number: int) -> dict[str, Any] | None:
     """Return one step with its answer, None if there is none of this number."""
-    query = select(*_COLUMNS).where(_s.session_id == session_id, _s.number == number)
-    row = connection.execute(query).mappings().one_or_none()
-    if row is None:
-        return None
-    question, answer = _read_content(row, _load_bases(connection, session_id, [row]))
-    return {**_represent_step(row, question), "answer": _loads(answer)}
+    query = select(*_COLUMNS).where(_s.session_id == session_id, _s.number >= number)
+    rows = connection.execute(query.order_by(_s.number).limit(1)).mappings().all()
+    for step in _read_steps(connection, session_id, rows):
+        if step.number == number:
+            return {**_represent_step(step), "answer": _loads(step.answer)}
+    return None
 
 
-def _represent_step(row: RowMapping, question: str | None) -> dict[str, Any]:
+def _represent_step(step: LedgerStep) -> dict[str, Any]:
     names = ("number", "run", "phase", "kind", "asked_of")
-    results = ("outcome", "reason", "conclusion", "evidence", "duration_ms")
     return {
-        **{name: row[name] for name in names},
-        "question": _loads(question),
-        **{name: row[name] for name in results},
-        "started_at": isoformat(row["started_at"]),
+        **{name: getattr(step, name) for name in names},
+        "question": _loads(step.question),
+        **{name: getattr(step, name) for name in ("outcome", "reason", "conclusion")},
+        "evidence": None if step.evidence is None else list(step.evidence),
+        "duration_ms": step.duration_ms,
+        "started_at": isoformat(step.started_at),
     }
 
 

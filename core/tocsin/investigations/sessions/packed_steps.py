@@ -1,14 +1,19 @@
-"""Compression of ledger steps: a question with its answer, as one column.
+"""Compression of ledger steps.
 
-Answers of one kind repeat each other, down to whole incidents. Each step is therefore compressed
-with the first step of its kind in the run as a dictionary, its base, which is compressed alone.
+Answers of one kind repeat each other, down to whole incidents. While a run takes its steps, each
+is therefore compressed with the first step of its kind as a dictionary, its base, which is
+compressed alone. Once the run has ended, many steps become one chunk, which takes a third of that.
 """
 
 from __future__ import annotations
 
+import lzma
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
 
 _DICTIONARY_BYTES = 32_768  # the window of DEFLATE
 _CHUNK = 16_384
@@ -63,14 +68,14 @@ def unpack_step(packed: bytes, base: bytes | None) -> tuple[str, str | None]:
     return question.decode(), answer.decode() or None
 
 
-def unpack_question(packed: bytes, base: bytes | None) -> str:
-    """Return the question of a step alone, which takes a fraction of the time."""
+def unpack_question(packed: bytes, base: bytes | None) -> tuple[str, None]:
+    """Return the question of a step without the answer, which takes a fraction of the time."""
     unpacker = zlib.decompressobj(_RAW, zdict=_read_dictionary(base))
     found = b""
     while packed and _BREAK not in found:
         found += unpacker.decompress(packed, _CHUNK)
         packed = unpacker.unconsumed_tail
-    return found.partition(_BREAK)[0].decode()
+    return found.partition(_BREAK)[0].decode(), None
 
 
 def _read_dictionary(base: bytes | None) -> bytes:
@@ -79,3 +84,21 @@ def _read_dictionary(base: bytes | None) -> bytes:
 
 Bases = Mapping[int, bytes]
 """The compressed bases of some steps, by number."""
+
+
+# As small as with higher presets but for a tenth, in a fifth of the time
+_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "pb": 0}]
+
+
+def pack_chunk(steps: Sequence[Mapping[str, Any]]) -> bytes:
+    """Compress the values of steps together, column by column."""
+    columns = {name: [step[name] for step in steps] for name in steps[0]}
+    return lzma.compress(orjson.dumps(columns), check=lzma.CHECK_CRC32, filters=_FILTERS)
+
+
+def unpack_chunk(chunk: bytes) -> list[dict[str, Any]]:
+    """Return the values of the steps of a chunk, in JSON's types."""
+    columns = orjson.loads(lzma.decompress(chunk))
+    return [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]

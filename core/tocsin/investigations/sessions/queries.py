@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, select
 
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.investigations.codec import decode_report
-from tocsin.investigations.sessions.ledger import load_questions
+from tocsin.investigations.sessions.ledger import LedgerStep, load_questions
 from tocsin.investigations.write_backs import WriteBack, list_write_backs
 from tocsin.model import Persona, QueryOutcome, SessionStatus
 from tocsin.reports import to_markdown
@@ -185,18 +185,18 @@ def _represent_message(row: RowMapping) -> dict[str, Any]:
 def describe_steps(connection: Connection, session_id: str) -> dict[str, str]:
     """Return a sentence for each step of a session, by its reference, such as `step:12`."""
     steps = load_questions(connection, session_id)
-    return {f"step:{row['number']}": _describe_step(row, question) for row, question in steps}
+    return {step.reference: _describe_step(step) for step in steps}
 
 
-def _describe_step(row: RowMapping, question: str | None) -> str:
-    if row["conclusion"] is not None:
-        return f"Concluded: {row['conclusion']}"
-    source = row["asked_of"].replace(":", " ", 1)
-    wanted = _QUESTION_PHRASES.get(row["kind"], row["kind"].replace("-", " "))
-    text = f"Asked {source} {wanted}{_describe_subject(question)}"
-    if row["outcome"] == QueryOutcome.ANSWERED:
-        return text + (f" (partial: {row['reason']})" if row["reason"] else "")
-    return f"{text}: {row['outcome']}, {row['reason']}"
+def _describe_step(step: LedgerStep) -> str:
+    if step.conclusion is not None:
+        return f"Concluded: {step.conclusion}"
+    source = (step.asked_of or "").replace(":", " ", 1)
+    wanted = _QUESTION_PHRASES.get(step.kind, step.kind.replace("-", " "))
+    text = f"Asked {source} {wanted}{_describe_subject(step.question)}"
+    if step.outcome is QueryOutcome.ANSWERED:
+        return text + (f" (partial: {step.reason})" if step.reason else "")
+    return f"{text}: {step.outcome}, {step.reason}"
 
 
 def _describe_subject(question: str | None) -> str:
