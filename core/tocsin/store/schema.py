@@ -26,7 +26,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Column, Connection, Integer, MetaData, Table, select, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from tocsin.errors import OperatorError
@@ -40,6 +40,8 @@ from tocsin.store.tables import sequences
 
 UNFINISHED_COPY = "unfinished_copy"
 """The table of a database that another one is being copied to."""
+_UNFINISHED_RESTORE = Table("unfinished_restore", MetaData(), Column("number", Integer))
+"""In a database with restored rows in which erased values may be readable."""
 _COMPATIBLE_WITH = "schema_compatible_with"
 """Entry of `sequences` with the oldest revision whose nodes work with the database."""
 _LOCK_SECONDS = 5
@@ -102,16 +104,32 @@ def is_unfinished_copy(connection: Connection) -> bool:
     return bool(connection.dialect.has_table(connection, UNFINISHED_COPY))
 
 
+def begin_restore(connection: Connection) -> None:
+    """Keep nodes and commands away from the database until `finish_restore`."""
+    _UNFINISHED_RESTORE.create(connection)
+
+
+def finish_restore(connection: Connection) -> None:
+    """Make the restored database usable."""
+    _UNFINISHED_RESTORE.drop(connection)
+
+
 def _load_state(connection: Connection) -> SchemaState | None:
     """Return the state of the schema, None for an empty database.
 
-    Raises OperatorError for a schema that this version cannot work with, and an unfinished copy.
+    Raises OperatorError for a schema that this version cannot work with, and an unfinished copy or
+    restore.
     """
     where = f"the database {format_location(connection.engine.url)}"
     if is_unfinished_copy(connection):
         raise OperatorError(
             f"{where} is an unfinished copy; run the same `tocsin db copy` again to finish it, or "
             "empty the database"
+        )
+    if connection.dialect.has_table(connection, _UNFINISHED_RESTORE.name):
+        raise OperatorError(
+            f"{where} is an unfinished restore, in which erased values may be readable; empty the "
+            "database, and run `tocsin backup restore` again"
         )
     found = MigrationContext.configure(connection).get_current_revision()
     if found is None:

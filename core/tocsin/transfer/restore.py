@@ -23,8 +23,10 @@ from tocsin.store import (
     Head,
     HeadFile,
     begin_epoch,
+    begin_restore,
     create_schema,
     find_rollback,
+    finish_restore,
     get_newest_revision,
     has_no_schema,
     hold_lock,
@@ -94,6 +96,7 @@ class Restore:
 
         Raises OperatorError where the rows are not those of the backup.
         """
+        begin_restore(connection)
         create_schema(connection, self.manifest.schema)
         for table in self.manifest.tables:
             empty_table(connection, table.layout)
@@ -218,6 +221,7 @@ async def _restore_into(database: Database, restore: Restore) -> RestoreResult:
         result = await database.write(restore.store)
         if restore.erase is not None:
             await restore.erase(database)
+        await database.write(finish_restore)
         return result
     finally:
         await database.close()

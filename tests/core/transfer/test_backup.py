@@ -22,7 +22,7 @@ from tocsin.erasure import Eraser, ErasureRequest
 from tocsin.errors import OperatorError
 from tocsin.events import release_restored_events, retry_routing
 from tocsin.model import Entity, EntityKind
-from tocsin.store import JUMP, HeadFile, load_epochs, load_head
+from tocsin.store import JUMP, HeadFile, check_schema, load_epochs, load_head
 from tocsin.store.tables import events, incident_counts, incident_entities, incidents
 from tocsin.transfer import (
     BackupMaker,
@@ -119,6 +119,29 @@ async def test_what_was_erased_after_the_backup_is_erased_again(database, tmp_pa
         assert tuple(found) == (f"logon of {receipt['pseudonym']}", receipt["pseudonym"])
         key = VAULT.derive(audit.SEAL)
         assert (await restored.read(audit.verify, key, now=NOW)).problems == []
+
+
+async def test_a_restore_that_ends_before_its_erasures_is_refused(database, tmp_path, target_url):
+    """It would show what was erased, and nothing would erase it later."""
+    made = await BackupMaker(tmp_path / "backups", VAULT).create(database, NOW, quietly)
+
+    class Killed(BaseException):
+        pass
+
+    async def erase(_: object) -> None:
+        raise Killed
+
+    restore = replace(make_restore(made, tmp_path), erase=erase)
+    with pytest.raises(Killed):
+        await restore_backup(target_url, restore, replace=False)
+    if target_url.get_backend_name() == "sqlite":
+        assert not list(tmp_path.glob("target.db*"))
+        return
+    async with opened(target_url) as restored:
+        with pytest.raises(OperatorError, match=r"unfinished restore.*empty the database"):
+            await check_schema(restored)
+    with pytest.raises(OperatorError, match="unfinished restore"):
+        await restore_backup(target_url, make_restore(made, tmp_path), replace=False)
 
 
 def make_manifest(tmp_path: Path, migrated_file: Path, secret: bytes | None = None):
