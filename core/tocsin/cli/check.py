@@ -47,6 +47,7 @@ from tocsin.store import (
     parse_url,
     sqlite_file,
 )
+from tocsin.tracing import describe_endpoint, find_missing
 
 _TIMEOUT_SECONDS = 30
 _INVALID_CONFIGURATION = 2
@@ -103,7 +104,7 @@ async def _check_parts(settings: Settings, configuration: Configuration) -> bool
             passed += [await _check_plugin(section, plugin) for plugin in plugins.values()]
     finally:
         await live.close()
-    passed.append(check_receivers(configuration, settings))
+    passed += [check_receivers(configuration, settings), _check_tracing(settings)]
     if not environment.names_networks:
         print_text(_NETWORKS_MISSING)
     for name, definition in configuration.schedules.items():
@@ -111,6 +112,16 @@ async def _check_parts(settings: Settings, configuration: Configuration) -> bool
     for absent in live.absent:
         print_line(f"{absent.name}: not loaded: {absent.reason}", file=sys.stderr)
     return all(passed) and not live.absent
+
+
+def _check_tracing(settings: Settings) -> bool:
+    """Return whether what tracing needs is installed, if it is on."""
+    remedy = find_missing() if settings.tracing else None
+    if remedy is not None:
+        print_text(f"tracing: OpenTelemetry is not installed; {remedy}", file=sys.stderr)
+    elif settings.tracing:
+        print_text(f"tracing: exporting to {describe_endpoint()}; nothing was sent")
+    return remedy is None
 
 
 def _next_run(definition: ScheduleDefinition) -> str:

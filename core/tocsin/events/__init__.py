@@ -12,6 +12,7 @@ from tocsin.events.outbox import (
     load_unrouted,
     mark_routed,
     parse_event_row,
+    read_traceparent,
     release_restored_events,
     retry_routing,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "load_unrouted",
     "mark_routed",
     "parse_event_row",
+    "read_traceparent",
     "release_restored_events",
     "retry_routing",
 ]

@@ -20,6 +20,7 @@ from sqlalchemy import (
 from tocsin.model import Event, EventType
 from tocsin.store import BulkStatement, Row, announce, clean_text, is_in, load_epoch_number
 from tocsin.store.tables import events
+from tocsin.tracing import TRACEPARENT, build_headers, note_event
 
 EVENTS = "events"
 """The topic of events that are not routed yet."""
@@ -51,11 +52,14 @@ _UNROUTED_WHOLE = _select_unrouted(whole=True)
 def emit_events(connection: Connection, new_events: Sequence[Event]) -> None:
     """Store events in this transaction; they are routed once it is committed.
 
-    The context of each gets the `epoch` of the database.
+    The context of each gets the `epoch` of the database and, while tracing is on, the current
+    span as `traceparent`.
     """
     if new_events:
-        epoch = load_epoch_number(connection)
-        _INSERT.run(connection, [_build_row(event, epoch) for event in new_events])
+        common = {"epoch": load_epoch_number(connection), **build_headers()}
+        _INSERT.run(connection, [_build_row(event, common) for event in new_events])
+        for event in new_events:
+            note_event("event stored", {"event_id": event.id, "subject": event.subject})
         announce(connection, EVENTS)
 
 
@@ -65,8 +69,8 @@ _INSERT = BulkStatement(
 )
 
 
-def _build_row(event: Event, epoch: int) -> Row:
-    context = {**event.context, "epoch": epoch}
+def _build_row(event: Event, common: Mapping[str, Any]) -> Row:
+    context = {**event.context, **common}
     facts = (event.id, event.event_type.value, event.timestamp, dict(event.data), event.subject)
     return (*facts, list(event.related), context, False)
 
@@ -148,6 +152,12 @@ def mark_routed(connection: Connection, routed: Sequence[Event]) -> None:
 
 _STILL_UNROUTED = select(events.c.id).where(is_in(events.c.id, "ids"), _IS_UNROUTED)
 _MARK_ROUTED = update(events).where(is_in(events.c.id, "ids")).values(routed=True)
+
+
+def read_traceparent(event: Event) -> str | None:
+    """Return the span in which an event was stored, None if tracing was off."""
+    found = event.context.get(TRACEPARENT)
+    return found if isinstance(found, str) else None
 
 
 def parse_event_row(row: RowMapping) -> Event:

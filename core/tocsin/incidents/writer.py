@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -17,6 +17,7 @@ from tocsin.incidents.storage import IncidentPolicy, StoreResult
 from tocsin.knowledge import INCIDENTS
 from tocsin.loops import beat
 from tocsin.store import Database, Lease
+from tocsin.tracing import span
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,9 @@ class IncidentWriter:
 
         Raises `LeaseLost` where the lease is lost.
         """
-        stored = await self.database.write(self._store, store)
+        with span("incidents.store", {"provider": self.name}) as traced:
+            stored = await self.database.write(self._store, store)
+            traced.set(asdict(stored.counts) | {"events": stored.events})
         beat()
         if stored.events:
             self._events.notify()

@@ -111,6 +111,10 @@ class Delivery:
     """Returns a part rendered by the destination's template; `body` is the usual one."""
     contract: Contract | None = None
     """The contract of the receiver whose templates are used; None if there is none."""
+    trace_headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers by which an HTTP receiver continues the trace (W3C Trace Context); none without
+    tracing.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

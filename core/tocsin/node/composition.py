@@ -8,6 +8,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from datetime import datetime, timedelta
+from importlib.metadata import version
 from pathlib import Path
 
 from sqlalchemy import URL
@@ -73,6 +74,7 @@ from tocsin.store import (
     sqlite_file,
     upgrade,
 )
+from tocsin.tracing import open_tracing
 from tocsin.web import make_app, open_api_runtime
 
 
@@ -93,6 +95,9 @@ async def open_node(
     )
     url = parse_url(settings.database)
     async with AsyncExitStack() as stack:
+        name = f"{platform.node()}:{settings.port}"
+        if settings.tracing:
+            await stack.enter_async_context(open_tracing(version("tocsin"), name))
         stack.enter_context(hold_lock(sqlite_file(url)) if is_sqlite(url) else nullcontext())
         database = await open_ready_database(url, stack, is_copied=settings.upgrade_copy)
         head = HeadKeeper(HeadFile(settings.data_dir, identify_location(url)), database, clock)
@@ -128,7 +133,6 @@ async def open_node(
         providers = describe_providers(configuration, plugins.absent)
         gauges = register_drift_gauges(metrics, database, providers)
         roles = dict.fromkeys((role.value for role in settings.roles), False)
-        name = f"{platform.node()}:{settings.port}"
         clocks = ClockWatch(database, clock, workers.number, metrics, name=name)
         health = NodeHealth(database, clock, workers.number, name, list(roles))
         state = NodeState(plugins, workers.pool, roles, drift, clocks, health)

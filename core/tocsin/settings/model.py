@@ -207,6 +207,11 @@ class Settings(BaseSettings):
         description="Lowest level to log. `debug` adds a line for each request that is served or "
         "sent, without URL paths, headers or bodies.",
     )
+    tracing: bool = Field(
+        default=False,
+        description="Record traces with OpenTelemetry, and export them as the standard variables "
+        "`OTEL_*` say. Requires the extra `otel`.",
+    )
 
     _secret_files: dict[str, Path] = PrivateAttr(default_factory=dict)
 

@@ -26,6 +26,7 @@ from tocsin.store.faults import DatabaseReplaced
 from tocsin.store.redactor import ERASURE_KEY
 from tocsin.store.statements import FLOORS
 from tocsin.store.text import dump_json, load_json
+from tocsin.tracing import carry_context
 
 T = TypeVar("T")
 READERS = 4
@@ -277,14 +278,17 @@ class SqliteDatabase(Database):
 
     async def write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the operation in the writer thread, and return its result once committed."""
-        return await self._writer.submit(lambda connection: operation(connection, *args, **kwargs))
+        return await self._writer.submit(
+            carry_context(lambda connection: operation(connection, *args, **kwargs))
+        )
 
     async def write_behind(
         self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run the operation in the writer thread, after all that others have submitted."""
         return await self._writer.submit(
-            lambda connection: operation(connection, *args, **kwargs), is_behind=True
+            carry_context(lambda connection: operation(connection, *args, **kwargs)),
+            is_behind=True,
         )
 
     def check_identity(self) -> None:

@@ -19,6 +19,7 @@ from multidict import CIMultiDict
 from structlog.contextvars import bind_contextvars
 from yarl import URL
 
+from tocsin import tracing
 from tocsin.web.authentication import RATE_LIMIT_FIELDS, AccessControl
 from tocsin.web.client_addresses import address_key
 from tocsin.web.console import RenderMissing, add_console
@@ -56,6 +57,7 @@ _LOCAL = "localhost"
 _PROBES = frozenset({"/healthz", "/readyz"})
 """Paths that answer under any name: probes use the address of the node."""
 _SCRAPED = "/metrics"
+_UNTRACED = _PROBES | {_SCRAPED}
 """The path that answers under any name if a token protects it."""
 _MISDIRECTED = 421
 _KNOWN_NAMES = 128
@@ -181,8 +183,26 @@ def make_app(services: ApiServices, *, has_api: bool = True) -> web.Application:
         allowed = {"OPTIONS", *by_method}
         resource.add_route("OPTIONS", _make_options_handler(headers, allowed))
     render_missing = add_console(app, services, access_control) if has_api else None
+    if tracing.is_on():
+        app.middlewares.append(_trace_request)
     app.middlewares.append(_make_envelope(services, headers, render_missing))
     return app
+
+
+@web.middleware
+async def _trace_request(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Record a span of a request, as part of the caller's trace, if there is one."""
+    if request.path in _UNTRACED:
+        return await handler(request)
+    method = request.method if request.method in hdrs.METH_ALL else "_OTHER"
+    route = _describe_path(request)
+    facts = {"http.request.method": method, "http.route": route}
+    parent = request.headers.get(tracing.TRACEPARENT)
+    with tracing.span(f"{method} {route}", facts, kind="server", parent=parent) as traced:
+        response = await handler(request)
+        traced.set({"http.response.status_code": response.status})
+        traced.set({"request_id": request[REQUEST_ID_KEY]})
+    return response
 
 
 def _make_options_handler(headers: ResponseHeaders, methods: set[str]) -> Handler:
@@ -248,7 +268,11 @@ def _require_short_type(request: web.Request) -> None:
 
 
 def _log_request(log: Any, request: web.Request, response: web.StreamResponse) -> None:
-    # the pattern of the path alone: callers may put a secret into a path or a query
-    resource = request.match_info.route.resource
-    path = "unknown" if resource is None else resource.canonical
+    path = _describe_path(request)
     log.debug("request served", method=request.method, path=path, status=response.status)
+
+
+def _describe_path(request: web.Request) -> str:
+    """Return the pattern of the path alone: callers may put a secret into a path or a query."""
+    resource = request.match_info.route.resource
+    return "unknown" if resource is None else resource.canonical

@@ -83,7 +83,13 @@ class Webhook(Channel):
         response = await self.tools.http.request(
             "POST",
             self._url,
-            headers={**self._headers, **headers, **_epoch_header(delivery.event), **signature},
+            headers={
+                **delivery.trace_headers,
+                **self._headers,
+                **headers,
+                **_epoch_header(delivery.event),
+                **signature,
+            },
             content=content,
             timeout=self.settings.timeout,
         )

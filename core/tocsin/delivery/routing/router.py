@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -15,6 +16,7 @@ import structlog
 from pydantic import ValidationError
 from sqlalchemy import Connection, or_, select
 
+from tocsin import metrics, tracing
 from tocsin.clock import Clock
 from tocsin.conditions import Condition
 from tocsin.delivery.destinations.repository import (
@@ -34,10 +36,10 @@ from tocsin.events import (
     hold_events,
     load_unrouted,
     mark_routed,
+    read_traceparent,
 )
 from tocsin.hookspecs import Channel
 from tocsin.loops import run_forever
-from tocsin.metrics import Counter
 from tocsin.model import Event, EventType, Severity
 from tocsin.registry import ManagedBy
 from tocsin.sandbox import AllowanceExhausted
@@ -183,6 +185,7 @@ async def route_events(
     Returns the number of events, and their destinations.
     """
     while True:
+        started_ns = tracing.read_clock()
         batch = await database.read(_read_batch, routes, most)
         if not batch.unrouted.events and not batch.unrouted.unreadable:
             return 0, frozenset()
@@ -193,13 +196,24 @@ async def route_events(
             stopped.set()
         result = await database.write(_store_plan, queue, batch, plan, now)
         if result is not None:
+            _trace_plan(plan, started_ns)
             return result
+
+
+def _trace_plan(plan: RoutingPlan, started_ns: int) -> None:
+    if not tracing.is_on():
+        return
+    destinations = Counter(event.id for event, _ in plan.wanted)
+    for event in plan.routed:
+        facts = {"event_id": event.id, "destinations": destinations[event.id]}
+        parent = read_traceparent(event)
+        tracing.record_span("event.route", facts, parent=parent, started_ns=started_ns)
 
 
 def _read_batch(connection: Connection, routes: Routes, most: int) -> RoutingBatch:
     revisions = _load_revisions(connection)
     current = routes.current(connection, revisions)
-    whole = any(route.when is not None for route in current)
+    whole = tracing.is_on() or any(route.when is not None for route in current)
     return RoutingBatch(load_unrouted(connection, most, whole=whole), current, revisions)
 
 
@@ -269,7 +283,7 @@ class Router:
         database: Database,
         clock: Clock,
         notifiers: Notifiers,
-        routed: Counter,
+        routed: metrics.Counter,
     ) -> None:
         self._queue = queue
         self._database = database

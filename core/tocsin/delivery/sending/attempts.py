@@ -26,11 +26,13 @@ from tocsin.delivery.queue.states import (
 )
 from tocsin.delivery.rendering import Renderer
 from tocsin.errors import Broken, CredentialsRefused, Misconfigured, Refused, TryLater
+from tocsin.events import read_traceparent
 from tocsin.hookspecs import Channel
 from tocsin.loops import PLUGIN_FAILURES, was_cancelled
 from tocsin.model import Delivery, Receipt
 from tocsin.redaction import SHORTEST_IN_IDS, Redactor
 from tocsin.store import clean_text
+from tocsin.tracing import build_headers, span
 
 RESPONSE_LIMIT = 16_384
 REASON_LIMIT = 1_000
@@ -58,6 +60,15 @@ class AttemptRunner:
 
     async def make(self, claimed: ClaimedDelivery) -> AttemptResult:
         """Attempt a delivery once, and return the result, whatever the channel raises."""
+        facts = {"destination": self._channel.tools.name, "event_id": claimed.event.id}
+        facts |= {"delivery_id": claimed.id, "attempt": str(claimed.attempt)}
+        parent = read_traceparent(claimed.event)
+        with span("delivery.attempt", facts, kind="client", parent=parent) as traced:
+            result = await self._attempt(claimed)
+            traced.set({"outcome": result.outcome, "status": result.status or 0})
+        return result
+
+    async def _attempt(self, claimed: ClaimedDelivery) -> AttemptResult:
         started = self._clock.now()
         try:
             receipt = await self._deliver(claimed)
@@ -90,6 +101,7 @@ class AttemptRunner:
             tried_at=claimed.tried_at,
             render=partial(self.renderer.render, settings.template, claimed.event),
             contract=self.renderer.contract(settings.template),
+            trace_headers=build_headers(),
         )
         async with asyncio.timeout((settings.timeout + GRACE).total_seconds()):
             receipt = await self._channel.deliver(delivery)

@@ -20,6 +20,7 @@ from tocsin.incidents.coverage import (
 from tocsin.incidents.storage import IncidentPolicy, StoreResult, store_page
 from tocsin.incidents.writer import IncidentWriter
 from tocsin.model import Page
+from tocsin.tracing import span
 
 MAX_PAGES = 200
 """The pages of a stream that are read before the other streams get their turn."""
@@ -71,7 +72,9 @@ class StreamReader:
         policy = replace(writer.policy, quiet=quiet)
         if not position.first_read_done:
             self._first_reads.setdefault(stream, _FirstRead(key, writer.clock.now()))
-        if not await self._read_pages(key, position, policy):
+        with span("provider.read", {"provider": key.provider, "stream": stream}):
+            is_at_end = await self._read_pages(key, position, policy)
+        if not is_at_end:
             return False
         if not position.first_read_done:
             await writer.database.write(mark_first_read_done, key, writer.clock.now())

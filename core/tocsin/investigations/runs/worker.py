@@ -39,6 +39,7 @@ from tocsin.investigations.sessions import INVESTIGATIONS
 from tocsin.loops import run_forever, was_cancelled
 from tocsin.model import Marking
 from tocsin.store import Database
+from tocsin.tracing import span
 
 POLL = timedelta(seconds=1)
 MAX_RUNS = 4
@@ -156,7 +157,8 @@ class InvestigationWorker:
 
     async def _work(self, lease: RunLease, investigator: Investigator) -> None:
         try:
-            await self._attempt(lease, investigator)
+            with span("investigation.run", {"session_id": lease.session_id}):
+                await self._attempt(lease, investigator)
         except RunLeaseLost:
             _log.info("lease lost", session=lease.session_id)
         except (Exception, asyncio.CancelledError) as error:
