@@ -1,5 +1,6 @@
 """Erasure of a person's data, or any other value, from everything that is stored."""
 
 from tocsin.erasure.eraser import Eraser, ErasureRequest, parse_entity
+from tocsin.erasure.tombstones import TombstoneFile, follow_erasures
 
-__all__ = ["Eraser", "ErasureRequest", "parse_entity"]
+__all__ = ["Eraser", "ErasureRequest", "TombstoneFile", "follow_erasures", "parse_entity"]

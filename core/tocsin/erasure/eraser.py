@@ -8,7 +8,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import orjson
 import structlog
 from sqlalchemy import Connection, exists, select, update
 
@@ -27,6 +26,7 @@ from tocsin.erasure.rows import (
     list_tables,
     merge_index,
 )
+from tocsin.erasure.tombstones import TombstoneFile
 from tocsin.errors import InvalidInputError
 from tocsin.identifiers import new_id
 from tocsin.model import Entity, EntityKind
@@ -38,7 +38,6 @@ from tocsin.store import (
     build_insert,
     digest_value,
     load_erasures,
-    make_private_folder,
 )
 from tocsin.store.tables import (
     attempts,
@@ -52,7 +51,6 @@ from tocsin.store.tables import (
 
 PURPOSE = "erasure"
 """The purpose for which the key of the digests is derived."""
-FILE = "erasures.jsonl"
 _log = structlog.get_logger()
 
 
@@ -84,7 +82,7 @@ class Eraser:
     ) -> None:
         """Take the folder that remembers digests of erased values beyond the database."""
         self._database = database
-        self._file = data_dir / FILE
+        self._file = TombstoneFile(data_dir)
         self._archive = archive
         # by which the database redacts what is stored from now on
         self._key = database.keys[ERASURE_KEY] = vault.derive(PURPOSE)
@@ -102,7 +100,7 @@ class Eraser:
         sent = await self._database.read(_list_sent, redactor)
         if not request.dry_run:
             await self._database.write(_remember, [erasure], request.by, now)
-            _append_to_file(self._file, [erasure])
+            self._file.add([erasure])
         found = await self._walk(redactor, needle, dry_run=request.dry_run)
         receipt = {
             "kind": erasure.kind,
@@ -146,7 +144,7 @@ class Eraser:
         To be called after an older backup was restored.
         """
         erased = {each.digest: each for each in await self._database.read(load_erasures)}
-        erased |= {each.digest: each for each in _load_file(self._file)}
+        erased |= self._file.load()
         if not erased:
             return {}
         await self._database.write(_remember, list(erased.values()), "restore", self._clock.now())
@@ -269,21 +267,3 @@ def _list_comments(connection: Connection, redactor: Redactor) -> Iterator[dict[
                 "outcome": row["state"],
                 "at": isoformat_or_none(row["finished_at"]),
             }
-
-
-def _append_to_file(path: Path, erased: list[Erasure]) -> None:
-    known = {each.digest for each in _load_file(path)}
-    make_private_folder(path.parent)  # with PostgreSQL, there may be none yet
-    path.touch(mode=0o600)
-    with path.open("ab") as file:
-        for each in erased:
-            if each.digest not in known:
-                file.write(orjson.dumps(asdict(each), option=orjson.OPT_APPEND_NEWLINE))
-
-
-def _load_file(path: Path) -> list[Erasure]:
-    try:
-        lines = path.read_bytes().splitlines()
-    except FileNotFoundError:
-        return []
-    return [Erasure(**orjson.loads(line)) for line in lines]

@@ -20,6 +20,7 @@ from tocsin.delivery import (
     WorkerPool,
     expire_deliveries,
 )
+from tocsin.erasure import TombstoneFile, follow_erasures
 from tocsin.errors import ConfigurationError, OperatorError
 from tocsin.events import Notifiers
 from tocsin.incidents import DocumentRebuild, PushInbox, SyncContext, SyncMeters
@@ -262,9 +263,11 @@ class ServiceNode:
     def _working_loops(self) -> list[Coroutine[Any, Any, None]]:
         upkeep = run_forever(self._maintain, self.clock, "node maintenance")
         rebuild = DocumentRebuild(self.database, self.clock).run()
+        file = TombstoneFile(self.settings.data_dir)
         return [
             upkeep,
             rebuild,
+            follow_erasures(self.database, self.clock, file),
             *(loop for role in self.settings.roles for loop in self._role_loops(role)),
         ]
 

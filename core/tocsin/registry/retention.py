@@ -58,6 +58,16 @@ class RetentionSettings(BaseModel):
         "entries before they are removed.",
     )
 
+    @property
+    def limits(self) -> dict[str, timedelta]:
+        """How long records of each kind are kept, where it is limited.
+
+        Except for intervals of coverage, of which the latest of each source are always kept.
+        """
+        kinds = ("events", "incidents", "sessions", "search", "graph", "audit")
+        kept = {kind: getattr(self, kind) for kind in kinds} | {"quarantine": self.coverage}
+        return {kind: keep for kind, keep in kept.items() if keep is not None}
+
     def with_defaults(self, days: int | None, archive: Path | None) -> RetentionSettings:
         """Return these settings, for events with those of the environment where there are none."""
         events = self.events or (days and timedelta(days=days)) or None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Column, Connection, Select, func, select, text
@@ -52,6 +52,10 @@ _HAS_DBSTAT = text("SELECT sqlite_compileoption_used('ENABLE_DBSTAT_VTAB')")
 INDEX = "documents_index"
 
 
+OVERDUE = timedelta(days=2)
+"""How much older than its retention a record may be: removal runs hourly, and only on one node."""
+
+
 @dataclass(frozen=True, slots=True)
 class Growth:
     """What is stored."""
@@ -64,8 +68,12 @@ class Growth:
 
 def measure_growth(connection: Connection) -> Growth:
     """Measure what is stored."""
-    oldest = {kind: connection.scalar(query) for kind, query in _OLDEST.items()}
-    return Growth(oldest, measure_tables(connection))
+    return Growth(find_oldest(connection), measure_tables(connection))
+
+
+def find_oldest(connection: Connection) -> dict[str, datetime | None]:
+    """Return the time of the oldest row of each kind, None without any."""
+    return {kind: connection.scalar(query) for kind, query in _OLDEST.items()}
 
 
 def measure_tables(connection: Connection) -> dict[str, int]:
@@ -93,9 +101,17 @@ class GrowthGauges:
             "Timestamp of the oldest stored row, as used by retention",
             "kind",
         )
+        self._kept = metrics.gauge(
+            "tocsin_retention_seconds", "How long records are kept, where it is limited", "kind"
+        )
         self._bytes = metrics.gauge(
             "tocsin_table_bytes", "Size of a table with its indexes, in bytes", "table"
         )
+
+    def show_limits(self, limits: Mapping[str, timedelta]) -> None:
+        """Show how long records of each kind are kept."""
+        for kind, keep in limits.items():
+            self._kept.labels(kind).set(keep.total_seconds())
 
     def show(self, growth: Growth) -> None:
         """Show these measurements."""

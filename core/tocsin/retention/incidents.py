@@ -37,6 +37,7 @@ from tocsin.store import (
 )
 from tocsin.store.tables import (
     deliveries,
+    destinations,
     documents,
     entities,
     entity_names,
@@ -49,6 +50,7 @@ from tocsin.store.tables import (
     incidents,
     relation_sources,
     relations,
+    remote_objects,
     removed_incidents,
     rereads,
     write_backs,
@@ -80,6 +82,7 @@ def remove_incidents(
         archive.add(list(_archive_lines(connection, old)), "incidents")
     _uncount_entities(connection, numbers)
     _remove_relations(connection, numbers)
+    remove_remote_objects(connection, [f"incident:{number}" for number in numbers])
     names = [(row["provider"], row["external_id"]) for row in old]
     is_named = tuple_(rereads.c.provider, rereads.c.external_id).in_(names)
     connection.execute(delete(rereads).where(is_named))
@@ -183,6 +186,13 @@ def _remove_relations(connection: Connection, numbers: Sequence[int]) -> None:
         kind, value = relations.c[f"{end}_kind"], relations.c[f"{end}_value"]
         theirs = select(relations.c.id).where(kind == NodeKind.INCIDENT, value.in_(values))
         remove_relations(connection, connection.scalars(theirs).all())
+
+
+def remove_remote_objects(connection: Connection, subjects: Sequence[str]) -> None:
+    """Forget the receivers' IDs of tickets and other objects of these subjects."""
+    r = remote_objects.c
+    served = r.destination.in_(select(destinations.c.name))  # so that the primary key is used
+    connection.execute(delete(remote_objects).where(served, r.subject.in_(subjects)))
 
 
 def remove_relations(connection: Connection, ids: Sequence[int]) -> None:

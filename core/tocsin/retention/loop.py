@@ -110,5 +110,6 @@ def build_retention(
         for kind, remove in removers.items()
         if (keep := getattr(settings, kind)) is not None
     ]
+    gauges.show_limits(settings.limits)
     archive = None if settings.archive is None else Archive(settings.archive)
     return Retention(database, clock, rules, archive, gauges)

@@ -14,7 +14,7 @@ from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.investigations import load_steps
 from tocsin.knowledge import lock_relations
 from tocsin.model import NodeKind, SessionStatus
-from tocsin.retention.incidents import remove_relations
+from tocsin.retention.incidents import remove_relations, remove_remote_objects
 from tocsin.store import Archive, RemovalBatch, lock_exclusively
 from tocsin.store.tables import (
     documents,
@@ -65,6 +65,7 @@ def remove_sessions(
         relations.c.source_kind == NodeKind.SESSION, relations.c.source_value.in_(ids)
     )
     remove_relations(connection, connection.scalars(theirs).all())
+    remove_remote_objects(connection, [f"session:{session_id}" for session_id in ids])
     is_indexed = (documents.c.kind == "session", documents.c.record.in_(ids))
     connection.execute(delete(documents).where(*is_indexed))
     for table in (session_steps, session_messages, write_backs):

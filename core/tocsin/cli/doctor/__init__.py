@@ -21,7 +21,12 @@ from tocsin.cli.doctor.network import (
     examine_proxies,
     list_servers,
 )
-from tocsin.cli.doctor.work import examine_destinations, examine_roles, examine_work
+from tocsin.cli.doctor.work import (
+    examine_destinations,
+    examine_retention,
+    examine_roles,
+    examine_work,
+)
 from tocsin.cli.output import AsJson, print_json, print_text
 from tocsin.clock import SystemClock
 from tocsin.credentials import open_proven_vault
@@ -32,6 +37,7 @@ from tocsin.logs import configure_logs
 from tocsin.registry import Configuration, PluginFactory, check_configuration
 from tocsin.settings import Settings, load_settings
 from tocsin.store import Database, is_sqlite, open_database, parse_url, sqlite_file
+from tocsin.tracing import find_missing
 
 Tables = Sequence[tuple[str, PluginSettings]]
 
@@ -90,6 +96,8 @@ async def examine() -> list[Finding]:
     _add_problems(area, problems)
     for absent in configuration.absent:
         area.warn(f"{absent.name}: {absent.reason}", "repair or install the plugin")
+    if settings.tracing and (remedy := find_missing()) is not None:
+        area.fail("TOCSIN_TRACING is on, but OpenTelemetry is not installed", remedy)
     if not list(area):
         area.note(f"{settings.plugins_file} is valid")
     clock = begin("clock")
@@ -144,6 +152,8 @@ async def _examine_database(
         now = SystemClock().now()
         await database.read(examine_roles, begin("roles"), now)
         await database.read(examine_work, begin("work"), configuration, now)
+        kept = configuration.retention.with_defaults(settings.retention_days, settings.archive_dir)
+        await database.read(examine_retention, begin("retention"), kept.limits, now)
         return await _examine_destinations(settings, configuration, database, begin("destinations"))
     except OperatorError as error:
         area.fail(str(error), "see /readyz and the service log for the cause")

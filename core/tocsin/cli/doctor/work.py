@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
 from tocsin import accounting
 from tocsin.cli.doctor.findings import Area
+from tocsin.clock import isoformat
 from tocsin.delivery import (
     ChannelFactory,
     Destination,
@@ -22,6 +23,7 @@ from tocsin.fields import PluginSettings
 from tocsin.incidents import load_read_until
 from tocsin.knowledge import count_unindexed
 from tocsin.registry import Configuration
+from tocsin.retention import OVERDUE, find_oldest
 from tocsin.settings import NodeRole
 from tocsin.store import find_node_roles
 
@@ -68,6 +70,23 @@ def _examine_provider(area: Area, name: str, until: datetime | None, now: dateti
         area.warn(found, f"run `tocsin providers` and `tocsin coverage --provider {name}`")
     else:
         area.note(found)
+
+
+def examine_retention(
+    connection: Connection, area: Area, limits: Mapping[str, timedelta], now: datetime
+) -> None:
+    """Find records that are much older than their retention."""
+    for kind, moment in find_oldest(connection).items():
+        keep = limits.get(kind)
+        if keep is None or moment is None:
+            continue
+        found = f"{kind}: oldest from {isoformat(moment)}, kept for {keep.days} days"
+        if now - moment > keep + OVERDUE:
+            area.warn(found, "see docs/operators/alerts.md#tocsinretentionbehind for the reasons")
+        else:
+            area.note(found)
+    if not limits:
+        area.note("everything is kept: no limit is set")
 
 
 def examine_roles(connection: Connection, area: Area, now: datetime) -> None:
