@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from contextvars import copy_context
-from functools import partial
 from importlib.util import find_spec
 from time import time_ns
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span as OtelSpan
 
+S = TypeVar("S")
 T = TypeVar("T")
 Attributes = Mapping[str, str | int]
 Kind = Literal["internal", "server", "client"]
@@ -156,9 +157,12 @@ def build_headers() -> dict[str, str]:
     return {} if _recorder is None else _recorder.write_headers()
 
 
-def carry_context(operation: Callable[[T], None]) -> Callable[[T], None]:
+def carry_context(operation: Callable[[S], T]) -> Callable[[S], T]:
     """Return an operation that another thread runs as part of the current span."""
-    return operation if _recorder is None else partial(copy_context().run, operation)
+    if _recorder is None:
+        return operation
+    context = copy_context()
+    return lambda given: context.run(operation, given)
 
 
 def _clean(attributes: Attributes) -> dict[str, str | int]:
@@ -218,9 +222,8 @@ def describe_endpoint() -> str:
 
 async def _shut_down(provider: TracerProvider) -> None:
     """Send what is left, unless the collector is away."""
-    closing = asyncio.to_thread(provider.shutdown)
-    try:
-        async with asyncio.timeout(_FLUSH_SECONDS):
-            await closing
-    except TimeoutError:
+    closing = threading.Thread(target=provider.shutdown, daemon=True)  # not waited for at exit
+    closing.start()
+    await asyncio.to_thread(closing.join, _FLUSH_SECONDS)
+    if closing.is_alive():
         _log.warning("spans not sent: the collector does not respond")

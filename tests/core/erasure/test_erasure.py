@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import secrets
 from base64 import urlsafe_b64encode
@@ -16,8 +17,9 @@ from delivery_rows import add_delivery, add_destination
 from session_rows import add_session
 from tocsin.accounting import Period, report_period
 from tocsin.audit import AuditRecord, record, verify
+from tocsin.clock import SystemClock
 from tocsin.credentials import Vault
-from tocsin.erasure import Eraser, ErasureRequest
+from tocsin.erasure import Eraser, ErasureRequest, TombstoneFile, follow_erasures
 from tocsin.events import Notifiers
 from tocsin.incidents.coverage.positions import StreamKey, load_position
 from tocsin.incidents.storage.store import IncidentPolicy, store_page
@@ -244,3 +246,20 @@ async def test_nothing_that_is_left_tells_the_value_without_the_key(eraser, requ
     assert left["digest"] == digest_value(eraser._key, NAME.upper())
     assert left["digest"] != digest_value(b"another key", NAME)
     assert left["pseudonym"] == f"erased-{left['digest'][:12]}"
+
+
+async def test_a_node_remembers_what_was_erased_on_another(eraser, request_, database, tmp_path):
+    """Whichever node is left after a loss can restore an older backup."""
+    await eraser.erase(request_)
+    other = TombstoneFile(tmp_path / "other")
+    following = asyncio.create_task(follow_erasures(database, SystemClock(), other))
+    async with asyncio.timeout(10):
+        while not other.load():  # noqa: ASYNC110 - a file is what is waited for
+            await asyncio.sleep(0.01)
+    following.cancel()
+    assert other.load() == TombstoneFile(tmp_path).load()
+    [path] = (tmp_path / "other").iterdir()
+    assert path.stat().st_mode & 0o777 == 0o600
+    written = path.stat().st_mtime_ns
+    other.add(other.load().values())
+    assert path.stat().st_mtime_ns == written

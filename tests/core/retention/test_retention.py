@@ -10,11 +10,14 @@ from functools import partial
 import pytest
 from sqlalchemy import func, insert, select
 
-from delivery_rows import add_delivery
+from delivery_rows import add_delivery, add_destination
 from incident_rows import add_incidents
 from session_rows import add_session
 from tocsin.accounting import Period, report_period, trace_incident
 from tocsin.audit import AuditRecord, Sealer, record, remove_entries, verify
+from tocsin.cli.doctor.findings import Area
+from tocsin.cli.doctor.findings import Severity as Urgency
+from tocsin.cli.doctor.work import examine_retention
 from tocsin.events import Notifiers
 from tocsin.incidents import AlertDecision, find_removed
 from tocsin.incidents.coverage.positions import StreamKey, load_position
@@ -46,6 +49,7 @@ from tocsin.store.tables import (
     metadata,
     quarantine,
     relations,
+    remote_objects,
     session_steps,
     sessions,
 )
@@ -130,6 +134,31 @@ async def test_a_removed_incident_is_archived_first(store, remove, clock, tmp_pa
     assert (line["number"], line["title"]) == (1, "logon of old")
     assert [entity["value"] for entity in line["entities"]] == ["old", "ana"]
     assert line["alerts"][0]["title"] == "failed logon"
+
+
+async def test_records_older_than_their_limit_are_found(store, clock, database):
+    await store("old")
+    for days, severity in ((41, Urgency.OK), (43, Urgency.WARNING)):
+        area = Area("retention")
+        now = clock.now() + timedelta(days=days)
+        await database.read(examine_retention, area, {"incidents": KEEP}, now)
+        [finding] = area
+        assert finding.severity is severity
+
+
+async def test_ticket_ids_go_with_their_incident_and_session(store, remove, count, clock, database):
+    await store("old")
+    await database.write(add_destination)
+    session_id = await database.write(add_session, now=clock.now())
+    subjects = ("incident:1", "incident:2", f"session:{session_id}")
+    known = {"destination": "soc", "home": "", "event_id": "evt_1", "updated_at": clock.now()}
+    rows = [{**known, "subject": subject, "remote_id": "T-1"} for subject in subjects]
+    await database.write(lambda c: c.execute(insert(remote_objects), rows) and None)
+    clock.advance(days=41)
+    await remove(remove_incidents)
+    await remove(remove_sessions)
+    assert await count(remote_objects) == 1
+    assert await count(remote_objects, remote_objects.c.subject == "incident:2") == 1
 
 
 async def test_a_removed_incident_is_accounted_for_as_removed(store, remove, clock, database):

@@ -7,8 +7,8 @@ Use erasure and the archive of investigations once all nodes are upgraded.
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0023"
-down_revision = "0022"
+revision = "0024"
+down_revision = "0023"
 branch_labels = None
 depends_on = None
 compatible_with = "0022"
