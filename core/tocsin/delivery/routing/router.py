@@ -205,7 +205,10 @@ def _trace_plan(plan: RoutingPlan, started_ns: int) -> None:
         return
     destinations = Counter(event.id for event, _ in plan.wanted)
     for event in plan.routed:
-        facts = {"event_id": event.id, "destinations": destinations[event.id]}
+        facts: tracing.Attributes = {
+            "event_id": event.id,
+            "destinations": destinations[event.id],
+        }
         parent = read_traceparent(event)
         tracing.record_span("event.route", facts, parent=parent, started_ns=started_ns)
 
