@@ -65,13 +65,12 @@ def run(_rounds: int) -> None:
     found = []
     for kind in KINDS:
         with new_urls(kind) as new_url:
-            found.append(asyncio.run(_measure(new_url)))
+            found.append(asyncio.run(_measure(new_url())))
     for name in found[0]:
         print(f"| {name} |", *(f" {figures[name]:,.0f} |" for figures in found), sep="", flush=True)
 
 
-async def _measure(new_url) -> dict[str, float]:
-    url = new_url()
+async def _measure(url: URL) -> dict[str, float]:
     database = await open_new(lambda: url)
     figures: dict[str, float] = {}
 
