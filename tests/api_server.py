@@ -121,6 +121,7 @@ class NodeStatus:
     absent: Sequence[AbsentPlugin] = ()
     drift: Sequence[str] = ()
     suspension: str | None = None
+    routing_hold: str | None = None
     stalled: Sequence[str] = ()
     probe: DatabaseProbe | None = None
     fault: DatabaseFault | None = None

@@ -182,8 +182,11 @@ class Service:
             + "".join(destinations)
         )
 
-    async def start(self, *, is_applied: bool = False) -> None:
-        """Start it, and return when it is ready; `is_applied` tells that the file was before."""
+    async def start(self, *, is_applied: bool = False, waits: bool = True) -> None:
+        """Start it, and return when it is ready; `is_applied` tells that the file was before.
+
+        Without `waits`, return at once.
+        """
         if not self.is_alone and not is_applied:
             status, _, errors = await self.command("apply")
             assert status == 0, errors
@@ -193,7 +196,7 @@ class Service:
                 *command, env=self.environment, stderr=log
             )
         async with asyncio.timeout(30), aiohttp.ClientSession() as session:
-            while not await self.is_ready(session):
+            while waits and not await self.is_ready(session):
                 assert self._process.returncode is None, self.log.read_text()
                 await asyncio.sleep(0.02)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 
+import aiohttp
 import pytest
 import structlog
 from aiohttp import web
@@ -126,7 +127,7 @@ async def test_events_before_the_first_apply_wait_and_are_reported(
         execute("DELETE FROM sequences WHERE name = 'configuration_applied_from' RETURNING 1")
     )
     node = make_service(receiver.destination(retry_schedule=["100ms"] * 3))
-    await node.start(is_applied=True)
+    await node.start(is_applied=True, waits=False)
     sensor.write(20)
     count = execute("SELECT count(*) FROM events")
     async with asyncio.timeout(20):
@@ -135,8 +136,13 @@ async def test_events_before_the_first_apply_wait_and_are_reported(
     status, out, _ = await node.command("prove")
     assert (status, out.count("UNACCOUNTED"), receiver.oracle.arrivals) == (1, 20, [])
     assert "no configuration has been applied yet" in node.log.read_text()
-    assert (await node.command("apply"))[0] == 0
-    await until(lambda: len(receiver.oracle.accepted("soc")) == 20)
+    async with aiohttp.ClientSession() as session:
+        assert not await node.is_ready(session)
+        assert (await node.command("apply"))[0] == 0
+        await until(lambda: len(receiver.oracle.accepted("soc")) == 20)
+        async with asyncio.timeout(20):
+            while not await node.is_ready(session):  # noqa: ASYNC110 - asks a service
+                await asyncio.sleep(0.05)
     await account_for(node, receiver.oracle)
     assert (await node.command("prove"))[0] == 0
     assert await node.stop() == 0

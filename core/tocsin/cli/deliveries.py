@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -12,7 +13,7 @@ from tocsin import delivery
 from tocsin.cli.database import record, run_on_database, whoami
 from tocsin.cli.options import parse_moment
 from tocsin.cli.output import AsJson, Columns, Wide, print_progress, print_records, print_text
-from tocsin.clock import SystemClock
+from tocsin.clock import SystemClock, isoformat
 from tocsin.delivery import (
     REPLAYABLE_STATES,
     DeliveryFilter,
@@ -178,6 +179,55 @@ def _create(connection: Connection, extent: delivery.ReplayExtent) -> dict[str, 
     details = {**made["filter"], "total": made["total"]}
     record(connection, now, "deliveries.replay", target=f"replay:{made['id']}", details=details)
     return made
+
+
+@app.command()
+def reroute(
+    *,
+    since: Annotated[
+        str, typer.Option(help="Events since this time: 24h (ago) or 2026-11-21T05:33:01Z.")
+    ],
+    until: Until = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the number of events and change nothing.")
+    ] = False,
+) -> None:
+    """Route events again that matched no destination.
+
+    They go to the destinations that match them now. Events that a destination has are never among
+    them, so the command can be repeated. Prints the number of events.
+    """
+    now = SystemClock().now()
+    begin = parse_moment("--since", since, now)
+    end = now if until is None else parse_moment("--until", until, now)
+    settings = load_settings()
+    if dry_run:
+        print_text(
+            run_on_database(
+                settings,
+                lambda database: database.read(delivery.count_unmatched_events, begin, end),
+            )
+        )
+    else:
+        print_text(run_on_database(settings, lambda database: _reroute_all(database, begin, end)))
+
+
+async def _reroute_all(database: Database, since: datetime, until: datetime) -> int:
+    rerouted = 0
+    position: datetime | None = since
+    while position is not None:
+        batch = await database.write(_reroute, position, until)
+        rerouted += batch.count
+        position = batch.next_since
+    return rerouted
+
+
+def _reroute(connection: Connection, since: datetime, until: datetime) -> delivery.ReroutedEvents:
+    batch = delivery.reroute_events(connection, since, until)
+    end = batch.next_since or until
+    details = {"since": isoformat(since), "until": isoformat(end), "events": batch.count}
+    record(connection, SystemClock().now(), "events.reroute", details=details)
+    return batch
 
 
 def _filter(

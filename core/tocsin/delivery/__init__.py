@@ -79,10 +79,16 @@ from tocsin.delivery.queue.states import (
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.hold import (
     count_missed_events,
+    find_routing_hold,
     load_applied_from,
     record_application,
     release_missed_events,
     was_missed,
+)
+from tocsin.delivery.routing.reroute import (
+    ReroutedEvents,
+    count_unmatched_events,
+    reroute_events,
 )
 from tocsin.delivery.routing.router import Router
 from tocsin.delivery.sending.worker_pool import WorkerPool
@@ -115,6 +121,7 @@ __all__ = [
     "ReplayExtent",
     "ReplayRunner",
     "ReplayState",
+    "ReroutedEvents",
     "Router",
     "SampleResult",
     "SampleSender",
@@ -125,12 +132,14 @@ __all__ = [
     "build_sample",
     "cancel_replay",
     "count_missed_events",
+    "count_unmatched_events",
     "count_waiting",
     "create_destination",
     "create_replay",
     "delete_destination",
     "describe_status",
     "expire_deliveries",
+    "find_routing_hold",
     "hold_pending_deliveries",
     "is_stored_as",
     "list_attempts",
@@ -157,6 +166,7 @@ __all__ = [
     "requeue_destination",
     "requeue_on_hold",
     "require_destination",
+    "reroute_events",
     "resume_destination",
     "summarize_attempt",
     "update_destination",

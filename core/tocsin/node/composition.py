@@ -27,6 +27,7 @@ from tocsin.delivery import (
     SampleSender,
     StoredAttemptLog,
     WorkerPool,
+    find_routing_hold,
 )
 from tocsin.events import Notifiers
 from tocsin.incidents import PushInbox, SyncContext, SyncMeters, describe_providers
@@ -135,7 +136,8 @@ async def open_node(
         roles = dict.fromkeys((role.value for role in settings.roles), False)
         clocks = ClockWatch(database, clock, workers.number, metrics, name=name)
         health = NodeHealth(database, clock, workers.number, name, list(roles))
-        state = NodeState(plugins, workers.pool, roles, drift, clocks, health)
+        hold = await database.read(find_routing_hold)
+        state = NodeState(plugins, workers.pool, roles, drift, clocks, health, hold)
         api = await stack.enter_async_context(
             open_api_runtime(
                 settings,

@@ -19,6 +19,7 @@ from tocsin.delivery import (
     Router,
     WorkerPool,
     expire_deliveries,
+    find_routing_hold,
 )
 from tocsin.erasure import TombstoneFile, follow_erasures
 from tocsin.errors import ConfigurationError, OperatorError
@@ -75,6 +76,8 @@ class NodeState:
     """Differences between its `plugins.toml` and what was applied."""
     clocks: ClockWatch
     health: NodeHealth
+    routing_hold: str | None = None
+    """Why events wait instead of being routed, with the remedy; None if they are routed."""
     reloader: Reloader | None = None
     """None until the node is built."""
 
@@ -297,6 +300,8 @@ class ServiceNode:
             self.workers.metrics.taken_over.inc(taken)
             _log.warning("deliveries taken over from lost nodes", deliveries=taken)
         await self.database.write(expire_deliveries, now)
+        if self.state.routing_hold is not None:
+            self.state.routing_hold = await self.database.lookup(find_routing_hold)
         self.state.drift = await find_configuration_drift(self.configuration, self.database)
 
     def _log_start(self) -> None:

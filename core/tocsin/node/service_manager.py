@@ -34,6 +34,10 @@ class WatchedNode(Protocol):
         """Why the node does not work; None while it does."""
 
     @property
+    def routing_hold(self) -> str | None:
+        """Why events wait instead of being routed, with the remedy; None if they are routed."""
+
+    @property
     def stalled(self) -> Sequence[str]:
         """Names of the loops that are stuck or only fail."""
 
@@ -148,4 +152,6 @@ def _describe(node: WatchedNode, fault: DatabaseFault | None) -> str:
         return f"Not ready: database {fault.value}"
     if node.stalled:
         return f"Not ready: loops stalled: {', '.join(node.stalled)}"
+    if node.routing_hold is not None:
+        return f"Not ready: {node.routing_hold}"
     return "Ready"

@@ -92,6 +92,10 @@ class NodeStatus(Protocol):
         """Configured plugins and destinations that are not loaded."""
 
     @property
+    def routing_hold(self) -> str | None:
+        """Why events wait instead of being routed, with the remedy; None if they are routed."""
+
+    @property
     def drift(self) -> Sequence[str]:
         """Differences between its `plugins.toml` and what was applied."""
 

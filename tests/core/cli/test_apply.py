@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from cryptography.fernet import Fernet
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from typer.testing import CliRunner
 
 from tocsin.cli import app
@@ -280,6 +280,25 @@ async def test_a_node_says_what_was_not_applied_and_works_by_what_was(
         "schedules.hourly: disable",
     ]
     assert (await database.read(load_destination, "desk")).state is DestinationState.ACTIVE
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_a_node_is_not_ready_until_any_file_was_applied(run, write, settings, database):
+    write()
+    name = sequences.c.name == "configuration_applied_from"
+    await database.write(lambda connection: connection.execute(delete(sequences).where(name)))
+
+    async def ask() -> tuple[int, str | None]:
+        async with client.get("/readyz") as response:
+            return response.status, (await response.json())["routing_on_hold"]
+
+    async with open_node(settings) as node, TestClient(TestServer(node.app)) as client:
+        node.state.roles.update(dict.fromkeys(node.state.roles, True))
+        status, reason = await ask()
+        assert (status, "run `tocsin apply`" in str(reason)) == (503, True)
+        assert await run() == (0, "")  # a file without destinations counts
+        await node._maintain()
+        assert await ask() == (200, None)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -7,7 +7,7 @@ import json
 import pytest
 from sqlalchemy import select
 
-from delivery_rows import add_delivery, add_destination, rows
+from delivery_rows import add_delivery, add_destination, add_event, rows
 from tocsin.store.tables import audit
 
 
@@ -63,6 +63,17 @@ def test_all_that_match_are_sent_again(tocsin, on_database):
     assert tocsin("deliveries", "replay") == (0, "0\n", "")
     assert {action for action, _ in on_database(audited)} == {"deliveries.replay"}
     assert {row["state"] for row in on_database(rows).values()} == {"pending"}
+
+
+def test_events_of_nobody_are_routed_again_and_that_is_in_the_audit_log(tocsin, on_database):
+    period = ["--since", "2026-11-21T12:00:00Z", "--until", "2026-11-21T12:00:01Z"]
+    on_database(add_event)
+    on_database(add_delivery)
+    assert tocsin("deliveries", "reroute", *period, "--dry-run") == (0, "1\n", "")
+    assert on_database(audited) == []
+    assert tocsin("deliveries", "reroute", *period) == (0, "1\n", "")
+    assert tocsin("deliveries", "reroute", *period) == (0, "0\n", "")  # it waits to be routed
+    assert [action for action, _ in on_database(audited)] == ["events.reroute"] * 2
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from sqlalchemy import delete
 from typer.testing import CliRunner
 
 from certificates import Authority
@@ -20,6 +21,7 @@ from tocsin.node import apply_file
 from tocsin.registry import load_configuration
 from tocsin.settings import NodeRole
 from tocsin.store import record_heartbeat
+from tocsin.store.tables import sequences
 
 SECRETS = {
     "file": "whsec_" + "QUJD" * 10,
@@ -115,6 +117,15 @@ async def test_a_role_that_no_node_has_is_found(run, database):
         presence.cancel()
     [finding] = [each for each in json.loads(out) if each["area"] == "roles"]
     assert finding["found"] == "no running node has the role `schedule`"
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_a_configuration_that_was_never_applied_is_found(run, database):
+    name = sequences.c.name == "configuration_applied_from"
+    await database.write(lambda connection: connection.execute(delete(sequences).where(name)))
+    findings = json.loads((await run("doctor", "--json"))[1])
+    [finding] = [each for each in findings if each["remedy"] == "run `tocsin apply`"]
+    assert (finding["area"], finding["severity"]) == ("work", "problem")
 
 
 async def test_a_bundle_is_shown_first_and_holds_no_secret(run, tmp_path):

@@ -143,7 +143,7 @@ def test_a_closed_terminal_stops_the_service_gracefully(tmp_path):
 class Node:
     """A node of a chosen state."""
 
-    suspension = None
+    suspension = routing_hold = None
 
     def __init__(self, stalled=(), silent=(), fault=None):
         self.stalled = stalled or silent

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 import structlog
 from prometheus_client.parser import text_string_to_metric_families
-from sqlalchemy import insert, text, update
+from sqlalchemy import delete, insert, text, update
 from sqlalchemy.dialects import sqlite
 
 from tocsin import Misconfigured, Receipt, Refused, TryLater
@@ -27,7 +27,7 @@ from tocsin.metrics import KEPT, Metrics
 from tocsin.node import open_node
 from tocsin.settings import Settings
 from tocsin.store.sqlite import make_engine
-from tocsin.store.tables import deliveries, destinations, metadata
+from tocsin.store.tables import deliveries, destinations, metadata, sequences
 from workers import flush
 
 from .conftest import add, alert, destination
@@ -222,6 +222,13 @@ async def test_an_idle_destination_is_there_with_zeros(desk):
     assert exposed[DEPTH, "soc", "pending"] == exposed[DEPTH, "soc", "on_hold"] == 0
     assert exposed[DEAD, "soc"] == exposed[BREAKER, "soc"] == 0
     assert exposed[UP,] == 1
+
+
+async def test_routing_is_on_hold_until_a_configuration_was_applied(desk, database):
+    assert (await desk.expose())["tocsin_routing_on_hold",] == 0
+    name = sequences.c.name == "configuration_applied_from"
+    await database.write(lambda connection: connection.execute(delete(sequences).where(name)))
+    assert (await desk.expose())["tocsin_routing_on_hold",] == 1
 
 
 async def test_events_wait_to_be_routed(desk, store):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 import structlog
@@ -20,6 +21,11 @@ from tocsin.delivery.routing.hold import (
     record_application,
     release_missed_events,
 )
+from tocsin.delivery.routing.reroute import (
+    ReroutedEvents,
+    count_unmatched_events,
+    reroute_events,
+)
 from tocsin.delivery.routing.router import Route, Router, Routes, route_events
 from tocsin.events import Notifiers, emit_events, mark_routed
 from tocsin.metrics import Metrics
@@ -28,6 +34,8 @@ from tocsin.registry import ManagedBy
 from tocsin.store.tables import deliveries, sequences
 
 from .conftest import add, alert, destination
+
+SECOND = timedelta(seconds=1)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +136,34 @@ async def test_events_that_were_routed_before_anything_was_applied_can_still_be_
     await database.write(emit_events, [waiting])
     assert await router.route_waiting() == 2
     assert await database.read(count_missed_events) == 0
+
+
+async def test_events_of_nobody_are_rerouted_once_to_the_destinations_that_match_now(
+    database, router
+):
+    observer = destination("hook:watch", managed_by=ManagedBy.PLUGIN)
+    await add(database, observer)
+    early = [alert(number) for number in range(5)]
+    shifted = [
+        replace(event, timestamp=event.timestamp + number * SECOND)
+        for number, event in enumerate(early)
+    ]
+    await database.write(emit_events, shifted)
+    assert await router.route_waiting() == 5
+    await add(database, destination(settings={"when": "data.incident_number != 3"}))
+    begin, end = shifted[0].timestamp, shifted[-1].timestamp
+    assert await database.read(count_unmatched_events, begin, end) == 4  # the end is exclusive
+    first = await database.write(reroute_events, begin, end, most=3)
+    assert first == ReroutedEvents(3, shifted[3].timestamp)
+    assert await database.write(reroute_events, first.next_since, end) == ReroutedEvents(1, None)
+    assert await router.route_waiting() == 4
+    assert await database.write(reroute_events, begin, end) == ReroutedEvents(1, None)
+    assert await router.route_waiting() == 1
+    query = select(deliveries.c.event_id).where(deliveries.c.destination == "soc")
+    sent = await database.read(lambda connection: sorted(connection.scalars(query).all()))
+    assert sent == sorted(event.id for event in early[:3])
+    assert await database.read(count_unmatched_events, begin, end) == 1
+    assert len(await offered(database)) == 5 + 3
 
 
 @pytest.fixture

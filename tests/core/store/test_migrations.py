@@ -18,8 +18,10 @@ from tocsin.delivery import (
     load_applied_from,
     requeue_on_hold,
 )
+from tocsin.events import emit_events, mark_routed
 from tocsin.incidents import DocumentRebuild
 from tocsin.knowledge import SearchDocument, index_document, search_documents
+from tocsin.model import Event, EventType
 from tocsin.store import load_epochs, open_database, upgrade
 from tocsin.store.schema import configure_alembic
 from tocsin.store.tables import EPOCH, entity_providers, incident_counts, incident_techniques
@@ -200,6 +202,26 @@ async def test_after_the_upgrade_it_is_known_when_something_was_first_applied(em
     assert await database.read(load_applied_from) == first
     [epoch] = await database.read(load_epochs)
     assert (epoch.number, epoch.first_number, epoch.reason) == (1, 1, None)
+    await database.close()
+
+
+def with_an_event_that_concerned_nobody(connection: Connection) -> None:
+    config = configure_alembic()
+    config.attributes["connection"] = connection
+    command.upgrade(config, "0024")
+    connection.execute(text("DELETE FROM sequences WHERE name = 'configuration_applied_from'"))
+    data = {"event_type": EventType.INCIDENT_ALERT, "data": {}, "subject": "incident:1"}
+    event = Event(id="evt_1", timestamp=EPOCH + timedelta(seconds=5), **data)
+    emit_events(connection, [event])
+    mark_routed(connection, [event])
+
+
+async def test_an_installation_without_destinations_goes_on_routing_after_the_upgrade(empty_url):
+    database = open_database(empty_url)
+    await database.write(with_an_event_that_concerned_nobody)
+    await upgrade(database)
+    after = EPOCH + timedelta(seconds=5, microseconds=1)
+    assert await database.read(load_applied_from) == after
     await database.close()
 
 

@@ -46,6 +46,7 @@ BODIES = {
     "destination.create": GOOD_DESTINATION | {"name": "desk"},
     "destination.change": {"settings": {"timeout": "9s"}},
     "deliveries.replay": {"state": "dead"},
+    "events.reroute": {"since": "2026-11-20T22:00:00Z"},
     "backfill.create": {
         "provider": "edge",
         "from": "2026-11-01T00:00:00Z",

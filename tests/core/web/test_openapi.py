@@ -314,6 +314,7 @@ CALLS = [
     ("GET", "/api/admin/channels", {}),
     ("POST", "/api/admin/replays", {"json": {"state": "dead"}}),
     ("GET", "/api/admin/replays", {}),
+    ("POST", "/api/admin/events/reroute", {"json": {"since": "2026-11-20T22:00:00Z"}}),
     ("POST", "/api/admin/erasures", {"json": {"entity": "user:j.doe"}}),
     ("GET", "/api/admin/replays/{replay_id}", {}),
     ("POST", "/api/admin/replays/{replay_id}/cancel", {}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from api_server import problem
-from delivery_rows import add_delivery, add_destination
+from delivery_rows import add_delivery, add_destination, add_event
 from tocsin.credentials import Scope
 from tocsin.delivery import replay_batch
 from tocsin.web.schemas.replays import Replay, ReplayList
@@ -104,6 +104,19 @@ async def test_only_admins_replay(api):
     await problem(await api.client.post(REPLAYS, json={}), 401)
     headers = {"X-API-Key": await api.key(*Scope)}
     await problem(await api.client.post(REPLAYS, json={}, headers=headers), 403)
+
+
+async def test_events_of_nobody_are_routed_again(write, admin):
+    await write(add_event)
+    await write(add_delivery)
+    body = {"since": "2026-11-21T12:00:00Z", "until": "2026-11-21T12:00:01Z"}
+    answers = [
+        await admin.ask("POST", "/api/admin/events/reroute", json=body | more)
+        for more in ({"dry_run": True}, {}, {})
+    ]
+    assert answers == [{"events": count, "next_since": None} for count in (1, 1, 0)]
+    entries = await admin.audited(action="events.reroute")
+    assert [entry["details"]["events"] for entry in entries] == [0, 1]
 
 
 @on_sqlite

@@ -15,6 +15,7 @@ from tocsin.delivery import (
     ChannelFactory,
     Destination,
     DestinationState,
+    find_routing_hold,
     load_destinations,
     read_backlogs,
 )
@@ -48,6 +49,10 @@ def examine_work(
             f"{kind}: {found}{more}",
             "run `tocsin prove`; see docs/operators/accounting.md#anomalies",
         )
+    hold = find_routing_hold(connection)
+    if hold is not None and connection.dialect.name != "sqlite":  # where the start applies the file
+        found, _, remedy = hold.partition("; ")
+        area.fail(found, remedy)
     until = load_read_until(connection)
     for provider in configuration.providers:
         _examine_provider(area, provider.name, until.get(provider.name), now)

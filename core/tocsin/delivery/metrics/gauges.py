@@ -144,11 +144,18 @@ class DeliveryGauges:
             "state",
         )
         self._unrouted = metrics.gauge("tocsin_events_unrouted", "Events that have not been routed")
+        self._hold = metrics.gauge(
+            "tocsin_routing_on_hold",
+            "Whether all events wait, because no configuration has been applied yet",
+        )
 
-    def show(self, backlogs: Iterable[DeliveryBacklog], unrouted: int, now: datetime) -> None:
+    def show(
+        self, backlogs: Iterable[DeliveryBacklog], unrouted: int, now: datetime, *, on_hold: bool
+    ) -> None:
         """Expose these values, and nothing of earlier ones."""
         self.clear()
         self._unrouted.set(unrouted)
+        self._hold.set(on_hold)
         for backlog in backlogs:
             self._show(backlog, now)
 
@@ -157,6 +164,7 @@ class DeliveryGauges:
         for gauge in (self._depth, self._oldest, self._dead, self._breaker, self._state):
             gauge.clear()
         self._unrouted.set(nan)
+        self._hold.set(nan)
 
     def _show(self, backlog: DeliveryBacklog, now: datetime) -> None:
         name = backlog.destination

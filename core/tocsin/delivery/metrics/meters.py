@@ -9,11 +9,13 @@ from datetime import datetime
 from functools import cache, partial
 
 import structlog
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from tocsin.clock import Clock
-from tocsin.delivery.metrics.gauges import DeliveryGauges, read_backlogs
+from tocsin.delivery.metrics.gauges import DeliveryBacklog, DeliveryGauges, read_backlogs
 from tocsin.delivery.queue.states import DELIVERED, AttemptResult
+from tocsin.delivery.routing.hold import find_routing_hold
 from tocsin.metrics import Metrics
 from tocsin.store import Database
 
@@ -120,17 +122,23 @@ class DeliveryMetrics:
         known, now = self.meters.known(), self._clock.now()
         try:
             async with asyncio.timeout(_PATIENCE):
-                backlogs, unrouted = await self._database.read(read_backlogs, now)
+                backlogs, unrouted, hold = await self._database.read(_read_gauges, now)
         except (SQLAlchemyError, OSError) as error:
             reason = str(getattr(error, "orig", None) or error) or "no response in time"
             _log.warning("backlog cannot be measured", reason=reason)
             self._gauges.clear()
             self._database_up.set(0)
             return
-        self._gauges.show(backlogs, unrouted, now)
+        self._gauges.show(backlogs, unrouted, now, on_hold=hold is not None)
         self._database_up.set(1)
         for name in known.keys() - {backlog.destination for backlog in backlogs}:
             self.meters.forget(name, known[name])
+
+
+def _read_gauges(
+    connection: Connection, now: datetime
+) -> tuple[list[DeliveryBacklog], int, str | None]:
+    return *read_backlogs(connection, now), find_routing_hold(connection)
 
 
 def _seconds(begin: datetime, end: datetime) -> float:

@@ -14,6 +14,9 @@ from tocsin.events import EVENTS
 from tocsin.store import announce, build_insert
 from tocsin.store.tables import EPOCH, deliveries, events, sequences
 
+_NOT_APPLIED = (
+    "no configuration has been applied yet, so events wait and are not lost; run `tocsin apply`"
+)
 _APPLIED_FROM = "configuration_applied_from"
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -27,6 +30,14 @@ def load_applied_from(connection: Connection) -> datetime | None:
     query = select(sequences.c.value).where(sequences.c.name == _APPLIED_FROM)
     value = connection.execute(query).scalar()
     return None if value is None else EPOCH + value * _MICROSECOND
+
+
+def find_routing_hold(connection: Connection) -> str | None:
+    """Return why events wait, with the remedy; None once any configuration was applied.
+
+    A configuration without destinations counts, too.
+    """
+    return _NOT_APPLIED if load_applied_from(connection) is None else None
 
 
 def record_application(connection: Connection) -> None:

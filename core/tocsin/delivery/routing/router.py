@@ -19,6 +19,7 @@ from sqlalchemy import Connection, or_, select
 from tocsin import metrics, tracing
 from tocsin.clock import Clock
 from tocsin.conditions import Condition
+from tocsin.delivery.destinations.channels import OBSERVER_PREFIX
 from tocsin.delivery.destinations.repository import (
     Destination,
     DestinationState,
@@ -44,7 +45,7 @@ from tocsin.model import Event, EventType, Severity
 from tocsin.registry import ManagedBy
 from tocsin.sandbox import AllowanceExhausted
 from tocsin.store import Database, lock_exclusively
-from tocsin.store.tables import destinations
+from tocsin.store.tables import deliveries, destinations
 
 _POLL = timedelta(seconds=1)
 _BATCH = 200
@@ -266,8 +267,17 @@ def _store_plan(
     if not waiting:
         return None
     routed = [event for event in plan.routed if event.id in waiting]
-    wanted = [(event, to) for event, to in plan.wanted if event.id in waiting]
-    on_hold = [(event, to, why) for event, to, why in plan.on_hold if event.id in waiting]
+    known = _find_offered(connection, batch, routed)
+    wanted = [
+        (event, to)
+        for event, to in plan.wanted
+        if event.id in waiting and (event.id, to) not in known
+    ]
+    on_hold = [
+        (event, to, why)
+        for event, to, why in plan.on_hold
+        if event.id in waiting and (event.id, to) not in known
+    ]
     queue.offer(connection, wanted, now, on_hold)
     mark_routed(connection, routed)
     unreadable = {id_: why for id_, why in batch.unrouted.unreadable.items() if id_ in waiting}
@@ -275,6 +285,17 @@ def _store_plan(
         _log.error("routing failed; the event is on hold", event_id=id_, reason=why)
     hold_events(connection, unreadable)
     return len(routed) + len(unreadable), frozenset(to for _, to in wanted)
+
+
+def _find_offered(
+    connection: Connection, batch: RoutingBatch, routed: Sequence[Event]
+) -> frozenset[tuple[str, str]]:
+    """Return the deliveries that exist already: those of rerouted events to observer plugins."""
+    if not any(name.startswith(OBSERVER_PREFIX) for name, _ in batch.revisions):
+        return frozenset()
+    query = select(deliveries.c.event_id, deliveries.c.destination)
+    ids = [event.id for event in routed]
+    return frozenset(map(tuple, connection.execute(query.where(deliveries.c.event_id.in_(ids)))))
 
 
 class Router:

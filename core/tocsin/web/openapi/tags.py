@@ -76,8 +76,8 @@ TAGS = (
     ),
     EndpointTag(
         "Deliveries",
-        "Deliveries with their attempts, and replays of one or many.",
-        ("/api/admin/deliveries", "/api/admin/replays"),
+        "Deliveries with their attempts, replays of one or many, and rerouting of events.",
+        ("/api/admin/deliveries", "/api/admin/replays", "/api/admin/events"),
     ),
     EndpointTag("Plugins", "Installed plugins and where they are used.", ("/api/admin/plugins",)),
     EndpointTag("Audit", "Actions of admins, and counts of rejected calls.", ("/api/admin/audit",)),

@@ -1,4 +1,4 @@
-"""Sending many deliveries again, in the background."""
+"""Sending many deliveries again, in the background, and routing events again."""
 
 from __future__ import annotations
 
@@ -7,12 +7,22 @@ from typing import Any
 from sqlalchemy import Connection
 
 from tocsin import delivery
+from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.delivery import ReplayExtent
+from tocsin.model import Json
 from tocsin.web.context import AccessRole, AuditedChange, Endpoint, RequestContext, Response
 from tocsin.web.pagination import PageCursor, page_response
 from tocsin.web.parsing import invalid_request
 from tocsin.web.record_problems import REPLAY_NOT_FOUND
-from tocsin.web.schemas.replays import LIST, NewReplay, Replay, ReplayList, ReplayQuery
+from tocsin.web.schemas.replays import (
+    LIST,
+    NewReplay,
+    NewReroute,
+    Replay,
+    ReplayList,
+    ReplayQuery,
+    Reroute,
+)
 
 _PREFIX = "rpl_"
 
@@ -71,6 +81,34 @@ def _find(connection: Connection, call: RequestContext) -> dict[str, Any]:
     return found
 
 
+async def count_unmatched(call: RequestContext) -> int:
+    """Return how many events a dry run is about; it is counted outside the transaction."""
+    body: NewReroute = call.body
+    if not body.dry_run:
+        return 0
+    until = body.until or call.services.clock.now()
+    return await call.services.database.read(delivery.count_unmatched_events, body.since, until)
+
+
+def reroute_events(connection: Connection, call: RequestContext) -> Response:
+    """Route events again that matched no destination; they go to those that match them now.
+
+    Events that a destination has are not among them, so the request may be repeated. At most
+    10,000 events are routed by one request: continue with `next_since`.
+    """
+    body: NewReroute = call.body
+    if body.dry_run:
+        return Response({"events": call.prepared, "next_since": None})
+    until = body.until or call.services.clock.now()
+    batch = delivery.reroute_events(connection, body.since, until)
+    content: dict[str, Json] = {
+        "events": batch.count,
+        "next_since": isoformat_or_none(batch.next_since),
+    }
+    period = {"since": isoformat(body.since), "until": isoformat(batch.next_since or until)}
+    return Response(content, change=AuditedChange(target="", details=period | content))
+
+
 _REPLAYS = "/api/admin/replays"
 _REPLAY = f"{_REPLAYS}/{{replay_id}}"
 
@@ -87,6 +125,18 @@ ENDPOINTS = (
         action="deliveries.replay",
         idempotent=True,
         status=202,
+    ),
+    Endpoint(
+        method="POST",
+        path="/api/admin/events/reroute",
+        access=AccessRole.ADMIN,
+        summary="Route events again that matched no destination",
+        handler=reroute_events,
+        prepare=count_unmatched,
+        body=NewReroute,
+        response=Reroute,
+        action="events.reroute",
+        idempotent=True,
     ),
     Endpoint(
         method="GET",

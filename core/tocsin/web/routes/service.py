@@ -39,7 +39,8 @@ async def get_readiness(call: RequestContext) -> Response:
     fault = await node.check_database()
     roles, stalled = dict(node.roles), list(node.stalled)
     suspension = node.suspension
-    ready = fault is None and suspension is None and not stalled and all(roles.values())
+    waits = suspension is not None or node.routing_hold is not None
+    ready = fault is None and not waits and not stalled and all(roles.values())
     content = {
         "status": "ready" if ready else "not ready",
         "database": fault is None,
@@ -47,6 +48,7 @@ async def get_readiness(call: RequestContext) -> Response:
         "roles": roles,
         "stalled": stalled,
         "suspended": suspension,
+        "routing_on_hold": node.routing_hold,
         "differing": list(node.drift),
     }
     return Response(content, status=200 if ready else 503)

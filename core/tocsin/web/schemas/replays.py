@@ -1,4 +1,4 @@
-"""Schemas of replays."""
+"""Schemas of replays and of rerouting."""
 
 from __future__ import annotations
 
@@ -104,3 +104,28 @@ class ReplayList(ResponseModel):
     replays: list[Replay]
     total: int
     next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+
+
+class NewReroute(BodyModel):
+    """Events to route again."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"since": "2026-11-20T22:00:00Z"}
+
+    since: Timestamp = Field(description="Only events at or after this time.")
+    until: Timestamp | None = Field(
+        default=None, description="Only events before this time; by default, all."
+    )
+    dry_run: bool = Field(default=False, description="Only count the events.")
+
+
+class Reroute(ResponseModel):
+    """Events that are routed again."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"events": 2624}
+
+    events: int = Field(
+        description="Number of events that no destination had matched, and that are routed again."
+    )
+    next_since: datetime | None = Field(
+        description="Value of `since` for the next request; null if all events are routed again."
+    )

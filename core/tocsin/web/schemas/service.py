@@ -72,6 +72,10 @@ class Readiness(ResponseModel):
         description="Reason why the node is suspended, such as an excessive clock offset; null "
         "if it is not."
     )
+    routing_on_hold: str | None = Field(
+        description="Reason why events wait instead of being routed, with the remedy; null if "
+        "they are routed."
+    )
     differing: list[str] = Field(
         description="Destinations and schedules in which this node's plugins.toml differs from "
         "the applied configuration, with the effect of `tocsin apply`. The node uses the applied "

@@ -1,0 +1,63 @@
+"""Rerouting of events that concerned nobody: no destination matched when they were routed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import ColumnElement, Connection, and_, exists, func, select, update
+
+from tocsin.delivery.destinations.channels import OBSERVER_PREFIX
+from tocsin.events import EVENTS
+from tocsin.store import announce
+from tocsin.store.tables import deliveries, events
+
+BATCH = 10_000
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class ReroutedEvents:
+    """Result of one batch."""
+
+    count: int
+    next_since: datetime | None
+    """The time from which the next batch continues; None if this was the last."""
+
+
+def count_unmatched_events(connection: Connection, since: datetime, until: datetime) -> int:
+    """Return the number of events in a period that concerned nobody."""
+    counted = select(func.count()).select_from(events).where(_is_unmatched(since, until))
+    return connection.scalars(counted).one()
+
+
+def reroute_events(
+    connection: Connection, since: datetime, until: datetime, *, most: int = BATCH
+) -> ReroutedEvents:
+    """Have the oldest events of a period that concerned nobody routed to today's destinations.
+
+    Events that a destination has are not among them, so that it may be repeated. Those that match
+    no destination again stay as they are.
+    """
+    unmatched = _is_unmatched(since, until)
+    page = select(events.c.timestamp).where(unmatched).order_by(events.c.timestamp)
+    following: datetime | None = connection.scalar(page.offset(most).limit(1))
+    if following is not None:
+        following = max(following, since + _MICROSECOND)
+        unmatched = _is_unmatched(since, following)
+    rerouted: int = connection.execute(
+        update(events).where(unmatched).values(routed=False)
+    ).rowcount
+    if rerouted:
+        announce(connection, EVENTS)
+    return ReroutedEvents(rerouted, following)
+
+
+def _is_unmatched(since: datetime, until: datetime) -> ColumnElement[bool]:
+    """Return the condition of routed events without a delivery, but to observer plugins."""
+    delivery = exists().where(
+        deliveries.c.event_id == events.c.id,
+        deliveries.c.destination.not_like(f"{OBSERVER_PREFIX}%"),
+    )
+    in_period = and_(events.c.timestamp >= since, events.c.timestamp < until)
+    return and_(in_period, events.c.routed.is_(True), ~delivery)
