@@ -39,6 +39,7 @@ VERBS = [
     "regenerate",
     "reload",
     "replay",
+    "reroute",
     "resume",
     "revoke",
     "rotate",

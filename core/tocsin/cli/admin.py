@@ -16,6 +16,7 @@ from tocsin.clock import Clock, SystemClock
 from tocsin.credentials import (
     Admins,
     Vault,
+    forget_lost_keys,
     issue_sign_in_link,
     open_proven_vault,
     open_tokens,
@@ -95,7 +96,8 @@ def rotate_signing_keys() -> None:
     settings = load_settings()
 
     def rotate(connection: Connection, vault: Vault, clock: Clock) -> None:
-        record(connection, clock.now(), "signing-keys.rotate")
+        details = {"lost_encryption_key": forget_lost_keys(connection, vault)}
+        record(connection, clock.now(), "signing-keys.rotate", details=details)
         open_tokens(settings, vault, clock).replace_keys(connection)
 
     _write(rotate)

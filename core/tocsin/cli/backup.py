@@ -162,7 +162,8 @@ def restore(
     verify_backup(manifest, secret, show_progress)
 
     async def erase(database: Database) -> None:
-        eraser = Eraser(database, vault, SystemClock(), settings.data_dir, archive=None)
+        proven = await open_proven_vault(settings, database)
+        eraser = Eraser(database, proven, SystemClock(), settings.data_dir, archive=None)
         for place, count in (await eraser.reapply()).items():
             print_text(f"erased again: {count} in {place}")
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import asdict
 from datetime import datetime
 from getpass import getuser
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 from sqlalchemy import URL, Connection
@@ -33,6 +33,7 @@ from tocsin.store import (
     HeadFile,
     Migration,
     check_schema,
+    find_node_keys,
     has_no_schema,
     hold_lock,
     identify_location,
@@ -46,6 +47,9 @@ from tocsin.store import upgrade as upgrade_schema
 
 T = TypeVar("T")
 _MIGRATION = Columns(("revision", "summary", "compatible_with"))
+_KEY_USE = Columns(
+    ("key", "state", "since", "values", "tables"), ("key", "state", "since", "values")
+)
 _PROGRESS_WIDTH = 60
 
 
@@ -120,7 +124,9 @@ def record(
     audit.record(connection, entry)
 
 
-app = typer.Typer(no_args_is_help=True, help="Upgrade and copy the database.")
+app = typer.Typer(
+    no_args_is_help=True, help="Upgrade and copy the database, and show its encryption keys."
+)
 
 
 @app.callback()
@@ -196,6 +202,37 @@ async def _copy(database: Database, source: URL, target: URL) -> int:
 def _show_progress(table: str, rows: int, total: int) -> None:
     percent = 100 * rows // total if total else 100
     print_progress(f"{table}: {rows:,} of {total:,} rows ({percent} %)".ljust(_PROGRESS_WIDTH))
+
+
+@app.command()
+def keys(*, wide: Wide = False, as_json: AsJson = False) -> None:
+    """Show the encryption keys, and how many stored values need each of them.
+
+    A key with the state `retired` is no longer needed: remove it from the configuration of all
+    nodes. Shows IDs, never the keys.
+    """
+    settings = load_settings()
+    found, nodes = run_on_database(settings, lambda database: _examine_keys(settings, database))
+    print_records(found, _KEY_USE, as_json=as_json, wide=wide)
+    for line in nodes:
+        print_text(line, file=sys.stderr)
+
+
+async def _examine_keys(
+    settings: Settings, database: Database
+) -> tuple[list[dict[str, Any]], list[str]]:
+    from tocsin.credentials import list_key_use, open_proven_vault
+
+    vault = await open_proven_vault(settings, database)
+
+    def examine(connection: Connection) -> tuple[list[dict[str, Any]], list[str]]:
+        return list_key_use(connection, vault), [
+            f"{name}: cannot read the key {vault.key_ids[0]}; configure it on this node"
+            for name, known in find_node_keys(connection, SystemClock().now())
+            if vault.key_ids[0] not in known.get("reads", ())
+        ]
+
+    return await database.read(examine)
 
 
 async def _upgrade(settings: Settings, *, plan: bool) -> Sequence[Migration]:

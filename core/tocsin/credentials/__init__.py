@@ -53,7 +53,16 @@ from tocsin.credentials.console_sessions import (
     renew_session,
 )
 from tocsin.credentials.digest_cache import DigestCache
+from tocsin.credentials.encryption_keys import (
+    EncryptionKeyState,
+    adopt_keys,
+    forget_lost_keys,
+    list_key_use,
+    load_encryption_keys,
+    open_proven_vault,
+)
 from tocsin.credentials.hashing import BusyError, Hasher
+from tocsin.credentials.key_rotation import KeyRotation
 from tocsin.credentials.key_rows import KEY_COLUMNS, KeyRows, PresentedKey
 from tocsin.credentials.oidc_discovery import IssuerUnavailable
 from tocsin.credentials.oidc_logout import EndedSession
@@ -83,7 +92,7 @@ from tocsin.credentials.sign_in_links import (
     redeem_sign_in_link,
 )
 from tocsin.credentials.tokens import TokenError, read_expiry
-from tocsin.credentials.vault import KEY_FILE, Vault, open_proven_vault, open_vault
+from tocsin.credentials.vault import KEY_FILE, Vault, find_key_file, open_vault
 
 __all__ = [
     "BACK_CHANNEL_LOGOUT",
@@ -107,9 +116,11 @@ __all__ = [
     "ConsoleSession",
     "Credential",
     "DigestCache",
+    "EncryptionKeyState",
     "EndedSession",
     "Hasher",
     "IssuerUnavailable",
+    "KeyRotation",
     "KeyRows",
     "KeyStatus",
     "KeyValue",
@@ -129,6 +140,7 @@ __all__ = [
     "TokenError",
     "Usage",
     "Vault",
+    "adopt_keys",
     "begin_session",
     "claim_check",
     "create_api_client",
@@ -139,7 +151,9 @@ __all__ = [
     "end_issuer_sessions",
     "end_session",
     "end_sessions_by_kind",
+    "find_key_file",
     "find_session",
+    "forget_lost_keys",
     "form_token",
     "generate_client_id",
     "generate_client_secret",
@@ -150,8 +164,10 @@ __all__ = [
     "issue_sign_in_link",
     "list_api_clients",
     "list_api_keys",
+    "list_key_use",
     "load_api_client",
     "load_api_key",
+    "load_encryption_keys",
     "open_oidc",
     "open_proven_vault",
     "open_tokens",

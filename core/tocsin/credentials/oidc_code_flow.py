@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from hashlib import sha256
@@ -13,7 +13,7 @@ from http import HTTPStatus
 from urllib.parse import quote_plus, urlencode
 
 import orjson
-from cryptography.fernet import Fernet, InvalidToken
+from cryptography.fernet import InvalidToken, MultiFernet
 from pydantic import BaseModel, Field
 
 from tocsin.clock import Clock
@@ -29,8 +29,6 @@ from tocsin.errors import PluginFailure, TocsinError
 from tocsin.hookspecs import HttpClient, HttpResponse
 
 SIGN_IN_KEY_PURPOSE = "console sign-in"
-"""Purpose of the derived key."""
-GRANT_KEY_PURPOSE = "console session grant"
 """Purpose of the derived key."""
 LIFETIME = timedelta(minutes=10)
 """Time that a user has to sign in at the issuer."""
@@ -63,9 +61,9 @@ class SignInAttempt:
 class SignInAttempts:
     """Encrypts attempts for browser cookies, so that the server stores nothing."""
 
-    def __init__(self, key: bytes, clock: Clock) -> None:
-        """Create the attempts of a cluster; `key` is 32 bytes that all nodes share."""
-        self._fernet = Fernet(urlsafe_b64encode(key))
+    def __init__(self, open_cipher: Callable[[], MultiFernet], clock: Clock) -> None:
+        """Create the attempts of a cluster, whose nodes share the keys of the cipher."""
+        self._open_cipher = open_cipher
         self._clock = clock
         self._used = DigestCache[bool](clock, lifetime=LIFETIME)
 
@@ -74,7 +72,7 @@ class SignInAttempts:
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         wanted = place if len(place) <= LONGEST_PLACE else "/"
         attempt = SignInAttempt(state, nonce, verifier, wanted, is_silent)
-        sealed = self._fernet.encrypt_at_time(orjson.dumps(asdict(attempt)), self._now())
+        sealed = self._open_cipher().encrypt_at_time(orjson.dumps(asdict(attempt)), self._now())
         return attempt, sealed.decode()
 
     def take(self, sealed: str, state: str) -> SignInAttempt | None:
@@ -98,7 +96,7 @@ class SignInAttempts:
             return None
         try:
             seconds = int(LIFETIME.total_seconds())
-            found = self._fernet.decrypt_at_time(_bytes(sealed), seconds, self._now())
+            found = self._open_cipher().decrypt_at_time(_bytes(sealed), seconds, self._now())
         except InvalidToken:
             return None
         return SignInAttempt(**orjson.loads(found))
@@ -119,18 +117,18 @@ class RefreshGrant:
 class SealedGrants:
     """Encrypts grants for the database."""
 
-    def __init__(self, key: bytes) -> None:
-        """Create the grants of a cluster; `key` is 32 bytes that all nodes share."""
-        self._fernet = Fernet(urlsafe_b64encode(key))
+    def __init__(self, open_cipher: Callable[[], MultiFernet]) -> None:
+        """Create the grants of a cluster, whose nodes share the keys of the cipher."""
+        self._open_cipher = open_cipher
 
     def seal(self, grant: RefreshGrant) -> str:
         """Return the encrypted form."""
-        return self._fernet.encrypt(orjson.dumps(asdict(grant))).decode()
+        return self._open_cipher().encrypt(orjson.dumps(asdict(grant))).decode()
 
     def open(self, sealed: str) -> RefreshGrant | None:
         """Return the grant, None if another key encrypted it."""
         try:
-            return RefreshGrant(**orjson.loads(self._fernet.decrypt(sealed)))
+            return RefreshGrant(**orjson.loads(self._open_cipher().decrypt(sealed)))
         except InvalidToken:
             return None
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from yarl import URL
@@ -17,7 +18,6 @@ from tocsin.clock import Clock
 from tocsin.credentials.authentication import AuthenticationError
 from tocsin.credentials.console_sessions import LONGEST_SESSION, ConsoleRole, ConsoleSession
 from tocsin.credentials.oidc_code_flow import (
-    GRANT_KEY_PURPOSE,
     SIGN_IN_KEY_PURPOSE,
     GrantRefused,
     OidcClient,
@@ -49,6 +49,7 @@ from tocsin.hookspecs import HttpClient
 from tocsin.logs import SampledLog
 from tocsin.net import open_client
 from tocsin.settings import Settings
+from tocsin.store.tables import GRANT_PURPOSE
 
 _SCOPE = "openid profile email"
 _NAMES = ("preferred_username", "name", "email")
@@ -323,8 +324,8 @@ def _build_sign_in(
         settings.oidc_issuer,
         client=client,
         roles=OidcRoles(settings.oidc_role_claim, settings.oidc_role, settings.oidc_viewer_role),
-        attempts=SignInAttempts(vault.derive(SIGN_IN_KEY_PURPOSE), clock),
-        grants=SealedGrants(vault.derive(GRANT_KEY_PURPOSE)),
+        attempts=SignInAttempts(partial(vault.open_cipher, SIGN_IN_KEY_PURPOSE), clock),
+        grants=SealedGrants(partial(vault.open_cipher, GRANT_PURPOSE)),
         check_interval=timedelta(seconds=settings.oidc_recheck_seconds),
         keys=keys,
         http=http,

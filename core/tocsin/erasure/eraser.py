@@ -49,7 +49,7 @@ from tocsin.store.tables import (
     write_backs,
 )
 
-PURPOSE = "erasure"
+ERASURE_PURPOSE = "erasure"
 """The purpose for which the key of the digests is derived."""
 _log = structlog.get_logger()
 
@@ -85,7 +85,7 @@ class Eraser:
         self._file = TombstoneFile(data_dir)
         self._archive = archive
         # by which the database redacts what is stored from now on
-        self._key = database.keys[ERASURE_KEY] = vault.derive(PURPOSE)
+        self._key = database.keys[ERASURE_KEY] = vault.derive(ERASURE_PURPOSE)
         self._audit_key = vault.derive(SEAL)
         self._clock = clock
 

@@ -16,7 +16,7 @@ from sqlalchemy import URL
 from tocsin import gc
 from tocsin.audit import SEAL
 from tocsin.clock import Clock, SystemClock
-from tocsin.credentials import open_proven_vault
+from tocsin.credentials import KeyRotation, open_proven_vault
 from tocsin.delivery import (
     ChannelFactory,
     DeliveryMetrics,
@@ -29,6 +29,7 @@ from tocsin.delivery import (
     WorkerPool,
     find_routing_hold,
 )
+from tocsin.erasure import ERASURE_PURPOSE
 from tocsin.events import Notifiers
 from tocsin.incidents import PushInbox, SyncContext, SyncMeters, describe_providers
 from tocsin.knowledge import StoredKnowledge
@@ -135,7 +136,22 @@ async def open_node(
         gauges = register_drift_gauges(metrics, database, providers)
         roles = dict.fromkeys((role.value for role in settings.roles), False)
         clocks = ClockWatch(database, clock, workers.number, metrics, name=name)
-        health = NodeHealth(database, clock, workers.number, name, list(roles))
+        rotation = KeyRotation(
+            database,
+            vault,
+            clock,
+            number=workers.number,
+            metrics=metrics,
+            retained=(SEAL, ERASURE_PURPOSE),
+        )
+        health = NodeHealth(
+            database,
+            clock,
+            workers.number,
+            name,
+            roles=list(roles),
+            describe_keys=rotation.describe,
+        )
         hold = await database.read(find_routing_hold)
         state = NodeState(plugins, workers.pool, roles, drift, clocks, health, hold)
         api = await stack.enter_async_context(
@@ -173,6 +189,7 @@ async def open_node(
             api,
             app,
             head,
+            rotation,
             reread or (lambda: settings),
         )
         state.reloader = Reloader(

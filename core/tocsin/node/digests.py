@@ -55,6 +55,19 @@ def digest_destinations(
     }
 
 
+def list_secret_files(
+    destinations: Iterable[Destination], channels: ChannelFactory, folder: Path
+) -> list[Path]:
+    """Return the files that the settings of destinations refer to."""
+    kinds = channels.kinds
+    return [
+        path
+        for each in destinations
+        if each.plugin in kinds
+        for path in kinds[each.plugin].Settings.find_start_files(each.settings, folder)
+    ]
+
+
 def _digest(kind: object, settings: Any, table: Mapping[str, Any], folder: Path) -> object:
     """Return a value that changes with a table, and with the files that it refers to."""
     files = tuple(map(_digest_file, settings.find_start_files(table, folder)))

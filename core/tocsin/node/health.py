@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 from sqlalchemy import Connection
@@ -18,13 +18,21 @@ class NodeHealth:
     """Probes the database, follows the loops, and stores the heartbeat of the node."""
 
     def __init__(
-        self, database: Database, clock: Clock, number: int, name: str, roles: Sequence[str] = ()
+        self,
+        database: Database,
+        clock: Clock,
+        number: int,
+        name: str,
+        *,
+        roles: Sequence[str] = (),
+        describe_keys: Callable[[], Mapping[str, object]] = dict,
     ) -> None:
         self.heartbeats = Heartbeats()
         self._clock = clock
         self._number = number
         self.name = name
         self._roles = roles
+        self._describe_keys = describe_keys
         self._probe = DatabaseProbe(database, self._record)
 
     async def check_database(self) -> DatabaseFault | None:
@@ -52,4 +60,12 @@ class NodeHealth:
 
     def _record(self, connection: Connection) -> None:
         now = self._clock.now()
-        record_heartbeat(connection, self._number, self.name, self.stalled, now, roles=self._roles)
+        record_heartbeat(
+            connection,
+            self._number,
+            self.name,
+            self.stalled,
+            now,
+            roles=self._roles,
+            encryption_keys=self._describe_keys(),
+        )

@@ -96,3 +96,10 @@ async def prepare_plugins(
 def select_names(section: str, paths: Iterable[str]) -> list[str]:
     """Return the names in the paths of a section's tables."""
     return [name for of, _, name in (path.partition(".") for path in paths) if of == section]
+
+
+def replace_items(items: dict[str, Any], others: Mapping[str, Any]) -> None:
+    """Make a mapping that others hold equal to another; it is never empty in between."""
+    items.update(others)
+    for name in items.keys() - others.keys():
+        del items[name]

@@ -12,6 +12,7 @@ import structlog
 from aiohttp import web
 
 from tocsin.clock import Clock
+from tocsin.credentials import KeyRotation
 from tocsin.delivery import (
     DeliveryMetrics,
     DeliveryQueue,
@@ -135,6 +136,7 @@ class ServiceNode:
     api: ApiRuntime
     app: web.Application
     head: HeadKeeper
+    rotation: KeyRotation
     reread: Callable[[], Settings]
     """Reads the settings again, with the files that hold secrets; raises ConfigurationError."""
     reload_requested: asyncio.Event = field(default_factory=asyncio.Event)
@@ -243,6 +245,7 @@ class ServiceNode:
             stop.set()
 
         watches = [self.head.run(end), self.state.clocks.run(), self.state.health.run()]
+        watches.append(self.rotation.run())
         return [
             self._work(),
             *watches,

@@ -7,16 +7,16 @@ A reload follows a SIGHUP (`tocsin.cli.serve` handles signals), a request to
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
 from sqlalchemy import Connection
 
 from tocsin import audit
-from tocsin.credentials import Vault
+from tocsin.credentials import Vault, find_key_file, open_proven_vault
 from tocsin.delivery import (
     ChannelFactory,
     Destination,
@@ -44,9 +44,15 @@ from tocsin.node.digests import (
     digest_plugins,
     digest_templates,
     list_plugins,
+    list_secret_files,
     stamp_file,
 )
-from tocsin.node.plugin_changes import PreparedPlugins, prepare_plugins, select_names
+from tocsin.node.plugin_changes import (
+    PreparedPlugins,
+    prepare_plugins,
+    replace_items,
+    select_names,
+)
 from tocsin.node.service_manager import ServiceManager
 from tocsin.observables import Environment, replace_environment
 from tocsin.registry import (
@@ -63,7 +69,7 @@ if TYPE_CHECKING:
 
 WATCH_INTERVAL = timedelta(seconds=5)
 """The interval at which files with secrets are looked at."""
-_RELOADED_SETTINGS = frozenset({"metrics_token", "oidc_client_secret"})
+_RELOADED_SETTINGS = frozenset({"encryption_key", "metrics_token", "oidc_client_secret"})
 _log = structlog.get_logger()
 
 
@@ -105,6 +111,8 @@ class Reloader:
         self._template_digest = digest_templates(node.configuration)
         self._destination_digests: dict[str, object] = {}
         self._stamps: Mapping[Path, object] = {}
+        self._destination_files: Sequence[Path] = ()
+        self._listed_revisions: Mapping[str, int] | None = None
         self._retired: list[GuardedClient] = []
         self._lock = asyncio.Lock()
 
@@ -180,6 +188,8 @@ class Reloader:
         async with self._lock:
             node = self._node
             settings = node.reread()
+            vault = await open_proven_vault(settings, node.database)
+            is_rekeyed = self._vault.replace_keys(vault)  # these work, whatever else is wrong
             configuration = await load_configuration(
                 settings.plugins_file,
                 templates_dir=settings.templates_dir,
@@ -210,6 +220,8 @@ class Reloader:
             changed += self._use_templates(configuration, channels, renderer)
             changed += await self._restart_destinations(channels)
             changed += self._use_settings(settings)
+            changed += [f"{PREFIX}ENCRYPTION_KEY"] if is_rekeyed else []
+            self._listed_revisions = None
             self._stamps = await self._stamp_files()
         result = ReloadResult(
             changed=sorted(set(changed)),
@@ -269,7 +281,7 @@ class Reloader:
         if configuration.environment != node.configuration.environment:
             replace_environment(self._environment, configuration.environment)
             changed.append("environment")
-        _replace_items(self._markings, configuration.markings)
+        replace_items(self._markings, configuration.markings)
         await self._replace_providers(prepared)
         investigations = node.workers.investigations
         prepared.update("enrichers", plugins.enrichers)
@@ -278,7 +290,7 @@ class Reloader:
             [plugins.investigator] = prepared.select("investigator").values() or [None]
             replace_investigator(investigations.worker, plugins.investigator)
         plugins.absent[:] = prepared.absent
-        _replace_items(investigations.absent_providers, list_absent_providers(plugins))
+        replace_items(investigations.absent_providers, list_absent_providers(plugins))
         await self._retire(prepared)
         node.configuration = configuration
         self._plugin_digests = prepared.digests
@@ -348,9 +360,9 @@ class Reloader:
     def _use_settings(self, settings: Settings) -> list[str]:
         """Use the secrets of the service that can change while it runs."""
         changed = self._list_changed_settings(settings) & _RELOADED_SETTINGS
-        services = self._node.api.services
-        if "metrics_token" in changed and settings.metrics_token is not None:
-            services.metrics_token = settings.metrics_token.get_secret_value()
+        services, token = self._node.api.services, settings.metrics_token
+        if "metrics_token" in changed:
+            services.metrics_token = None if token is None else token.get_secret_value()
         secret = settings.oidc_client_secret
         if "oidc_client_secret" in changed and services.oidc_sign_in is not None:
             services.oidc_sign_in.replace_secret(
@@ -371,18 +383,18 @@ class Reloader:
 
     async def _stamp_files(self) -> Mapping[Path, object]:
         """Return the size, the inode and the time of change of each file with a secret."""
-        known = await self._load_destinations()
-        paths = [*self._settings.secret_files.values()]
+        paths = [*self._settings.secret_files.values(), *await self._list_destination_files()]
+        if (key_file := find_key_file(self._settings)) is not None:
+            paths.append(key_file)
         for _, item in list_plugins(self._node.configuration):
             paths += item.settings.find_start_files(item.table, self._folder)
-        for each in known:
-            if (kind := self._channels.kinds.get(each.plugin)) is not None:
-                paths += kind.Settings.find_start_files(each.settings, self._folder)
         return await asyncio.to_thread(lambda: {path: stamp_file(path) for path in paths})
 
-
-def _replace_items(items: dict[str, Any], others: Mapping[str, Any]) -> None:
-    """Make a mapping that others hold equal to another; it is never empty in between."""
-    items.update(others)
-    for name in items.keys() - others.keys():
-        del items[name]
+    async def _list_destination_files(self) -> Sequence[Path]:
+        """Return the files with secrets of destinations, which change with their revisions."""
+        revisions = self._node.workers.pool.revisions
+        if revisions != self._listed_revisions:
+            known = await self._load_destinations()
+            self._destination_files = list_secret_files(known, self._channels, self._folder)
+            self._listed_revisions = revisions
+        return self._destination_files

@@ -158,7 +158,8 @@ class Settings(BaseSettings):
     encryption_key: SecretStr | None = Field(
         default=None,
         description="Key that encrypts secrets at rest: 32 bytes in URL-safe base64. With "
-        "SQLite, it is generated next to the database; PostgreSQL requires it.",
+        "SQLite, it is generated next to the database; PostgreSQL requires it. During a rotation, "
+        "the new key and the old one.",
     )
     upgrade_copy: bool = Field(
         default=True, description="Copy a SQLite database before its schema is upgraded."

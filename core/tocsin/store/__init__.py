@@ -38,6 +38,7 @@ from tocsin.store.files import hold_lock, make_private_folder
 from tocsin.store.head_file import HeadFile, StoredHead
 from tocsin.store.heartbeats import (
     TroubledNode,
+    find_node_keys,
     find_node_roles,
     find_troubled_nodes,
     record_heartbeat,
@@ -151,6 +152,7 @@ __all__ = [
     "find_absent_nodes",
     "find_fault",
     "find_missing_limits",
+    "find_node_keys",
     "find_node_roles",
     "find_rollback",
     "find_troubled_nodes",

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, delete, select
 
@@ -35,13 +36,20 @@ def record_heartbeat(
     now: datetime,
     *,
     roles: Sequence[str] = (),
+    encryption_keys: Mapping[str, object] | None = None,
 ) -> None:
     """Store that a node works at `now`, but for its stalled loops; forget nodes that are gone."""
     old = select(nodes.c.number).where(nodes.c.number != number, nodes.c.beat_at < now - SILENCE)
     gone = find_absent_nodes(connection, connection.scalars(old).all())
     if gone:
         connection.execute(delete(nodes).where(nodes.c.number.in_(gone)))
-    values = {"name": name, "beat_at": now, "stalled": list(stalled), "roles": list(roles)}
+    values = {
+        "name": name,
+        "beat_at": now,
+        "stalled": list(stalled),
+        "roles": list(roles),
+        "encryption_keys": encryption_keys,
+    }
     first = {"number": number, "clock_offset_ms": 0, "seen_at": EPOCH, **values}
     statement = build_insert(connection, nodes).values(first)
     connection.execute(statement.on_conflict_do_update(index_elements=["number"], set_=values))
@@ -64,6 +72,18 @@ def find_node_roles(connection: Connection, now: datetime) -> Mapping[str, Colle
         for row in connection.execute(query).all()
         if _is_running(connection, row.number)
     }
+
+
+def find_node_keys(
+    connection: Connection, now: datetime
+) -> Sequence[tuple[str, Mapping[str, Any]]]:
+    """Return the encryption keys of the nodes that run and are not silent, with their names."""
+    query = select(nodes).where(nodes.c.beat_at > now - SILENCE).order_by(nodes.c.name)
+    return [
+        (row.name, row.encryption_keys or {})
+        for row in connection.execute(query).all()
+        if _is_running(connection, row.number)
+    ]
 
 
 def _is_running(connection: Connection, number: int) -> bool:

@@ -59,6 +59,11 @@ Document = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postg
 # Only a plain INTEGER key is auto-incremented in SQLite.
 Counter = BigInteger().with_variant(Integer(), "sqlite")
 
+ENCRYPTED = {"encrypted": None}
+"""Marks a column of values that the encryption key encrypts."""
+GRANT_PURPOSE = "console session grant"
+"""The purpose for which the key of sealed grants is derived from the encryption key."""
+
 metadata = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -106,6 +111,7 @@ nodes = Table(
     Column("beat_at", Timestamp),
     Column("stalled", Document),
     Column("roles", Document),
+    Column("encryption_keys", Document),  # which it reads, and with which it encrypts
 )
 
 incidents = Table(
@@ -392,7 +398,7 @@ destinations = Table(
     Column("plugin", String(100), nullable=False),
     Column("managed_by", String(10), nullable=False),
     Column("settings", Document, nullable=False),
-    Column("secrets", LargeBinary),  # encrypted
+    Column("secrets", LargeBinary, info=ENCRYPTED),
     Column("revision", Integer, nullable=False),
     Column("state", String(20), nullable=False),
     Column("reason", String(40)),
@@ -568,11 +574,35 @@ signing_keys = Table(
     Column("purpose", String(20), nullable=False),
     Column("algorithm", String(20), nullable=False),
     Column("public_key", Text, nullable=False),
-    Column("private_key", LargeBinary, nullable=False),  # encrypted
+    Column("private_key", LargeBinary, nullable=False, info=ENCRYPTED),
     Column("created_at", Timestamp, nullable=False),
     Column("signs_from", Timestamp, nullable=False),
     Column("retires_at", Timestamp),
     Index("ix_signing_keys_purpose_signs_from", "purpose", "signs_from"),
+)
+
+# The encryption key of this database and the earlier ones, by IDs that reveal nothing. `remaining`
+# counts the values that still need an earlier key. The current one is leased by the node that
+# encrypts them again.
+encryption_keys = Table(
+    "encryption_keys",
+    metadata,
+    Column("id", String(16), primary_key=True),
+    Column("state", String(10), nullable=False),
+    Column("started_at", Timestamp, nullable=False),
+    Column("retired_at", Timestamp),
+    Column("remaining", BigInteger),
+    Column("node", BigInteger),
+    Column("lease", String(40)),
+    Column("leased_until", Timestamp),
+)
+
+# What was derived from the first encryption key, and stays when the key changes.
+derived_keys = Table(
+    "derived_keys",
+    metadata,
+    Column("purpose", String(40), primary_key=True),
+    Column("content", LargeBinary, nullable=False, info=ENCRYPTED),
 )
 
 # Investigations. `run` counts the questions: 1 for the query, one more for each follow-up. `report`
@@ -958,7 +988,8 @@ console_sessions = Table(
     Column("expires_at", Timestamp, nullable=False, index=True),
     # The rest only for sessions of an issuer
     Column("sid", Text),  # of the session there
-    Column("sealed_grant", Text),  # encrypted: how to ask the issuer again
+    # How to ask the issuer again
+    Column("sealed_grant", Text, info={"encrypted": GRANT_PURPOSE}),
     Column("check_at", Timestamp),
     Column("valid_until", Timestamp),  # unless a check succeeds before
 )

@@ -15,7 +15,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from tocsin.clock import isoformat
-from tocsin.credentials import Vault
+from tocsin.credentials import EncryptionKeyState, Vault, load_encryption_keys
 from tocsin.errors import OperatorError
 from tocsin.store import (
     Database,
@@ -32,13 +32,24 @@ from tocsin.transfer.rows import Row, RowDigest, decode_row, encode_row, read_ro
 
 _SALT_BYTES = 16
 _KEY_CHECK = "backup check"
+_PREVIOUS = EncryptionKeyState.PREVIOUS
 Progress = Callable[[str, int], None]
 """Called with the name of a table and the number of rows that are done."""
 
 
-def check_key(vault: Vault) -> str:
-    """Return the value by which the encryption key of a database is known again."""
-    return vault.derive(_KEY_CHECK).hex()
+def list_key_checks(connection: Connection, vault: Vault) -> list[str]:
+    """Return the values by which the encryption keys that a database needs are known again.
+
+    The current key is first.
+    """
+    needed = {key.id for key in load_encryption_keys(connection) if key.state is _PREVIOUS}
+    earlier = [id_ for id_ in vault.key_ids if id_ in needed]
+    return [check_key(vault, key_id) for key_id in (vault.current_id, *earlier)]
+
+
+def check_key(vault: Vault, key_id: str) -> str:
+    """Return the value by which an encryption key is known again."""
+    return vault.derive_from(key_id, _KEY_CHECK).hex()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +76,7 @@ class BackupMaker:
         if self.secret is not None:
             key = BackupKey(self.secret, secrets.token_bytes(_SALT_BYTES))
         head, first = load_head(connection), load_epochs(connection)[0]
+        current, *earlier = list_key_checks(connection, self.vault)
         tables = [
             _write_table(connection, draft, layout, key, progress) for layout in list_layouts()
         ]
@@ -76,7 +88,8 @@ class BackupMaker:
             database=connection.dialect.name,
             database_id=first.id,
             head=head,
-            key_check=check_key(self.vault),
+            key_check=current,
+            earlier_key_checks=earlier,
             salt=None if key is None else key.salt.hex(),
             tables=tables,
             folder=self.folder / name,
@@ -165,9 +178,11 @@ def verify_backup(manifest: Manifest, secret: bytes | None, progress: Progress) 
 
 def check_vault(manifest: Manifest, vault: Vault) -> None:
     """Raise OperatorError where an encryption key is not the one of the database backed up."""
-    if check_key(vault) != manifest.key_check:
+    known = {check_key(vault, key_id) for key_id in vault.key_ids}
+    if not known.issuperset([manifest.key_check, *manifest.earlier_key_checks]):
         raise OperatorError(
             f"{manifest.name}: the configured encryption key does not match this backup; set "
-            "TOCSIN_ENCRYPTION_KEY or TOCSIN_ENCRYPTION_KEY_FILE to the key of that database. "
+            "TOCSIN_ENCRYPTION_KEY or TOCSIN_ENCRYPTION_KEY_FILE to the key of that database, or "
+            "to both keys if it was being changed. "
             "Without it, secrets cannot be decrypted and the audit log cannot be verified"
         )

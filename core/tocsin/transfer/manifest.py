@@ -73,6 +73,8 @@ class Manifest:
     salt: str | None
     """Salt of the keys of an encrypted backup; None if it is not encrypted."""
     tables: Sequence[TableFile] = ()
+    earlier_key_checks: Sequence[str] = ()
+    """The same of earlier encryption keys that values still need."""
     mac: str | None = None
     """Authentication code of the manifest of an encrypted backup."""
     folder: Path = field(default=Path(), compare=False)

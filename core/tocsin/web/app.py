@@ -6,7 +6,7 @@ import random
 import re
 import secrets
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from http import HTTPStatus
 from ipaddress import ip_address
@@ -111,16 +111,16 @@ class HostCheck:
     one site.
     """
 
-    def __init__(self, *urls: str, has_metrics_token: bool) -> None:
+    def __init__(self, *urls: str, has_metrics_token: Callable[[], bool]) -> None:
         self._url = urls[0]
         self._names = frozenset(_normalize(URL(url).raw_host or "") for url in urls)
-        self._exempt = _PROBES | ({_SCRAPED} if has_metrics_token else set())
+        self._has_metrics_token = has_metrics_token
         # the same few names with every request
         self._is_ours = lru_cache(_KNOWN_NAMES)(self._has_our_name)
 
     def require(self, request: web.Request) -> None:
         """Raise ProblemError (421, RFC 9110 section 15.5.20) if the request names another host."""
-        if request.path in self._exempt:
+        if request.path in _PROBES or (request.path == _SCRAPED and self._has_metrics_token()):
             return
         named = request.headers.getall(hdrs.HOST, [])
         if len(named) == 1 and request.host != named[0]:  # the request target is a whole URL
@@ -226,7 +226,7 @@ def _make_envelope(
     hosts = HostCheck(
         services.public_url,
         services.issuer_url,
-        has_metrics_token=services.metrics_token is not None,
+        has_metrics_token=lambda: services.metrics_token is not None,
     )
 
     log = structlog.get_logger().bind()  # a logger that is not bound is bound again for each line

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
+from functools import partial
 from hashlib import sha256
 
+from cryptography.fernet import Fernet, MultiFernet
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.credentials.oidc_code_flow import LONGEST_PLACE, SignInAttempts
 from tocsin.testing import ManualClock
 
-KEY = b"k" * 32
+KEY = partial(MultiFernet, [Fernet(urlsafe_b64encode(b"k" * 32))])
+OTHER = partial(MultiFernet, [Fernet(urlsafe_b64encode(b"x" * 32))])
 
 
 def test_an_attempt_comes_back_as_it_was_once_and_on_any_node(clock):
@@ -23,7 +26,7 @@ def test_an_attempt_comes_back_as_it_was_once_and_on_any_node(clock):
 
 def test_another_key_opens_nothing(clock):
     attempt, sealed = SignInAttempts(KEY, clock).begin("/")
-    assert SignInAttempts(b"x" * 32, clock).take(sealed, attempt.state) is None
+    assert SignInAttempts(OTHER, clock).take(sealed, attempt.state) is None
 
 
 def test_another_state_takes_nothing_and_uses_nothing_up(clock):

@@ -12,12 +12,16 @@ from typing import Self
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
+from cryptography.fernet import Fernet
 from sqlalchemy import select
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from end_to_end.service import Sensor, free_port, until
 from tocsin.clock import SystemClock
-from tocsin.errors import ConfigurationError
+from tocsin.credentials import Admins, Vault, load_encryption_keys, open_proven_vault
+from tocsin.credentials import encryption_keys as encryption_keys_module
+from tocsin.credentials import key_rotation as rotation_module
+from tocsin.errors import ConfigurationError, OperatorError
 from tocsin.node import ServiceNode, apply_file, open_node
 from tocsin.node import reload as reload_module
 from tocsin.settings import Settings, load_settings
@@ -222,7 +226,7 @@ async def test_the_secrets_of_the_service_are_read_again(desk, settings, monkeyp
     def reread() -> Settings:
         update = {"metrics_token": load_settings().metrics_token}
         if file.read_text() == "three":
-            update["encryption_key"] = settings.metrics_token
+            update["retention_days"] = 40
         return settings.model_copy(update=update)
 
     started = settings.model_copy(update={"metrics_token": token})
@@ -240,4 +244,67 @@ async def test_the_secrets_of_the_service_are_read_again(desk, settings, monkeyp
         assert (await scrape("one"), await scrape("two")) == (401, 200)
         file.write_text("three")
         result = await node.state.reload()
-        assert result.restart_required == ["TOCSIN_ENCRYPTION_KEY"]
+        assert result.restart_required == ["TOCSIN_RETENTION_DAYS"]
+        monkeypatch.delenv("TOCSIN_METRICS_TOKEN_FILE")
+        assert (await node.state.reload()).changed == ["TOCSIN_METRICS_TOKEN"]
+        async with client.get("/metrics") as response:
+            assert response.status == 200  # from this machine
+        for headers, status in (({"X-Forwarded-For": "192.0.2.1"}, 403), ({"Host": "evil"}, 421)):
+            async with client.get("/metrics", headers=headers) as response:
+                assert response.status == status
+
+
+async def test_the_watch_of_secret_files_reads_no_database_while_nothing_changes(desk, settings):
+    async with running(settings) as node:
+        await desk.deliver(desk.edge)
+        reloader = node.state.reloader
+        await reloader._stamp_files()
+        loaded = []
+        load, reloader._load_destinations = reloader._load_destinations, lambda: loaded.append(1)
+        for _ in range(3):
+            await reloader._stamp_files()
+        assert loaded == []
+        reloader._load_destinations = load
+        desk.folder.joinpath("secret").write_text(NEW)
+        await until(lambda: _is_reloaded(node))
+
+
+async def test_a_new_encryption_key_in_its_file_comes_into_use(desk, settings, monkeypatch):
+    """The old one can be removed when it is not needed; an unknown one changes nothing."""
+    old, new, strange = (Fernet.generate_key().decode() for _ in range(3))
+    file = desk.folder / "key"
+
+    def write(*keys: str) -> None:
+        file.with_suffix(".new").write_text("\n".join(keys))
+        file.with_suffix(".new").rename(file)
+
+    def reread() -> Settings:
+        return settings.model_copy(update={"encryption_key": load_settings().encryption_key})
+
+    write(old)
+    monkeypatch.setenv("TOCSIN_ENCRYPTION_KEY_FILE", str(file))
+    monkeypatch.setattr(rotation_module, "INTERVAL", timedelta(milliseconds=50))
+    monkeypatch.setattr(rotation_module, "PASS_INTERVAL", timedelta(milliseconds=50))
+    monkeypatch.setattr(encryption_keys_module, "SETTLED_AFTER", timedelta(milliseconds=200))
+    async with running(reread(), reread=reread) as node:
+        vault = await open_proven_vault(reread(), node.database)
+        issue = Admins(vault, node.clock).issue
+        lifetime = timedelta(hours=1)
+        await node.database.write(lambda c: issue(c, name="ana", expires_in=lifetime))
+        write(new, old)
+        result = await node.state.reload()
+        assert (result.changed, result.restart_required) == (["TOCSIN_ENCRYPTION_KEY"], [])
+
+        async def count() -> dict[str, str]:
+            keys = await node.database.read(load_encryption_keys)
+            return {key.id: key.state.value for key in keys}
+
+        async with asyncio.timeout(20):
+            while "retired" not in (await count()).values():  # noqa: ASYNC110 - asks a database
+                await asyncio.sleep(0.05)
+        write(strange)
+        with pytest.raises(OperatorError, match="does not match the database"):
+            await node.state.reload()
+        write(new)
+        await node.state.reload()
+        assert node.rotation.describe()["reads"] == [Vault(new, source="test").current_id]

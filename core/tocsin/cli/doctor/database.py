@@ -10,7 +10,12 @@ from tocsin.accounting import load_rollbacks
 from tocsin.cli.database import check_presence
 from tocsin.cli.doctor.findings import Area
 from tocsin.clock import SystemClock
-from tocsin.credentials import open_proven_vault
+from tocsin.credentials import (
+    EncryptionKeyState,
+    Vault,
+    load_encryption_keys,
+    open_proven_vault,
+)
 from tocsin.errors import OperatorError
 from tocsin.settings import Settings
 from tocsin.store import (
@@ -20,6 +25,7 @@ from tocsin.store import (
     check_schema,
     describe_offset,
     find_missing_limits,
+    find_node_keys,
     identify_location,
     measure_offset,
     parse_url,
@@ -45,7 +51,7 @@ async def examine_database(area: Area, settings: Settings, database: Database) -
         await database.require_sessions()
         await check_presence(database, file)
         await check_schema(database)
-        await open_proven_vault(settings, database)
+        vault = await open_proven_vault(settings, database)
     except OperatorError as error:
         found, _, remedy = str(error).partition("; ")
         area.fail(found, remedy or "see docs/operators/install.md")
@@ -55,6 +61,7 @@ async def examine_database(area: Area, settings: Settings, database: Database) -
         await require_writable(database)
     except OperatorError as error:
         area.fail(str(error), "see /readyz and the service log for the cause")
+    await database.read(_examine_keys, area, vault)
     for anomaly in await database.read(load_rollbacks, file):
         area.fail(anomaly["detail"], "see docs/operators/accounting.md#database-rollback")
     for limit in await database.read(find_missing_limits):
@@ -65,6 +72,31 @@ async def examine_database(area: Area, settings: Settings, database: Database) -
     for found, remedy in await database.read(lambda connection: list(_examine_server(connection))):
         area.warn(found, remedy)
     return True
+
+
+def _examine_keys(connection: Connection, area: Area, vault: Vault) -> None:
+    """Find a change of the encryption key that is not complete."""
+    for key in load_encryption_keys(connection):
+        if key.state is EncryptionKeyState.PREVIOUS:
+            rest = "not counted yet" if key.remaining is None else f"{key.remaining} values"
+            area.warn(
+                f"the encryption key is being changed; still encrypted with {key.id}: {rest}",
+                "keep both keys configured until `tocsin db keys` shows this one as retired",
+            )
+        elif key.state is EncryptionKeyState.RETIRED and key.id in vault.key_ids:
+            area.warn(
+                f"the encryption key {key.id} is no longer needed",
+                f"remove it from {vault.source} on all nodes",
+            )
+    newest = vault.key_ids[0]
+    if newest == vault.current_id:
+        return
+    for name, known in find_node_keys(connection, SystemClock().now()):
+        if newest not in known.get("reads", ()):
+            area.fail(
+                f"{name} cannot read the new encryption key {newest}, so it is not used",
+                "configure it on this node, and reload or restart it",
+            )
 
 
 def _examine_server(connection: Connection) -> Iterator[tuple[str, str]]:

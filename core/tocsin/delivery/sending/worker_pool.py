@@ -91,6 +91,12 @@ class WorkerPool:
         """Names of the destinations that this node serves."""
         return sorted(self._running)
 
+    @property
+    def revisions(self) -> Mapping[str, int]:
+        """Revisions of the destinations that this node serves or cannot serve."""
+        failed = {name: revision for name, (revision, _) in self._failed.items()}
+        return failed | {name: each.revision for name, each in self._running.items()}
+
     def replace(self, make: Make, renderer: Renderer) -> None:
         """Use other channels for workers that start, and other templates for all of them."""
         self._make = make
