@@ -4,6 +4,7 @@ All classes are frozen, and independent of databases, HTTP and vendors. Times ar
 """
 
 from tocsin.model.contract import AnswerCondition, AnswerRules, Contract, Idempotency, Verification
+from tocsin.model.entity import Entity
 from tocsin.model.event import (
     Delivery,
     Event,
@@ -11,11 +12,7 @@ from tocsin.model.event import (
     Health,
     Receipt,
 )
-from tocsin.model.incident import (
-    Alert,
-    Entity,
-    Incident,
-)
+from tocsin.model.incident import Alert, Incident
 from tocsin.model.investigation import (
     QUESTIONS,
     EnricherSource,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Generic, TypeVar
 
-from tocsin.model.incident import Entity
+from tocsin.model.entity import Entity
 from tocsin.model.knowledge import Enrichment, IncidentRecord, Neighborhood, SiemEvent, Sighting
 from tocsin.model.marking import Marking
 from tocsin.model.page import Window

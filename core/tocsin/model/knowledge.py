@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from tocsin.model.incident import Alert, Entity
+from tocsin.model.entity import Entity
+from tocsin.model.incident import Alert
 from tocsin.model.marking import Marking
 from tocsin.model.vocabulary import IncidentStatus, Json, Severity, Vocabulary
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from tocsin.model.incident import Entity
+from tocsin.model.entity import Entity
 from tocsin.model.knowledge import Disposition, Relation
 from tocsin.model.page import Window
 from tocsin.model.vocabulary import Severity, Vocabulary

@@ -1,7 +1,7 @@
 """Reload of a running node's files: settings, secrets, templates and `plugins.toml`.
 
-A reload follows a SIGHUP (`tocsin.cli.serve` handles signals), a request to
-`POST /api/admin/reload`, and a change of a file that contains a secret.
+A reload follows a SIGHUP (`tocsin.cli.serve` handles signals; in a terminal, this one stops the
+node), a request to `POST /api/admin/reload`, and a change of a file that contains a secret.
 """
 
 from __future__ import annotations

@@ -98,8 +98,11 @@ def list_candidates(receiver: str, event_type: str, part: str) -> dict[str, Outp
 
 
 MAX_BYTES = 256 * 1024
+"""Limit of the output."""
 MAX_UNITS = 2_000_000
+"""Limit of memory and work, in the units of `tocsin.sandbox.Allowance`."""
 MAX_SECONDS = 0.5
+"""Limit of processor time."""
 _ENVELOPE = (
     '{"event_type": {{ event.event_type }}, "timestamp": {{ event.timestamp }}, '
     '"data": {{ event.data }}}'

@@ -20,7 +20,10 @@ from tocsin.store.tables import (
 
 
 def normalize_node(node: Node) -> Node:
-    """Return the node with its value as the graph stores it."""
+    """Return the node with its value as the graph stores it.
+
+    `Entity` has the canonical spelling, so that reports of one entity share a node.
+    """
     number = parse_incident_number(node)
     if number is not None:
         return replace(node, value=str(number))

@@ -1,4 +1,4 @@
-"""Form bodies, and number and timestamp fields."""
+"""Form bodies, and number and timestamp fields; `sessions` protects forms against CSRF."""
 
 from __future__ import annotations
 
