@@ -266,7 +266,7 @@ def _build_event(question: FindEvents, number: int, place: int) -> SiemEvent:
 
 def _count(connection: Connection, session_id: str) -> tuple[int, int]:
     own = session_steps.c.session_id == session_id
-    steps = connection.scalar(select(func.count()).select_from(session_steps).where(own))
+    steps = connection.scalar(select(func.sum(session_steps.c.steps)).where(own))
     edges = connection.scalar(select(func.count()).select_from(relations))
     return steps or 0, edges or 1
 
