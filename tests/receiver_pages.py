@@ -177,14 +177,14 @@ def _body(receiver: str) -> str:
 def _answers(contract: Contract) -> Iterator[str]:
     answer = contract.answer
     said = [
-        f"{_pointed(condition.pointer)} being `{json.dumps(condition.equals)}`"
+        f"{_pointed(condition.pointer)} is `{json.dumps(condition.equals)}`"
         for condition in answer.success
     ]
     if answer.text is not None:
-        said.append(f"the text `{answer.text}`")
+        said.append(f"the text is `{answer.text}`")
     if answer.remote_id:
-        said.append(f"a value at `{answer.remote_id}`")
-    yield f"- Success: any 2xx{' with ' + ' and '.join(said) if said else ''}."
+        said.append(f"`{answer.remote_id}` has a value")
+    yield f"- Success: any 2xx response{' in which ' + ' and '.join(said) if said else ''}."
     if proofs := _proofs(answer):
         proof = " or ".join(proofs)
         yield f"- Proof: only {proof} proves receipt; after any other 2xx, Tocsin retries."

@@ -118,9 +118,9 @@ class Provider(ABC):
             | None
         ) = Field(
             default=None,
-            description="Status to set for an incident that is still New in the SIEM, after the "
-            "comment of a completed investigation was written: Active. Requires `write_back`, "
-            "unless the plugin cannot write comments.",
+            description="Status to set after the comment of a completed investigation was written, "
+            "if the incident is still New in the SIEM. The only value is Active. Requires "
+            "`write_back`, unless the plugin cannot write comments.",
         )
 
         @property

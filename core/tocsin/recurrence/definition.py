@@ -94,7 +94,9 @@ def _validate_moment(value: datetime) -> datetime:
 
 def _validate_tag(value: str) -> str:
     if not _TAG.fullmatch(value):
-        message = "use 1 to 50 letters, digits, dots, colons, - and _, a letter or digit first"
+        message = (
+            "use 1 to 50 letters, digits, dots, colons, - and _, starting with a letter or digit"
+        )
         raise PydanticCustomError("tag", "{reason}", {"reason": message})
     return value
 

@@ -54,13 +54,13 @@ class AbuseIpDb(Enricher):
             default=75,
             ge=1,
             le=_WORST,
-            description="Minimum abuse confidence for a malicious address.",
+            description="Abuse confidence at which an address counts as malicious.",
         )
         suspicious_from: int = Field(
             default=25,
             ge=1,
             le=_WORST,
-            description="Minimum abuse confidence for a suspicious address.",
+            description="Abuse confidence at which an address counts as suspicious.",
         )
 
     name = "abuseipdb"

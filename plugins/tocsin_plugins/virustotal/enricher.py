@@ -60,7 +60,7 @@ class VirusTotal(Enricher):
         malicious_from: int = Field(
             default=3,
             ge=1,
-            description="Minimum number of malicious verdicts for a malicious entity.",
+            description="Number of malicious verdicts at which an entity counts as malicious.",
         )
 
     name = "virustotal"

@@ -57,7 +57,7 @@ async def test_a_summary_begins_with_what_happened():
     assert judgement.startswith(
         "The verdict is suspicious with medium confidence; the risk score is 24"
     )
-    assert "Incident 1 is Medium, which counts 60% of the 35 points for severity (F1)" in judgement
+    assert "Incident 1 is Medium, which adds 60% of the 35 points for severity (F1)" in judgement
 
 
 async def test_of_many_incidents_the_worst_are_told_and_the_others_counted():

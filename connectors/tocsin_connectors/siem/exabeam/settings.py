@@ -44,7 +44,7 @@ class ExabeamSettings(LookbackProvider.Settings, ApiSettings):
     event_search: bool = Field(default=True, description="Search events.")
     web_url: ServerUrl | None = Field(
         default=None,
-        description="Threat Center URL in a browser, up to the ID of a case, for links.",
+        description="URL of a case in a browser, without the case ID. Used for links.",
     )
 
     @model_validator(mode="before")

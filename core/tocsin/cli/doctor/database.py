@@ -112,7 +112,7 @@ def _examine_server(connection: Connection) -> Iterator[tuple[str, str]]:
     most = int(current.get("max_connections", 0))
     if most - used < _NEEDED:
         yield (
-            f"{used} of {most} connections are in use, and a node may need {_NEEDED}",
+            f"only {most - used} of {most} connections are free, and a node may need {_NEEDED}",
             "increase `max_connections` in PostgreSQL",
         )
     missing = [name for name in metadata.tables if not _has_access(connection, name)]

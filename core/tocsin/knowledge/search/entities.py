@@ -89,7 +89,7 @@ def search_entities(
     kinds: Sequence[EntityKind] | None = None,
     after: EntityPosition | None = None,
 ) -> EntityPage:
-    """Return the entities with the name `text`, then prefix matches, then matches of their parts.
+    """Return the entities with the name `text`, then those with such a part, then prefix matches.
 
     Each group is ordered by the number of incidents and the last sighting, 200 names at a time in
     alphabetical order. Raises InvalidInputError for an empty or too long text.

@@ -109,5 +109,5 @@ def _of_finding(weighed: WeightedFinding, strength: float, settings: Settings) -
 
 def _of_severity(finding: Finding, share: str) -> Statement:
     [number] = finding.incidents
-    text = f"incident {number} is {finding.severity.value}, which counts {share} for severity"
+    text = f"incident {number} is {finding.severity.value}, which adds {share} for severity"
     return state(f"{text} ({finding.id})", f"incident:{number}")
