@@ -114,7 +114,7 @@ async def test_a_network_is_answered_for_its_members_alone():
     assert report.title == "Investigation of 198.51.100.0/24"
     assert not any("isolate" in action.text.lower() for action in report.actions)
     assert {question.entity for question in client.of_kind(FindEvents)} == {SCANNER, WEB}
-    assert says(report.gaps, "Of the addresses 198.51.100.0/24, only what stored incidents involve")
+    assert says(report.gaps, "For the addresses 198.51.100.0/24, events were searched only for")
 
 
 async def test_a_network_without_members_finds_nothing():

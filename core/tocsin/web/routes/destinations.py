@@ -233,7 +233,8 @@ _NOT_RESUMED = {
 _MANAGED = {
     ManagedBy.FILE: "This destination is defined in plugins.toml; change it there and apply the "
     "file.",
-    ManagedBy.PLUGIN: "This destination belongs to a plugin; to remove it, disable the plugin in plugins.toml.",
+    ManagedBy.PLUGIN: "This destination belongs to a plugin; to remove it, disable the plugin in "
+    "plugins.toml.",
 }
 
 
