@@ -93,7 +93,7 @@ async def test_answers_come_in_the_order_of_their_questions(make_desk):
 
 async def test_an_investigator_that_never_stops_asking_fails(make_desk):
     client = await make_desk(Crowd())
-    with pytest.raises(InvestigationFailed, match="more than 2000 steps"):
+    with pytest.raises(InvestigationFailed, match="exceeds 2000 steps"):
         await client.ask_all([SearchHistory(text="x")] * (MAX_STEPS + 1))
 
 
