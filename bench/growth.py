@@ -92,7 +92,10 @@ async def _measure(url: URL) -> dict[str, float]:
         fill(database, "siem", INCIDENTS, quiet=False),
     )
     indexer = SearchIndexer(database, clock, Notifiers())
-    names = {"its search document": ("documents",), "its entities in the index": _OF_ENTITY}
+    names = {
+        "search document of the incident": ("documents",),
+        "entities of the incident in the index": _OF_ENTITY,
+    }
     await take(names, INCIDENTS, indexer.catch_up())
     names = {"delivery with one attempt": ("deliveries", "attempts")}
     await take(names, INCIDENTS, database.write(_add_deliveries))

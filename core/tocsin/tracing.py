@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from contextvars import copy_context
 from importlib.util import find_spec
-from time import time_ns
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import structlog
 
 if TYPE_CHECKING:
+    from opentelemetry.context import Context
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span as OtelSpan
 
@@ -110,7 +110,7 @@ class _Recorder:
         self._propagator.inject(headers)
         return {TRACEPARENT: headers[TRACEPARENT]} if TRACEPARENT in headers else {}
 
-    def _read_parent(self, parent: str | None):  # type: ignore[no-untyped-def]  # noqa: ANN202
+    def _read_parent(self, parent: str | None) -> Context | None:
         """Return the context of a parent; None for the current one, as for an invalid parent."""
         if parent is None:
             return None
@@ -126,30 +126,24 @@ def is_on() -> bool:
 
 
 def span(
-    name: str, attributes: Attributes, *, kind: Kind = "internal", parent: object = None
+    name: str, attributes: Attributes, *, kind: Kind = "internal", parent: str | None = None
 ) -> AbstractContextManager[Span]:
     """Record a span, a child of `parent`, a `traceparent`, or else of the current one."""
     if _recorder is None:
         return _OFF
-    return _recorder.span(name, attributes, kind, parent if isinstance(parent, str) else None)
+    return _recorder.span(name, attributes, kind, parent)
 
 
-def record_span(name: str, attributes: Attributes, *, parent: object, started_ns: int) -> None:
-    """Record a span that started at `started_ns` and ends now."""
+def record_span(name: str, attributes: Attributes, *, parent: str | None, started_ns: int) -> None:
+    """Record a span that started at `started_ns`, of `time.time_ns`, and ends now."""
     if _recorder is not None:
-        given = parent if isinstance(parent, str) else None
-        _recorder.record(name, attributes, given, started_ns)
+        _recorder.record(name, attributes, parent, started_ns)
 
 
 def note_event(name: str, attributes: Attributes) -> None:
     """Add an event to the current span, whose number of events OpenTelemetry limits."""
     if _recorder is not None:
         _recorder.note(name, attributes)
-
-
-def read_clock() -> int:
-    """Return the time in nanoseconds, for `record_span`."""
-    return time_ns()
 
 
 def build_headers() -> dict[str, str]:

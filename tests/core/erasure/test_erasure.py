@@ -169,6 +169,10 @@ async def test_an_erased_value_is_nowhere(eraser, request_, fill, dump, database
     before = await database.read(report_period, period, clock.now())
     receipt = await eraser.erase(request_)
     assert NAME not in await dump()
+    [session_id] = await database.read(lambda c: c.scalars(select(sessions.c.id)).all())
+    steps = await database.read(load_steps, session_id)  # compressed, so not in the dump
+    assert NAME not in str(steps)
+    assert receipt["pseudonym"] in steps[0].answer
     assert receipt["erased"].keys() >= {
         *("incidents", "incident_entities", "incident_alerts", "entities", "events", "attempts"),
         *("deliveries", "sessions", "session_messages", "session_steps", "relations"),

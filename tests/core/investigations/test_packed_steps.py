@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import orjson
 import pytest
@@ -18,6 +20,7 @@ from tocsin.investigations.sessions import (
     compact_steps,
     describe_steps,
     drop_steps,
+    find_last_number,
     list_steps,
     load_step,
     load_steps,
@@ -167,6 +170,22 @@ async def test_ledgers_are_compacted_when_their_sessions_have_ended(database, se
     await LedgerCompaction(database, SystemClock()).compact_all()
     assert await rows() == 3
     assert await database.read(load_steps, session_id) == MANY
+
+
+async def test_a_session_is_compacted_when_its_run_has_ended(database, session_id):
+    compaction = LedgerCompaction(database, SystemClock())
+    compaction._examine_at += timedelta(hours=1)
+    running = asyncio.create_task(compaction.run())
+    await store_many(database, session_id)
+    await end_session(database, session_id)
+    compaction.finish(None, SimpleNamespace(session_id=session_id))()
+    single = select(func.count()).where(session_steps.c.chunk.is_(None))
+    async with asyncio.timeout(20):
+        while await database.read(lambda c: c.scalar(single)):  # noqa: ASYNC110 - of another task
+            await asyncio.sleep(0.01)
+    running.cancel()
+    assert await database.read(load_steps, session_id) == MANY
+    assert await database.read(find_last_number, session_id, 2) == 199
 
 
 async def test_large_answers_share_no_chunk(database, session_id):
