@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -24,7 +23,7 @@ from tocsin.cli.output import (
 )
 from tocsin.cli.service_api import AdminToken, ApiUrl, Limit, admin_path, run_on_api
 from tocsin.clock import SystemClock
-from tocsin.credentials import adopt_keys, open_vault
+from tocsin.credentials import adopt_keys, adopt_lost_keys, open_vault
 from tocsin.errors import OperatorError
 from tocsin.settings import load_settings
 from tocsin.store import Database
@@ -85,8 +84,10 @@ def verify(
     vault = open_vault(settings, generate=False)
 
     async def verify_all(database: Database) -> AuditVerification:
-        with suppress(OperatorError):  # a lost key still verifies what it has sealed
+        try:
             await database.read(adopt_keys, vault)
+        except OperatorError:  # a key that was given up still verifies what it has sealed
+            await database.read(adopt_lost_keys, vault)
         key, now = vault.derive(SEAL), SystemClock().now()
         return await database.read(verify_chain, key, now=now, head=witnessed)
 

@@ -56,6 +56,7 @@ from tocsin.credentials.digest_cache import DigestCache
 from tocsin.credentials.encryption_keys import (
     EncryptionKeyState,
     adopt_keys,
+    adopt_lost_keys,
     forget_lost_keys,
     list_key_use,
     load_encryption_keys,
@@ -141,6 +142,7 @@ __all__ = [
     "Usage",
     "Vault",
     "adopt_keys",
+    "adopt_lost_keys",
     "begin_session",
     "claim_check",
     "create_api_client",

@@ -31,6 +31,8 @@ A value that was encrypted before may be stored only now.
 """
 KEYS = LeasedTable(encryption_keys, encryption_keys.c.id)
 _LOCK = "encryption keys"
+_OF_LOST_KEY = " of "
+"""Separates the purpose of a derived key from the ID of the lost key that encrypts it."""
 
 
 class EncryptionKeyState(StrEnum):
@@ -177,7 +179,19 @@ def adopt_keys(connection: Connection, vault: Vault) -> None:
         )
     _require_previous(connection, vault, stored)
     derived = connection.execute(select(derived_keys.c.purpose, derived_keys.c.content)).all()
-    vault.use(current, {purpose: vault.decrypt(content) for purpose, content in derived})
+    kept = {purpose: content for purpose, content in derived if _OF_LOST_KEY not in purpose}
+    vault.use(current, {purpose: vault.decrypt(content) for purpose, content in kept.items()})
+
+
+def adopt_lost_keys(connection: Connection, vault: Vault) -> None:
+    """Have a vault derive what it derived before its key was lost or given up."""
+    derived = connection.execute(select(derived_keys.c.purpose, derived_keys.c.content)).all()
+    values = {
+        purpose.partition(_OF_LOST_KEY)[0]: vault.decrypt(content)
+        for purpose, content in derived
+        if vault.find_key(content) is not None
+    }
+    vault.use(vault.current_id, values)
 
 
 def _find_first_key(connection: Connection, vault: Vault) -> str:
@@ -233,16 +247,20 @@ def register_key(connection: Connection, vault: Vault, now: datetime) -> None:
 def forget_lost_keys(connection: Connection, vault: Vault) -> bool:
     """Have a vault encrypt with its newest key where it has no key of the database.
 
-    Values of the lost key stay unreadable. Returns whether a key was lost; raises OperatorError
-    where the vault lacks only one of several.
+    Values of the lost key stay, unreadable without it. Returns whether a key was lost; raises
+    OperatorError where the vault lacks only one of several.
     """
     try:
         adopt_keys(connection, vault)
     except OperatorError:
-        if {key.id for key in load_encryption_keys(connection)}.intersection(vault.key_ids):
+        known = load_encryption_keys(connection)
+        if {key.id for key in known}.intersection(vault.key_ids):
             raise
+        is_kept = derived_keys.c.purpose.not_like(f"%{_OF_LOST_KEY}%")
+        for lost in known[:1]:
+            purpose = derived_keys.c.purpose + f"{_OF_LOST_KEY}{lost.id}"
+            connection.execute(update(derived_keys).where(is_kept).values(purpose=purpose))
         connection.execute(delete(encryption_keys))
-        connection.execute(delete(derived_keys))
         vault.use(vault.key_ids[0], {})
         return True
     return False

@@ -25,6 +25,7 @@ from tocsin.store.tables import (
     console_sessions,
     destinations,
     metadata,
+    signing_keys,
 )
 
 OLD, NEW, THIRD = (Fernet.generate_key().decode() for _ in range(3))
@@ -178,6 +179,25 @@ async def test_a_value_of_the_earlier_key_that_is_stored_late_is_found(fleet, da
     await fleet.run()
     assert (await database.read(module.count_values, fleet.vaults[1])).keys() == {find_id(NEW)}
     assert (await fleet.states())[find_id(OLD)] == "retired"
+
+
+async def test_a_key_that_was_given_up_still_verifies_what_it_has_sealed(fleet, database, clock):
+    await fleet.start(1, OLD)
+    await database.write(fill, fleet.vaults[1], clock)
+    await fleet.start(1, NEW, OLD)
+    await fleet.run()
+    seal_key = fleet.vaults[1].derive("audit")
+    vault = Vault(THIRD, source="test")
+    assert await database.write(module.forget_lost_keys, vault)
+    assert vault.derive("audit") != seal_key
+    leaked = Vault(NEW, source="test")
+    await database.read(module.adopt_lost_keys, leaked)
+    assert leaked.derive("audit") == seal_key
+    await database.write(lambda c: c.execute(signing_keys.delete()) and None)
+    await fleet.start(1, THIRD)
+    await fleet.run(1)
+    assert await fleet.states() == {find_id(THIRD): "current"}
+    assert not await database.write(module.forget_lost_keys, await fleet.open(THIRD))
 
 
 async def test_no_key_is_retired_while_a_node_still_encrypts_with_it(fleet, database, clock):
