@@ -40,8 +40,14 @@ def suggest_nearest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str
 
     `cutoff` is the least similarity, from 0 to 1, as `difflib` measures it.
     """
+    nearest = find_nearest(word, known, cutoff)
+    return "" if nearest is None else f"; did you mean {nearest!r}?"
+
+
+def find_nearest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str | None:
+    """Return the most similar known word, None if no word is similar."""
     matches = get_close_matches(word, known, n=1, cutoff=cutoff)
-    return f"; did you mean {matches[0]!r}?" if matches else ""
+    return matches[0] if matches else None
 
 
 def explain_errors(

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tocsin import EventType
+from tocsin.cli.check_report import CheckReport
 from tocsin.cli.receiver_checks import check_receivers
 from tocsin.conditions import Condition
 from tocsin.delivery.destinations.samples import build_sample
@@ -104,7 +105,9 @@ async def test_the_file_of_the_story_is_valid(tmp_path, monkeypatch, capsys):
         (tmp_path / "plugins.toml").write_text(text, encoding="utf-8")
         configuration, problems = await check_configuration(tmp_path / "plugins.toml")
         assert problems == []
-        assert check_receivers(configuration, Settings()), capsys.readouterr().err
+        report = CheckReport(configuration.path)
+        check_receivers(configuration, Settings(), report)
+        assert report.passed, capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", [EventType.INVESTIGATION_FAILED, EventType.SCHEDULE_DISABLED])

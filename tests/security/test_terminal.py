@@ -23,6 +23,7 @@ from delivery_rows import add_delivery, add_destination
 from incident_rows import NOW, add_incidents
 from session_rows import add_session
 from tocsin.cli import check
+from tocsin.cli.check_report import CheckReport
 from tocsin.cli.output import Columns, print_records
 from tocsin.cli.responses import read_response
 from tocsin.errors import OperatorError
@@ -167,7 +168,7 @@ def test_a_table_shows_text_as_it_is(monkeypatch):
     assert text in " ".join(out.getvalue().split())
 
 
-async def test_a_health_check_prints_one_line_for_each_problem(capsys):
+async def test_a_health_check_prints_one_line_for_each_problem(tmp_path, capsys):
     class Siem:
         tools = SimpleNamespace(name="siem")
 
@@ -177,8 +178,9 @@ async def test_a_health_check_prints_one_line_for_each_problem(capsys):
         async def check(self) -> Health:
             return self.health
 
-    await check._check_plugin("providers", Siem())
-    await check._check_plugin("providers", Siem(HOSTILE, HOSTILE))
+    report = CheckReport(tmp_path / "plugins.toml")
+    await check._check_plugin("providers", Siem(), report)
+    await check._check_plugin("providers", Siem(HOSTILE, HOSTILE), report)
     captured = capsys.readouterr()
     lines = captured.out.splitlines() + captured.err.splitlines()
     assert len(lines) == 3

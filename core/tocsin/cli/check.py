@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from dataclasses import replace
 from zoneinfo import ZoneInfo
 
@@ -11,14 +10,16 @@ import structlog
 import typer
 
 from tocsin.accounting import load_rollbacks
+from tocsin.cli.check_report import CheckReport
 from tocsin.cli.database import check_presence, describe_past
+from tocsin.cli.doctor.network import find_unresolved_names
 from tocsin.cli.drift_checks import find_drift_warnings, list_retirement_warnings
-from tocsin.cli.output import print_line, print_text
+from tocsin.cli.output import AsJson
 from tocsin.cli.receiver_checks import check_receivers
 from tocsin.clock import SystemClock, isoformat
 from tocsin.credentials import IssuerUnavailable, describe_issuer, open_proven_vault
 from tocsin.delivery import ChannelFactory, Destination, load_destinations
-from tocsin.errors import OperatorError, PluginFailure
+from tocsin.errors import ConfigurationError, OperatorError, PluginFailure
 from tocsin.hookspecs import Channel, Enricher, Provider
 from tocsin.incidents import load_drift
 from tocsin.logs import configure_logs
@@ -52,14 +53,14 @@ from tocsin.tracing import describe_endpoint, find_missing
 _TIMEOUT_SECONDS = 30
 _INVALID_CONFIGURATION = 2
 _NETWORKS_MISSING = (
-    "environment: internal_networks is not set, so investigations treat only private"
+    "internal_networks is not set, so investigations treat only private"
     " addresses as internal; list all your networks, including public ones, in [environment] of"
     " plugins.toml, such as"
     ' internal_networks = ["10.0.0.0/8", "203.0.113.0/24"]'
 )
 
 
-def check() -> None:
+def check(as_json: AsJson = False) -> None:
     """Check the configuration, the database and all connections.
 
     Connects to the OpenID Connect issuer and to every provider, enricher and destination. If parts
@@ -70,58 +71,69 @@ def check() -> None:
     settings = load_settings()
     configure_logs(settings.log_format, settings.log_level)
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
-    if status := asyncio.run(_check(settings)):
+    report = CheckReport(settings.plugins_file, as_json=as_json)
+    status = asyncio.run(_check(settings, report))
+    report.finish()
+    if status:
         raise typer.Exit(status)
 
 
-async def _check(settings: Settings) -> int:
+async def _check(settings: Settings, report: CheckReport) -> int:
     """Return the exit status."""
-    configuration, problems = await check_configuration(
-        settings.plugins_file, templates_dir=settings.templates_dir
-    )
+    try:
+        configuration, problems = await check_configuration(
+            settings.plugins_file, templates_dir=settings.templates_dir, correct_names=True
+        )
+    except ConfigurationError as error:
+        for problem in error.problems:
+            report.add_problem(problem)
+        return _INVALID_CONFIGURATION
     for problem in problems:
-        print_text(problem, file=sys.stderr)
+        report.add_problem(problem)
     if not problems:
-        print_text(f"{settings.plugins_file}: configuration valid")
+        report.note(str(settings.plugins_file), "configuration valid")
     # Absent parts of a strict configuration are among the problems
     lenient = replace(configuration, strict=configuration.strict and not problems)
-    passed = await _check_parts(settings, lenient)
-    return _INVALID_CONFIGURATION if problems else int(not passed)
+    await _check_parts(settings, lenient, report)
+    return _INVALID_CONFIGURATION if problems else int(not report.passed)
 
 
-async def _check_parts(settings: Settings, configuration: Configuration) -> bool:
-    """Return whether all checks of the valid parts of the configuration pass."""
+async def _check_parts(
+    settings: Settings, configuration: Configuration, report: CheckReport
+) -> None:
+    """Check the valid parts of the configuration."""
     environment = Environment(configuration.environment)
     maker = PluginFactory(SystemClock(), settings.public_url, environment)
-    passed = [await _check_database(settings, configuration, maker), await _check_issuer(settings)]
+    await _check_database(settings, configuration, maker, report)
+    await _check_issuer(settings, report)
     live = await start_plugins(configuration, maker)
     try:
-        passed += [await _check_provider(provider) for provider in live.providers.values()]
-        for section, plugins in (
-            ("enrichers", live.enrichers),
-            ("destinations", live.channels),
-        ):
-            passed += [await _check_plugin(section, plugin) for plugin in plugins.values()]
+        for provider in live.providers.values():
+            await _check_provider(provider, report)
+        for enricher in live.enrichers.values():
+            await _check_plugin("enrichers", enricher, report)
+        for channel in live.channels.values():
+            await _check_channel(channel, report)
     finally:
         await live.close()
-    passed += [check_receivers(configuration, settings), _check_tracing(settings)]
+    check_receivers(configuration, settings, report)
+    _check_tracing(settings, report)
     if not environment.names_networks:
-        print_text(_NETWORKS_MISSING)
+        report.hint("environment", _NETWORKS_MISSING)
     for name, definition in configuration.schedules.items():
-        print_text(f"schedules.{name}: {_next_run(definition)}")
+        report.note(f"schedules.{name}", _next_run(definition))
     for absent in live.absent:
-        print_line(f"{absent.name}: not loaded: {absent.reason}", file=sys.stderr)
-    return all(passed) and not live.absent
+        report.fail(absent.name, f"not loaded: {absent.reason}")
 
 
-def _check_tracing(settings: Settings) -> bool:
-    """Return whether what tracing needs is installed, if it is on."""
-    remedy = find_missing() if settings.tracing else None
-    if remedy is not None:
-        print_text(f"tracing: OpenTelemetry is not installed; {remedy}", file=sys.stderr)
-    elif settings.tracing:
-        print_text(f"tracing: exporting to {describe_endpoint()}; nothing was sent")
-    return remedy is None
+def _check_tracing(settings: Settings, report: CheckReport) -> None:
+    """Check that what tracing needs is installed, if it is on."""
+    if not settings.tracing:
+        return
+    if remedy := find_missing():
+        report.fail("tracing", f"OpenTelemetry is not installed; {remedy}")
+    else:
+        report.note("tracing", f"exporting to {describe_endpoint()}; nothing was sent")
 
 
 def _next_run(definition: ScheduleDefinition) -> str:
@@ -135,59 +147,56 @@ def _next_run(definition: ScheduleDefinition) -> str:
 
 
 async def _check_database(
-    settings: Settings, configuration: Configuration, maker: PluginFactory
-) -> bool:
-    """Return whether the database and the destinations created over the API pass their checks."""
+    settings: Settings, configuration: Configuration, maker: PluginFactory, report: CheckReport
+) -> None:
+    """Check the database, and the destinations created over the API."""
     from tocsin.node import plan_file
 
     url = parse_url(settings.database)
     file = HeadFile(settings.data_dir, identify_location(url))
     is_missing = is_sqlite(url) and not sqlite_file(url).exists()
     if is_missing and not file.load([]):
-        print_text(f"database: {sqlite_file(url)} will be created at first startup")
-        return True
+        report.note("database", f"{sqlite_file(url)} will be created at first startup")
+        return
     if is_missing:
-        print_text(f"database: {describe_past(file)}", file=sys.stderr)
-        return False
+        report.fail("database", describe_past(file) or "missing")
+        return
     database = open_database(url)
     try:
         await database.require_sessions()
         await check_presence(database, file)
         await check_schema(database)
         vault = await open_proven_vault(settings, database)
-        print_text("database: schema up to date, encryption key valid")
+        report.note("database", "schema up to date, encryption key valid")
         missing = await database.read(find_missing_limits)
         if not (is_sqlite(url) or missing):
-            print_text("database: session limits in effect")
+            report.note("database", "session limits in effect")
         problems = [f"session limit not in effect: {limit}" for limit in missing]
         problems += await _find_differences(database, file)
         for problem in problems:
-            print_text(f"database: {problem}", file=sys.stderr)
-        await _report_drift(database, configuration)
+            report.fail("database", problem)
+        await _report_drift(database, configuration, report)
         channels = ChannelFactory(configuration, maker, vault.decrypt, settings.allow_networks)
         known = await database.read(load_destinations)
         await database.read(plan_file, configuration)  # raises if a name is taken
-        made = [
-            destination
-            for destination in known
-            if destination.managed_by is ManagedBy.API and destination.is_served
-        ]
-        passed = [await _check_destination(destination, channels) for destination in made]
-        return all(passed) and not problems
+        for destination in known:
+            if destination.managed_by is ManagedBy.API and destination.is_served:
+                await _check_destination(destination, channels, report)
     except OperatorError as error:
-        print_text(f"database: {error}", file=sys.stderr)
-        return False
+        report.fail("database", str(error))
     finally:
         await database.close()
 
 
-async def _report_drift(database: Database, configuration: Configuration) -> None:
-    """Print the fields that the records of configured providers have lacked for a day."""
+async def _report_drift(
+    database: Database, configuration: Configuration, report: CheckReport
+) -> None:
+    """Report the fields that the records of configured providers have lacked for a day."""
     recorded = await database.read(load_drift)
     for item in configuration.providers:
         for drift in recorded.get(item.name, []):
             what = f"{drift['kind']}: {drift['field']} {drift['problem']} since {drift['since']}"
-            print_line(f"providers.{item.name}: warning: {what}", file=sys.stderr)
+            report.warn(f"providers.{item.name}", what)
 
 
 async def _find_differences(database: Database, file: HeadFile) -> list[str]:
@@ -201,49 +210,59 @@ async def _find_differences(database: Database, file: HeadFile) -> list[str]:
     return problems
 
 
-async def _check_issuer(settings: Settings) -> bool:
-    """Return whether the OpenID Connect issuer, if there is one, can be used."""
+async def _check_issuer(settings: Settings, report: CheckReport) -> None:
+    """Check the OpenID Connect issuer if there is one."""
     if not settings.oidc_issuer:
-        return True
+        return
     try:
-        print_line(f"openid connect: {await describe_issuer(settings)}")
+        report.note("openid connect", await describe_issuer(settings))
     except IssuerUnavailable as error:
-        print_line(f"openid connect: {error}", file=sys.stderr)
-        return False
-    return True
+        report.fail("openid connect", str(error))
 
 
-async def _check_destination(destination: Destination, channels: ChannelFactory) -> bool:
-    """Return whether a destination that was created over the API passes its check."""
+async def _check_destination(
+    destination: Destination, channels: ChannelFactory, report: CheckReport
+) -> None:
+    """Check a destination that was created over the API."""
     try:
         live = await channels.make(destination)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's error must not affect others
-        print_line(f"destinations.{destination.name}: not loaded: {error}", file=sys.stderr)
-        return False
+        report.fail(f"destinations.{destination.name}", f"not loaded: {error}")
+        return
     try:
-        return await _check_plugin("destinations", live.plugin)
+        await _check_channel(live.plugin, report)
     finally:
         await live.close()
 
 
-async def _check_provider(provider: Provider) -> bool:
-    """Return whether a provider passes its check; what it reads is compared with its contract.
+async def _check_provider(provider: Provider, report: CheckReport) -> None:
+    """Check a provider, and compare what it reads with its contract.
 
     Ends of APIs are shown in any case, since they may be why a check fails.
     """
-    passed = await _check_plugin("providers", provider)
+    passed = await _check_plugin("providers", provider, report)
     drift = await find_drift_warnings(provider) if passed else []
     for warning in (*list_retirement_warnings(provider), *drift):
-        print_line(f"providers.{provider.tools.name}: warning: {warning}", file=sys.stderr)
-    return passed
+        report.warn(f"providers.{provider.tools.name}", warning)
 
 
-async def _check_plugin(section: str, plugin: Provider | Channel | Enricher) -> bool:
-    health = await _load_health(plugin)
+async def _check_channel(channel: Channel, report: CheckReport) -> None:
+    """Check a channel, and resolve the names of its servers, to which it may send nothing now."""
+    subject = f"destinations.{channel.tools.name}"
+    if await _check_plugin("destinations", channel, report):
+        for name, error in await find_unresolved_names([(subject, channel.settings)]):
+            report.fail(subject, f"{name} cannot be resolved: {error}; correct the name or DNS")
+
+
+async def _check_plugin(
+    section: str, plugin: Provider | Channel | Enricher, report: CheckReport
+) -> bool:
+    """Return whether a plugin reports no problem."""
+    subject, health = f"{section}.{plugin.tools.name}", await _load_health(plugin)
     for problem in health.problems:
-        print_line(f"{section}.{plugin.tools.name}: {problem}", file=sys.stderr)
+        report.fail(subject, problem)
     if not health.problems:
-        print_line(f"{section}.{plugin.tools.name}: {health.detail}")
+        report.note(subject, health.detail)
     return not health.problems
 
 

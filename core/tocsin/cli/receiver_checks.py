@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from tocsin.channels import ObjectChannel
-from tocsin.cli.output import print_text
+from tocsin.cli.check_report import CheckReport
 from tocsin.clock import SystemClock
 from tocsin.contracts import CONTRACT, SCHEMA, SettingMismatch, find_all_violations, find_mismatches
 from tocsin.delivery import Renderer, build_sample
@@ -27,8 +26,10 @@ _TEMPLATE = re.compile(rf"(?:{'|'.join(EventType)})(?:\.[\w-]+)?\.(?:json|txt|ht
 _SIMILARITY = 0.75  # similarity of two names, one of which is probably a misspelling
 
 
-def find_unused(own_dir: Path, shipped: Sequence[Path], named: set[str]) -> Iterator[str]:
-    """Yield a hint for each folder and file that is unused and has almost a known name.
+def find_unused(
+    own_dir: Path, shipped: Sequence[Path], named: set[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield each unused folder and file that has almost a known name, with a hint.
 
     `shipped` are the folders of plugins, `named` the receivers that destinations name. Any other
     unknown name may belong to a receiver or a template of the operator's own.
@@ -39,41 +40,36 @@ def find_unused(own_dir: Path, shipped: Sequence[Path], named: set[str]) -> Iter
     for folder in sorted(path for path in own_dir.glob("[!_.]*") if path.is_dir()):
         near = suggest_nearest(folder.name, receivers, _SIMILARITY)
         if folder.name not in (*receivers, *named) and near:
-            yield f"{folder}: unused{near}"
+            yield str(folder), f"unused{near}"
         else:
             yield from _unused_files(folder, shipped)
 
 
-def _unused_files(folder: Path, shipped: Sequence[Path]) -> Iterator[str]:
+def _unused_files(folder: Path, shipped: Sequence[Path]) -> Iterator[tuple[str, str]]:
     theirs = {file.name for path in shipped for file in (path / folder.name).glob("*")}
     known = sorted({*theirs, CONTRACT, SCHEMA, *(f"{event}.json.j2" for event in EventType)})
     for path in sorted(path for path in folder.glob("[!_.]*") if path.is_file()):
         near = suggest_nearest(path.name, known, _SIMILARITY)
         if path.name not in known and not _TEMPLATE.fullmatch(path.name) and near:
-            yield f"{path}: unused{near}"
+            yield str(path), f"unused{near}"
 
 
-def check_receivers(configuration: Configuration, settings: Settings) -> bool:
-    """Return whether each destination fits its receiver, and whether samples meet its contract.
-
-    Problems and hints go to standard error. Hints do not affect the result.
-    """
+def check_receivers(configuration: Configuration, settings: Settings, report: CheckReport) -> None:
+    """Check that each destination fits its receiver, and that samples meet its contract."""
     checker = _ReceiverChecker(configuration, settings)
-    passed = True
     for destination in configuration.destinations:
+        subject = f"destinations.{destination.name}"
         mismatches = checker.find_setting_mismatches(destination)
-        wrong = [mismatch for mismatch in mismatches if not mismatch.is_hint]
         for mismatch in mismatches:
-            print_text(f"destinations.{destination.name}.{mismatch}", file=sys.stderr)
-        violations = [] if wrong else checker.find_violations(destination)
-        for violation in violations:
-            print_text(f"destinations.{destination.name}: {violation}", file=sys.stderr)
-        passed = passed and not wrong and not violations
+            add = report.hint if mismatch.is_hint else report.fail
+            add(f"{subject}.{mismatch.setting}", mismatch.words, names_line=True)
+        if all(mismatch.is_hint for mismatch in mismatches):
+            for violation in checker.find_violations(destination):
+                report.fail(subject, violation)
     if (own_dir := configuration.templates_dir) is not None:
         named = {destination.settings.template for destination in configuration.destinations}
-        for hint in find_unused(own_dir, configuration.template_paths, named):
-            print_text(f"hint: {hint}", file=sys.stderr)
-    return passed
+        for path, problem in find_unused(own_dir, configuration.template_paths, named):
+            report.hint(path, problem)
 
 
 class _ReceiverChecker:

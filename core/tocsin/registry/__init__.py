@@ -41,6 +41,7 @@ from tocsin.registry.settings_schema import (
     list_setting_shapes,
     list_settings,
 )
+from tocsin.registry.toml_lines import KeyLines
 
 __all__ = [
     "NAME_PATTERN",
@@ -48,6 +49,7 @@ __all__ = [
     "Configuration",
     "ConfiguredPlugin",
     "InstalledPlugin",
+    "KeyLines",
     "LivePlugin",
     "LivePlugins",
     "ManagedBy",

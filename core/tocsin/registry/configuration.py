@@ -14,7 +14,7 @@ from tocsin.observables import EnvironmentSettings
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.registry.entry_points import InstalledPlugin, installed_plugins
 from tocsin.registry.inventory import PluginInventory
-from tocsin.registry.loader import AbsentPlugin, choose_plugins, load_plugins
+from tocsin.registry.loader import AbsentPlugin, choose_plugins, enable_used_plugins, load_plugins
 from tocsin.registry.parser import ConfigurationParser, ConfiguredPlugin
 from tocsin.registry.plugins_file import SECTIONS, PluginsFile, read_plugins_file
 from tocsin.registry.retention import RetentionSettings
@@ -92,9 +92,12 @@ async def check_configuration(
     *,
     templates_dir: Path | None = None,
     file: PluginsFile | None = None,
+    correct_names: bool = False,
 ) -> tuple[Configuration, Sequence[ConfigurationProblem]]:
     """Return the valid part of the configuration, and all problems.
 
+    With `correct_names`, plugins whose names are misspelt, or that are used without being enabled,
+    are imported too, so that the mistakes in their tables are among the problems.
     Raises ConfigurationError if the file cannot be read at all.
     """
     installed = installed_plugins() if installed is None else installed
@@ -102,6 +105,8 @@ async def check_configuration(
     if file is None:
         file, problems = read_plugins_file(path)
     chosen, not_chosen = choose_plugins(file, installed, path.name)
+    if correct_names:
+        chosen, _ = choose_plugins(enable_used_plugins(file, installed), installed, path.name)
     offers = await load_plugins(chosen)
     names = {plugin.name for plugin in installed}
     knows_enabled = "enabled" not in map(_section, problems)

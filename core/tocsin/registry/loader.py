@@ -22,7 +22,7 @@ from tocsin.registry.entry_points import (
     index_by_name,
 )
 from tocsin.registry.plugins_file import PluginsFile, is_name
-from tocsin.validation import suggest_nearest
+from tocsin.validation import find_nearest, suggest_nearest
 
 _HOOK_SECONDS = 10
 _log = structlog.get_logger()
@@ -80,6 +80,20 @@ def choose_plugins(
         if unwanted not in ON_BY_DEFAULT
     ]
     return chosen, problems
+
+
+def enable_used_plugins(file: PluginsFile, installed: Iterable[InstalledPlugin]) -> PluginsFile:
+    """Return the file with the plugins enabled that it misspells, or uses without enabling them.
+
+    It serves to find further mistakes in their tables.
+    """
+    known = sorted(index_by_name(installed))
+    tables = (*file.providers.values(), *file.destinations.values(), *file.enrichers.values())
+    used = [table["plugin"] for table in tables if isinstance(table.get("plugin"), str)]
+    wanted = [find_nearest(name, known) or name for name in (*file.enabled, *used)]
+    own = [name for name in file.enabled if name not in known]
+    usable = [name for name in dict.fromkeys(wanted) if name in known]
+    return file.model_copy(update={"enabled": (*usable, *own)})
 
 
 def _not_installed(file: str, key: str, name: str, known: Sequence[str]) -> ConfigurationProblem:

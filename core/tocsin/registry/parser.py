@@ -19,8 +19,9 @@ from tocsin.registry.entry_points import DEFAULT_INVESTIGATOR, describe_unknown
 from tocsin.registry.loader import AbsentPlugin, PluginOffers
 from tocsin.registry.plugins_file import PluginsFile, is_name
 from tocsin.registry.retention import RetentionSettings
-from tocsin.validation import explain_errors, suggest_nearest
+from tocsin.validation import explain_errors, find_nearest, suggest_nearest
 
+_SIMILARITY = 0.75  # of a name of a plugin and the one that was meant
 _CAPABILITIES = {
     "write_back": (Capability.COMMENT, "cannot write comments"),
     "write_back_status": (Capability.STATUS, "cannot set a status"),
@@ -122,6 +123,17 @@ class ConfigurationParser:
             plugin = self._plugin(section, key, table, list(kinds))
             if plugin is not None:
                 yield from self._configured(section, name, table, kinds.get(plugin))
+            else:
+                self._add_further_problems(section, name, table, kinds)
+
+    def _add_further_problems(
+        self, section: str, name: str, table: dict[str, Any], kinds: Mapping[str, type[Kind]]
+    ) -> None:
+        """Add the other problems of a table that names its plugin wrong, if it is clear which."""
+        nearest = find_nearest(str(table.get("plugin")), list(kinds), _SIMILARITY)
+        if nearest is not None:
+            for _ in self._configured(section, name, table | {"plugin": nearest}, kinds[nearest]):
+                pass
 
     def _configured(
         self, section: str, name: str, table: dict[str, Any], kind: type[Kind] | None
@@ -256,11 +268,16 @@ class ConfigurationParser:
         if plugin in self.offers.absent:
             reason = self.offers.absent[plugin].reason
             self.absent.append(AbsentPlugin(key, f"its plugin {plugin!r} was not loaded: {reason}"))
-        elif plugin not in kinds:
+        elif plugin not in kinds or not self._is_enabled(plugin):
             if self.knows_enabled or plugin not in self.installed:
                 self.problem(f"{key}.plugin", *self._unusable(section, plugin, kinds))
             return None
         return plugin
+
+    def _is_enabled(self, plugin: str) -> bool:
+        """Return whether a plugin is enabled, even if `enabled` misspells it, which is reported."""
+        unknown = [name for name in self.file.enabled if name not in self.installed]
+        return self.file.enables(plugin) or any(find_nearest(name, [plugin]) for name in unknown)
 
     def _unusable(self, section: str, plugin: str, kinds: list[str]) -> tuple[str, str]:
         if plugin in self.file.enabled and plugin in self.installed:

@@ -61,7 +61,7 @@ def test_check_says_that_all_is_well(tocsin, configured):
 
 
 def test_check_says_how_to_name_the_networks_until_they_are_named(tocsin, configured):
-    assert "environment: internal_networks is not set" in tocsin("check")[1]
+    assert "environment: hint: internal_networks is not set" in tocsin("check")[1]
     file = configured / "plugins.toml"
     named = '[environment]\ninternal_networks = ["10.0.0.0/8"]\n'
     file.write_text(f"{file.read_text()}\n{named}")
@@ -74,6 +74,62 @@ def test_check_says_what_is_not_well(tocsin, configured):
     assert status == 1
     assert "providers.edge: " in errors
     assert not (configured / "data").exists()
+
+
+MISTAKES = """
+enabled = ["webhok", "suricata"]
+
+[providers.edge]
+plugin = "suricata"
+path = "eve.json"
+pth = 1
+
+[destinations.one]
+plugin = "webhook"
+url = "https://soar.example.com/x"
+
+[destinations.two]
+plugin = "wehbook"
+url = "https://soar.example.com/x"
+secret = { env = "NOT_SET" }
+"""
+
+
+def test_check_names_the_lines_of_all_mistakes_even_if_a_name_is_misspelt(tocsin, configured):
+    (configured / "plugins.toml").write_text(MISTAKES)
+    status, _, errors = tocsin("check")
+    starts = {line.split(": ")[0]: line.split(": ")[1] for line in errors.splitlines()}
+    assert status == 2
+    assert (
+        starts
+        | {
+            "plugins.toml:2": "enabled",
+            "plugins.toml:7": "providers.edge.pth",
+            "plugins.toml:9": "destinations.one",
+            "plugins.toml:14": "destinations.two.plugin",
+            "plugins.toml:16": "destinations.two.secret",
+        }
+        == starts
+    )
+    status, text, errors = tocsin("check", "--json")
+    document = json.loads(text)
+    places = {(result["file"], result["line"]) for result in document["results"]}
+    assert (status, errors, document["passed"]) == (2, "", False)
+    assert {("plugins.toml", 7), ("plugins.toml", 16)} < places
+    (configured / "plugins.toml").write_text("enabled = [")
+    status, text, _ = tocsin("check", "--json")
+    [result] = json.loads(text)["results"]
+    assert (status, "not valid TOML" in result["detail"]) == (2, True)
+
+
+def test_check_resolves_the_names_of_webhooks(tocsin, configured):
+    (configured / "plugins.toml").write_text(
+        'enabled = ["webhook"]\n[destinations.soar]\nplugin = "webhook"\n'
+        'url = "https://soar.invalid/x"\nsecret = { env = "SECRET" }\n'
+    )
+    status, _, errors = tocsin("check", SECRET="whsec_" + "QUJD" * 10)
+    assert status == 1
+    assert "destinations.soar: soar.invalid cannot be resolved: " in errors
 
 
 SHAPELESS = """

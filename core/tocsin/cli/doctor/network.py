@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -52,20 +52,35 @@ def list_servers(tables: Iterable[tuple[str, PluginSettings]]) -> list[Configure
     ]
 
 
-async def examine_names(area: Area, servers: Iterable[ConfiguredServer]) -> None:
+async def examine_names(area: Area, servers: Sequence[ConfiguredServer]) -> None:
     """Resolve the name of every server; a proxy resolves those behind it."""
+    users = _list_names(servers)
+    for name, error in await _find_unresolved(users):
+        tables = ", ".join(dict.fromkeys(users[name]))
+        area.fail(f"{name} ({tables}) cannot be resolved: {error}", "correct the name, or fix DNS")
+    if not list(area):
+        area.note(f"all {len(users)} server names can be resolved")
+
+
+async def find_unresolved_names(
+    tables: Iterable[tuple[str, PluginSettings]],
+) -> list[tuple[str, str]]:
+    """Return the names of servers in these tables that cannot be resolved, with the reason."""
+    return await _find_unresolved(_list_names(list_servers(tables)))
+
+
+def _list_names(servers: Iterable[ConfiguredServer]) -> dict[str, list[str]]:
+    """Return the names that this machine has to resolve, each with its tables."""
     users: dict[str, list[str]] = {}
     for server in servers:
         if not server.has_proxy and server.url.host:
             users.setdefault(server.url.host, []).append(server.table)
-    for name, error in zip(users, await _all(map(_resolve, users)), strict=True):
-        if error is not None:
-            tables = ", ".join(dict.fromkeys(users[name]))
-            area.fail(
-                f"{name} ({tables}) cannot be resolved: {error}", "correct the name, or fix DNS"
-            )
-    if not list(area):
-        area.note(f"all {len(users)} server names can be resolved")
+    return users
+
+
+async def _find_unresolved(names: Collection[str]) -> list[tuple[str, str]]:
+    errors = zip(names, await _all(map(_resolve, names)), strict=True)
+    return [(name, error) for name, error in errors if error is not None]
 
 
 async def _resolve(name: str) -> str | None:
