@@ -100,7 +100,7 @@ _WRITERS: dict[ReportFormat, Callable[[Report, Mapping[str, str]], str]] = {
     ReportFormat.MARKDOWN: reports.to_markdown,
     ReportFormat.HTML: reports.to_html,
     ReportFormat.JSON: lambda report, _: _json(reports.to_json(report)),
-    ReportFormat.TEXT: lambda report, _: reports.to_text(report),
+    ReportFormat.TEXT: reports.to_plain_text,
 }
 
 
@@ -203,20 +203,35 @@ def list_(
 def report(
     session_id: SessionId,
     form: Annotated[
-        ReportFormat, choice_option(ReportFormat, "--format", help="Format of the report.")
-    ] = ReportFormat.MARKDOWN,
+        ReportFormat | None,
+        choice_option(
+            ReportFormat,
+            "--format",
+            help="Format of the report. Default: text on a terminal, markdown elsewhere.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Print the latest report of an investigation."""
+    chosen = ReportFormat.JSON if as_json else form or _choose_format()
+    text = run_on_database(
+        load_settings(), lambda database: database.read(_write_report, session_id, chosen)
+    )
+    print_text(text.rstrip("\n"))
 
-    def write(connection: Connection) -> str:
-        found = investigations.load_report(connection, session_id)
-        if found is None:
-            raise OperatorError(
-                f"no report for session {session_id!r}: the ID is unknown, or no run has completed"
-            )
-        return _WRITERS[form](found, investigations.describe_steps(connection, session_id))
 
-    print_text(run_on_database(load_settings(), lambda database: database.read(write)).rstrip("\n"))
+def _choose_format() -> ReportFormat:
+    """Return the format that suits standard output."""
+    return ReportFormat.TEXT if sys.stdout.isatty() else ReportFormat.MARKDOWN
+
+
+def _write_report(connection: Connection, session_id: str, form: ReportFormat) -> str:
+    found = investigations.load_report(connection, session_id)
+    if found is None:
+        raise OperatorError(
+            f"no report for session {session_id!r}: the ID is unknown, or no run has completed"
+        )
+    return _WRITERS[form](found, investigations.describe_steps(connection, session_id))
 
 
 @app.command()
@@ -288,7 +303,11 @@ def _print_session(
     elif detach:
         print_text(session["id"])
     elif session["status"] == SessionStatus.COMPLETED:
-        print_text(session["report"].rstrip("\n"))
+        form = _choose_format()
+        text = run_on_database(
+            settings, lambda database: database.read(_write_report, session["id"], form)
+        )
+        print_text(text.rstrip("\n"))
     else:
         print_line(f"{session['status']}: {session['error'] or session['id']}", file=sys.stderr)
     if session["status"] in {SessionStatus.FAILED, SessionStatus.CANCELLED}:

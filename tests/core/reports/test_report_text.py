@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from report_samples import brute_force, empty, hostile, huge, texts
-from tocsin.reports import session_document_text, to_text
+from tocsin.reports import session_document_text, to_plain_text, to_text
 
 
 def test_a_few_lines_say_what_it_is_and_what_to_do():
@@ -67,3 +67,12 @@ def test_the_search_goes_through_every_sentence_as_it_is():
 
 def test_the_search_finds_every_text_of_a_report():
     assert session_document_text(hostile("<b>")).splitlines().count("<b>") == 15
+
+
+def test_a_complete_report_is_plain_text():
+    lines = to_plain_text(brute_force()).splitlines()
+    assert lines[0] == "SSH brute force from 203.0.113.9 on web-1, followed by a sign-in"
+    assert {"Verdict: malicious (high confidence)", "Findings", "Recommended actions"} <= set(lines)
+    assert "- Urgent Lock the account deploy and end its sessions." in " ".join(lines)
+    assert not [line for line in lines if "\\" in line or "**" in line or "|" in line]
+    assert max(map(len, lines)) <= 80
