@@ -120,9 +120,10 @@ def _python(module: str, *arguments: str | Path) -> str:
 
 
 def _run(*command: str | Path) -> str:
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"failed: {' '.join(str(part) for part in command)}\n{done.stdout}")
+        said = f"{done.stdout}\n{done.stderr}"
+        raise SystemExit(f"failed: {' '.join(str(part) for part in command)}\n{said}")
     return done.stdout
 
 

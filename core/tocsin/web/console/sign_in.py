@@ -42,8 +42,8 @@ from tocsin.web.request_problems import ISSUER_UNAVAILABLE
 
 SIGN_IN = "/sign-in"
 _INVALID_LINK = (
-    "This link is not valid: it works once, and for a short time. "
-    "To get another one, run `tocsin admin sign-in-link` on the server."
+    "This sign-in link is invalid, has expired or was already used. "
+    "To get a new link, run tocsin admin sign-in-link on the server."
 )
 
 
