@@ -37,6 +37,7 @@ EVERYTHING = BASE | {
         "TOCSIN_RATE_LIMIT": "1000000",
         "TOCSIN_OIDC_ISSUER": "https://idp.example.org",
         "TOCSIN_OIDC_CLIENT_ID": "tocsin",
+        "OTEL_SERVICE_NAME": "soc",
     },
     "networkPolicy": {
         "from": [{"namespaceSelector": {"matchLabels": {"name": "ingress"}}}],
@@ -130,7 +131,8 @@ def test_all_pods_are_confined(rendered):
                     "readOnlyRootFilesystem": True,
                     "capabilities": {"drop": ["ALL"]},
                 }
-                assert {one["name"] for one in container["env"]} <= SETTINGS
+                given = {one["name"] for one in container["env"]}
+                assert given <= SETTINGS | {"OTEL_SERVICE_NAME"}
                 mounted = {mount["name"] for mount in container["volumeMounts"]}
                 assert mounted == {volume["name"] for volume in pod["volumes"]}
 
