@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Connection
 
 from tocsin.cli.database import record, run_on_database
-from tocsin.cli.output import print_text
+from tocsin.cli.output import AsJson, print_json, print_text
 from tocsin.clock import Clock, SystemClock
 from tocsin.credentials import (
     Admins,
@@ -36,6 +36,7 @@ app = typer.Typer(no_args_is_help=True, help="Manage admin tokens and signing ke
 def token(
     name: Annotated[str, typer.Option(help="Name of the admin, shown in `created_by`.")] = "admin",
     expires_in: Annotated[str, typer.Option(help="Lifetime, such as 30m or 7d.")] = "12h",
+    as_json: AsJson = False,
 ) -> None:
     """Print a new admin token.
 
@@ -50,13 +51,18 @@ def token(
         )
         return Admins(vault, clock).issue(connection, name=name, expires_in=lifetime)
 
-    print_text(_write(issue, is_proven=True))
+    issued = _write(issue, is_proven=True)
+    if as_json:
+        print_json({"token": issued})
+    else:
+        print_text(issued)
 
 
 @app.command("sign-in-link")
 def sign_in_link(
     name: Annotated[str, typer.Option(help="Name of the admin, shown in the console.")] = "admin",
     expires_in: Annotated[str, typer.Option(help="Lifetime, at most 1h.")] = "10m",
+    as_json: AsJson = False,
 ) -> None:
     """Print a link that signs an admin in to the console once.
 
@@ -69,7 +75,11 @@ def sign_in_link(
         record(connection, now, "admin.issue-sign-in-link", target=f"admin:{name}", details=details)
         return issue_sign_in_link(connection, url=url, name=name, expires_in=lifetime, now=now)
 
-    print_text(_write(issue, is_proven=True))
+    link = _write(issue, is_proven=True)
+    if as_json:
+        print_json({"link": link})
+    else:
+        print_text(link)
 
 
 @app.command("revoke-all")

@@ -15,6 +15,7 @@ from tocsin.cli.output import (
     AsJson,
     Columns,
     Wide,
+    print_json,
     print_progress,
     print_record,
     print_records,
@@ -119,7 +120,7 @@ def list_all(as_json: AsJson = False, wide: Wide = False) -> None:
 
 
 @app.command()
-def verify(name: Name) -> None:
+def verify(name: Name, as_json: AsJson = False) -> None:
     """Read a backup and compare it with its checksums and the encryption key.
 
     Exit status 2 if it is damaged, or if a key does not match.
@@ -131,6 +132,9 @@ def verify(name: Name) -> None:
     verify_backup(found, _load_secret(settings), show_progress)
     _end_progress()
     check_vault(found, open_vault(settings, generate=False))
+    if as_json:
+        print_json({"name": found.name, "tables": len(found.tables), "rows": found.rows})
+        return
     print_text(
         f"{found.name}: {len(found.tables)} tables with {found.rows} rows match their checksums, "
         "and the encryption key matches"
@@ -143,6 +147,7 @@ def restore(
     replace: Annotated[
         bool, typer.Option("--replace", help="Move an existing SQLite file aside.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Restore a backup into an empty database and begin a new epoch.
 
@@ -161,11 +166,12 @@ def restore(
     check_vault(manifest, vault)
     verify_backup(manifest, secret, show_progress)
 
+    erased: dict[str, int] = {}
+
     async def erase(database: Database) -> None:
         proven = await open_proven_vault(settings, database)
         eraser = Eraser(database, proven, SystemClock(), settings.data_dir, archive=None)
-        for place, count in (await eraser.reapply()).items():
-            print_text(f"erased again: {count} in {place}")
+        erased.update(await eraser.reapply())
 
     wanted = Restore(
         manifest=manifest,
@@ -178,6 +184,22 @@ def restore(
     )
     done = asyncio.run(restore_backup(url, wanted, replace=replace))
     _end_progress()
+    if as_json:
+        print_json(
+            {
+                "rows": manifest.rows,
+                "epoch": done.head.epoch,
+                "reason": done.reason,
+                "erased": erased,
+                "moved_to": done.moved_to and str(done.moved_to.resolve()),
+                "cancelled_replays": done.replays,
+                "deliveries_on_hold": done.deliveries,
+                "events_on_hold": done.events,
+            }
+        )
+        return
+    for place, count in erased.items():
+        print_text(f"erased again: {count} in {place}")
     print_text(f"restored {manifest.rows} rows; epoch {done.head.epoch} begins: {done.reason}")
     if done.moved_to is not None:
         print_text(f"the previous database is at {done.moved_to.resolve()}")
@@ -195,6 +217,7 @@ def release(
     destination: Annotated[
         str | None, typer.Option(help="Release only deliveries to this destination.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Send the deliveries and events that a restore put on hold.
 
@@ -203,7 +226,10 @@ def release(
     deliveries, events = run_on_database(
         load_settings(), lambda database: database.write(_release, destination)
     )
-    print_text(f"released: {deliveries} deliveries, {events} events")
+    if as_json:
+        print_json({"deliveries": deliveries, "events": events})
+    else:
+        print_text(f"released: {deliveries} deliveries, {events} events")
 
 
 def _release(connection: Connection, destination: str | None) -> tuple[int, int]:

@@ -68,7 +68,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "deliveries": CommandEntry("List, inspect and resend deliveries.", "deliveries"),
     "destinations": CommandEntry("Manage destinations of a running service.", "destinations"),
     "backup": CommandEntry("Create, verify and restore backups.", "backup"),
-    "db": CommandEntry("Upgrade and copy the database.", "database"),
+    "db": CommandEntry("Upgrade and copy the database, and show its encryption keys.", "database"),
     "admin": CommandEntry("Manage admin tokens and signing keys.", "admin"),
     "keys": CommandEntry("Manage API keys of a running service.", "keys"),
     "clients": CommandEntry("Manage API clients of a running service.", "clients"),
@@ -78,6 +78,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
     ),
     "plugins": CommandEntry("List, inspect and create plugins.", "plugins"),
     "templates": CommandEntry("List and render payload templates.", "templates"),
+    "completion": CommandEntry(
+        "Print a completion script for a shell.", "completion", "completion"
+    ),
     "webhooks": CommandEntry("Generate webhook secrets and signing keys.", "webhooks"),
 }
 

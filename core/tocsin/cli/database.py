@@ -19,6 +19,7 @@ from tocsin.cli.output import (
     AsJson,
     Columns,
     Wide,
+    print_json,
     print_progress,
     print_records,
     print_text,
@@ -163,6 +164,7 @@ def copy(
     to: Annotated[
         str, typer.Option("--to", help="URL of an empty database, or of an unfinished copy.")
     ],
+    as_json: AsJson = False,
 ) -> None:
     """Copy the database to another one, such as from SQLite to PostgreSQL.
 
@@ -177,7 +179,10 @@ def copy(
         raise OperatorError("--to: found the database to copy; use another database")
     rows = run_on_database(settings, lambda database: _copy(database, source, target))
     print_progress("".ljust(_PROGRESS_WIDTH), end="\r")
-    print_text(f"{rows} rows copied and verified; set TOCSIN_DATABASE_URL to the copy")
+    if as_json:
+        print_json({"rows": rows})
+    else:
+        print_text(f"{rows} rows copied and verified; set TOCSIN_DATABASE_URL to the copy")
 
 
 async def _copy(database: Database, source: URL, target: URL) -> int:

@@ -12,7 +12,15 @@ from sqlalchemy import Connection
 from tocsin import delivery
 from tocsin.cli.database import record, run_on_database, whoami
 from tocsin.cli.options import parse_moment
-from tocsin.cli.output import AsJson, Columns, Wide, print_progress, print_records, print_text
+from tocsin.cli.output import (
+    AsJson,
+    Columns,
+    Wide,
+    print_json,
+    print_progress,
+    print_records,
+    print_text,
+)
 from tocsin.clock import SystemClock, isoformat
 from tocsin.delivery import (
     REPLAYABLE_STATES,
@@ -120,6 +128,7 @@ def replay(
     event: Event = None,
     since: Since = None,
     until: Until = None,
+    as_json: AsJson = False,
 ) -> None:
     """Resend one delivery, or all that match the options.
 
@@ -130,16 +139,18 @@ def replay(
     if delivery_id is not None:
         if state is not None or wanted != DeliveryFilter():
             raise OperatorError("use either the ID of a delivery or filter options, not both")
-        print_text(
-            run_on_database(
-                load_settings(), lambda database: database.write(_replay_one, delivery_id)
-            )
+        count = run_on_database(
+            load_settings(), lambda database: database.write(_replay_one, delivery_id)
         )
-        return
-    resting = _word(DeliveryState.parse_replayable, "--state", state or DeliveryState.DEAD)
-    print_text(
-        run_on_database(load_settings(), lambda database: _replay_all(database, resting, wanted))
-    )
+    else:
+        resting = _word(DeliveryState.parse_replayable, "--state", state or DeliveryState.DEAD)
+        count = run_on_database(
+            load_settings(), lambda database: _replay_all(database, resting, wanted)
+        )
+    if as_json:
+        print_json({"replayed": count})
+    else:
+        print_text(count)
 
 
 def _replay_one(connection: Connection, delivery_id: str) -> int:
@@ -191,6 +202,7 @@ def reroute(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the number of events and change nothing.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Route events again that matched no destination.
 
@@ -202,14 +214,16 @@ def reroute(
     end = now if until is None else parse_moment("--until", until, now)
     settings = load_settings()
     if dry_run:
-        print_text(
-            run_on_database(
-                settings,
-                lambda database: database.read(delivery.count_unmatched_events, begin, end),
-            )
+        count = run_on_database(
+            settings,
+            lambda database: database.read(delivery.count_unmatched_events, begin, end),
         )
     else:
-        print_text(run_on_database(settings, lambda database: _reroute_all(database, begin, end)))
+        count = run_on_database(settings, lambda database: _reroute_all(database, begin, end))
+    if as_json:
+        print_json({"events": count})
+    else:
+        print_text(count)
 
 
 async def _reroute_all(database: Database, since: datetime, until: datetime) -> int:

@@ -252,7 +252,7 @@ def steps(
 
 
 @app.command()
-def replay(session_id: SessionId) -> None:
+def replay(session_id: SessionId, as_json: AsJson = False) -> None:
     """Replay an investigation from its ledger and compare results.
 
     Nothing is queried again. A difference means that the investigator, its settings or the ledger
@@ -262,7 +262,10 @@ def replay(session_id: SessionId) -> None:
     """
     settings = load_settings()
     replayed = run_on_database(settings, lambda database: _replay(settings, database, session_id))
-    print_text("identical" if replayed.is_same else replayed.difference)
+    if as_json:
+        print_json({"identical": replayed.is_same, "difference": replayed.difference or None})
+    else:
+        print_text("identical" if replayed.is_same else replayed.difference)
     if not replayed.is_same:
         raise typer.Exit(1)
 

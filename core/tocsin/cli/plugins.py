@@ -154,6 +154,7 @@ def new(
     folder: Annotated[
         Path, typer.Option(help="Parent directory of the new distribution.")
     ] = Path(),
+    as_json: AsJson = False,
 ) -> None:
     """Create a working plugin with tests and a README.
 
@@ -161,6 +162,9 @@ def new(
     """
     scaffold = Scaffold(name, kind.value)
     made = scaffold.make(folder, [plugin.name for plugin in installed_plugins()])
+    if as_json:
+        print_json({"folder": str(made)})
+        return
     print_text(made)
     print_text(_NEXT.format(folder=made, lines=scaffold.lines()), end="", file=sys.stderr)
 

@@ -23,7 +23,7 @@ from sqlalchemy import Connection, func, select, text
 
 from tocsin import accounting
 from tocsin.cli.doctor import examine
-from tocsin.cli.output import print_text
+from tocsin.cli.output import AsJson, print_json, print_text
 from tocsin.clock import SystemClock
 from tocsin.credentials import open_proven_vault
 from tocsin.delivery import ChannelFactory, load_destinations, read_backlogs
@@ -57,6 +57,7 @@ def support_bundle(
     yes: Annotated[
         bool, typer.Option("--yes", help="Write the archive without confirmation.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Collect diagnostics for a support case, without secrets.
 
@@ -70,6 +71,13 @@ def support_bundle(
     if path.exists():
         raise OperatorError(f"{path} already exists; choose another name with --output")
     files = asyncio.run(collect(load_settings(), now, log))
+    if as_json and not yes:
+        raise OperatorError(f"{_REFUSED}; --json needs --yes")
+    if as_json:
+        _write(path, files, now)
+        sizes = {name: len(content) for name, content in files.items()}
+        print_json({"path": str(path), "files": sizes})
+        return
     print_text(f"{path} will contain:")
     for name, content in files.items():
         print_text(f"  {name:20}{len(content):>10,} bytes")

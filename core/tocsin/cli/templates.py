@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tocsin.cli.output import AsJson, Columns, Wide, print_records, print_text
+from tocsin.cli.output import AsJson, Columns, Wide, print_json, print_records, print_text
 from tocsin.clock import SystemClock
 from tocsin.contracts import BODY, find_all_violations
 from tocsin.delivery import Renderer, build_sample
@@ -51,6 +51,7 @@ def _describe(renderer: Renderer, receiver: str) -> dict[str, Any]:
 @app.command()
 def files(
     receiver: Annotated[str, typer.Argument(metavar="RECEIVER", help="Name of the receiver.")],
+    as_json: AsJson = False,
 ) -> None:
     """Print the paths of the files used for a receiver.
 
@@ -65,7 +66,11 @@ def files(
         for path in (folder / receiver).glob("*"):
             if path.is_file():
                 used.setdefault(path.name, path.absolute())
-    print_text(*(used[name] for name in sorted(used)), sep="\n")
+    paths = [used[name] for name in sorted(used)]
+    if as_json:
+        print_json([str(path) for path in paths])
+    else:
+        print_text(*paths, sep="\n")
 
 
 def _check_receiver(receiver: str, configuration: Configuration) -> None:
@@ -82,6 +87,7 @@ def render(
     part: Annotated[
         str | None, typer.Option(help="Part of the payload. Default: all parts.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Render the payload of a sample event for a receiver.
 
@@ -101,7 +107,9 @@ def render(
     except Misconfigured as error:
         print_text(error, file=sys.stderr)
         raise typer.Exit(1) from None
-    for name, content in rendered.items():
+    if as_json:
+        print_json({name: content.decode() for name, content in rendered.items()})
+    for name, content in rendered.items() if not as_json else ():
         print_text(*([f"--- {name}"] if len(parts) > 1 else []), content.decode(), sep="\n")
     violations = find_all_violations(contract, rendered) if contract else []
     for violation in violations:

@@ -8,22 +8,26 @@ from secrets import token_bytes
 
 import typer
 
-from tocsin.cli.output import print_text
+from tocsin.cli.output import AsJson, print_json, print_text
 
 app = typer.Typer(no_args_is_help=True, help="Generate webhook secrets and signing keys.")
 
 
 @app.command("new-secret")
-def new_secret() -> None:
+def new_secret(as_json: AsJson = False) -> None:
     """Generate a shared secret for the `secret` setting.
 
     Only the secret goes to standard output.
     """
-    print_text(_encode("whsec_", token_bytes(32)))
+    secret = _encode("whsec_", token_bytes(32))
+    if as_json:
+        print_json({"secret": secret})
+    else:
+        print_text(secret)
 
 
 @app.command("new-signing-key")
-def new_signing_key() -> None:
+def new_signing_key(as_json: AsJson = False) -> None:
     """Generate a signing key for the `signing_key` setting.
 
     Only the key goes to standard output. Its public key, which receivers use to verify, goes to
@@ -33,8 +37,13 @@ def new_signing_key() -> None:
 
     key = Ed25519PrivateKey.generate()
     public = key.public_key().public_bytes_raw()
-    print_text(_encode("whsk_", key.private_bytes_raw() + public))
-    print_text(f"public key for receivers: {_encode('whpk_', public)}", file=sys.stderr)
+    signing_key = _encode("whsk_", key.private_bytes_raw() + public)
+    public_key = _encode("whpk_", public)
+    if as_json:
+        print_json({"signing_key": signing_key, "public_key": public_key})
+    else:
+        print_text(signing_key)
+        print_text(f"public key for receivers: {public_key}", file=sys.stderr)
 
 
 def _encode(prefix: str, content: bytes) -> str:

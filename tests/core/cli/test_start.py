@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from inspect import cleandoc
+from typing import Any
 
 import pytest
+import typer
 
 import tocsin
+from tocsin.cli import app
 from tocsin.cli.commands import COMMANDS, CommandModules
 
 HEAVY = {"aiohttp", "alembic", "jinja2", "pydantic", "sqlalchemy"}
@@ -36,3 +40,26 @@ def test_help_and_version_import_no_command(option):
 @pytest.mark.parametrize("name", tocsin.__all__)
 def test_every_public_name_can_be_imported(name):
     assert getattr(tocsin, name) is not None
+
+
+PRINT_NO_DATA = {
+    *("completion", "demo", "init", "serve"),  # what they print is for a person or a shell
+    *("admin revoke-all", "admin rotate-signing-keys", "investigations cancel", "sync cancel"),
+}
+
+
+def list_commands(command: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every command with its names."""
+    if not hasattr(command, "commands"):
+        yield path, command
+        return
+    for name, child in command.commands.items():
+        yield from list_commands(child, f"{path} {name}".strip())
+
+
+def test_every_command_that_prints_data_prints_it_as_json_too():
+    options = {
+        path: {option for parameter in command.params for option in parameter.opts}
+        for path, command in list_commands(typer.main.get_command(app))
+    }
+    assert {path for path, found in options.items() if "--json" not in found} == PRINT_NO_DATA
