@@ -146,8 +146,8 @@ async def test_a_rotated_secret_signs_the_next_delivery(desk, settings):
 
 def _is_reloaded(node: ServiceNode) -> bool:
     """Whether the worker has the secret that is in the file."""
-    running = node.workers.pool._running["soc"]
-    return running.worker._settings.secret.get_secret_value() == NEW
+    running = node.workers.pool._running.get("soc")  # none while it is restarted
+    return running is not None and running.worker._settings.secret.get_secret_value() == NEW
 
 
 async def test_a_changed_provider_is_restarted_and_no_other(desk, settings):

@@ -100,7 +100,7 @@ def kinds() -> list[tuple[str, type[PluginFailure]]]:
     words = {
         "waits as long": TryLater,
         "retried": TryLater,
-        "use a new token": CredentialsRefused,
+        "set a new token": CredentialsRefused,
         "names the scope": Misconfigured,
         "inviting the bot": Misconfigured,
         "is disabled": Refused,
