@@ -125,7 +125,7 @@ class Deliveries:
             meters=metrics.meters,
         )
         await fleet.follow()
-        router = Router(queue, self.database, clock, notifiers, metrics.routed)
+        router = Router(queue, self.database, clock, notifiers, metrics.routed, pool=fleet)
         loop = asyncio.create_task(router.run())
         yield notifiers[EVENTS_TOPIC]
         loop.cancel()

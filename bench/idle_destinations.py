@@ -138,7 +138,7 @@ async def _node(
         notifiers=notifiers,
         meters=metrics.meters,
     )
-    router = Router(queue, database, clock, notifiers, metrics.routed)
+    router = Router(queue, database, clock, notifiers, metrics.routed, pool=pool)
     await pool.follow()
     loops = [asyncio.create_task(loop) for loop in (pool.run(), router.run())]
     await asyncio.sleep(3)  # until every worker has started

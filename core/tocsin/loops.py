@@ -197,6 +197,15 @@ async def run_unless_stopped(work: Coroutine[Any, Any, T], stop: asyncio.Event) 
         await asyncio.wait({working, stopping})
 
 
+async def run_to_end(work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of `work`, which is not interrupted if the caller is cancelled."""
+    working = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(working)
+    finally:
+        await asyncio.wait({working})
+
+
 async def wait_for_event(event: asyncio.Event, seconds: float) -> bool:
     """Return whether the event is set within this time."""
     with suppress(TimeoutError):

@@ -41,7 +41,6 @@ class Station:
         self.clock = clock
         self._notifiers = Notifiers()
         queue, metrics = DeliveryQueue(database), DeliveryMetrics(Metrics(clock), database, clock)
-        self._router = Router(queue, database, clock, self._notifiers, metrics.routed)
         self._fleet = WorkerPool(
             channels.make,
             renderer=renderer,
@@ -50,6 +49,9 @@ class Station:
             clock=clock,
             notifiers=self._notifiers,
             meters=metrics.meters,
+        )
+        self._router = Router(
+            queue, database, clock, self._notifiers, metrics.routed, pool=self._fleet
         )
 
     async def add(self, name: str, url: str, **settings: Any) -> None:

@@ -41,8 +41,10 @@ def serve() -> None:
 
 
 async def _serve(settings: Settings) -> None:
+    begin = time.monotonic()
     from tocsin import node
 
+    _log.info("modules imported", seconds=round(time.monotonic() - begin, 2))
     stop, reload, loop = asyncio.Event(), asyncio.Event(), asyncio.get_running_loop()
     serving = asyncio.create_task(node.serve(settings, stop, reload))
     watchdog = _Watchdog(loop, serving)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import platform
 import secrets
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from datetime import datetime, timedelta
@@ -278,7 +279,7 @@ def _build_workers(
         notifiers=notifiers,
         metrics=delivery_metrics,
         queue=queue,
-        router=Router(queue, database, clock, notifiers, delivery_metrics.routed),
+        router=Router(queue, database, clock, notifiers, delivery_metrics.routed, pool=pool),
         pool=pool,
         context=context,
         read=read,
@@ -315,6 +316,7 @@ async def serve(
 
     It reads its files again whenever `reload_requested` is set.
     """
+    begin = time.monotonic()
     async with AsyncExitStack() as stack:
         manager = ServiceManager.from_environment()
         following = asyncio.create_task(manager.follow(stop))
@@ -324,4 +326,5 @@ async def serve(
             gc.tune()
             gc.return_large_blocks()
             node.reload_requested = reload_requested or node.reload_requested
+            node.begun_at = begin
             await node.run(stop, manager)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -140,6 +141,8 @@ class ServiceNode:
     reread: Callable[[], Settings]
     """Reads the settings again, with the files that hold secrets; raises ConfigurationError."""
     reload_requested: asyncio.Event = field(default_factory=asyncio.Event)
+    begun_at: float = field(default_factory=time.monotonic)
+    """When its start began, by the monotonic clock."""
     _has_joined: asyncio.Event = field(default_factory=asyncio.Event)
     _failure: str | None = None
 
@@ -315,4 +318,5 @@ class ServiceNode:
             url=self.settings.public_url,
             providers=sorted(self.state.plugins.providers),
             destinations=self.workers.pool.running,
+            seconds=round(time.monotonic() - self.begun_at, 2),
         )

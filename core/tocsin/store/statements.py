@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Self
+from sqlite3 import Connection as DriverConnection
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from sqlalchemy import (
     BigInteger,
@@ -23,6 +24,7 @@ from sqlalchemy import (
     TypeDecorator,
     Update,
     bindparam,
+    column,
     func,
     literal,
     select,
@@ -31,6 +33,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.sql.operators import OperatorType
 from sqlalchemy.types import TypeEngine
 
 from tocsin.store.faults import DatabaseReplaced
@@ -67,14 +70,26 @@ class BulkStatement:
 
     def run(self, connection: Connection, rows: Iterable[Row]) -> None:
         """Run the statement for each row, if any."""
+        text, convert = self._prepare_for(connection)
+        if converted := [convert(row) for row in rows]:
+            connection.exec_driver_sql(text, converted)
+
+    def run_each(self, connection: Connection, rows: Iterable[Row]) -> set[Any]:
+        """Run the statement on SQLite; return the first values of the rows that changed something.
+
+        `run` does not return which ones did.
+        """
+        text, convert = self._prepare_for(connection)
+        execute = _driver_connection(connection).execute
+        return {row[0] for row in rows if execute(text, convert(row)).rowcount}
+
+    def _prepare_for(self, connection: Connection) -> tuple[str, Callable[[Row], Row]]:
         dialect = connection.dialect
         if dialect.name not in self._prepared:
             statement = self._statement
             built = statement if isinstance(statement, Insert | Update) else statement(connection)
             self._prepared[dialect.name] = self._prepare(built, dialect)
-        text, convert = self._prepared[dialect.name]
-        if converted := [convert(row) for row in rows]:
-            connection.exec_driver_sql(text, converted)
+        return self._prepared[dialect.name]
 
     def _prepare(
         self, statement: Insert | Update, dialect: Dialect
@@ -100,6 +115,36 @@ class BulkStatement:
         return str(compiled), convert
 
 
+class BulkUpdate:
+    """An update of one row for each tuple of parameters, which returns the keys of those it found.
+
+    `build` gets the parameters of a tuple by name; the first one is the key. PostgreSQL runs one
+    statement over arrays. SQLite runs one for each tuple: to read an array from JSON takes longer.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[Mapping[str, ColumnElement[Any]]], Update],
+        types: Mapping[str, TypeEngine[Any]],
+    ) -> None:
+        self._types = types
+        binds = {name: bindparam(name, type_=type_) for name, type_ in types.items()}
+        self._single = BulkStatement(build(binds), list(types))
+        arrays = [bindparam(name, type_=postgresql.ARRAY(type_)) for name, type_ in types.items()]
+        columns = [column(name, type_) for name, type_ in types.items()]
+        tuples = func.unnest(*arrays).table_valued(*columns, name="new").render_derived()
+        self._set = build(dict(tuples.c)).returning(tuples.c[next(iter(types))])
+
+    def run(self, connection: Connection, rows: Sequence[Row]) -> set[Any]:
+        """Run the update, and return the keys of the rows that it found."""
+        if not rows:
+            return set()
+        if connection.dialect.name == "sqlite":
+            return self._single.run_each(connection, rows)
+        arrays = dict(zip(self._types, map(list, zip(*rows, strict=True)), strict=True))
+        return set(connection.scalars(self._set, arrays))
+
+
 class _ListType(_ListBase):
     """A list of texts or numbers, which SQLite takes as JSON."""
 
@@ -122,6 +167,10 @@ class _ListType(_ListBase):
 class _IsIn(FunctionElement[bool]):
     type = Boolean()
     inherit_cache = True
+
+    def self_group(self, against: OperatorType | None = None) -> Self:  # noqa: ARG002
+        """Return this condition as it is: SQLite uses no index for SQLAlchemy's `... = 1`."""
+        return self
 
 
 @compiles(_IsIn, "sqlite")
@@ -253,6 +302,10 @@ def reclaim_space(connection: Connection) -> bool:
     if connection.exec_driver_sql("PRAGMA auto_vacuum").scalar_one() != _INCREMENTAL:
         return False
     # Each step frees one page, and SQLAlchemy takes none, since there are no rows
-    driver: Any = connection.connection.dbapi_connection
+    driver = _driver_connection(connection)
     driver.execute(f"PRAGMA incremental_vacuum({_FREED_AT_ONCE})").fetchall()
     return bool(connection.exec_driver_sql("PRAGMA freelist_count").scalar_one())
+
+
+def _driver_connection(connection: Connection) -> DriverConnection:
+    return cast("DriverConnection", connection.connection.dbapi_connection)

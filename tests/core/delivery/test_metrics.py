@@ -70,6 +70,7 @@ class Desk:
             queue=self.queue,
             database=database,
             notifier=notifiers[queue_topic("soc")],
+            vacancy_notifier=notifiers["vacancies"],
             meter=self.metrics.meters.of("soc"),
         )
 

@@ -18,8 +18,10 @@ from tocsin.delivery.queue.states import (
     PENDING,
     AttemptResult,
     ClaimedDelivery,
+    Vacancy,
 )
-from tocsin.delivery.routing.router import Routes, route_events
+from tocsin.delivery.routing.router import route_events
+from tocsin.delivery.routing.routes import Routes
 from tocsin.events import emit_events, load_unrouted
 from tocsin.model import Event
 from tocsin.store.tables import attempts, deliveries
@@ -35,10 +37,15 @@ class Queue:
         self.database = database
         self.clock = clock
 
-    async def offer(self, *events: Event, to: str = "soc") -> None:
+    async def offer(
+        self, *events: Event, to: str = "soc", vacant: int = 0
+    ) -> dict[str, list[ClaimedDelivery]]:
         await self.database.write(emit_events, events)
         wanted = [(event, to) for event in events]
-        await self.database.write(self.queue.offer, wanted, self.clock.now())
+        vacancies = {to: Vacancy(vacant, "")} if vacant else {}
+        return await self.database.write(
+            self.queue.offer, wanted, self.clock.now(), vacancies=vacancies
+        )
 
     async def claim(
         self, most: int = 10, of: str = "soc", *, in_order=False, tenant_key=""
@@ -356,6 +363,23 @@ async def test_claims_in_order_at_the_same_time_never_share_a_subject(waiting):
             f"incident:{n}" for n in range(5)
         ]
         await waiting.settle(*map(waiting.attempt, under_way))
+
+
+async def test_new_deliveries_are_leased_only_where_nothing_else_is_due(waiting):
+    await add(waiting.database, destination())
+    older, newer = alert(1), alert(2)
+    await waiting.offer(older)
+    assert await waiting.offer(newer, vacant=10) == {}
+    assert [claimed.event for claimed in await waiting.claim()] == [older, newer]
+
+
+async def test_new_deliveries_are_leased_up_to_the_vacancy(waiting):
+    await add(waiting.database, destination())
+    events = [alert(number) for number in range(5)]
+    leased = await waiting.offer(*events, vacant=3)
+    assert [claimed.event for claimed in leased["soc"]] == events[:3]
+    assert [claimed.event for claimed in await waiting.claim()] == events[3:]
+    assert await waiting.settle(*map(waiting.attempt, leased["soc"])) == []
 
 
 async def test_an_event_becomes_its_deliveries_exactly_once(waiting, database, clock):

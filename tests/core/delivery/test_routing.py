@@ -26,7 +26,8 @@ from tocsin.delivery.routing.reroute import (
     count_unmatched_events,
     reroute_events,
 )
-from tocsin.delivery.routing.router import Route, Router, Routes, route_events
+from tocsin.delivery.routing.router import Router, route_events
+from tocsin.delivery.routing.routes import Route, Routes
 from tocsin.events import Notifiers, emit_events, mark_routed
 from tocsin.metrics import Metrics
 from tocsin.model import EventType
@@ -90,10 +91,10 @@ async def test_a_change_concerns_the_very_next_event(database, clock):
     routes, queue = Routes(), DeliveryQueue(database)
     made = await add(database, destination())
     await database.write(emit_events, [alert(1)])
-    assert await route_events(database, queue, routes, 9, clock.now()) == (1, frozenset({"soc"}))
+    assert (await route_events(database, queue, routes, 9, clock.now())).queued == {"soc"}
     await add(database, replace(made, settings={"providers": ["cloud"]}, revision=2))
     await database.write(emit_events, [alert(2)])
-    assert await route_events(database, queue, routes, 9, clock.now()) == (1, frozenset())
+    assert (await route_events(database, queue, routes, 9, clock.now())).queued == frozenset()
 
 
 def forget_application(connection):
@@ -192,7 +193,7 @@ async def test_writers_do_not_wait_for_a_slow_condition(database, clock, route, 
     await asyncio.to_thread(is_matching.wait, 10)
     await asyncio.wait_for(database.write(emit_events, [alert(2)]), 5)
     may_go_on.set()
-    assert (await routing)[0] == 1
+    assert (await routing).count == 1
 
 
 async def test_a_destination_that_changes_while_events_are_matched_counts_as_changed(
@@ -209,7 +210,7 @@ async def test_a_destination_that_changes_while_events_are_matched_counts_as_cha
         return takes(self, event)
 
     monkeypatch.setattr(Route, "takes", change_once)
-    assert await route() == (1, frozenset())
+    assert (await route()).queued == frozenset()
     assert await offered(database) == []
 
 
@@ -219,7 +220,7 @@ async def test_a_condition_that_exceeds_its_limit_holds_its_own_delivery_alone(d
     await add(database, destination("plain"))
     long = replace(alert(1), context={"long": "ab" * 100_000})
     await database.write(emit_events, [long, alert(2)])
-    assert await route() == (2, frozenset({"plain"}))
+    assert (await route()).queued == {"plain"}
     [costly, *plain] = await offered(database)
     assert costly[:2] == ("costly", "on_hold")
     assert "limit of characters and items" in costly[2]

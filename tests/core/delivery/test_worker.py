@@ -54,6 +54,7 @@ class Desk:
             queue=self.queue,
             database=self.database,
             notifier=self.notifiers[queue_topic(served.name)],
+            vacancy_notifier=self.notifiers["vacancies"],
             meter=self.metrics.meters.of(served.name),
         )
 

@@ -65,6 +65,7 @@ class Service:
             queue=self.queue,
             database=self.database,
             notifier=self.notifiers[queue_topic("soc")],
+            vacancy_notifier=self.notifiers["vacancies"],
             meter=self.meter,
         )
 

@@ -70,6 +70,7 @@ class Office:
             queue=self.queue,
             database=self.database,
             notifier=self.notifiers["queued"],
+            vacancy_notifier=self.notifiers["vacancies"],
             meter=self.metrics.meters.of(NAME),
         )
 

@@ -98,6 +98,12 @@ class DeliveryRateLimiter:
         return held_until is None or held_until <= self._clock.now()
 
     @property
+    def is_unlimited(self) -> bool:
+        """Whether claims need no permit, as far as is known."""
+        is_held = self.destination.health.held_until is not None
+        return self._gathering is None and self._interval is None and not is_held
+
+    @property
     def _name(self) -> str:
         return self.destination.name
 

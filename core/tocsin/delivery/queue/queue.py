@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import itemgetter
+from types import MappingProxyType
 
-from sqlalchemy import Connection, RowMapping, or_, select, update
+from sqlalchemy import Connection, RowMapping, select, update
 
+from tocsin.delivery.queue.results import store_results
 from tocsin.delivery.queue.statements import (
     CLAIMS,
     EXTEND,
-    LOG_ATTEMPT,
     OFFER,
     RELEASE,
     RELEASE_BEGUN,
@@ -26,13 +27,14 @@ from tocsin.delivery.queue.statements import (
     SELECT_LEASES,
     SELECT_OBJECTS,
     SELECT_PREDECESSORS,
-    SETTLE,
+    SELECT_READY,
 )
 from tocsin.delivery.queue.states import (
     ON_HOLD,
     PENDING,
     AttemptResult,
     ClaimedDelivery,
+    Vacancy,
     queue_topic,
 )
 from tocsin.events import parse_event_row
@@ -43,11 +45,10 @@ from tocsin.store import (
     Database,
     Row,
     announce,
-    build_insert,
     find_absent_nodes,
     lock_exclusively,
 )
-from tocsin.store.tables import deliveries, remote_objects
+from tocsin.store.tables import deliveries
 
 HEARTBEAT = LEASE_DURATION / 6
 _RECHECK_DELAY = timedelta(seconds=2)
@@ -72,18 +73,45 @@ class DeliveryQueue:
         wanted: Iterable[tuple[Event, str]],
         now: datetime,
         on_hold: Iterable[tuple[Event, str, str]] = (),
-    ) -> int:
-        """Queue events for destinations, due at once, and return the number of deliveries.
+        vacancies: Mapping[str, Vacancy] = MappingProxyType({}),
+    ) -> dict[str, list[ClaimedDelivery]]:
+        """Queue events for destinations, and return by destination those that are leased already.
 
         Those `on_hold` come with the reason. Runs in the transaction that routes the events: both
-        are done, or neither.
+        are done, or neither. `vacancies` are those of this node's workers that need no order and no
+        permit. Deliveries are leased to them as a claim would, if it found nothing else, and the
+        events must then be whole. All others are due at once.
         """
-        rows = [_new_row(event, destination, now) for event, destination in wanted]
-        rows += [_new_row(event, to, now, reason) for event, to, reason in on_hold]
+        leases = self._lease_new(connection, vacancies, now)
+        leased: dict[str, list[ClaimedDelivery]] = {name: [] for name in leases}
+        rows, topics = [], set()
+        for event, destination in wanted:
+            id_, lease = new_id("dlv"), leases.get(destination)
+            if lease is None or len(leased[destination]) == vacancies[destination].most:
+                rows.append(_new_row(id_, event, destination, now))
+                topics.add(queue_topic(destination))
+            else:
+                rows.append(_new_row(id_, event, destination, now, lease=lease))
+                leased[destination].append(_build_new(id_, event, lease))
+        rows += [
+            _new_row(new_id("dlv"), event, to, now, reason=reason) for event, to, reason in on_hold
+        ]
         OFFER.run(connection, rows)
-        for destination in {row[2] for row in rows}:
-            announce(connection, queue_topic(destination))
-        return len(rows)
+        for topic in topics:
+            announce(connection, topic)
+        return {name: claims for name, claims in leased.items() if claims}
+
+    def _lease_new(
+        self, connection: Connection, vacancies: Mapping[str, Vacancy], now: datetime
+    ) -> dict[str, _Lease]:
+        """Return a lease for each vacancy that may get new deliveries."""
+        if not vacancies:
+            return {}
+        ready = connection.scalars(SELECT_READY, {"names": sorted(vacancies), "now": now})
+        return {name: self._new_lease(now, vacancies[name].tenant_key) for name in ready}
+
+    def _new_lease(self, now: datetime, tenant_key: str) -> _Lease:
+        return _Lease(new_id("lease"), now + LEASE_DURATION, self._holder, tenant_key)
 
     async def has_claimable(
         self, destination: str, now: datetime, *, in_order: bool = False, early: bool = False
@@ -110,7 +138,7 @@ class DeliveryQueue:
         related to. With `early`, deliveries qualify before they are due, as probes. `tenant_key`
         identifies where the channel keeps its objects: objects made elsewhere are ignored.
         """
-        lease = _Lease(new_id("lease"), now + LEASE_DURATION, self._holder, tenant_key)
+        lease = self._new_lease(now, tenant_key)
         claim = self._database.write_behind
         return await claim(
             _claim, destination, most, now, lease=lease, in_order=in_order, early=early
@@ -124,7 +152,7 @@ class DeliveryQueue:
 
     async def settle(self, ended: Sequence[AttemptResult]) -> list[AttemptResult]:
         """Store results of attempts, and return those that came late: their lease was lost."""
-        return await self._database.write_behind(_settle_all, ended)
+        return await self._database.write_behind(store_results, ended)
 
     async def release(
         self, claims: Sequence[ClaimedDelivery], now: datetime, *, begun: bool = False
@@ -143,18 +171,42 @@ class DeliveryQueue:
         return await self._database.write(_take_over, taken, now) if taken else 0
 
 
-def _new_row(event: Event, destination: str, now: datetime, reason: str | None = None) -> Row:
-    state, finished = (PENDING, None) if reason is None else (ON_HOLD, now)
-    facts = (event.id, destination, event.subject, state, 0, 0, now, now, reason, finished)
-    return (new_id("dlv"), *facts)
-
-
 @dataclass(frozen=True, slots=True)
 class _Lease:
     token: str
     until: datetime
     node: int
     tenant_key: str
+
+
+def _new_row(
+    id_: str,
+    event: Event,
+    destination: str,
+    now: datetime,
+    *,
+    reason: str | None = None,
+    lease: _Lease | None = None,
+) -> Row:
+    state, finished = (PENDING, None) if reason is None else (ON_HOLD, now)
+    facts = (id_, event.id, destination, event.subject, state, 0, 0)
+    if lease is None:
+        return (*facts, now, now, reason, finished, None, None, None)
+    leased = (lease.token, lease.node, now + HEARTBEAT)
+    return (*facts, lease.until, now, reason, finished, *leased)
+
+
+def _build_new(id_: str, event: Event, lease: _Lease) -> ClaimedDelivery:
+    return ClaimedDelivery(
+        id=id_,
+        event=event,
+        attempt=1,
+        step=1,
+        remote_id=None,
+        lease=lease.token,
+        leased_until=lease.until,
+        tenant_key=lease.tenant_key,
+    )
 
 
 def _has_claimable(
@@ -289,81 +341,6 @@ def _extend(
         until = {"leased_until": now + LEASE_DURATION, "beginning_by": now + HEARTBEAT}
         connection.execute(EXTEND, {"ids": list(held), **until})
     return [claimed for claimed in claims if claimed.id not in held]
-
-
-def _settle_all(connection: Connection, ended: Sequence[AttemptResult]) -> list[AttemptResult]:
-    held = _load_held(connection, [attempt.claimed for attempt in ended])
-    valid = [attempt for attempt in ended if attempt.claimed.id in held]
-    if valid:
-        SETTLE.run(connection, map(_settlement_row, valid))
-        LOG_ATTEMPT.run(connection, map(_attempt_row, valid))
-        _store_remote_objects(connection, valid, held)
-    return [attempt for attempt in ended if attempt.claimed.id not in held]
-
-
-def _settlement_row(attempt: AttemptResult) -> Row:
-    return (
-        attempt.claimed.id,
-        attempt.state,
-        attempt.claimed.attempt,
-        int(attempt.claimed.is_probe or attempt.unsent),
-        attempt.unsent,
-        attempt.started_at,
-        attempt.due_at,
-        attempt.reason,
-        attempt.remote_id,
-        attempt.remote_url,
-        None if attempt.state == PENDING else attempt.ended_at,
-    )
-
-
-def _attempt_row(attempt: AttemptResult) -> Row:
-    return (
-        attempt.claimed.id,
-        attempt.claimed.attempt,
-        attempt.started_at,
-        _milliseconds(attempt.ended_at - attempt.started_at),
-        attempt.outcome,
-        attempt.status,
-        attempt.reason,
-        attempt.response,
-    )
-
-
-def _milliseconds(duration: timedelta) -> int:
-    """Return the duration in a 32-bit range, even if the clock was set meanwhile."""
-    return max(0, min(duration // timedelta(milliseconds=1), 2**31 - 1))
-
-
-def _store_remote_objects(
-    connection: Connection, ended: Sequence[AttemptResult], rows: Mapping[str, RowMapping]
-) -> None:
-    """Store the remote IDs of subjects, for later events to update."""
-    known = {}
-    for attempt in sorted(ended, key=lambda attempt: attempt.claimed.event.id):
-        if attempt.remote_id is not None:
-            row = rows[attempt.claimed.id]
-            known[row["destination"], row["subject"]] = attempt
-    # the same order on every node avoids deadlocks
-    for destination, subject in sorted(known):
-        attempt = known[destination, subject]
-        key = {"destination": destination, "subject": subject}
-        values = {
-            "remote_id": attempt.remote_id,
-            "home": attempt.claimed.tenant_key,
-            "event_id": attempt.claimed.event.id,
-            "updated_at": attempt.ended_at,
-        }
-        statement = build_insert(connection, remote_objects).values(**key, **values)
-        # a replayed event does not restore the object of its time
-        is_newer = or_(
-            remote_objects.c.event_id <= values["event_id"],
-            remote_objects.c.home != values["home"],
-        )
-        changing = statement.on_conflict_do_update(
-            index_elements=list(key), set_=values, where=is_newer
-        )
-        connection.execute(changing)
 
 
 def _release(

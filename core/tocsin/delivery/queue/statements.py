@@ -6,10 +6,13 @@ partial index only if the query repeats the index's own condition.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import (
     Boolean,
+    ColumnElement,
+    Integer,
     Select,
     Text,
     Update,
@@ -25,9 +28,17 @@ from sqlalchemy import (
     update,
 )
 
+from tocsin.delivery.destinations.repository import DestinationState
 from tocsin.delivery.queue.states import PENDING, is_stored_as
-from tocsin.store import BulkStatement, is_in
-from tocsin.store.tables import attempts, deliveries, events, remote_objects
+from tocsin.store import BulkStatement, BulkUpdate, is_in
+from tocsin.store.tables import (
+    Timestamp,
+    attempts,
+    deliveries,
+    destinations,
+    events,
+    remote_objects,
+)
 
 _other = deliveries.alias("other")
 _is_behind = exists().where(
@@ -81,6 +92,18 @@ SELECT_CLAIMABLE = {
     for early in (False, True)
 }
 """Whether a claim would find anything, without writing."""
+SELECT_READY = select(destinations.c.name).where(
+    is_in(destinations.c.name, "names"),
+    destinations.c.state == DestinationState.ACTIVE,
+    destinations.c.held_until.is_(None),
+    ~exists().where(
+        deliveries.c.destination == destinations.c.name,
+        is_stored_as(PENDING),
+        deliveries.c.due_at <= bindparam("now"),
+    ),
+    ~exists().where(remote_objects.c.destination == destinations.c.name),
+)
+"""Active destinations without due deliveries and without remote objects."""
 SELECT_CLAIMED = (
     select(
         deliveries.c.id.label("delivery_id"),
@@ -110,10 +133,15 @@ SELECT_OBJECTS = select(
     is_in(remote_objects.c.subject, "subjects"),
 )
 SELECT_LEASES = (
-    select(deliveries.c.id, deliveries.c.lease, deliveries.c.destination, deliveries.c.subject)
+    select(deliveries.c.id, deliveries.c.lease)
     .where(is_in(deliveries.c.id, "ids"))
     .order_by(deliveries.c.id)
     .with_for_update()
+)
+SELECT_SUBJECTS = (
+    select(deliveries.c.id, deliveries.c.destination, deliveries.c.subject)
+    .where(is_in(deliveries.c.id, "ids"))
+    .order_by(deliveries.c.event_id)
 )
 SELECT_PREDECESSORS = (
     select(deliveries.c.id, deliveries.c.subject, deliveries.c.lease, deliveries.c.due_at)
@@ -153,41 +181,51 @@ OFFER = BulkStatement(
         "created_at",
         "reason",
         "finished_at",
+        "lease",
+        "holder",
+        "begun_by",
     ),
 )
-SETTLE = BulkStatement(
-    update(deliveries)
-    .where(deliveries.c.id == bindparam("at_id"))
-    .values(
-        state=bindparam("to_state"),
-        attempts=bindparam("to_attempts"),
-        schedule_start=deliveries.c.schedule_start + bindparam("spared"),
-        begun_by=case(
-            (bindparam("was_unsent", type_=Boolean), deliveries.c.begun_before),
-            else_=bindparam("to_begun_by", type_=deliveries.c.begun_by.type),
-        ),
-        due_at=bindparam("to_due_at"),
-        lease=null(),
-        holder=null(),
-        reason=bindparam("to_reason"),
-        remote_id=func.coalesce(bindparam("to_remote_id", type_=Text), deliveries.c.remote_id),
-        remote_url=func.coalesce(bindparam("to_remote_url", type_=Text), deliveries.c.remote_url),
-        finished_at=bindparam("to_finished_at"),
-    ),
-    (
-        "at_id",
-        "to_state",
-        "to_attempts",
-        "spared",
-        "was_unsent",
-        "to_begun_by",
-        "to_due_at",
-        "to_reason",
-        "to_remote_id",
-        "to_remote_url",
-        "to_finished_at",
-    ),
+
+
+def _build_settle(new: Mapping[str, ColumnElement[Any]]) -> Update:
+    return (
+        update(deliveries)
+        .where(deliveries.c.id == new["at_id"], deliveries.c.lease == new["at_lease"])
+        .values(
+            state=new["to_state"],
+            attempts=new["to_attempts"],
+            schedule_start=deliveries.c.schedule_start + new["spared"],
+            begun_by=case((new["was_unsent"], deliveries.c.begun_before), else_=new["to_begun_by"]),
+            due_at=new["to_due_at"],
+            lease=null(),
+            holder=null(),
+            reason=new["to_reason"],
+            remote_id=func.coalesce(new["to_remote_id"], deliveries.c.remote_id),
+            remote_url=func.coalesce(new["to_remote_url"], deliveries.c.remote_url),
+            finished_at=new["to_finished_at"],
+        )
+    )
+
+
+SETTLE = BulkUpdate(
+    _build_settle,
+    {
+        "at_id": Text(),
+        "at_lease": Text(),
+        "to_state": Text(),
+        "to_attempts": Integer(),
+        "spared": Integer(),
+        "was_unsent": Boolean(),
+        "to_begun_by": Timestamp(),
+        "to_due_at": Timestamp(),
+        "to_reason": Text(),
+        "to_remote_id": Text(),
+        "to_remote_url": Text(),
+        "to_finished_at": Timestamp(),
+    },
 )
+"""Ends attempts whose lease is still held."""
 LOG_ATTEMPT = BulkStatement(
     insert(attempts),
     (

@@ -76,6 +76,14 @@ class ClaimedDelivery:
     """Whether it probes a failing receiver; its retry schedule does not advance."""
 
 
+@dataclass(frozen=True, slots=True)
+class Vacancy:
+    """Room of a worker of this node for deliveries that routing leases to it."""
+
+    most: int
+    tenant_key: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptResult:
     """Result of one attempt, and the next state of its delivery."""

@@ -1,34 +1,28 @@
-"""Routes to destinations, and the loop that turns events into deliveries."""
+"""The loop that turns events into deliveries."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cached_property
 from time import monotonic, time_ns
-from typing import Any, Self
+from types import MappingProxyType
 
 import structlog
-from pydantic import ValidationError
-from sqlalchemy import Connection, or_, select
+from sqlalchemy import Connection, select
 
 from tocsin import metrics, tracing
 from tocsin.clock import Clock
-from tocsin.conditions import Condition
 from tocsin.delivery.destinations.channels import OBSERVER_PREFIX
-from tocsin.delivery.destinations.repository import (
-    Destination,
-    DestinationState,
-    StopReason,
-    load_destination,
-)
 from tocsin.delivery.queue.queue import DeliveryQueue
-from tocsin.delivery.queue.states import queue_topic
+from tocsin.delivery.queue.states import ClaimedDelivery, Vacancy, queue_topic
 from tocsin.delivery.routing.hold import load_applied_from
+from tocsin.delivery.routing.routes import Route, Routes, load_revisions
+from tocsin.delivery.sending.worker import Worker
+from tocsin.delivery.sending.worker_pool import WorkerPool
 from tocsin.events import (
     EVENTS,
     Notifiers,
@@ -39,121 +33,28 @@ from tocsin.events import (
     mark_routed,
     read_traceparent,
 )
-from tocsin.hookspecs import Channel
-from tocsin.loops import run_forever
-from tocsin.model import Event, EventType, Severity
-from tocsin.registry import ManagedBy
-from tocsin.sandbox import AllowanceExhausted
+from tocsin.loops import run_forever, run_to_end
+from tocsin.model import Event
 from tocsin.store import Database, lock_exclusively
-from tocsin.store.tables import deliveries, destinations
+from tocsin.store.tables import deliveries
 
 _POLL = timedelta(seconds=1)
 _BATCH = 200
+_MIN_BATCH = 32  # however little room free workers have
 _MAX_ROUTING_SECONDS = 0.25
+_VACANCY_PATIENCE = timedelta(milliseconds=200)
 _log = structlog.get_logger()
 
-_ROUTED = (
-    select(destinations.c.name, destinations.c.revision)
-    .where(
-        destinations.c.state != DestinationState.DELETED,
-        or_(destinations.c.reason.is_(None), destinations.c.reason != StopReason.REMOVED),
-    )
-    .order_by(destinations.c.name)
-)
 
+@dataclass(frozen=True, slots=True)
+class RoutingResult:
+    """Number of events that were routed, and where their deliveries went."""
 
-@dataclass(frozen=True)
-class Route:
-    """Routing settings of one destination."""
-
-    destination: str
-    events: frozenset[EventType] = frozenset(EventType)
-    min_severity: Severity = Severity.INFORMATIONAL
-    providers: frozenset[str] = frozenset()
-    when: str | None = None
-
-    @classmethod
-    def of(cls, destination: Destination) -> Self:
-        """Return the route to a destination, even if its plugin is not available.
-
-        Observer plugins receive all events, and so do destinations whose settings cannot be read.
-        """
-        if destination.managed_by is ManagedBy.PLUGIN:
-            return cls(destination.name)
-        model = Channel.Settings
-        routing = {"plugin", "events", "min_severity", "providers", "when"}
-        known = {name: value for name, value in destination.settings.items() if name in routing}
-        try:
-            settings = model.model_validate({"plugin": destination.plugin, **known})
-        except ValidationError as error:
-            facts = {"destination": destination.name, "reason": str(error)}
-            _log.warning("invalid routing settings; delivering all events", **facts)
-            return cls(destination.name)
-        return cls(
-            destination.name,
-            frozenset(settings.events),
-            settings.min_severity,
-            frozenset(settings.providers),
-            settings.when,
-        )
-
-    @cached_property
-    def _severities(self) -> frozenset[str]:
-        return frozenset(
-            severity for severity in Severity if severity.rank >= self.min_severity.rank
-        )
-
-    @cached_property
-    def _condition(self) -> Condition | None:
-        return None if self.when is None else Condition(self.when)
-
-    def takes(self, event: Event) -> bool:
-        """Return whether the event goes to the destination; raises `AllowanceExhausted`."""
-        if event.event_type not in self.events:
-            return False
-        if event.event_type is EventType.INCIDENT_ALERT and not self._takes_alert(event.data):
-            return False
-        return self._condition is None or self._fulfils(event, self._condition)
-
-    def _takes_alert(self, data: Any) -> bool:
-        if self.providers and data["provider"] not in self.providers:
-            return False
-        return data["severity"] in self._severities
-
-    def _fulfils(self, event: Event, condition: Condition) -> bool:
-        """Return whether the condition holds; the event passes if it cannot be evaluated."""
-        try:
-            return condition.holds(event.variables())
-        except AllowanceExhausted:
-            raise
-        except Exception as error:  # noqa: BLE001 - operators' expressions may raise anything
-            facts = {"destination": self.destination, "event_id": event.id, "reason": str(error)}
-            _log.warning("condition cannot be evaluated; delivering the event", **facts)
-            return True
-
-
-class Routes:
-    """Current routes, cached until destinations change."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[int, Route]] = {}
-
-    def current(self, connection: Connection, revisions: Sequence[tuple[str, int]]) -> list[Route]:
-        """Return the route to each of these destinations."""
-        routes = []
-        for name, revision in revisions:
-            known = self._known.get(name)
-            if known is None or known[0] != revision:
-                destination = load_destination(connection, name)
-                assert destination is not None  # noqa: S101 - rows of destinations are kept
-                known = self._known[name] = revision, Route.of(destination)
-            routes.append(known[1])
-        return routes
-
-
-def _load_revisions(connection: Connection) -> Sequence[tuple[str, int]]:
-    """Return the destinations that receive new events, with their revisions."""
-    return [(name, revision) for name, revision in connection.execute(_ROUTED)]
+    count: int
+    queued: frozenset[str]
+    """Destinations that may have deliveries to claim."""
+    leased: Mapping[str, Sequence[ClaimedDelivery]]
+    """Deliveries that were leased to workers of this node, by destination."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,26 +77,34 @@ class RoutingPlan:
 
 
 async def route_events(
-    database: Database, queue: DeliveryQueue, routes: Routes, most: int, now: datetime
-) -> tuple[int, frozenset[str]]:
+    database: Database,
+    queue: DeliveryQueue,
+    routes: Routes,
+    most: int,
+    now: datetime,
+    *,
+    workers: Mapping[str, Worker] = MappingProxyType({}),
+) -> RoutingResult:
     """Turn the oldest unrouted events into deliveries.
 
     Conditions are evaluated in a thread of their own and outside of any transaction, because they
-    may be slow. If destinations change meanwhile, routing starts again.
-
-    Returns the number of events, and their destinations.
+    may be slow. If destinations change meanwhile, routing starts again. `workers` are those with a
+    vacancy: they begin with the deliveries that are leased to them.
     """
     while True:
         started_ns = time_ns()
-        batch = await database.read(_read_batch, routes, most)
+        batch = await database.read(_read_batch, routes, most, whole=bool(workers))
         if not batch.unrouted.events and not batch.unrouted.unreadable:
-            return 0, frozenset()
+            return RoutingResult(0, frozenset(), {})
         stopped = threading.Event()
         try:
             plan = await asyncio.to_thread(_match_events, batch, stopped)
         finally:
             stopped.set()
-        result = await database.write(_store_plan, queue, batch, plan, now)
+        # otherwise a lease would be held by nobody
+        result = await run_to_end(
+            _store_and_begin(database, queue, batch, plan, now, workers=workers)
+        )
         if result is not None:
             _trace_plan(plan, started_ns)
             return result
@@ -214,10 +123,10 @@ def _trace_plan(plan: RoutingPlan, started_ns: int) -> None:
         tracing.record_span("event.route", facts, parent=parent, started_ns=started_ns)
 
 
-def _read_batch(connection: Connection, routes: Routes, most: int) -> RoutingBatch:
-    revisions = _load_revisions(connection)
+def _read_batch(connection: Connection, routes: Routes, most: int, *, whole: bool) -> RoutingBatch:
+    revisions = load_revisions(connection)
     current = routes.current(connection, revisions)
-    whole = tracing.is_on() or any(route.when is not None for route in current)
+    whole = whole or tracing.is_on() or any(route.when is not None for route in current)
     return RoutingBatch(load_unrouted(connection, most, whole=whole), current, revisions)
 
 
@@ -247,20 +156,43 @@ def _match_event(plan: RoutingPlan, event: Event, route: Route) -> None:
         _log.warning("routing failed; the delivery is on hold", **facts)
 
 
+async def _store_and_begin(
+    database: Database,
+    queue: DeliveryQueue,
+    batch: RoutingBatch,
+    plan: RoutingPlan,
+    now: datetime,
+    *,
+    workers: Mapping[str, Worker],
+) -> RoutingResult | None:
+    revisions, wanted = dict(batch.revisions), {to for _, to in plan.wanted}.intersection(workers)
+    current = [name for name in wanted if workers[name].revision == revisions[name]]
+    vacancies = {name: vacancy for name in current if (vacancy := workers[name].reserve())}
+    result = None
+    try:
+        result = await database.write(_store_plan, queue, batch, plan, now, vacancies=vacancies)
+    finally:
+        leased = result.leased if result else {}
+        await asyncio.gather(*(workers[name].accept(leased.get(name, ())) for name in vacancies))
+    return result
+
+
 def _store_plan(
     connection: Connection,
     queue: DeliveryQueue,
     batch: RoutingBatch,
     plan: RoutingPlan,
     now: datetime,
-) -> tuple[int, frozenset[str]] | None:
+    *,
+    vacancies: Mapping[str, Vacancy],
+) -> RoutingResult | None:
     """Store the deliveries and return the result; None to start again.
 
     So if destinations have changed, or another node has routed all of these events meanwhile.
     """
     # or a later event could be offered before an earlier one
     lock_exclusively(connection, "routing")
-    if _load_revisions(connection) != batch.revisions:
+    if load_revisions(connection) != batch.revisions:
         return None
     ids = {event.id for event in plan.routed} | set(batch.unrouted.unreadable)
     waiting = find_still_unrouted(connection, ids)
@@ -278,13 +210,21 @@ def _store_plan(
         for event, to, why in plan.on_hold
         if event.id in waiting and (event.id, to) not in known
     ]
-    queue.offer(connection, wanted, now, on_hold)
+    leased = queue.offer(connection, wanted, now, on_hold, vacancies)
     mark_routed(connection, routed)
     unreadable = {id_: why for id_, why in batch.unrouted.unreadable.items() if id_ in waiting}
     for id_, why in unreadable.items():
         _log.error("routing failed; the event is on hold", event_id=id_, reason=why)
     hold_events(connection, unreadable)
-    return len(routed) + len(unreadable), frozenset(to for _, to in wanted)
+    filled = {to for to, claims in leased.items() if len(claims) == vacancies[to].most}
+    queued = {to for _, to in wanted if to not in leased or to in filled}
+    return RoutingResult(len(routed) + len(unreadable), frozenset(queued), leased)
+
+
+def _batch_size(workers: Mapping[str, Worker]) -> int:
+    """Return the number of events to route, so that free workers can be leased all of them."""
+    rooms = [worker.vacancy.most for worker in workers.values() if worker.vacancy]
+    return min(_BATCH, max(_MIN_BATCH, *rooms)) if rooms else _BATCH
 
 
 def _find_offered(
@@ -308,12 +248,17 @@ class Router:
         clock: Clock,
         notifiers: Notifiers,
         routed: metrics.Counter,
+        *,
+        pool: WorkerPool | None = None,
     ) -> None:
+        """Lease deliveries to the free workers of the `pool`, if any."""
         self._queue = queue
         self._database = database
         self._clock = clock
         self._notifiers = notifiers
         self._routed = routed
+        self._pool = pool
+        self._has_leased = False
         self._routes = Routes()
         self._is_applied: bool | None = None
 
@@ -329,13 +274,35 @@ class Router:
         """Route the waiting events, and return their number: 0 until something was applied."""
         if not self._is_applied and not await self._look_for_application():
             return 0
-        routed, destinations = await route_events(
-            self._database, self._queue, self._routes, _BATCH, self._clock.now()
+        workers = await self._find_free()
+        result = await route_events(
+            self._database,
+            self._queue,
+            self._routes,
+            _batch_size(workers),
+            self._clock.now(),
+            workers=workers,
         )
-        self._routed.inc(routed)
-        for name in destinations:
+        self._has_leased = bool(result.leased)
+        self._routed.inc(result.count)
+        for name in result.queued:
             self._notifiers[queue_topic(name)].notify()
-        return routed
+        return result.count
+
+    async def _find_free(self) -> Mapping[str, Worker]:
+        """Return the workers with a vacancy; waits for the first of those that were just filled.
+
+        A delivery that is leased costs less than one that is claimed. With a slow receiver, routing
+        does not wait for long, and the deliveries are claimed.
+        """
+        if self._pool is None:
+            return {}
+        free = self._pool.find_free()
+        end = monotonic() + _VACANCY_PATIENCE.total_seconds()
+        while not free and self._has_leased and monotonic() < end:
+            await self._pool.vacancies.wait(_VACANCY_PATIENCE)
+            free = self._pool.find_free()
+        return free
 
     async def _look_for_application(self) -> bool:
         """Return whether a configuration was applied; logs what it begins and ends to wait for."""

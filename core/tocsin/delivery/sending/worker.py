@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
 
 import structlog
 from sqlalchemy.exc import DBAPIError
@@ -17,12 +16,12 @@ from tocsin.delivery.health.health_status import record_verdicts
 from tocsin.delivery.health.rate_limiter import DeliveryRateLimiter
 from tocsin.delivery.metrics.meters import DeliveryMeter
 from tocsin.delivery.queue.queue import HEARTBEAT, DeliveryQueue
-from tocsin.delivery.queue.states import AttemptResult, ClaimedDelivery
+from tocsin.delivery.queue.states import AttemptResult, ClaimedDelivery, Vacancy
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.sending.attempts import GRACE, AttemptRunner, log_attempts, log_transition
 from tocsin.events import Notifier
 from tocsin.hookspecs import Channel
-from tocsin.loops import run_forever
+from tocsin.loops import run_forever, run_to_end
 from tocsin.store import LEASE_DURATION, Database
 
 POLL = timedelta(seconds=1)
@@ -31,7 +30,6 @@ IDLE_POLL = HEARTBEAT
 AHEAD = 8  # claims per concurrent slot
 LINGER = 0.01  # seconds that results wait to be stored together
 _SAYS_NOTHING = (AttemptVerdict.HEALTHY, AttemptVerdict.NOTHING)
-Result = TypeVar("Result")
 _log = structlog.get_logger()
 
 
@@ -47,10 +45,12 @@ class Worker:
         queue: DeliveryQueue,
         database: Database,
         notifier: Notifier,
+        vacancy_notifier: Notifier,
         meter: DeliveryMeter,
     ) -> None:
         self.name = destination.name
         self.notifier = notifier
+        self._vacancy_notifier = vacancy_notifier
         self._meter = meter
         self._limiter = DeliveryRateLimiter(destination, channel, database)
         self._settings = channel.settings
@@ -67,7 +67,8 @@ class Worker:
         self._ended: list[AttemptResult] = []
         self._throttled = 0  # of those that ended
         self._is_ending = False
-        self._unfinished: set[asyncio.Task[Any]] = set()
+        self._reserved = 0  # room for deliveries that routing is storing
+        self._may_have_more = True  # for a claim, when there is room
         self._has_ended = Notifier()
         self._writing = asyncio.Lock()
         self._most: int = self._settings.concurrency * AHEAD
@@ -102,6 +103,34 @@ class Worker:
             if self._clock.now() - self._extended_at >= HEARTBEAT:
                 await self.extend()
 
+    @property
+    def revision(self) -> int:
+        """The revision of the destination that it serves."""
+        return self._limiter.destination.revision
+
+    @property
+    def vacancy(self) -> Vacancy | None:
+        """Room for deliveries that routing leases; None without room, or if all need a claim."""
+        needs_claim = self._in_order or not self._limiter.is_unlimited
+        if needs_claim or self._is_ending or self._is_overloaded or not self._has_room:
+            return None
+        return Vacancy(self._room, self._tenant_key)
+
+    def reserve(self) -> Vacancy | None:
+        """Return the vacancy, and claim nothing for its room until `accept` is called."""
+        vacancy = self.vacancy
+        self._reserved = 0 if vacancy is None else vacancy.most
+        return vacancy
+
+    async def accept(self, leased: Sequence[ClaimedDelivery]) -> None:
+        """Attempt the deliveries that were leased for the reserved room; release them if ending."""
+        self._reserved = 0
+        if self._is_ending:
+            await self._queue.release(leased, self._clock.now())
+        else:
+            self._begin(leased)
+            self._offer_room()
+
     def wake(self) -> None:
         """Claim now; the destination has work."""
         self._limiter.expire()
@@ -112,15 +141,10 @@ class Worker:
 
         More are claimed than slots are free, so that one transaction serves several.
         """
-        may = self._has_room and not self._is_overloaded
-        return await self._to_its_end(self._claim(self._room)) if may else 0
-
-    async def _to_its_end(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run to completion even if the caller is cancelled; `finish` waits for it too."""
-        task = asyncio.create_task(work)
-        self._unfinished.add(task)
-        task.add_done_callback(self._unfinished.discard)
-        return await asyncio.shield(task)
+        if not self._has_room or self._is_overloaded:
+            self._may_have_more = True
+            return 0
+        return await run_to_end(self._claim(self._room))
 
     @property
     def _is_overloaded(self) -> bool:
@@ -129,7 +153,7 @@ class Worker:
 
     @property
     def _room(self) -> int:
-        return self._most - len(self._under_way) - len(self._ended)
+        return self._most - len(self._under_way) - len(self._ended) - self._reserved
 
     @property
     def _has_room(self) -> bool:
@@ -155,7 +179,9 @@ class Worker:
 
     async def _is_claimable(self, early: bool) -> bool:
         now, in_order = self._clock.now(), self._in_order
-        return await self._queue.has_claimable(self.name, now, in_order=in_order, early=early)
+        found = await self._queue.has_claimable(self.name, now, in_order=in_order, early=early)
+        self._may_have_more = found or in_order  # others of a subject wait for the first to end
+        return found
 
     def _begin(self, claims: Sequence[ClaimedDelivery]) -> None:
         for claimed in claims:
@@ -194,11 +220,16 @@ class Worker:
         self._leased_until.pop(claimed.id, None)
         if not task.cancelled():
             self._begun.discard(claimed.id)
-        if self._has_room:
-            self.notifier.notify()
+        self._offer_room()
         if not task.cancelled() and (error := task.exception()) is not None:
             facts = {"destination": self.name, "id": claimed.id}
             _log.warning("not attempted; due when its lease expires", **facts, reason=str(error))
+
+    def _offer_room(self) -> None:
+        if self._has_room:
+            self._vacancy_notifier.notify()
+            if self._may_have_more:
+                self.notifier.notify()
 
     async def extend(self) -> None:
         """Extend the leases of deliveries in progress, and of results not stored yet."""
@@ -213,7 +244,7 @@ class Worker:
 
     async def settle(self) -> None:
         """Store all results that are not stored yet."""
-        await self._to_its_end(self._settle())
+        await run_to_end(self._settle())
 
     async def _settle(self) -> None:
         async with self._writing:
@@ -230,7 +261,7 @@ class Worker:
                 self._throttled -= sum(
                     attempt.verdict is AttemptVerdict.THROTTLED for attempt in ended
                 )
-        self.notifier.notify()
+        self._offer_room()
 
     async def _record_verdicts(self, ended: Sequence[AttemptResult]) -> None:
         destination = self._limiter.destination
@@ -247,7 +278,6 @@ class Worker:
 
     async def finish(self, at_most: timedelta) -> None:
         """Let attempts finish within a time limit, store the results, and release the rest."""
-        await asyncio.gather(*self._unfinished, return_exceptions=True)
         self._is_ending = True
         if self._under_way:
             await asyncio.wait(self._under_way, timeout=at_most.total_seconds())

@@ -16,7 +16,7 @@ from tocsin.delivery.queue.queue import DeliveryQueue
 from tocsin.delivery.queue.states import queue_topic
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.sending.worker import Worker
-from tocsin.events import Notifiers
+from tocsin.events import Notifier, Notifiers
 from tocsin.hookspecs import Channel
 from tocsin.loops import run_forever
 from tocsin.registry import LivePlugin
@@ -70,6 +70,8 @@ class WorkerPool:
         self._make = make
         self.renderer = renderer
         """Renders the attempts that begin from now on."""
+        self.vacancies = Notifier()
+        """Notifies of a worker with room for more deliveries."""
         self._queue = queue
         self._database = database
         self._clock = clock
@@ -96,6 +98,11 @@ class WorkerPool:
         """Revisions of the destinations that this node serves or cannot serve."""
         failed = {name: revision for name, (revision, _) in self._failed.items()}
         return failed | {name: each.revision for name, each in self._running.items()}
+
+    def find_free(self) -> dict[str, Worker]:
+        """Return the workers to which routing may lease deliveries, by destination."""
+        workers = {name: running.worker for name, running in self._running.items()}
+        return {name: worker for name, worker in workers.items() if worker.vacancy is not None}
 
     def replace(self, make: Make, renderer: Renderer) -> None:
         """Use other channels for workers that start, and other templates for all of them."""
@@ -174,6 +181,7 @@ class WorkerPool:
             queue=self._queue,
             database=self._database,
             notifier=self._notifiers[queue_topic(destination.name)],
+            vacancy_notifier=self.vacancies,
             meter=self._meters.of(destination.name),
         )
         self._running[destination.name] = _Running(destination.revision, live, worker)

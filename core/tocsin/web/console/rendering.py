@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,8 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+_LABELS = {"arrived": "delivered", "later": "retry later"}
+"""Words of the API with another label in the console."""
 _WORD = re.compile(r"[^a-z0-9]+")
 _CODE = re.compile(r"`([^`]+)`")
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
@@ -95,6 +97,7 @@ def _environment() -> Environment:
         "lasting": _lasting,
         "pretty": _pretty,
         "slug": _slug,
+        "label": _label,
         "count": _count,
         "web_link": _web_link,
         "coded": _coded,
@@ -118,7 +121,7 @@ def _moment(value: datetime | str | None) -> Markup:
         text, shown = isoformat(moment), format_time(moment)
     except (ValueError, OverflowError):  # it only looks like a time
         return escape(value)
-    return Markup('<time datetime="{}">{}</time>').format(text, shown)
+    return Markup(f'<time datetime="{text}">{shown}</time>')  # noqa: S704 - both are made here
 
 
 def _lasting(value: timedelta | float | None) -> str:
@@ -149,9 +152,17 @@ def _readable(text: str) -> str:
         return text
 
 
+@lru_cache(maxsize=1_000)
 def _slug(text: object) -> str:
     """Return the CSS class suffix for a word of a vocabulary."""
     return _WORD.sub("-", str(text).lower()).strip("-")
+
+
+@lru_cache(maxsize=1_000)
+def _label(word: object) -> str:
+    """Return a word of a vocabulary as the console shows it."""
+    text = str(word)
+    return _LABELS.get(text, text.replace("_", " ").replace("-", " "))
 
 
 def _count(value: int) -> str:

@@ -1,0 +1,75 @@
+"""Lists as one parameter, and updates of many rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import ColumnElement, Integer, Text, Update, insert, select, text, update
+from sqlalchemy.dialects import sqlite
+
+from tocsin.delivery.queue import statements as queue
+from tocsin.events import outbox
+from tocsin.incidents.storage import store
+from tocsin.knowledge.search import documents, indexer
+from tocsin.store import BulkUpdate
+from tocsin.store.sqlite import make_engine
+from tocsin.store.tables import metadata, sequences
+
+LISTS = [
+    outbox._STILL_UNROUTED,
+    outbox._MARK_ROUTED,
+    queue.SELECT_READY,
+    queue.SELECT_CLAIMED,
+    queue.SELECT_LEASES,
+    queue.SELECT_SUBJECTS,
+    queue.EXTEND,
+    queue.RELEASE,
+    store._STORED,
+    store._ENTITIES,
+    store._ALERTS,
+    documents._known,
+    indexer._entities,
+    indexer._alerts,
+    indexer._before,
+]
+
+
+async def test_a_list_is_looked_up_in_an_index_however_large_the_table_is(tmp_path):
+    engine = make_engine(tmp_path / "plan.db")
+    with engine.connect() as connection:
+        metadata.create_all(connection)
+        scanned = []
+        for statement in LISTS:
+            compiled = statement.compile(dialect=sqlite.dialect(paramstyle="named"))
+            parameters = dict.fromkeys(compiled.params, 1)
+            rows = connection.execute(text(f"EXPLAIN QUERY PLAN {compiled}"), parameters)
+            steps = [row.detail for row in rows]
+            scanned += [step for step in steps if "SCAN" in step and "json_each" not in step]
+            if statement is store._STORED:  # not all of the provider
+                assert "external_id=?" in steps[0]
+    engine.dispose()
+    assert scanned == []
+
+
+def _raise_value(new: Mapping[str, ColumnElement[Any]]) -> Update:
+    return (
+        update(sequences)
+        .where(sequences.c.name == new["at_name"], sequences.c.value < new["to_value"])
+        .values(value=new["to_value"])
+    )
+
+
+async def test_an_update_of_many_rows_returns_those_that_it_found(database):
+    raising = BulkUpdate(_raise_value, {"at_name": Text(), "to_value": Integer()})
+
+    def run(connection):
+        rows = [{"name": name, "value": 5} for name in ("a", "b", "c")]
+        connection.execute(insert(sequences), rows)
+        found = raising.run(connection, [("a", 9), ("b", 3), ("c", 6), ("d", 9)])
+        stored = select(sequences.c.name, sequences.c.value).where(
+            sequences.c.name.in_(["a", "b", "c"])
+        )
+        return found, dict(connection.execute(stored).all()), raising.run(connection, [])
+
+    assert await database.write(run) == ({"a", "c"}, {"a": 9, "b": 5, "c": 6}, set())
