@@ -71,6 +71,7 @@ class Desk:
             queue=queue,
             database=database,
             notifier=notifiers[queue_topic("soc")],
+            vacancy_notifier=notifiers["vacancies"],
             meter=metrics.meters.of("soc"),
         )
 
