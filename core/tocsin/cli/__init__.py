@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import traceback
-from importlib.metadata import version
 from types import TracebackType
 from typing import Annotated, NoReturn
 
@@ -27,6 +26,8 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         print_text(version("tocsin"))
         raise typer.Exit
 
