@@ -19,6 +19,7 @@ from sqlalchemy import select
 from end_to_end.service import SECRET, Receiver, Sensor, free_port, until
 from full_run import postgresql_in_full
 from tocsin import tracing
+from tocsin.cli import check
 from tocsin.clock import SystemClock
 from tocsin.node import ServiceNode, apply_file, open_node
 from tocsin.settings import Settings
@@ -255,3 +256,11 @@ async def test_missing_packages_are_named(monkeypatch, capsys):
     async with tracing.open_tracing("1", "node:8080"):
         assert not tracing.is_on()
     assert tracing.find_missing() == "install it with `pip install 'tocsin[otel]'`"
+
+
+def test_check_reports_missing_packages(monkeypatch, capsys):
+    assert check._check_tracing(Settings(tracing=True))
+    monkeypatch.setattr(tracing, "find_spec", lambda _: None)
+    assert check._check_tracing(Settings())
+    assert not check._check_tracing(Settings(tracing=True))
+    assert "OpenTelemetry is not installed; install it with" in capsys.readouterr().err
