@@ -8,17 +8,16 @@ lease is the fencing token: a node that no longer holds it changes nothing, and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import itemgetter
 from types import MappingProxyType
 
-from sqlalchemy import Connection, RowMapping, select, update
+from sqlalchemy import Connection, RowMapping, or_, select, update
 
-from tocsin.delivery.queue.results import store_results
 from tocsin.delivery.queue.statements import (
     CLAIMS,
     EXTEND,
+    LOG_ATTEMPT,
     OFFER,
     RELEASE,
     RELEASE_BEGUN,
@@ -28,16 +27,20 @@ from tocsin.delivery.queue.statements import (
     SELECT_OBJECTS,
     SELECT_PREDECESSORS,
     SELECT_READY,
+    SELECT_SUBJECTS,
+    SETTLE,
 )
 from tocsin.delivery.queue.states import (
     ON_HOLD,
     PENDING,
     AttemptResult,
     ClaimedDelivery,
+    DeliveryLease,
     Vacancy,
+    build_claim,
+    build_new_claim,
     queue_topic,
 )
-from tocsin.events import parse_event_row
 from tocsin.identifiers import new_id
 from tocsin.model import Event
 from tocsin.store import (
@@ -45,10 +48,11 @@ from tocsin.store import (
     Database,
     Row,
     announce,
+    build_insert,
     find_absent_nodes,
     lock_exclusively,
 )
-from tocsin.store.tables import deliveries
+from tocsin.store.tables import deliveries, remote_objects
 
 HEARTBEAT = LEASE_DURATION / 6
 _RECHECK_DELAY = timedelta(seconds=2)
@@ -92,7 +96,7 @@ class DeliveryQueue:
                 topics.add(queue_topic(destination))
             else:
                 rows.append(_new_row(id_, event, destination, now, lease=lease))
-                leased[destination].append(_build_new(id_, event, lease))
+                leased[destination].append(build_new_claim(id_, event, lease))
         rows += [
             _new_row(new_id("dlv"), event, to, now, reason=reason) for event, to, reason in on_hold
         ]
@@ -103,15 +107,15 @@ class DeliveryQueue:
 
     def _lease_new(
         self, connection: Connection, vacancies: Mapping[str, Vacancy], now: datetime
-    ) -> dict[str, _Lease]:
+    ) -> dict[str, DeliveryLease]:
         """Return a lease for each vacancy that may get new deliveries."""
         if not vacancies:
             return {}
         ready = connection.scalars(SELECT_READY, {"names": sorted(vacancies), "now": now})
         return {name: self._new_lease(now, vacancies[name].tenant_key) for name in ready}
 
-    def _new_lease(self, now: datetime, tenant_key: str) -> _Lease:
-        return _Lease(new_id("lease"), now + LEASE_DURATION, self._holder, tenant_key)
+    def _new_lease(self, now: datetime, tenant_key: str) -> DeliveryLease:
+        return DeliveryLease(new_id("lease"), now + LEASE_DURATION, self._holder, tenant_key)
 
     async def has_claimable(
         self, destination: str, now: datetime, *, in_order: bool = False, early: bool = False
@@ -152,7 +156,7 @@ class DeliveryQueue:
 
     async def settle(self, ended: Sequence[AttemptResult]) -> list[AttemptResult]:
         """Store results of attempts, and return those that came late: their lease was lost."""
-        return await self._database.write_behind(store_results, ended)
+        return await self._database.write_behind(_store_results, ended)
 
     async def release(
         self, claims: Sequence[ClaimedDelivery], now: datetime, *, begun: bool = False
@@ -171,14 +175,6 @@ class DeliveryQueue:
         return await self._database.write(_take_over, taken, now) if taken else 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Lease:
-    token: str
-    until: datetime
-    node: int
-    tenant_key: str
-
-
 def _new_row(
     id_: str,
     event: Event,
@@ -186,7 +182,7 @@ def _new_row(
     now: datetime,
     *,
     reason: str | None = None,
-    lease: _Lease | None = None,
+    lease: DeliveryLease | None = None,
 ) -> Row:
     state, finished = (PENDING, None) if reason is None else (ON_HOLD, now)
     facts = (id_, event.id, destination, event.subject, state, 0, 0)
@@ -194,19 +190,6 @@ def _new_row(
         return (*facts, now, now, reason, finished, None, None, None)
     leased = (lease.token, lease.node, now + HEARTBEAT)
     return (*facts, lease.until, now, reason, finished, *leased)
-
-
-def _build_new(id_: str, event: Event, lease: _Lease) -> ClaimedDelivery:
-    return ClaimedDelivery(
-        id=id_,
-        event=event,
-        attempt=1,
-        step=1,
-        remote_id=None,
-        lease=lease.token,
-        leased_until=lease.until,
-        tenant_key=lease.tenant_key,
-    )
 
 
 def _has_claimable(
@@ -224,7 +207,7 @@ def _claim(
     most: int,
     now: datetime,
     *,
-    lease: _Lease,
+    lease: DeliveryLease,
     in_order: bool,
     early: bool,
 ) -> list[ClaimedDelivery]:
@@ -250,7 +233,7 @@ def _claim(
     if in_order:
         by_id = _release_followers(connection, destination, by_id, now)
     known = _known_objects(connection, destination, by_id, lease.tenant_key)
-    return [_build_claimed(row, lease, known, is_probe=early) for row in by_id]
+    return [build_claim(row, lease, known, is_probe=early) for row in by_id]
 
 
 def _release_followers(
@@ -301,31 +284,6 @@ def _known_objects(
     return {row["subject"]: row for row in connection.execute(SELECT_OBJECTS, asked).mappings()}
 
 
-def _build_claimed(
-    row: RowMapping, lease: _Lease, known: Mapping[str, RowMapping], *, is_probe: bool
-) -> ClaimedDelivery:
-    event = parse_event_row(row)
-    return ClaimedDelivery(
-        id=row["delivery_id"],
-        event=event,
-        attempt=row["attempts"] + 1,
-        step=row["attempts"] - row["schedule_start"] + 1,
-        tried_at=row["begun_before"],
-        remote_id=row["object_remote_id"],
-        previous_remote_id=row["previous_remote_id"],
-        # the object of a later event is unknown to this one
-        related={
-            subject: known[subject]["remote_id"]
-            for subject in event.related
-            if subject in known and known[subject]["event_id"] < event.id
-        },
-        lease=lease.token,
-        leased_until=lease.until,
-        tenant_key=lease.tenant_key,
-        is_probe=is_probe,
-    )
-
-
 def _load_held(connection: Connection, claims: Sequence[ClaimedDelivery]) -> dict[str, RowMapping]:
     """Return the rows of the claims whose lease is still held, by ID."""
     leases = {claimed.id: claimed.lease for claimed in claims}
@@ -365,3 +323,42 @@ def _find_gone(connection: Connection, holder: int) -> frozenset[int]:
 def _take_over(connection: Connection, gone: frozenset[int], now: datetime) -> int:
     left = update(deliveries).where(deliveries.c.lease.is_not(None), deliveries.c.holder.in_(gone))
     return int(connection.execute(left.values(lease=None, holder=None, due_at=now)).rowcount)
+
+
+def _store_results(connection: Connection, ended: Sequence[AttemptResult]) -> list[AttemptResult]:
+    """Store results of attempts, and return those that came late: their lease was lost."""
+    settled = SETTLE.run(connection, [attempt.settlement_row for attempt in ended])
+    valid = [attempt for attempt in ended if attempt.claimed.id in settled]
+    LOG_ATTEMPT.run(connection, [attempt.attempt_row for attempt in valid])
+    _store_remote_objects(connection, valid)
+    return [attempt for attempt in ended if attempt.claimed.id not in settled]
+
+
+def _store_remote_objects(connection: Connection, ended: Sequence[AttemptResult]) -> None:
+    """Store the remote IDs of subjects, for later events to update."""
+    made = {each.claimed.id: each for each in ended if each.remote_id is not None}
+    if not made:
+        return
+    known = {}
+    for row in connection.execute(SELECT_SUBJECTS, {"ids": list(made)}).mappings():
+        known[row["destination"], row["subject"]] = made[row["id"]]
+    # the same order on every node avoids deadlocks
+    for destination, subject in sorted(known):
+        attempt = known[destination, subject]
+        key = {"destination": destination, "subject": subject}
+        values = {
+            "remote_id": attempt.remote_id,
+            "home": attempt.claimed.tenant_key,
+            "event_id": attempt.claimed.event.id,
+            "updated_at": attempt.ended_at,
+        }
+        statement = build_insert(connection, remote_objects).values(**key, **values)
+        # a replayed event does not restore the object of its time
+        is_newer = or_(
+            remote_objects.c.event_id <= values["event_id"],
+            remote_objects.c.home != values["home"],
+        )
+        changing = statement.on_conflict_do_update(
+            index_elements=list(key), set_=values, where=is_newer
+        )
+        connection.execute(changing)

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Self
 
-from sqlalchemy import ColumnElement, FromClause, literal_column
+from sqlalchemy import ColumnElement, FromClause, RowMapping, literal_column
 
 from tocsin.delivery.health.breaker import AttemptVerdict
+from tocsin.events import parse_event_row
 from tocsin.model import Event, Vocabulary
+from tocsin.store import Row
 from tocsin.store.tables import deliveries
 
 
@@ -105,6 +107,93 @@ class AttemptResult:
     response: bytes = b""
     remote_id: str | None = None
     remote_url: str | None = None
+
+    @property
+    def settlement_row(self) -> Row:
+        """Values of the delivery, for the statement that settles it."""
+        return (
+            self.claimed.id,
+            self.claimed.lease,
+            self.state,
+            self.claimed.attempt,
+            int(self.claimed.is_probe or self.unsent),
+            self.unsent,
+            self.started_at,
+            self.due_at,
+            self.reason,
+            self.remote_id,
+            self.remote_url,
+            None if self.state == PENDING else self.ended_at,
+        )
+
+    @property
+    def attempt_row(self) -> Row:
+        """Values of the attempt, for the log of attempts."""
+        return (
+            self.claimed.id,
+            self.claimed.attempt,
+            self.started_at,
+            _milliseconds(self.ended_at - self.started_at),
+            self.outcome,
+            self.status,
+            self.reason,
+            self.response,
+        )
+
+
+def _milliseconds(duration: timedelta) -> int:
+    """Return the duration in a 32-bit range, even if the clock was set meanwhile."""
+    return max(0, min(duration // timedelta(milliseconds=1), 2**31 - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryLease:
+    """A lease of deliveries, until a time and by a node."""
+
+    token: str
+    until: datetime
+    node: int
+    tenant_key: str
+
+
+def build_new_claim(id_: str, event: Event, lease: DeliveryLease) -> ClaimedDelivery:
+    """Return the claim of a delivery that was leased when it was queued."""
+    return ClaimedDelivery(
+        id=id_,
+        event=event,
+        attempt=1,
+        step=1,
+        remote_id=None,
+        lease=lease.token,
+        leased_until=lease.until,
+        tenant_key=lease.tenant_key,
+    )
+
+
+def build_claim(
+    row: RowMapping, lease: DeliveryLease, known: Mapping[str, RowMapping], *, is_probe: bool
+) -> ClaimedDelivery:
+    """Return the claim of a delivery as it is stored; `known` are the objects of its subjects."""
+    event = parse_event_row(row)
+    return ClaimedDelivery(
+        id=row["delivery_id"],
+        event=event,
+        attempt=row["attempts"] + 1,
+        step=row["attempts"] - row["schedule_start"] + 1,
+        tried_at=row["begun_before"],
+        remote_id=row["object_remote_id"],
+        previous_remote_id=row["previous_remote_id"],
+        # the object of a later event is unknown to this one
+        related={
+            subject: known[subject]["remote_id"]
+            for subject in event.related
+            if subject in known and known[subject]["event_id"] < event.id
+        },
+        lease=lease.token,
+        leased_until=lease.until,
+        tenant_key=lease.tenant_key,
+        is_probe=is_probe,
+    )
 
 
 def _state_literal(state: str) -> ColumnElement[str]:

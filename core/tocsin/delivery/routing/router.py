@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from time import monotonic, time_ns
 from types import MappingProxyType
+from typing import Any, Self
 
 import structlog
-from sqlalchemy import Connection, select
+from pydantic import ValidationError
+from sqlalchemy import Connection, or_, select
 
 from tocsin import metrics, tracing
 from tocsin.clock import Clock
+from tocsin.conditions import Condition
 from tocsin.delivery.destinations.channels import OBSERVER_PREFIX
+from tocsin.delivery.destinations.repository import (
+    Destination,
+    DestinationState,
+    StopReason,
+    load_destination,
+)
 from tocsin.delivery.queue.queue import DeliveryQueue
-from tocsin.delivery.queue.states import ClaimedDelivery, Vacancy, queue_topic
+from tocsin.delivery.queue.states import Vacancy, queue_topic
 from tocsin.delivery.routing.hold import load_applied_from
-from tocsin.delivery.routing.routes import Route, Routes, load_revisions
+from tocsin.delivery.routing.plan import RoutingPlan, RoutingResult, trace_plan
 from tocsin.delivery.sending.worker import Worker
 from tocsin.delivery.sending.worker_pool import WorkerPool
 from tocsin.events import (
@@ -31,30 +40,123 @@ from tocsin.events import (
     hold_events,
     load_unrouted,
     mark_routed,
-    read_traceparent,
 )
+from tocsin.hookspecs import Channel
 from tocsin.loops import run_forever, run_to_end
-from tocsin.model import Event
+from tocsin.model import Event, EventType, Severity
+from tocsin.registry import ManagedBy
+from tocsin.sandbox import AllowanceExhausted
 from tocsin.store import Database, lock_exclusively
-from tocsin.store.tables import deliveries
+from tocsin.store.tables import deliveries, destinations
 
 _POLL = timedelta(seconds=1)
 _BATCH = 200
 _MIN_BATCH = 32  # however little room free workers have
 _MAX_ROUTING_SECONDS = 0.25
 _VACANCY_PATIENCE = timedelta(milliseconds=200)
+_ROUTED = (
+    select(destinations.c.name, destinations.c.revision)
+    .where(
+        destinations.c.state != DestinationState.DELETED,
+        or_(destinations.c.reason.is_(None), destinations.c.reason != StopReason.REMOVED),
+    )
+    .order_by(destinations.c.name)
+)
 _log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class RoutingResult:
-    """Number of events that were routed, and where their deliveries went."""
+@dataclass(frozen=True)
+class Route:
+    """Routing settings of one destination."""
 
-    count: int
-    queued: frozenset[str]
-    """Destinations that may have deliveries to claim."""
-    leased: Mapping[str, Sequence[ClaimedDelivery]]
-    """Deliveries that were leased to workers of this node, by destination."""
+    destination: str
+    events: frozenset[EventType] = frozenset(EventType)
+    min_severity: Severity = Severity.INFORMATIONAL
+    providers: frozenset[str] = frozenset()
+    when: str | None = None
+
+    @classmethod
+    def of(cls, destination: Destination) -> Self:
+        """Return the route to a destination, even if its plugin is not available.
+
+        Observer plugins receive all events, and so do destinations whose settings cannot be read.
+        """
+        if destination.managed_by is ManagedBy.PLUGIN:
+            return cls(destination.name)
+        model = Channel.Settings
+        routing = {"plugin", "events", "min_severity", "providers", "when"}
+        known = {name: value for name, value in destination.settings.items() if name in routing}
+        try:
+            settings = model.model_validate({"plugin": destination.plugin, **known})
+        except ValidationError as error:
+            facts = {"destination": destination.name, "reason": str(error)}
+            _log.warning("invalid routing settings; delivering all events", **facts)
+            return cls(destination.name)
+        return cls(
+            destination.name,
+            frozenset(settings.events),
+            settings.min_severity,
+            frozenset(settings.providers),
+            settings.when,
+        )
+
+    @cached_property
+    def _severities(self) -> frozenset[str]:
+        return frozenset(
+            severity for severity in Severity if severity.rank >= self.min_severity.rank
+        )
+
+    @cached_property
+    def _condition(self) -> Condition | None:
+        return None if self.when is None else Condition(self.when)
+
+    def takes(self, event: Event) -> bool:
+        """Return whether the event goes to the destination; raises `AllowanceExhausted`."""
+        if event.event_type not in self.events:
+            return False
+        if event.event_type is EventType.INCIDENT_ALERT and not self._takes_alert(event.data):
+            return False
+        return self._condition is None or self._fulfils(event, self._condition)
+
+    def _takes_alert(self, data: Any) -> bool:
+        if self.providers and data["provider"] not in self.providers:
+            return False
+        return data["severity"] in self._severities
+
+    def _fulfils(self, event: Event, condition: Condition) -> bool:
+        """Return whether the condition holds; the event passes if it cannot be evaluated."""
+        try:
+            return condition.holds(event.variables())
+        except AllowanceExhausted:
+            raise
+        except Exception as error:  # noqa: BLE001 - operators' expressions may raise anything
+            facts = {"destination": self.destination, "event_id": event.id, "reason": str(error)}
+            _log.warning("condition cannot be evaluated; delivering the event", **facts)
+            return True
+
+
+class Routes:
+    """Current routes, cached until destinations change."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, Route]] = {}
+
+    def current(self, connection: Connection, revisions: Sequence[tuple[str, int]]) -> list[Route]:
+        """Return the route to each of these destinations."""
+        routes = []
+        for name, revision in revisions:
+            known = self._known.get(name)
+            if known is None or known[0] != revision:
+                destination = load_destination(connection, name)
+                assert destination is not None  # noqa: S101 - rows of destinations are kept
+                known = self._known[name] = revision, Route.of(destination)
+            routes.append(known[1])
+        return routes
+
+
+def load_revisions(connection: Connection) -> Sequence[tuple[str, int]]:
+    """Return the destinations that receive new events, with their revisions."""
+    return [(name, revision) for name, revision in connection.execute(_ROUTED)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +166,6 @@ class RoutingBatch:
     unrouted: UnroutedEvents
     routes: Sequence[Route]
     revisions: Sequence[tuple[str, int]]
-
-
-@dataclass(slots=True)
-class RoutingPlan:
-    """Deliveries of the events of a batch, from the oldest up to where time ended."""
-
-    routed: list[Event] = field(default_factory=list)
-    wanted: list[tuple[Event, str]] = field(default_factory=list)
-    on_hold: list[tuple[Event, str, str]] = field(default_factory=list)
-    """Deliveries that could not be decided, with the reason."""
 
 
 async def route_events(
@@ -106,21 +198,9 @@ async def route_events(
             _store_and_begin(database, queue, batch, plan, now, workers=workers)
         )
         if result is not None:
-            _trace_plan(plan, started_ns)
+            if tracing.is_on():
+                trace_plan(plan, started_ns)
             return result
-
-
-def _trace_plan(plan: RoutingPlan, started_ns: int) -> None:
-    if not tracing.is_on():
-        return
-    destinations = Counter(event.id for event, _ in plan.wanted)
-    for event in plan.routed:
-        facts: tracing.Attributes = {
-            "event_id": event.id,
-            "destinations": destinations[event.id],
-        }
-        parent = read_traceparent(event)
-        tracing.record_span("event.route", facts, parent=parent, started_ns=started_ns)
 
 
 def _read_batch(connection: Connection, routes: Routes, most: int, *, whole: bool) -> RoutingBatch:
