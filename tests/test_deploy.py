@@ -59,12 +59,15 @@ def test_variables_of_units_and_images_are_settings():
         assert given <= _SETTINGS
 
 
-def test_the_command_has_the_settings_and_the_key_of_the_service(tmp_path):
+@pytest.mark.parametrize("instance", ["", "main"])
+def test_the_command_has_the_settings_and_the_key_of_the_service(tmp_path, instance):
     script = tmp_path / "tocsin"
     script.write_text(
         (DEPLOY / "systemd/tocsin").read_text().replace("/etc/tocsin/", f"{tmp_path}/")
     )
-    (tmp_path / "environment").write_text("TOCSIN_PORT=9000\n")
+    url = "postgresql://t:p@db.example/tocsin?a=1&b=$HOME"
+    (tmp_path / "environment").write_text(f"# a comment\n\nTOCSIN_DATABASE_URL={url}\n")
+    (tmp_path / "main.environment").write_text('TOCSIN_PORT="9000"\n')
     (tmp_path / "credentials").mkdir()
     (tmp_path / "credentials/encryption.key").write_text("KEY\n")
     stub = tmp_path / "runuser"
@@ -73,17 +76,18 @@ def test_the_command_has_the_settings_and_the_key_of_the_service(tmp_path):
     others = {name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_")}
     done = subprocess.run(
         ["sh", script, "trace", "1"],
-        env={**others, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        env={**others, "TOCSIN_INSTANCE": instance, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         check=True,
     )
     assert done.stdout.splitlines() == [
         "-u tocsin -- /opt/tocsin/bin/tocsin trace 1",
-        "TOCSIN_DATA_DIR=/var/lib/tocsin",
+        f"TOCSIN_DATABASE_URL={url}",
+        "TOCSIN_DATA_DIR=/var/lib/tocsin" + ("-main" if instance else ""),
         "TOCSIN_ENCRYPTION_KEY=KEY",
         f"TOCSIN_PLUGINS_FILE={tmp_path}/plugins.toml",
-        "TOCSIN_PORT=9000",
+        *(["TOCSIN_PORT=9000"] if instance else []),
     ]
 
 

@@ -20,6 +20,7 @@ from end_to_end.service import SECRET, Receiver, Sensor, free_port, until
 from full_run import postgresql_in_full
 from tocsin import tracing
 from tocsin.cli import check
+from tocsin.cli.check_report import CheckReport
 from tocsin.clock import SystemClock
 from tocsin.node import ServiceNode, apply_file, open_node
 from tocsin.settings import Settings
@@ -258,9 +259,14 @@ async def test_missing_packages_are_named(monkeypatch, capsys):
     assert tracing.find_missing() == "install it with `pip install 'tocsin[otel]'`"
 
 
-def test_check_reports_missing_packages(monkeypatch, capsys):
-    assert check._check_tracing(Settings(tracing=True))
+def test_check_reports_missing_packages(monkeypatch, capsys, tmp_path):
+    def passes(settings: Settings) -> bool:
+        report = CheckReport(tmp_path / "plugins.toml")
+        check._check_tracing(settings, report)
+        return report.passed
+
+    assert passes(Settings(tracing=True))
     monkeypatch.setattr(tracing, "find_spec", lambda _: None)
-    assert check._check_tracing(Settings())
-    assert not check._check_tracing(Settings(tracing=True))
+    assert passes(Settings())
+    assert not passes(Settings(tracing=True))
     assert "OpenTelemetry is not installed; install it with" in capsys.readouterr().err

@@ -133,7 +133,10 @@ def _check_tracing(settings: Settings, report: CheckReport) -> None:
     if remedy := find_missing():
         report.fail("tracing", f"OpenTelemetry is not installed; {remedy}")
     else:
-        report.note("tracing", f"exporting to {describe_endpoint()}; nothing was sent")
+        report.note(
+            "tracing",
+            f"configured to export to {describe_endpoint()}; the connection was not tested",
+        )
 
 
 def _next_run(definition: ScheduleDefinition) -> str:

@@ -86,9 +86,8 @@ def describe_past(file: HeadFile) -> str | None:
     for stored in file.load([]):
         return (
             f"the database at {stored.location} is missing or empty; at {stored.stored_at}, its "
-            f"newest "
-            f"incident was {stored.head.incident_number}. Restore a backup; `tocsin serve` "
-            "would create an empty one and begin a new epoch"
+            f"newest incident was {stored.head.incident_number}. Restore a backup; `tocsin serve` "
+            "would create an empty database and begin a new epoch"
         )
     return None
 
@@ -244,7 +243,7 @@ async def _upgrade(settings: Settings, *, plan: bool) -> Sequence[Migration]:
     url = parse_url(settings.database)
     file = sqlite_file(url) if is_sqlite(url) else None
     if plan and file is not None and not file.exists():
-        raise OperatorError(f"no database at {file.resolve()}; it would be created")
+        raise OperatorError(f"no database at {file.resolve()}; `tocsin db upgrade` would create it")
     with nullcontext() if plan or file is None else hold_lock(file):
         database = open_database(url)
         try:

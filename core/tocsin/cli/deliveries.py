@@ -204,10 +204,10 @@ def reroute(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Route events again that matched no destination.
+    """Reroute events that matched no destination.
 
-    They go to the destinations that match them now. Events that a destination has are never among
-    them, so the command can be repeated. Prints the number of events.
+    Each event goes to the destinations that match it now. Events that already have a delivery are
+    skipped, so the command is safe to repeat. Prints the number of events.
     """
     now = SystemClock().now()
     begin = parse_moment("--since", since, now)

@@ -18,9 +18,7 @@ from tocsin.cli.marks import Mark, colorize, has_colors
 from tocsin.terminal import neutralize
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Wide = Annotated[
-    bool, typer.Option("--wide", help="Show all columns of a table, and complete values.")
-]
+Wide = Annotated[bool, typer.Option("--wide", help="Show all columns, and do not shorten values.")]
 
 
 @dataclass(frozen=True, slots=True)

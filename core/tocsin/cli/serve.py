@@ -44,9 +44,9 @@ async def _serve(settings: Settings) -> None:
     begin = time.monotonic()
     from tocsin import node
 
-    _log.info("modules imported", seconds=round(time.monotonic() - begin, 2))
+    imported_in = time.monotonic() - begin
     stop, reload, loop = asyncio.Event(), asyncio.Event(), asyncio.get_running_loop()
-    serving = asyncio.create_task(node.serve(settings, stop, reload))
+    serving = asyncio.create_task(node.serve(settings, stop, reload, imported_in=imported_in))
     watchdog = _Watchdog(loop, serving)
     watchdog.start()
 

@@ -209,7 +209,7 @@ def _open_client(url: URL) -> GuardedClient:
     address = literal_address(host)
     if host != "localhost" and not (address and address.is_loopback):
         raise OperatorError(
-            f"http://{url.host} is not this machine, so the credential would be sent unencrypted; "
+            f"{url.host} is not this machine, so http:// would send the credential unencrypted; "
             "use an https:// address with --url or TOCSIN_URL"
         )
     return open_client(allow_networks=_LOOPBACK)

@@ -26,7 +26,7 @@ class Tlp(Vocabulary):
 class Pap(Vocabulary):
     """Permissible Actions Protocol, which limits actions; least restrictive first.
 
-    Red: no action that is visible outside. Amber: lookups at third parties with their own data,
+    Red: no action that outsiders can see. Amber: lookups at third parties with their own data,
     too. Green: actions that the adversary may notice, too. Clear: any action.
     """
 

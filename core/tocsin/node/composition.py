@@ -310,11 +310,16 @@ def _build_workers(
 
 
 async def serve(
-    settings: Settings, stop: asyncio.Event, reload_requested: asyncio.Event | None = None
+    settings: Settings,
+    stop: asyncio.Event,
+    reload_requested: asyncio.Event | None = None,
+    *,
+    imported_in: float = 0.0,
 ) -> None:
     """Build a node and run it until `stop` is set, at any time; raises OperatorError.
 
-    It reads its files again whenever `reload_requested` is set.
+    It reads its files again whenever `reload_requested` is set. The log of the start contains the
+    seconds that imports took before it.
     """
     begin = time.monotonic()
     async with AsyncExitStack() as stack:
@@ -326,5 +331,5 @@ async def serve(
             gc.tune()
             gc.return_large_blocks()
             node.reload_requested = reload_requested or node.reload_requested
-            node.begun_at = begin
+            node.begun_at, node.imported_in = begin, imported_in
             await node.run(stop, manager)

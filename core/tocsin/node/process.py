@@ -143,6 +143,8 @@ class ServiceNode:
     reload_requested: asyncio.Event = field(default_factory=asyncio.Event)
     begun_at: float = field(default_factory=time.monotonic)
     """When its start began, by the monotonic clock."""
+    imported_in: float = 0.0
+    """Seconds that imports took before the start."""
     _has_joined: asyncio.Event = field(default_factory=asyncio.Event)
     _failure: str | None = None
 
@@ -318,5 +320,6 @@ class ServiceNode:
             url=self.settings.public_url,
             providers=sorted(self.state.plugins.providers),
             destinations=self.workers.pool.running,
-            seconds=round(time.monotonic() - self.begun_at, 2),
+            imported_in=round(self.imported_in, 2),
+            started_in=round(time.monotonic() - self.begun_at, 2),
         )

@@ -98,7 +98,7 @@ class WindowedProvider(Provider):
 
     @abstractmethod
     def to_incident(self, record: Mapping[str, Json]) -> Incident | None:
-        """Map a record to an incident, None for a record to ignore.
+        """Return the incident for a record, or None to ignore the record.
 
         Raise ValueError with the reason for an invalid record, which is quarantined.
         """

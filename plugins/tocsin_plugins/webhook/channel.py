@@ -69,8 +69,8 @@ class Webhook(Channel):
         except Misconfigured as error:
             problems = (f"{'secret_url' if self.settings.secret_url else 'url'}: {error}",)
         return Health(
-            detail=f"{parts.scheme} to {parts.hostname}, verified with {keys}; "
-            "nothing was sent, because every request delivers an event",
+            detail=f"{parts.scheme} to {parts.hostname}, signed with {keys}; "
+            "not connected, because every request delivers an event",
             problems=problems,
         )
 

@@ -322,7 +322,7 @@ async def test_the_list_is_narrowed_by_status_and_by_a_whole_tag(admin, nightly)
         (SCHEDULES, "limit=201"),
         (SCHEDULES, "cursor=x"),
         (SCHEDULES, f"cursor={PageCursor(RUNS, '0').encode()}"),
-        (SCHEDULES, "name=nightly"),
+        (SCHEDULES, "names=nightly"),
         (UPCOMING, "within=soon"),
         (UPCOMING, "within=P367D"),
         (UPCOMING, "limit=0"),

@@ -35,7 +35,7 @@ def welcome(service: Service, link: str, token: str, key: str) -> None:
     url, folder = service.url, service.folder
     line()
     line(f"Console: {link}", "bold")
-    line("The link signs you in once, within 15 minutes; later, use the admin token.")
+    line("The link works once, and expires after 15 minutes. Later, sign in with the admin token.")
     line()
     line(
         "Tocsin is running: a sensor writes alerts, Tocsin syncs incidents and sends webhooks.",

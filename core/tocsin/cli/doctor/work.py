@@ -70,7 +70,7 @@ def _examine_provider(area: Area, name: str, until: datetime | None, now: dateti
     if until is None:  # never read, or a file, which has no time
         return
     lag = max(now - until, timedelta(0))
-    found = f"providers.{name}: read up to {lag // timedelta(seconds=1)} s ago"
+    found = f"providers.{name}: {lag // timedelta(seconds=1)} s behind"
     if lag > _LATE:
         area.warn(found, f"run `tocsin providers` and `tocsin coverage --provider {name}`")
     else:

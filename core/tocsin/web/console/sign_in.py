@@ -43,7 +43,7 @@ from tocsin.web.request_problems import ISSUER_UNAVAILABLE
 SIGN_IN = "/sign-in"
 _INVALID_LINK = (
     "This sign-in link is invalid, has expired or was already used. "
-    "To get a new link, run tocsin admin sign-in-link on the server."
+    "To get a new link, run `tocsin admin sign-in-link` on the server."
 )
 
 
