@@ -20,8 +20,8 @@ SUITES_PAGE = "[conformance suites](testing.md#conformance-suites)"
 HEAD = f"""\
 # Rules
 
-Requirements for every provider, every enricher and every channel that keeps objects, with the
-reason. Each rule is a test of the {SUITES_PAGE}.
+This page lists the requirements for providers, enrichers, and channels that create and update
+objects such as tickets, with the reason for each. Each rule is a test of the {SUITES_PAGE}.
 """
 
 

@@ -74,9 +74,7 @@ def any_case(vocabulary: type[Vocabulary]) -> BeforeValidator:
 
 
 def decode_webhook_key(text: str, prefix: str, lengths: Container[int], expected: str) -> bytes:
-    """Return the bytes of a Standard Webhooks key.
-
-    Raises ValueError, without quoting the key, if it is invalid.
+    """Return the bytes of a Standard Webhooks key; ValueError, without the key, if it is invalid.
 
     Prefix and base64 padding are optional. `expected` describes a valid key for the error.
     """

@@ -121,7 +121,7 @@ def list_all(as_json: AsJson = False, wide: Wide = False) -> None:
 
 @app.command()
 def verify(name: Name, as_json: AsJson = False) -> None:
-    """Read a backup and compare it with its checksums and the encryption key.
+    """Verify the checksums of a backup and the encryption key.
 
     Exit status 2 if it is damaged, or if a key does not match.
     """

@@ -132,7 +132,7 @@ def replay(
 ) -> None:
     """Resend one delivery, or all that match the options.
 
-    Prints the number of deliveries. Press Ctrl+C to stop waiting. The service continues in the
+    Prints the number of deliveries. Press Ctrl+C to stop waiting. The replay continues in the
     background.
     """
     wanted = _filter(destination, event, since, until)

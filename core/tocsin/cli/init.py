@@ -31,7 +31,7 @@ def init() -> None:
     for command, purpose in (
         ("check", "lists problems in the configuration"),
         ("serve", f"starts the service and its console, {settings.public_url}/"),
-        ("admin sign-in-link", "prints a link to sign in with, in another terminal"),
+        ("admin sign-in-link", "prints a console sign-in link (run in another terminal)"),
     ):
         print_text(f"  {_variables(settings)}tocsin {command:<18} # {purpose}")
 

@@ -121,8 +121,8 @@ def start(
 ) -> None:
     """Start an investigation and print its report.
 
-    The service runs the investigation. Press Ctrl+C to stop waiting. The service continues in the
-    background.
+    The service runs the investigation. Press Ctrl+C to stop waiting. The investigation continues
+    in the background.
 
     Exit status: 0 if it completed, 1 if it failed or was cancelled.
     """

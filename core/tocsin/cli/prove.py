@@ -49,7 +49,7 @@ def prove(
     Lists coverage, failures and undelivered events with their reasons, and nodes that do not work.
     Compares the database with the head that the last node on this machine stored.
 
-    Exit status: 0 if everything is accounted for, 1 if it is not, 3 if the database takes no
+    Exit status: 0 if everything is accounted for, 1 if it is not, 3 if the database does not accept
     writes.
     """
     settings, now = load_settings(), SystemClock().now()
