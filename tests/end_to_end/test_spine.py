@@ -51,6 +51,7 @@ async def test_appending_rotation_a_kill_and_a_restart_lose_and_double_nothing(
     assert len(titles) == len(receiver.ids) == 60
 
 
+@pytest.mark.timeout(400)  # on PostgreSQL, leases of the killed node end first
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(10)])
 async def test_a_kill_at_any_moment_loses_no_event(service, sensor, receiver, seed):
     chance = random.Random(seed)
