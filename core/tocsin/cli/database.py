@@ -34,7 +34,6 @@ from tocsin.store import (
     HeadFile,
     Migration,
     check_schema,
-    find_node_keys,
     has_no_schema,
     hold_lock,
     identify_location,
@@ -225,15 +224,15 @@ def keys(*, wide: Wide = False, as_json: AsJson = False) -> None:
 async def _examine_keys(
     settings: Settings, database: Database
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    from tocsin.credentials import list_key_use, open_proven_vault
+    from tocsin.credentials import find_nodes_without, list_key_use, open_proven_vault
 
     vault = await open_proven_vault(settings, database)
+    newest = vault.key_ids[0]
 
     def examine(connection: Connection) -> tuple[list[dict[str, Any]], list[str]]:
         return list_key_use(connection, vault), [
-            f"{name}: cannot read the key {vault.key_ids[0]}; configure it on this node"
-            for name, known in find_node_keys(connection, SystemClock().now())
-            if vault.key_ids[0] not in known.get("reads", ())
+            f"{name}: cannot read the key {newest}; configure it on this node"
+            for name in find_nodes_without(connection, newest, SystemClock().now())
         ]
 
     return await database.read(examine)

@@ -7,22 +7,22 @@ them encrypts what is stored again. The earlier key is retired when no value nee
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from cryptography.fernet import InvalidToken
-from sqlalchemy import Column, Connection, Table, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from tocsin import audit
 from tocsin.clock import isoformat
+from tocsin.credentials.encrypted_values import count_values, count_values_by_table
 from tocsin.credentials.vault import Vault, open_vault
 from tocsin.errors import OperatorError
 from tocsin.settings import Settings
 from tocsin.store import Database, LeasedTable, find_node_keys, lock_exclusively
-from tocsin.store.tables import derived_keys, encryption_keys, metadata, signing_keys
+from tocsin.store.tables import derived_keys, encryption_keys, signing_keys
 
 SETTLED_AFTER = timedelta(minutes=1)
 """The time for which all nodes encrypt with a new key before the earlier one may be retired.
@@ -43,76 +43,6 @@ class EncryptionKeyState(StrEnum):
     """Stored values may still need it."""
     RETIRED = "retired"
     """No stored value needs it."""
-
-
-@dataclass(frozen=True, slots=True)
-class EncryptedColumn:
-    """A column of encrypted values."""
-
-    table: Table
-    key: Column[str]
-    column: Column[Any]
-    purpose: str | None
-    """The purpose for which its cipher is derived from the key; None for the key itself."""
-
-    def load(self, connection: Connection, after: str, most: int) -> list[tuple[str, bytes]]:
-        """Return the next values by their keys."""
-        query = (
-            select(self.key, self.column)
-            .where(self.column.is_not(None), self.key > after)
-            .order_by(self.key)
-            .limit(most)
-        )
-        return [(key, _to_bytes(value)) for key, value in connection.execute(query)]
-
-    def replace(self, connection: Connection, key: str, before: bytes, after: bytes) -> bool:
-        """Store a value again unless it was changed meanwhile, and return whether it was stored."""
-        old, new = (self._to_stored(value) for value in (before, after))
-        changed = update(self.table).where(self.key == key, self.column == old)
-        return connection.execute(changed.values({self.column: new})).rowcount == 1
-
-    def _to_stored(self, value: bytes) -> str | bytes:
-        return value if self.column.type.python_type is bytes else value.decode()
-
-
-def _to_bytes(value: str | bytes) -> bytes:
-    return value.encode() if isinstance(value, str) else bytes(value)
-
-
-def list_encrypted_columns() -> list[EncryptedColumn]:
-    """Return all columns of encrypted values, as the tables declare them."""
-    return [
-        EncryptedColumn(table, next(iter(table.primary_key)), column, column.info["encrypted"])
-        for table in metadata.sorted_tables
-        for column in table.columns
-        if "encrypted" in column.info
-    ]
-
-
-_PAGE = 500
-
-
-def iterate_values(connection: Connection, column: EncryptedColumn) -> Iterator[bytes]:
-    """Yield all values of a column."""
-    after = ""
-    while page := column.load(connection, after, _PAGE):
-        yield from (value for _, value in page)
-        after = page[-1][0]
-
-
-def count_values(connection: Connection, vault: Vault) -> Counter[str | None]:
-    """Return the number of values by the ID of their key; None for an unknown key."""
-    return sum(count_values_by_table(connection, vault).values(), Counter())
-
-
-def count_values_by_table(connection: Connection, vault: Vault) -> dict[str, Counter[str | None]]:
-    """Return the number of values by table, and by the ID of their key."""
-    return {
-        column.table.name: Counter(
-            vault.find_key(value, column.purpose) for value in iterate_values(connection, column)
-        )
-        for column in list_encrypted_columns()
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +210,12 @@ class KeyChange:
     """The running nodes that cannot read it."""
 
 
+def find_nodes_without(connection: Connection, key_id: str, now: datetime) -> Sequence[str]:
+    """Return the names of the running nodes that cannot read a key."""
+    nodes = find_node_keys(connection, now)
+    return [name for name, keys in nodes if key_id not in keys.get("reads", ())]
+
+
 def begin_change(
     connection: Connection, vault: Vault, retained: Collection[str], now: datetime
 ) -> KeyChange:
@@ -292,12 +228,7 @@ def begin_change(
     newest, known = vault.key_ids[0], load_encryption_keys(connection)
     if newest in {key.id for key in known}:
         return KeyChange(is_done=False)
-    waits_for = [
-        name
-        for name, keys in find_node_keys(connection, now)
-        if newest not in keys.get("reads", ())
-    ]
-    if waits_for:
+    if waits_for := find_nodes_without(connection, newest, now):
         return KeyChange(is_done=False, waits_for=waits_for)
     adopt_keys(connection, vault)  # what another node has changed meanwhile
     stored = connection.scalars(select(derived_keys.c.purpose)).all()
@@ -323,24 +254,6 @@ def is_settled(connection: Connection, vault: Vault, now: datetime) -> bool:
     used = {keys.get("encrypts") for _, keys in find_node_keys(connection, now)}
     is_old_enough = now - current.started_at >= SETTLED_AFTER
     return is_old_enough and vault.current_id == current.id and used <= {current.id}
-
-
-def reencrypt_batch(
-    connection: Connection, vault: Vault, column: EncryptedColumn, after: str, most: int
-) -> str | None:
-    """Encrypt the next values of a column with the current key.
-
-    Returns the key to continue after, None at the end. Values that no key decrypts stay.
-    """
-    page = column.load(connection, after, most)
-    for key, value in page:
-        if vault.find_key(value, column.purpose) != vault.current_id:
-            try:
-                again = vault.reencrypt(value, column.purpose)
-            except InvalidToken:
-                continue
-            column.replace(connection, key, value, again)
-    return page[-1][0] if len(page) == most else None
 
 
 def record_remaining(

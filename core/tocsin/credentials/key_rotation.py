@@ -9,18 +9,20 @@ import structlog
 from sqlalchemy import Connection, select
 
 from tocsin.clock import Clock
+from tocsin.credentials.encrypted_values import (
+    count_values,
+    list_encrypted_columns,
+    reencrypt_batch,
+)
 from tocsin.credentials.encryption_keys import (
     KEYS,
     EncryptionKeyState,
     KeyChange,
     adopt_keys,
     begin_change,
-    count_values,
     is_settled,
-    list_encrypted_columns,
     load_encryption_keys,
     record_remaining,
-    reencrypt_batch,
     register_key,
 )
 from tocsin.credentials.vault import Vault
@@ -81,7 +83,8 @@ class KeyRotation:
     async def step(self) -> None:
         """Follow the key of the database, and change it if there is a new one."""
         now = self._clock.now()
-        if not await self._database.read(load_encryption_keys):
+        stored = await self._database.read(load_encryption_keys)
+        if not stored:
             await self._database.write(register_key, self._vault, now)
         await self._database.read(adopt_keys, self._vault)
         if len(self._vault.key_ids) > 1:
@@ -89,7 +92,7 @@ class KeyRotation:
             if now >= self._pass_at:
                 await self._reencrypt()
                 self._pass_at = self._clock.now() + PASS_INTERVAL
-        stored = await self._database.read(load_encryption_keys)
+            stored = await self._database.read(load_encryption_keys)
         self._remaining.set(sum(key.remaining or 0 for key in stored))
 
     async def _begin(self) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy import insert, select, text, update
 from delivery_rows import add_destination
 from tocsin.credentials import Vault, load_encryption_keys, open_proven_vault
 from tocsin.credentials import encryption_keys as module
+from tocsin.credentials.encrypted_values import count_values, list_encrypted_columns
 from tocsin.credentials.key_rotation import PASS_INTERVAL, KeyRotation
 from tocsin.credentials.oidc_code_flow import RefreshGrant, SealedGrants
 from tocsin.credentials.signing_keys import Purpose, SigningKeys
@@ -177,7 +178,7 @@ async def test_a_value_of_the_earlier_key_that_is_stored_late_is_found(fleet, da
     await database.write(lambda connection: connection.execute(put_back) and None)
     await fleet.run(1)
     await fleet.run()
-    assert (await database.read(module.count_values, fleet.vaults[1])).keys() == {find_id(NEW)}
+    assert (await database.read(count_values, fleet.vaults[1])).keys() == {find_id(NEW)}
     assert (await fleet.states())[find_id(OLD)] == "retired"
 
 
@@ -260,9 +261,7 @@ async def test_a_kill_between_any_two_transactions_loses_nothing(
             assert await database.read(read_all, fleet.vaults[number], clock.now()) == before
         clock.advance(seconds=120)  # the end of a lease of a node that was killed
         await fleet.run(6)
-        assert (await database.read(module.count_values, fleet.vaults[1])).keys() == {
-            find_id(keys[0])
-        }
+        assert (await database.read(count_values, fleet.vaults[1])).keys() == {find_id(keys[0])}
     assert await fleet.states() == {
         find_id(THIRD): "current",
         find_id(NEW): "retired",
@@ -290,8 +289,6 @@ async def test_every_column_that_holds_a_ciphertext_is_declared(fleet, database,
                         found.add(f"{table.name}.{name}")
         return found
 
-    declared = {
-        f"{column.table.name}.{column.column.name}" for column in module.list_encrypted_columns()
-    }
+    declared = {f"{column.table.name}.{column.column.name}" for column in list_encrypted_columns()}
     found = await database.read(find_ciphertexts)
     assert found == declared

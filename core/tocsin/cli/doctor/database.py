@@ -13,6 +13,7 @@ from tocsin.clock import SystemClock
 from tocsin.credentials import (
     EncryptionKeyState,
     Vault,
+    find_nodes_without,
     load_encryption_keys,
     open_proven_vault,
 )
@@ -25,7 +26,6 @@ from tocsin.store import (
     check_schema,
     describe_offset,
     find_missing_limits,
-    find_node_keys,
     identify_location,
     measure_offset,
     parse_url,
@@ -91,12 +91,11 @@ def _examine_keys(connection: Connection, area: Area, vault: Vault) -> None:
     newest = vault.key_ids[0]
     if newest == vault.current_id:
         return
-    for name, known in find_node_keys(connection, SystemClock().now()):
-        if newest not in known.get("reads", ()):
-            area.fail(
-                f"{name} cannot read the new encryption key {newest}, so it is not used",
-                "configure it on this node, and reload or restart it",
-            )
+    for name in find_nodes_without(connection, newest, SystemClock().now()):
+        area.fail(
+            f"{name} cannot read the new encryption key {newest}, so no node uses the key yet",
+            "configure the key on this node, then reload or restart the node",
+        )
 
 
 def _examine_server(connection: Connection) -> Iterator[tuple[str, str]]:
