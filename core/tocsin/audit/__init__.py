@@ -2,7 +2,7 @@
 
 from tocsin.audit.chain import SEAL, Sealer
 from tocsin.audit.cuts import redact_entries, remove_entries
-from tocsin.audit.log import AuditPage, AuditRecord, list_entries, record
+from tocsin.audit.log import AuditPage, AuditRecord, list_entries, record, record_local
 from tocsin.audit.refusals import Refusals
 from tocsin.audit.verification import AuditVerification, verify
 
@@ -15,6 +15,7 @@ __all__ = [
     "Sealer",
     "list_entries",
     "record",
+    "record_local",
     "redact_entries",
     "remove_entries",
     "verify",

@@ -85,6 +85,28 @@ def record(connection: Connection, *entries: AuditRecord) -> None:
         connection.execute(insert(audit), [_build_row(entry) for entry in entries])
 
 
+def record_local(
+    connection: Connection,
+    at: datetime,
+    actor: str,
+    action: str,
+    *,
+    target: str | None = None,
+    details: Mapping[str, Json] | None = None,
+) -> None:
+    """Store the entry of an action that no request caused: of a command, or of the service."""
+    entry = AuditRecord(
+        at=at,
+        actor=actor,
+        action=action,
+        target=target,
+        address="local",
+        request_id="",
+        details=details or {},
+    )
+    record(connection, entry)
+
+
 def _build_row(entry: AuditRecord) -> dict[str, Any]:
     return {
         "at": entry.at,

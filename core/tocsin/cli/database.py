@@ -111,16 +111,7 @@ def record(
     details: Mapping[str, Json] | None = None,
 ) -> None:
     """Store an audit entry in the transaction of the change."""
-    entry = audit.AuditRecord(
-        at=now,
-        actor=whoami(),
-        action=action,
-        target=target,
-        address="local",
-        request_id="",
-        details=details or {},
-    )
-    audit.record(connection, entry)
+    audit.record_local(connection, now, whoami(), action, target=target, details=details)
 
 
 app = typer.Typer(

@@ -293,13 +293,4 @@ def _judge(key: StoredEncryptionKey, count: int, *, settled: bool) -> Encryption
 
 
 def _record(connection: Connection, action: str, key_id: str, now: datetime) -> None:
-    entry = audit.AuditRecord(
-        at=now,
-        actor="system",
-        action=action,
-        target=f"encryption-key:{key_id}",
-        address="local",
-        request_id="",
-        details={},
-    )
-    audit.record(connection, entry)
+    audit.record_local(connection, now, "system", action, target=f"encryption-key:{key_id}")

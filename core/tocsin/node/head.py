@@ -131,14 +131,7 @@ def _settle(connection: Connection, known: Iterable[Head], now: datetime) -> lis
     rollbacks = settle_heads(connection, known, now)
     for rollback in rollbacks:
         head = load_head(connection)
-        entry = audit.AuditRecord(
-            at=now,
-            actor="system",
-            action="epoch.begin",
-            target=f"epoch:{head.epoch}",
-            address="local",
-            request_id="",
-            details={"reason": str(rollback), "known": rollback.known.incident_number},
-        )
-        audit.record(connection, entry)
+        details = {"reason": str(rollback), "known": rollback.known.incident_number}
+        target = f"epoch:{head.epoch}"
+        audit.record_local(connection, now, "system", "epoch.begin", target=target, details=details)
     return rollbacks

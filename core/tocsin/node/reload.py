@@ -160,16 +160,9 @@ class Reloader:
         return None
 
     def _record(self, connection: Connection, changed: Iterable[str]) -> None:
-        entry = audit.AuditRecord(
-            at=self._node.clock.now(),
-            actor="system",
-            action="node.reload",
-            target=f"node:{self._node.state.name}",
-            address="local",
-            request_id="",
-            details={"changed": list(changed)},
-        )
-        audit.record(connection, entry)
+        target, details = f"node:{self._node.state.name}", {"changed": list(changed)}
+        now = self._node.clock.now()
+        audit.record_local(connection, now, "system", "node.reload", target=target, details=details)
 
     async def reload(self, *, secrets_only: bool = False) -> ReloadResult:
         """Read the files again; with `secrets_only`, only those that hold secrets.

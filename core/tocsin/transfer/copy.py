@@ -113,16 +113,8 @@ class DatabaseCopy:
             advance_counter(connection, layout)
         rebuild_derived(connection)
         _progress.drop(connection)
-        entry = audit.AuditRecord(
-            at=self.now,
-            actor=self.actor,
-            action="database.copy",
-            target=f"epoch:{load_head(connection).epoch}",
-            address="local",
-            request_id="",
-            details={},
-        )
-        audit.record(connection, entry)
+        target = f"epoch:{load_head(connection).epoch}"
+        audit.record_local(connection, self.now, self.actor, "database.copy", target=target)
 
 
 def is_in_use(connection: Connection) -> bool:

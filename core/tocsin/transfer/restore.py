@@ -154,16 +154,9 @@ class Restore:
             ("backup.restore", f"backup:{self.manifest.name}", held),
             ("epoch.begin", f"epoch:{result.head.epoch}", {"reason": result.reason}),
         ):
-            entry = audit.AuditRecord(
-                at=self.now,
-                actor=self.actor,
-                action=action,
-                target=target,
-                address="local",
-                request_id="",
-                details=details,
+            audit.record_local(
+                connection, self.now, self.actor, action, target=target, details=details
             )
-            audit.record(connection, entry)
 
 
 def rebuild_derived(connection: Connection) -> None:
