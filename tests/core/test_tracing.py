@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +16,10 @@ from sqlalchemy import select
 
 from end_to_end.service import SECRET, Receiver, Sensor, free_port, until
 from full_run import postgresql_in_full
+from node_runs import running
 from tocsin import tracing
 from tocsin.cli import check
 from tocsin.cli.check_report import CheckReport
-from tocsin.clock import SystemClock
-from tocsin.node import ServiceNode, apply_file, open_node
 from tocsin.settings import Settings
 from tocsin.store.tables import events
 
@@ -131,20 +128,6 @@ async def settings(tmp_path: Path, migrated_url, sensor) -> Settings:
         port=free_port(),
         tracing=True,
     )
-
-
-@asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[ServiceNode]:
-    async with open_node(settings) as node:
-        await node.database.write(apply_file, node.configuration, "test", SystemClock().now())
-        stop = asyncio.Event()
-        task = asyncio.create_task(node.run(stop))
-        try:
-            await until(lambda: all(node.state.roles.values()))
-            yield node
-        finally:
-            stop.set()
-            await task
 
 
 async def test_one_trace_goes_from_the_read_to_the_attempt_after_a_restart(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Self
@@ -17,12 +16,12 @@ from sqlalchemy import select
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from end_to_end.service import Sensor, free_port, until
-from tocsin.clock import SystemClock
+from node_runs import running
 from tocsin.credentials import Admins, Vault, load_encryption_keys, open_proven_vault
 from tocsin.credentials import encryption_keys as encryption_keys_module
 from tocsin.credentials import key_rotation as rotation_module
 from tocsin.errors import ConfigurationError, OperatorError
-from tocsin.node import ServiceNode, apply_file, open_node
+from tocsin.node import ServiceNode
 from tocsin.node import reload as reload_module
 from tocsin.settings import Settings, load_settings
 from tocsin.store.tables import audit
@@ -108,22 +107,6 @@ def settings(desk, migrated_url) -> Settings:
         encryption_key="A" * 43 + "=",
         port=free_port(),
     )
-
-
-@asynccontextmanager
-async def running(settings: Settings, **options) -> AsyncIterator[ServiceNode]:
-    """Give a node that runs; on PostgreSQL its file is applied first."""
-    async with open_node(settings, **options) as node:
-        now = SystemClock().now()
-        await node.database.write(apply_file, node.configuration, "test", now)
-        stop = asyncio.Event()
-        task = asyncio.create_task(node.run(stop))
-        try:
-            await until(lambda: all(node.state.roles.values()))
-            yield node
-        finally:
-            stop.set()
-            await task
 
 
 async def test_a_rotated_secret_signs_the_next_delivery(desk, settings):
