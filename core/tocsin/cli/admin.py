@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Connection
 
 from tocsin.cli.database import record, run_on_database
-from tocsin.cli.output import AsJson, print_json, print_text
+from tocsin.cli.output import AsJson, print_value
 from tocsin.clock import Clock, SystemClock
 from tocsin.credentials import (
     Admins,
@@ -52,10 +52,7 @@ def token(
         return Admins(vault, clock).issue(connection, name=name, expires_in=lifetime)
 
     issued = _write(issue, is_proven=True)
-    if as_json:
-        print_json({"token": issued})
-    else:
-        print_text(issued)
+    print_value("token", issued, as_json=as_json)
 
 
 @app.command("sign-in-link")
@@ -76,10 +73,7 @@ def sign_in_link(
         return issue_sign_in_link(connection, url=url, name=name, expires_in=lifetime, now=now)
 
     link = _write(issue, is_proven=True)
-    if as_json:
-        print_json({"link": link})
-    else:
-        print_text(link)
+    print_value("link", link, as_json=as_json)
 
 
 @app.command("revoke-all")

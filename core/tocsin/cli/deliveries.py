@@ -16,10 +16,9 @@ from tocsin.cli.output import (
     AsJson,
     Columns,
     Wide,
-    print_json,
     print_progress,
     print_records,
-    print_text,
+    print_value,
 )
 from tocsin.clock import SystemClock, isoformat
 from tocsin.delivery import (
@@ -147,10 +146,7 @@ def replay(
         count = run_on_database(
             load_settings(), lambda database: _replay_all(database, resting, wanted)
         )
-    if as_json:
-        print_json({"replayed": count})
-    else:
-        print_text(count)
+    print_value("replayed", count, as_json=as_json)
 
 
 def _replay_one(connection: Connection, delivery_id: str) -> int:
@@ -220,10 +216,7 @@ def reroute(
         )
     else:
         count = run_on_database(settings, lambda database: _reroute_all(database, begin, end))
-    if as_json:
-        print_json({"events": count})
-    else:
-        print_text(count)
+    print_value("events", count, as_json=as_json)
 
 
 async def _reroute_all(database: Database, since: datetime, until: datetime) -> int:

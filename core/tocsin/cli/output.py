@@ -63,6 +63,14 @@ def print_json(value: Any) -> None:
     print_text(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
 
 
+def print_value(name: str, value: object, *, as_json: bool) -> None:
+    """Print one value alone; as JSON, an object with its name."""
+    if as_json:
+        print_json({name: value})
+    else:
+        print_text(value)
+
+
 def print_records(
     records: Sequence[Mapping[str, Any]], columns: Columns, *, as_json: bool, wide: bool = False
 ) -> None:

@@ -124,12 +124,26 @@ def run_on_api(url: str | None, token: str | None, work: Callable[[ServiceApi], 
 
     Raises OperatorError if the token cannot be sent to the URL.
     """
-    return _run(url, {"Authorization": f"Bearer {_check_token(token)}"}, work)
+    checked = _check(
+        token,
+        missing="no admin token: set TOCSIN_ADMIN_TOKEN, or use --token; "
+        "`tocsin admin token` prints one",
+        invalid="TOCSIN_ADMIN_TOKEN or --token: found characters that a token cannot contain; "
+        "use the exact output of `tocsin admin token`",
+    )
+    return _run(url, {"Authorization": f"Bearer {checked}"}, work)
 
 
 def run_with_key(url: str | None, key: str | None, work: Callable[[ServiceApi], Awaitable[T]]) -> T:
     """Return the result of `work` with an API key; raises OperatorError as `run_on_api` does."""
-    return _run(url, {"X-API-Key": _check_key(key)}, work)
+    checked = _check(
+        key,
+        missing="no API key: set TOCSIN_API_KEY, or use --api-key; "
+        "`tocsin keys create NAME --scope incidents:read` prints one",
+        invalid="TOCSIN_API_KEY or --api-key: found characters that a key cannot contain; "
+        "use the exact output of `tocsin keys create`",
+    )
+    return _run(url, {"X-API-Key": checked}, work)
 
 
 def _run(
@@ -171,32 +185,13 @@ def _invalid_url(reason: str) -> OperatorError:
     )
 
 
-def _check_token(token: str | None) -> str:
-    if not token:
-        raise OperatorError(
-            "no admin token: set TOCSIN_ADMIN_TOKEN, or use --token; "
-            "`tocsin admin token` prints one"
-        )
-    if not _BEARER_TOKEN.fullmatch(token.strip()):
-        raise OperatorError(
-            "TOCSIN_ADMIN_TOKEN or --token: found characters that a token cannot contain; "
-            "use the exact output of `tocsin admin token`"
-        )
-    return token.strip()
-
-
-def _check_key(key: str | None) -> str:
-    if not key:
-        raise OperatorError(
-            "no API key: set TOCSIN_API_KEY, or use --api-key; `tocsin keys create NAME --scope "
-            "incidents:read` prints one"
-        )
-    if not _BEARER_TOKEN.fullmatch(key.strip()):
-        raise OperatorError(
-            "TOCSIN_API_KEY or --api-key: found characters that a key cannot contain; "
-            "use the exact output of `tocsin keys create`"
-        )
-    return key.strip()
+def _check(credential: str | None, *, missing: str, invalid: str) -> str:
+    """Return a credential that fits into a header; raises OperatorError with one of the reasons."""
+    if not credential:
+        raise OperatorError(missing)
+    if not _BEARER_TOKEN.fullmatch(credential.strip()):
+        raise OperatorError(invalid)
+    return credential.strip()
 
 
 def _open_client(url: URL) -> GuardedClient:

@@ -78,10 +78,10 @@ def lay_out_record(
     indent = max(len(name) for name in shown) + _GAP
     lines: list[str] = []
     for name in shown:
-        text = _mark(name, _to_cell(record[name]))
-        parts = wrap(text, max(width - indent, 10)) or [""]
+        cell = _to_cell(record[name])
+        parts = wrap(_mark(name, cell), max(width - indent, 10)) or [""]
         heads = [name.replace("_", " ").ljust(indent), *(" " * indent for _ in parts[1:])]
-        mark = find_color(name, _to_cell(record[name])) if colors else None
+        mark = find_color(name, cell) if colors else None
         lines += [
             f"{head}{colorize(part, mark)}".rstrip()
             for head, part in zip(heads, parts, strict=True)
@@ -109,8 +109,9 @@ def lay_out_tree(
 
 def _color_words(text: str, record: Mapping[str, Any]) -> str:
     for name, value in record.items():
-        marked = _mark(name, _to_cell(value))
-        if mark := find_mark(name, _to_cell(value)):
+        cell = _to_cell(value)
+        if mark := find_mark(name, cell):
+            marked = _mark(name, cell)
             text = text.replace(marked, colorize(marked, mark), 1)
     return text
 

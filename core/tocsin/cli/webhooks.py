@@ -8,7 +8,7 @@ from secrets import token_bytes
 
 import typer
 
-from tocsin.cli.output import AsJson, print_json, print_text
+from tocsin.cli.output import AsJson, print_json, print_text, print_value
 
 app = typer.Typer(no_args_is_help=True, help="Generate webhook secrets and signing keys.")
 
@@ -20,10 +20,7 @@ def new_secret(as_json: AsJson = False) -> None:
     Only the secret goes to standard output.
     """
     secret = _encode("whsec_", token_bytes(32))
-    if as_json:
-        print_json({"secret": secret})
-    else:
-        print_text(secret)
+    print_value("secret", secret, as_json=as_json)
 
 
 @app.command("new-signing-key")
