@@ -37,14 +37,14 @@ class TombstoneFile:
     def add(self, erased: Iterable[Erasure]) -> None:
         """Add tombstones that the file has not; it is replaced at once."""
         known = self.load()
-        added = {erasure.digest: erasure for erasure in erased} | known
-        if added.keys() == known.keys():
+        added = [erasure for erasure in erased if erasure.digest not in known]
+        if not added:
             return
         make_private_folder(self._path.parent)  # with PostgreSQL, there may be none yet
         draft = self._path.with_name(f"{self._path.name}.new")
         draft.touch(mode=0o600)
         with draft.open("wb") as file:
-            for erasure in (known | added).values():
+            for erasure in (*known.values(), *added):
                 file.write(orjson.dumps(asdict(erasure), option=orjson.OPT_APPEND_NEWLINE))
             file.flush()
             os.fsync(file.fileno())

@@ -280,16 +280,12 @@ def _store_plan(
         return None
     routed = [event for event in plan.routed if event.id in waiting]
     known = _find_offered(connection, batch, routed)
-    wanted = [
-        (event, to)
-        for event, to in plan.wanted
-        if event.id in waiting and (event.id, to) not in known
-    ]
-    on_hold = [
-        (event, to, why)
-        for event, to, why in plan.on_hold
-        if event.id in waiting and (event.id, to) not in known
-    ]
+
+    def is_new(event: Event, to: str) -> bool:
+        return event.id in waiting and (event.id, to) not in known
+
+    wanted = [(event, to) for event, to in plan.wanted if is_new(event, to)]
+    on_hold = [(event, to, why) for event, to, why in plan.on_hold if is_new(event, to)]
     leased = queue.offer(connection, wanted, now, on_hold, vacancies)
     mark_routed(connection, routed)
     unreadable = {id_: why for id_, why in batch.unrouted.unreadable.items() if id_ in waiting}
@@ -303,7 +299,7 @@ def _store_plan(
 
 def _batch_size(workers: Mapping[str, Worker]) -> int:
     """Return the number of events to route, so that free workers can be leased all of them."""
-    rooms = [worker.vacancy.most for worker in workers.values() if worker.vacancy]
+    rooms = [vacancy.most for worker in workers.values() if (vacancy := worker.vacancy)]
     return min(_BATCH, max(_MIN_BATCH, *rooms)) if rooms else _BATCH
 
 

@@ -157,13 +157,18 @@ def _insert_chunk(connection: Connection, session_id: str, steps: Sequence[Ledge
     connection.execute(insert(session_steps), row)
 
 
-def load_steps(connection: Connection, session_id: str, run: int | None = None) -> list[LedgerStep]:
+def load_steps(
+    connection: Connection,
+    session_id: str,
+    run: int | None = None,
+    read: StepReader = unpack_step,
+) -> list[LedgerStep]:
     """Return the steps of a run, or of all runs, in order."""
     query = select(*_COLUMNS).where(_s.session_id == session_id).order_by(_s.number)
     if run is not None:
         query = query.where(_s.run == run)
     rows = connection.execute(query).mappings().all()
-    return list(_read_steps(connection, session_id, rows))
+    return list(_read_steps(connection, session_id, rows, read))
 
 
 def _read_steps(
@@ -249,9 +254,7 @@ def list_steps(
 
 def load_questions(connection: Connection, session_id: str) -> list[LedgerStep]:
     """Return the steps of a session; answers may be missing, to save time."""
-    query = select(*_COLUMNS).where(_s.session_id == session_id).order_by(_s.number)
-    rows = connection.execute(query).mappings().all()
-    return list(_read_steps(connection, session_id, rows, unpack_question))
+    return load_steps(connection, session_id, read=unpack_question)
 
 
 def load_step(connection: Connection, session_id: str, number: int) -> dict[str, Any] | None:
