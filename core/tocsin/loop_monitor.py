@@ -1,0 +1,207 @@
+"""Monitor of an event loop, which measures the callbacks that hold it and takes their stacks."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple, Self, TypeVar
+
+T = TypeVar("T")
+_INTERVAL = 0.2
+_STILL_HELD = 10.0
+_MOST_STACKS = 50
+_LOCK_TURNS = 5
+_CALLBACK = asyncio.Handle._run.__code__  # noqa: SLF001 - the frame that is new for each callback
+
+
+@dataclass(frozen=True, slots=True)
+class StackFrame:
+    """One call on the stack."""
+
+    file: str
+    line: int
+    function: str
+    module: str
+    instance: object = field(default=None, repr=False, compare=False)
+    """The `self` of a method."""
+
+    def __str__(self) -> str:
+        """Return the call as in a traceback."""
+        return f'File "{self.file}", line {self.line}, in {self.function}'
+
+
+Stack = tuple[StackFrame, ...]
+"""Calls under way, the innermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """A time during which one callback kept the loop from all other work."""
+
+    stacks: tuple[tuple[Stack, float], ...]
+    """The stacks that were seen, with the seconds of each."""
+    ended_at: float
+    """When it was last seen, by `time.monotonic`."""
+    is_over: bool = True
+
+    @property
+    def seconds(self) -> float:
+        """The length of the stall, without what other threads and processes took."""
+        return sum(seconds for _, seconds in self.stacks)
+
+    def attribute(self, find: Callable[[Stack], T]) -> dict[T, tuple[float, Stack]]:
+        """Return the seconds and the longest stack of each culprit that `find` names."""
+        found: dict[T, tuple[float, Stack]] = {}
+        for stack, seconds in sorted(self.stacks, key=lambda seen: -seen[1]):
+            culprit = find(stack)
+            before, longest = found.get(culprit, (0.0, stack))
+            found[culprit] = before + seconds, longest
+        return found
+
+
+class LoopMonitor:
+    """Reports callbacks that hold the running event loop for longer than `threshold` seconds.
+
+    A thread looks at the stack of the loop's thread at each `interval`; it never wakes the loop. The
+    seconds of a stall are short by up to two intervals. They omit the time in which other processes
+    used the processor, or other threads the interpreter.
+
+    `report` is called in that thread: when a stall is over, and once before if it lasts long.
+    """
+
+    def __init__(
+        self,
+        report: Callable[[Stall], None],
+        *,
+        threshold: float = 0.5,
+        interval: float = _INTERVAL,
+    ) -> None:
+        self.latest: Stall | None = None
+        """The last stall, or the present one as far as it was seen."""
+        self._report = report
+        self._threshold = threshold
+        self._interval = interval
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._callback: FrameType | None = None
+        self._stacks: dict[Stack, list[float]] = {}
+        self._is_reported = False
+
+    def __enter__(self) -> Self:
+        """Start to watch the loop that runs in this thread."""
+        arguments = (threading.get_ident(), threading.get_native_id())
+        self._thread = threading.Thread(
+            target=self._watch, args=arguments, name="tocsin-loop-monitor", daemon=True
+        )
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop; a stall that has been seen is reported first."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _watch(self, loop_thread: int, native_id: int) -> None:
+        loop_time, own_time = _ThreadTime(native_id), _ThreadTime(threading.get_native_id())
+        looked_at = time.monotonic()
+        while not self._stopped.wait(self._interval):
+            now = time.monotonic()
+            elapsed, looked_at = now - looked_at, now
+            loop, own = loop_time.take(), own_time.take()
+            if elapsed <= 2 * self._interval:
+                unwatched, watched = 0.0, max(0.0, elapsed - loop.queued)
+            else:
+                # Someone held the interpreter's lock, for which this thread woke many times, or
+                # this thread got no processor. Of the former, the loop's part is what it ran.
+                unwatched, watched = loop.run if own.turns > _LOCK_TURNS else 0.0, 0.0
+            frame = sys._current_frames().get(loop_thread)  # noqa: SLF001 - made for debuggers
+            self._see(frame, watched, unwatched, now)
+        self._end(time.monotonic())
+
+    def _see(self, frame: FrameType | None, watched: float, unwatched: float, now: float) -> None:
+        callback = _find_callback(frame)
+        if callback is None or callback is not self._callback:
+            self._end(now)
+            self._callback, watched = callback, 0.0
+        seconds = watched + unwatched
+        if frame is None or callback is None or not seconds:
+            return
+        stack = tuple(_list_frames(frame))
+        if stack in self._stacks or len(self._stacks) < _MOST_STACKS:
+            self._stacks.setdefault(stack, [0.0])[0] += seconds
+        stall = self._describe(now, is_over=False)
+        if stall.seconds >= self._threshold:
+            self.latest = stall
+            if stall.seconds >= _STILL_HELD and not self._is_reported:
+                self._is_reported = True
+                self._report(stall)
+
+    def _end(self, now: float) -> None:
+        """Report the callback that was under way, if it held the loop for too long."""
+        stall = self._describe(now, is_over=True)
+        self._callback, self._stacks, self._is_reported = None, {}, False
+        if stall.seconds >= self._threshold:
+            self.latest = stall
+            self._report(stall)
+
+    def _describe(self, now: float, *, is_over: bool) -> Stall:
+        stacks = tuple((stack, seconds) for stack, [seconds] in self._stacks.items())
+        return Stall(stacks, now, is_over)
+
+
+class _Usage(NamedTuple):
+    """Use of the processor by a thread; zero where the system does not tell."""
+
+    run: float = 0.0
+    """Seconds that it ran."""
+    queued: float = 0.0
+    """Seconds that it waited for a processor."""
+    turns: float = 0.0
+    """How often it got a processor."""
+
+
+class _ThreadTime:
+    """Reads the use of the processor by a thread."""
+
+    def __init__(self, native_id: int) -> None:
+        self._path = Path(f"/proc/self/task/{native_id}/schedstat")
+        self._last = _Usage()
+        self.take()
+
+    def take(self) -> _Usage:
+        """Return the use since the last call."""
+        last = self._last
+        with suppress(OSError, ValueError):
+            run, queued, turns = map(int, self._path.read_bytes().split())
+            self._last = _Usage(run / 1e9, queued / 1e9, turns)
+        return _Usage(*(now - before for now, before in zip(self._last, last, strict=True)))
+
+
+def _find_callback(frame: FrameType | None) -> FrameType | None:
+    """Return the frame of the callback that the loop runs; None if it waits."""
+    while frame is not None and frame.f_code is not _CALLBACK:
+        frame = frame.f_back
+    return frame
+
+
+def _list_frames(frame: FrameType | None) -> Iterator[StackFrame]:
+    """Yield the calls of the loop's callback."""
+    while frame is not None and frame.f_code is not _CALLBACK:
+        code = frame.f_code
+        instance = frame.f_locals.get("self") if "self" in code.co_varnames[:1] else None
+        module = str(frame.f_globals.get("__name__", ""))
+        yield StackFrame(code.co_filename, frame.f_lineno, code.co_qualname, module, instance)
+        frame = frame.f_back
+
+
+def format_stack(stack: Sequence[StackFrame]) -> str:
+    """Return a stack as text, one call a line."""
+    return "\n".join(map(str, stack))
