@@ -69,9 +69,9 @@ class Stall:
 class LoopMonitor:
     """Reports callbacks that hold the running event loop for longer than `threshold` seconds.
 
-    A thread looks at the stack of the loop's thread at each `interval`; it never wakes the loop. The
-    seconds of a stall are short by up to two intervals. They omit the time in which other processes
-    used the processor, or other threads the interpreter.
+    A thread looks at the stack of the loop's thread at each `interval`; it never wakes the loop.
+    The seconds of a stall are short by up to two intervals. They omit the time in which other
+    processes used the processor, or other threads the interpreter.
 
     `report` is called in that thread: when a stall is over, and once before if it lasts long.
     """

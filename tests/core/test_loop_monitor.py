@@ -17,7 +17,7 @@ async def watch(hold, threshold=0.2):
 
 
 async def sleep_in_the_loop():
-    time.sleep(0.4)
+    time.sleep(0.4)  # noqa: ASYNC251
 
 
 async def test_a_blocking_call_is_reported_with_its_stack():
@@ -32,7 +32,7 @@ async def test_a_blocking_call_is_reported_with_its_stack():
 async def test_many_short_callbacks_are_no_stall():
     async def work():
         for _ in range(40):
-            time.sleep(0.01)
+            time.sleep(0.01)  # noqa: ASYNC251
             await asyncio.sleep(0)
 
     assert await watch(work) == []
