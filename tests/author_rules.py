@@ -10,12 +10,13 @@ from tocsin.testing.conformance import (
     ChannelConformance,
     EnricherConformance,
     FileProviderConformance,
+    ObjectChannelConformance,
     ProviderConformance,
     PushProviderConformance,
 )
 
 PROVIDERS = (ProviderConformance, FileProviderConformance, PushProviderConformance)
-SUITES = (*PROVIDERS, EnricherConformance, ChannelConformance)
+SUITES = (*PROVIDERS, EnricherConformance, ChannelConformance, ObjectChannelConformance)
 SUITES_PAGE = "[conformance suites](testing.md#conformance-suites)"
 HEAD = f"""\
 # Rules

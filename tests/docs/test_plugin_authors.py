@@ -99,7 +99,7 @@ def python_of(page: str) -> list[str]:
 @pytest.mark.full
 def test_the_python_of_the_page_of_tests_runs_beside_a_new_provider(tmp_path):
     folder = Scaffold("acme", "provider").make(tmp_path, [])
-    for name, kind in (("reputation", "Reputation"), ("lookup", "Lookup")):
+    for name, kind in (("reputation", "Reputation"), ("lookup", "Lookup"), ("pager", "Pager")):
         [source] = [sample for sample in python_of("seams.md") if f"class {kind}(" in sample]
         (folder / "src" / "tocsin_acme" / f"{name}.py").write_text(source, encoding="utf-8")
     [source] = [sample for sample in python_of("seams.md") if "class AcmeDesk(" in sample]

@@ -60,15 +60,20 @@ class Fault(StrEnum):
 OF_PAGES = frozenset({Fault.EXPIRED_PAGE, Fault.REPEATED_PAGE, Fault.PARTIAL})
 """Faults of pages, which do not apply to other requests."""
 
+REFUSALS = {
+    Fault.THROTTLED: (429, "too many requests"),
+    Fault.THROTTLED_UNTIL: (429, "too many requests"),
+    Fault.UNAVAILABLE: (503, "under maintenance"),
+    Fault.ERROR: (500, "internal error"),
+    Fault.UNAUTHORIZED: (401, "the credentials are not valid"),
+    Fault.FORBIDDEN: (403, "a permission is missing"),
+}
+"""Faults that an API itself can report, with the status and the reason."""
+
 _HTML = b"<!doctype html><title>Sign in</title><form><input name=password></form>"
 _STATUSES = {
-    Fault.THROTTLED: 429,
-    Fault.THROTTLED_UNTIL: 429,
-    Fault.UNAVAILABLE: 503,
+    **{fault: status for fault, (status, _) in REFUSALS.items()},
     Fault.BAD_GATEWAY: 502,
-    Fault.ERROR: 500,
-    Fault.UNAUTHORIZED: 401,
-    Fault.FORBIDDEN: 403,
     Fault.LOGIN_PAGE: 200,
     Fault.EMPTY: 200,
     Fault.UNEXPECTED: 200,
@@ -94,14 +99,15 @@ async def spoil(
             await asyncio.Event().wait()
         case Fault.REVOKED:
             return await answer()
-    headers = _retry_after(fault, now, delay)
+    headers = retry_after_header(fault, now, delay)
     if fault is Fault.EMPTY:
         return web.Response(status=200)
     body, kind = (_HTML, "text/html") if fault in _HTML_FAULTS else (b"{}", "application/json")
     return web.Response(status=_STATUSES[fault], body=body, content_type=kind, headers=headers)
 
 
-def _retry_after(fault: Fault, now: datetime, delay: timedelta) -> dict[str, str]:
+def retry_after_header(fault: Fault, now: datetime, delay: timedelta) -> dict[str, str]:
+    """Return the Retry-After header of a fault, if it has one."""
     match fault:
         case Fault.THROTTLED | Fault.UNAVAILABLE:
             return {"Retry-After": str(int(delay.total_seconds()))}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
@@ -72,11 +72,13 @@ class Simulator(VendorApi):
         """Return a log event in the vendor's format; needed if the provider has `events`."""
         raise NotImplementedError
 
-    def is_signed(self, request: web.Request) -> bool:
-        """Return whether a request is authenticated. Default: whether it has a valid session."""
+    def is_signed(self, request: web.Request) -> bool | Awaitable[bool]:
+        """Return whether a request is authenticated. Default: whether it has a valid session.
+
+        It may be a coroutine function, for credentials in the body.
+        """
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        ends = self._sessions.get(token)
-        return scheme == "Bearer" and ends is not None and ends > self.siem.clock.now()
+        return scheme == "Bearer" and self.has_session(token)
 
     # used by its handlers
 
@@ -85,6 +87,11 @@ class Simulator(VendorApi):
         token = f"session-{next(self._numbers)}"
         self._sessions[token] = self.siem.clock.now() + self.session_lifetime
         return token
+
+    def has_session(self, token: str) -> bool:
+        """Return whether a session token is valid, wherever the request contains it."""
+        ends = self._sessions.get(token)
+        return ends is not None and ends > self.siem.clock.now()
 
     def page(self, window: Window, *, limit: int, token: str | None = None) -> ListedPage:
         """Return the page of a token, or the first page of the changes in a window.
@@ -104,9 +111,15 @@ class Simulator(VendorApi):
             return ListedPage(page, token)
         return ListedPage(page, self._token(_sort_key(cases[end - 1])) if more else None)
 
-    def slice(self, window: Window, *, limit: int, offset: int = 0) -> Sequence[Case]:
-        """Return the changes in a window from `offset` on, for other kinds of pagination."""
-        cases = self.siem.changed(window)[:: -1 if self.newest_first else 1]
+    def slice(
+        self, cases: Window | Sequence[Case], *, limit: int, offset: int = 0
+    ) -> Sequence[Case]:
+        """Return the changes in a window from `offset` on, for other kinds of pagination.
+
+        In place of a window, it takes the cases of any other list, such as `siem.created(window)`.
+        """
+        if isinstance(cases, Window):
+            cases = self.siem.changed(cases)[:: -1 if self.newest_first else 1]
         page = cases[offset : offset + min(limit, self.most_per_page)]
         if any(case.id in self.siem.poisoned for case in page):
             raise ErrorResponse(500, "an incident cannot be rendered")
@@ -150,9 +163,9 @@ class Simulator(VendorApi):
         self._faults += [(fault, where) for _ in range(times) for fault in faults]
 
     @property
-    def faults_left(self) -> int:
-        """The number of faults that have not occurred yet."""
-        return len(self._faults)
+    def faults_left(self) -> Sequence[Fault]:
+        """The faults that have not occurred yet."""
+        return [fault for fault, _ in self._faults]
 
     def recover(self) -> None:
         """Remove the faults that have not occurred yet."""
@@ -191,13 +204,13 @@ class Simulator(VendorApi):
             response.set_status(206)
         return response
 
-    def _admit(self, request: web.Request) -> None:
+    async def _admit(self, request: web.Request) -> None:
         since = self.siem.clock.now() - _MINUTE
         if self.most_per_minute is not None:
             first = bisect_right(self.requests, since, key=lambda asked: asked.at)
             if len(self.requests) - first > self.most_per_minute:
                 raise ErrorResponse(429, "too many requests", {"Retry-After": "60"})
-        super()._admit(request)
+        await super()._admit(request)
 
     def _next_fault(self, request: web.Request) -> Fault | None:
         writes = request.method != "GET" and request.path not in self.open_paths

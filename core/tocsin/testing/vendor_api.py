@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.utils import format_datetime
+from inspect import isawaitable
 from itertools import count
 from typing import Any, ClassVar, Self
 
@@ -14,7 +15,7 @@ import orjson
 from aiohttp import web
 
 from tocsin.clock import Clock
-from tocsin.testing.faults import Fault, spoil
+from tocsin.testing.faults import REFUSALS, Fault, retry_after_header, spoil
 from tocsin.testing.server import LoopbackServer
 
 Handler = Callable[[web.Request], Awaitable[Any]]
@@ -26,6 +27,7 @@ class ErrorResponse(Exception):  # noqa: N818 - what the vendor answers, not a m
     def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(reason)
         self.status = status
+        self.reason = reason
         self.headers = headers or {}
 
 
@@ -38,6 +40,7 @@ class RecordedRequest:
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
+    body: bytes
 
 
 class VendorApi(ABC):
@@ -55,6 +58,8 @@ class VendorApi(ABC):
         """Every request, in order."""
         self.retry_after = timedelta(seconds=30)
         """The delay that throttling faults send."""
+        self.refuses_faults = False
+        """Whether faults with an HTTP status are sent by `refuse`; by default, as a proxy would."""
         self.mistakes: list[Exception] = []
         """Exceptions of its handlers, which are answered with 500."""
         self._numbers = count(1)
@@ -67,8 +72,21 @@ class VendorApi(ABC):
         """Return the vendor's routes, whose handlers return `self.json(...)`."""
 
     @abstractmethod
-    def is_signed(self, request: web.Request) -> bool:
-        """Return whether a request has valid credentials."""
+    def is_signed(self, request: web.Request) -> bool | Awaitable[bool]:
+        """Return whether a request has valid credentials.
+
+        It may be a coroutine function, for credentials in the body.
+        """
+
+    def refuse(self, refusal: ErrorResponse) -> web.Response:
+        """Return the vendor's response to a request that it refuses, or that fails.
+
+        Default: the status, with the reason in JSON, and `refusal.headers`. Override it for an API
+        whose errors look different, such as `200` with `{"error": ...}`.
+        """
+        response = self.json({self._reason: refusal.reason}, refusal.status)
+        response.headers.update(refusal.headers)
+        return response
 
     @staticmethod
     def json(content: Any, status: int = 200) -> web.Response:
@@ -100,7 +118,9 @@ class VendorApi(ABC):
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         fault = self._select_fault(request)
         query, headers = dict(request.query), dict(request.headers)
-        asked = RecordedRequest(self.clock.now(), request.method, request.path, query, headers)
+        asked = RecordedRequest(
+            self.clock.now(), request.method, request.path, query, headers, await request.read()
+        )
         self.requests.append(asked)
 
         async def answer() -> web.Response:
@@ -108,6 +128,8 @@ class VendorApi(ABC):
 
         if fault is None:
             response: web.StreamResponse = await answer()
+        elif self.refuses_faults and fault in REFUSALS:
+            response = self.refuse(self._to_refusal(fault))
         else:
             response = await spoil(fault, request, answer, self._now(), self.retry_after)
         if not response.prepared:
@@ -116,18 +138,29 @@ class VendorApi(ABC):
 
     async def _handle(self, request: web.Request, handler: Handler) -> web.Response:
         try:
-            self._admit(request)
+            await self._admit(request)
             response: web.Response = await handler(request)
         except ErrorResponse as refusal:
-            response = self.json({self._reason: str(refusal)}, refusal.status)
-            response.headers.update(refusal.headers)
+            response = self.refuse(refusal)
         except web.HTTPException as error:
-            response = self.json({self._reason: error.reason}, error.status)
+            response = self.refuse(ErrorResponse(error.status, error.reason))
         except Exception as mistake:
             self.mistakes.append(mistake)
             raise
         return response
 
-    def _admit(self, request: web.Request) -> None:
-        if request.path not in self.open_paths and not self.is_signed(request):
+    async def _admit(self, request: web.Request) -> None:
+        if request.path in self.open_paths:
+            return
+        signed = self.is_signed(request)
+        if not (await signed if isawaitable(signed) else signed):
             raise ErrorResponse(401, "the session is unknown or expired")
+
+    @property
+    def sends_delays(self) -> bool:
+        """Whether its own responses to throttled requests have Retry-After."""
+        return "Retry-After" in self.refuse(self._to_refusal(Fault.THROTTLED)).headers
+
+    def _to_refusal(self, fault: Fault) -> ErrorResponse:
+        headers = retry_after_header(fault, self._now(), self.retry_after)
+        return ErrorResponse(*REFUSALS[fault], headers)

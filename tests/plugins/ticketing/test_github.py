@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tocsin import Idempotency, Misconfigured
-from tocsin.testing.conformance import ChannelConformance, ChannelHarness
+from tocsin.testing.conformance import ObjectChannelConformance, ObjectChannelHarness
 from tocsin.testing.conformance.channel_events import FOUND_ADDRESS, REPORT_TITLE
 from tocsin_plugins.ticketing import Ticketing
 
@@ -18,7 +18,7 @@ from .github_simulator import REPOSITORY, TOKEN, GitHubSimulator
 REFERENCE = re.compile(r"(?<![\w\\])(?:[\w-]+/[\w-]+#|#|GH-)\d", re.IGNORECASE)
 
 
-class TestGitHub(ChannelConformance):
+class TestGitHub(ObjectChannelConformance):
     channel = Ticketing
     simulator = GitHubSimulator
     idempotency = Idempotency.SEARCH
@@ -40,7 +40,7 @@ async def harness():
         yield harness
 
 
-async def test_an_issue_has_what_the_operator_set(harness: ChannelHarness):
+async def test_an_issue_has_what_the_operator_set(harness: ObjectChannelHarness):
     receipt = await harness.bring(harness.alert())
     [issue] = harness.simulator.issues.values()
     assert issue["labels"] == ["tocsin", "P1", "soc"]
@@ -48,32 +48,34 @@ async def test_an_issue_has_what_the_operator_set(harness: ChannelHarness):
     assert receipt.remote_url == f"{harness.simulator.url}/{REPOSITORY}/issues/{issue['number']}"
 
 
-async def test_the_check_names_an_assignee_who_cannot_be_assigned(harness: ChannelHarness):
+async def test_the_check_names_an_assignee_who_cannot_be_assigned(harness: ObjectChannelHarness):
     harness.use(assignee="nobody-here")
     [problem] = (await harness.channel.check()).problems
     assert problem.startswith("assignee: nobody-here")
 
 
-async def test_an_assignee_who_cannot_be_assigned_waits_for_the_operator(harness: ChannelHarness):
+async def test_an_assignee_who_cannot_be_assigned_waits_for_the_operator(
+    harness: ObjectChannelHarness,
+):
     harness.use(assignee="nobody-here")
     with pytest.raises(Misconfigured, match="Validation Failed"):
         await harness.attempt(harness.alert())
 
 
-async def test_a_repository_that_is_not_there_waits_for_the_operator(harness: ChannelHarness):
+async def test_a_repository_that_is_not_there_waits_for_the_operator(harness: ObjectChannelHarness):
     harness.use(project="soc/moved")
     with pytest.raises(Misconfigured, match="404"):
         await harness.attempt(harness.alert())
 
 
-async def test_titles_can_mention_nobody(harness: ChannelHarness):
+async def test_titles_can_mention_nobody(harness: ObjectChannelHarness):
     await harness.bring(harness.alert(title="@everyone see #1 and [this](https://example.com)"))
     [issue] = harness.simulator.issues.values()
     assert "@everyone" not in issue["body"]
     assert "](https://example.com)" not in issue["body"]
 
 
-async def test_an_issue_is_found_that_the_search_does_not_know_yet(harness: ChannelHarness):
+async def test_an_issue_is_found_that_the_search_does_not_know_yet(harness: ObjectChannelHarness):
     harness.simulator.search_delay = timedelta(hours=1)
     alert = harness.alert()
     await harness.bring(alert, remember=False)
@@ -82,7 +84,9 @@ async def test_an_issue_is_found_that_the_search_does_not_know_yet(harness: Chan
     assert len(harness.objects) == 1
 
 
-async def test_an_issue_is_found_that_is_older_than_the_newest_hundred(harness: ChannelHarness):
+async def test_an_issue_is_found_that_is_older_than_the_newest_hundred(
+    harness: ObjectChannelHarness,
+):
     alert = harness.alert()
     await harness.bring(alert, remember=False)
     harness.simulator.file(100)
@@ -92,7 +96,7 @@ async def test_an_issue_is_found_that_is_older_than_the_newest_hundred(harness: 
 
 
 @pytest.mark.parametrize("gone", ["moved", "deleted"])
-async def test_an_issue_that_was_moved_or_deleted_is_made_anew(harness: ChannelHarness, gone):
+async def test_an_issue_that_was_moved_or_deleted_is_made_anew(harness: ObjectChannelHarness, gone):
     first = await harness.bring(harness.failed(1))
     getattr(harness.simulator, gone).add(first.remote_id)
     second = await harness.bring(harness.failed(2))
@@ -101,7 +105,7 @@ async def test_an_issue_that_was_moved_or_deleted_is_made_anew(harness: ChannelH
 
 
 @pytest.mark.parametrize("earlier", [99, 100, 150, 250])
-async def test_a_comment_is_found_on_whichever_page_it_is(harness: ChannelHarness, earlier):
+async def test_a_comment_is_found_on_whichever_page_it_is(harness: ObjectChannelHarness, earlier):
     alert, report = harness.alert(), harness.completed("incident:7")
     await harness.bring(alert)
     [issue] = harness.simulator.issues.values()
@@ -120,12 +124,14 @@ async def test_a_comment_is_found_on_whichever_page_it_is(harness: ChannelHarnes
         ("https://github.example.com:8443/api/v3", "https://github.example.com:8443"),
     ],
 )
-async def test_a_link_leads_to_the_page_and_not_to_the_api(harness: ChannelHarness, url, page):
+async def test_a_link_leads_to_the_page_and_not_to_the_api(
+    harness: ObjectChannelHarness, url, page
+):
     harness.use(url=url)
     assert harness.channel.link("5") == f"{page}/{REPOSITORY}/issues/5"
 
 
-async def test_what_shall_not_comment_does_not(harness: ChannelHarness):
+async def test_what_shall_not_comment_does_not(harness: ObjectChannelHarness):
     harness.use(comment_on=["investigation-failed"])
     await harness.bring(harness.alert())
     await harness.bring(harness.completed("incident:7"))
@@ -136,7 +142,9 @@ async def test_what_shall_not_comment_does_not(harness: ChannelHarness):
 
 
 @pytest.mark.parametrize("attached", [True, False])
-async def test_a_comment_has_the_whole_report_or_its_summary(harness: ChannelHarness, attached):
+async def test_a_comment_has_the_whole_report_or_its_summary(
+    harness: ObjectChannelHarness, attached
+):
     harness.use(attach_report=attached)
     await harness.bring(harness.alert())
     await harness.bring(harness.completed("incident:7"))
@@ -146,7 +154,7 @@ async def test_a_comment_has_the_whole_report_or_its_summary(harness: ChannelHar
     assert (FOUND_ADDRESS in comment) is attached
 
 
-async def test_fields_and_priority_are_brought_up_to_date(harness: ChannelHarness):
+async def test_fields_and_priority_are_brought_up_to_date(harness: ObjectChannelHarness):
     alert = harness.alert()
     await harness.bring(alert)
     [issue] = harness.simulator.issues.values()
@@ -157,7 +165,7 @@ async def test_fields_and_priority_are_brought_up_to_date(harness: ChannelHarnes
 
 
 async def test_an_issue_is_closed_as_the_operator_calls_it_once_a_comment_says_why(
-    harness: ChannelHarness,
+    harness: ObjectChannelHarness,
 ):
     harness.use(close_when="event_type == 'incident-alert'", options={"closed_as": "not_planned"})
     await harness.bring(harness.alert())
@@ -168,7 +176,7 @@ async def test_an_issue_is_closed_as_the_operator_calls_it_once_a_comment_says_w
     ]
 
 
-async def test_no_text_of_others_refers_to_another_issue(harness: ChannelHarness):
+async def test_no_text_of_others_refers_to_another_issue(harness: ObjectChannelHarness):
     text = "see #1, GH-1, gh-2 and example/soc#3"
     alert = harness.alert(title=text)
     alert.context["incident"]["description"] = text

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Idempotency, Misconfigured
-from tocsin.testing.conformance import ChannelConformance, ChannelHarness
+from tocsin.testing.conformance import ObjectChannelConformance, ObjectChannelHarness
 from tocsin_plugins.ticketing import Ticketing
 from tocsin_plugins.ticketing.gitlab import escape_markdown
 
 from .gitlab_simulator import _QUICK_ACTION, PROJECT, TOKEN, GitLabSimulator
 
 
-class TestGitLab(ChannelConformance):
+class TestGitLab(ObjectChannelConformance):
     channel = Ticketing
     simulator = GitLabSimulator
     idempotency = Idempotency.SEARCH
@@ -37,7 +37,7 @@ async def harness():
         yield harness
 
 
-async def test_an_issue_has_what_the_operator_set(harness: ChannelHarness):
+async def test_an_issue_has_what_the_operator_set(harness: ObjectChannelHarness):
     receipt = await harness.bring(harness.alert())
     [issue] = harness.simulator.issues.values()
     assert issue["labels"] == ["tocsin", "P1", "soc"]
@@ -46,14 +46,16 @@ async def test_an_issue_has_what_the_operator_set(harness: ChannelHarness):
     assert receipt.remote_url == f"{harness.simulator.url}/{PROJECT}/-/issues/{issue['iid']}"
 
 
-async def test_an_issue_can_be_for_everybody_who_sees_the_project(harness: ChannelHarness):
+async def test_an_issue_can_be_for_everybody_who_sees_the_project(harness: ObjectChannelHarness):
     harness.use(options={"confidential": False})
     await harness.bring(harness.alert())
     [issue] = harness.simulator.issues.values()
     assert not issue["confidential"]
 
 
-async def test_the_label_of_a_severity_takes_the_place_of_the_one_before(harness: ChannelHarness):
+async def test_the_label_of_a_severity_takes_the_place_of_the_one_before(
+    harness: ObjectChannelHarness,
+):
     alert = harness.alert()
     await harness.bring(alert)
     [issue] = harness.simulator.issues.values()
@@ -62,7 +64,7 @@ async def test_the_label_of_a_severity_takes_the_place_of_the_one_before(harness
     assert sorted(issue["labels"]) == ["P1", "mine", "soc", "tocsin"]
 
 
-async def test_what_was_made_long_ago_is_found_by_the_search(harness: ChannelHarness):
+async def test_what_was_made_long_ago_is_found_by_the_search(harness: ObjectChannelHarness):
     alert = harness.alert()
     await harness.bring(alert, remember=False)
     harness.clock.advance(days=3)
@@ -70,7 +72,7 @@ async def test_what_was_made_long_ago_is_found_by_the_search(harness: ChannelHar
     assert len(harness.objects) == 1
 
 
-async def test_an_issue_that_was_moved_is_made_anew(harness: ChannelHarness):
+async def test_an_issue_that_was_moved_is_made_anew(harness: ObjectChannelHarness):
     alert = harness.alert()
     await harness.bring(alert)
     [issue] = harness.simulator.issues.values()
@@ -79,7 +81,7 @@ async def test_an_issue_that_was_moved_is_made_anew(harness: ChannelHarness):
     assert len(harness.objects) == 2
 
 
-async def test_a_comment_is_found_behind_pages_that_are_not_full(harness: ChannelHarness):
+async def test_a_comment_is_found_behind_pages_that_are_not_full(harness: ObjectChannelHarness):
     await harness.bring(harness.failed(1))
     told = harness.failed(2)
     await harness.bring(told)
@@ -89,7 +91,7 @@ async def test_a_comment_is_found_behind_pages_that_are_not_full(harness: Channe
     assert len(issue["notes"]) == 201
 
 
-async def test_an_assignee_who_is_no_member_waits_for_the_operator(harness: ChannelHarness):
+async def test_an_assignee_who_is_no_member_waits_for_the_operator(harness: ObjectChannelHarness):
     harness.use(assignee="j.do")
     with pytest.raises(Misconfigured, match=r"j\.do is not a member"):
         await harness.attempt(harness.alert())
@@ -97,14 +99,14 @@ async def test_an_assignee_who_is_no_member_waits_for_the_operator(harness: Chan
     assert problem.startswith("assignee: j.do")
 
 
-async def test_the_check_names_a_label_that_would_be_two(harness: ChannelHarness):
+async def test_the_check_names_a_label_that_would_be_two(harness: ObjectChannelHarness):
     harness.use(labels=["a,b"])
     [problem] = (await harness.channel.check()).problems
     assert problem.startswith("labels")
 
 
 @pytest.mark.parametrize("text", ["/close", "a\n/close", "a\r/close\n", "\r\n/assign @root"])
-async def test_no_text_is_a_command(harness: ChannelHarness, text):
+async def test_no_text_is_a_command(harness: ObjectChannelHarness, text):
     alert = harness.alert(title=text)
     alert.context["incident"]["description"] = text
     await harness.bring(alert)
@@ -132,7 +134,7 @@ def test_no_word_of_others_refers_to_a_merge_request_or_a_milestone(text, wanted
     assert escape_markdown(text) == wanted
 
 
-async def test_titles_can_mention_nobody(harness: ChannelHarness):
+async def test_titles_can_mention_nobody(harness: ObjectChannelHarness):
     await harness.bring(harness.alert(title="@all see #1 and [this](https://example.com)"))
     [issue] = harness.simulator.issues.values()
     assert "@all" not in issue["description"]

@@ -13,7 +13,7 @@ import pytest
 import tocsin_templates
 from tocsin import CredentialsRefused, Idempotency, Misconfigured, TryLater
 from tocsin.contracts import load_contract
-from tocsin.testing.conformance import ChannelConformance, ChannelHarness
+from tocsin.testing.conformance import ObjectChannelConformance, ObjectChannelHarness
 from tocsin_plugins.ticketing import Ticketing
 from tocsin_plugins.ticketing.http_tracker import hash_key
 from tocsin_plugins.ticketing.jira.health import USUAL_PRIORITIES
@@ -30,7 +30,7 @@ from .jira_simulator import (
 ASSIGNEE = {"jira-cloud": "5b10a2844c20165700ede21g", "jira-data-center": "kim"}
 
 
-class JiraSuite(ChannelConformance):
+class JiraSuite(ObjectChannelConformance):
     channel = Ticketing
     idempotency = Idempotency.SEARCH
     permissions = JiraSimulator.permissions
@@ -73,17 +73,17 @@ async def cloud():
         yield harness
 
 
-def the_issue(harness: ChannelHarness):
+def the_issue(harness: ObjectChannelHarness):
     [issue] = harness.simulator.issues.values()
     return issue
 
 
-def field(harness: ChannelHarness, identifier: str, **facts):
+def field(harness: ObjectChannelHarness, identifier: str, **facts):
     usual = {"fieldId": identifier, "name": identifier, "required": False}
     harness.simulator.screen[identifier] = {**usual, **facts}
 
 
-async def test_an_issue_has_what_the_operator_set(harness: ChannelHarness):
+async def test_an_issue_has_what_the_operator_set(harness: ObjectChannelHarness):
     field(harness, "customfield_10042")
     person = ASSIGNEE[harness.channel.settings.tracker]
     harness.use(
@@ -106,7 +106,9 @@ async def test_an_issue_has_what_the_operator_set(harness: ChannelHarness):
     assert receipt.remote_url == f"{harness.simulator.url}/browse/SEC-1"
 
 
-async def test_the_reason_why_an_issue_is_not_taken_reaches_the_operator(harness: ChannelHarness):
+async def test_the_reason_why_an_issue_is_not_taken_reaches_the_operator(
+    harness: ObjectChannelHarness,
+):
     field(harness, "customfield_10043", required=True, name="Affected " + "site " * 100)
     reason = (
         r"POST /rest/api/./issue returned 400: customfield_10043: Affected site.* is required\."
@@ -115,7 +117,7 @@ async def test_the_reason_why_an_issue_is_not_taken_reaches_the_operator(harness
         await harness.attempt(harness.alert())
 
 
-async def test_the_check_names_everything_at_once(harness: ChannelHarness):
+async def test_the_check_names_everything_at_once(harness: ObjectChannelHarness):
     field(harness, "customfield_10043", required=True, name="Affected site")
     del harness.simulator.screen["labels"]
     harness.use(
@@ -149,13 +151,13 @@ async def test_the_check_names_everything_at_once(harness: ChannelHarness):
         ({"issue_type": "Alarm"}, "issue_type: SEC has no Alarm; it has Task, Incident"),
     ],
 )
-async def test_the_check_names_what_is_not_there(harness: ChannelHarness, settings, problem):
+async def test_the_check_names_what_is_not_there(harness: ObjectChannelHarness, settings, problem):
     harness.use(**settings)
     [found] = (await harness.channel.check()).problems
     assert found.startswith(problem)
 
 
-async def test_a_project_without_priorities_is_none_of_a_problem(harness: ChannelHarness):
+async def test_a_project_without_priorities_is_none_of_a_problem(harness: ObjectChannelHarness):
     del harness.simulator.screen["priority"]
     [problem] = (await harness.channel.check()).problems
     assert "set_priority = false" in problem
@@ -165,7 +167,7 @@ async def test_a_project_without_priorities_is_none_of_a_problem(harness: Channe
     assert "priority" not in the_issue(harness)["fields"]
 
 
-async def test_an_issue_that_was_moved_is_found_by_its_label(harness: ChannelHarness):
+async def test_an_issue_that_was_moved_is_found_by_its_label(harness: ObjectChannelHarness):
     event = harness.alert()
     await harness.bring(event, remember=False)
     issue = harness.simulator.issues.pop("SEC-1")
@@ -174,7 +176,9 @@ async def test_an_issue_that_was_moved_is_found_by_its_label(harness: ChannelHar
     assert (await harness.bring(event)).remote_id == "OPS-4"
 
 
-async def test_a_report_that_is_behind_a_page_of_comments_is_not_repeated(harness: ChannelHarness):
+async def test_a_report_that_is_behind_a_page_of_comments_is_not_repeated(
+    harness: ObjectChannelHarness,
+):
     await harness.bring(harness.alert())
     report = harness.completed("incident:7")
     await harness.bring(report)
@@ -184,7 +188,9 @@ async def test_a_report_that_is_behind_a_page_of_comments_is_not_repeated(harnes
     assert len(the_issue(harness)["comments"]) == 4
 
 
-async def test_a_long_report_is_shortened_with_its_link_and_its_event(harness: ChannelHarness):
+async def test_a_long_report_is_shortened_with_its_link_and_its_event(
+    harness: ObjectChannelHarness,
+):
     await harness.bring(harness.alert())
     text = "\n\n".join(f"Line **{number}** of `{'a.b-c' * 20}`" for number in range(250))
     signed = f"{text}\n\n[Open in Tocsin](https://tocsin.example.com/x)\n\nTocsin event evt_1"
@@ -197,7 +203,9 @@ async def test_a_long_report_is_shortened_with_its_link_and_its_event(harness: C
     assert len(json.dumps(comment["body"])) > 30_000
 
 
-async def test_comments_are_kept_from_customers_where_that_is_asked_for(harness: ChannelHarness):
+async def test_comments_are_kept_from_customers_where_that_is_asked_for(
+    harness: ObjectChannelHarness,
+):
     harness.use(options={"internal_comments": True})
     await harness.bring(harness.alert())
     await harness.bring(harness.completed("incident:7"))
@@ -205,7 +213,9 @@ async def test_comments_are_kept_from_customers_where_that_is_asked_for(harness:
     assert comment["properties"] == [{"key": "sd.public.comment", "value": {"internal": True}}]
 
 
-async def test_the_priority_follows_what_happens_while_an_issue_is_open(harness: ChannelHarness):
+async def test_the_priority_follows_what_happens_while_an_issue_is_open(
+    harness: ObjectChannelHarness,
+):
     await harness.bring(harness.failed(1))
     assert the_issue(harness)["fields"]["priority"] == {"name": "Medium"}
     harness.simulator.conflicts = 1
@@ -213,21 +223,23 @@ async def test_the_priority_follows_what_happens_while_an_issue_is_open(harness:
     assert the_issue(harness)["fields"]["priority"] == {"name": "High"}
 
 
-async def test_a_failure_after_the_issue_was_closed_is_another_issue(harness: ChannelHarness):
+async def test_a_failure_after_the_issue_was_closed_is_another_issue(harness: ObjectChannelHarness):
     await harness.bring(harness.failed(1))
     await harness.channel.close("SEC-1", "over")
     await harness.bring(harness.failed(2))
     assert [object_.is_open for object_ in harness.objects] == [False, True]
 
 
-async def test_what_a_person_changes_at_the_same_time_passes_by_itself(harness: ChannelHarness):
+async def test_what_a_person_changes_at_the_same_time_passes_by_itself(
+    harness: ObjectChannelHarness,
+):
     await harness.bring(harness.failed(1))
     harness.simulator.conflicts = 1
     with pytest.raises(TryLater, match="SEC-1 returned 409"):
         await harness.attempt(harness.disabled())
 
 
-async def test_the_transition_that_closes_is_the_one_that_is_named(harness: ChannelHarness):
+async def test_the_transition_that_closes_is_the_one_that_is_named(harness: ObjectChannelHarness):
     harness.simulator.transitions.append(JiraSimulator.transition("41", "False alarm", "done"))
     harness.use(options={"close_transition": "false alarm", "resolution": "Duplicate"})
     await harness.bring(harness.alert())
@@ -257,14 +269,16 @@ async def test_the_transition_that_closes_is_the_one_that_is_named(harness: Chan
         ),
     ],
 )
-async def test_what_keeps_an_issue_open_is_named(harness: ChannelHarness, transitions, reason):
+async def test_what_keeps_an_issue_open_is_named(
+    harness: ObjectChannelHarness, transitions, reason
+):
     harness.simulator.transitions = transitions
     await harness.bring(harness.alert())
     with pytest.raises(Misconfigured, match=reason):
         await harness.channel.close("SEC-1", "over")
 
 
-async def test_an_issue_that_someone_else_closes_first_is_closed(harness: ChannelHarness):
+async def test_an_issue_that_someone_else_closes_first_is_closed(harness: ObjectChannelHarness):
     await harness.bring(harness.alert())
     harness.simulator.someone_closes_first = True
     await harness.channel.close("SEC-1", "over")
@@ -274,7 +288,7 @@ async def test_an_issue_that_someone_else_closes_first_is_closed(harness: Channe
 HARMFUL = "[~admin] {color:red}x{color} !http://example.com/a.png! [a|http://example.com] bq. SEC-1"
 
 
-async def bring_harmful(harness: ChannelHarness):
+async def bring_harmful(harness: ObjectChannelHarness):
     event = harness.alert(title=HARMFUL)
     known = {"description": HARMFUL, "source_url": "https://siem.example.com/7]!x{y}"}
     incident = {**event.context["incident"], **known}
@@ -282,7 +296,7 @@ async def bring_harmful(harness: ChannelHarness):
     return the_issue(harness)["fields"]["description"]
 
 
-async def test_what_others_wrote_is_text_in_a_document(cloud: ChannelHarness):
+async def test_what_others_wrote_is_text_in_a_document(cloud: ObjectChannelHarness):
     description = await bring_harmful(cloud)
     links = set(re.findall(r'"href": "([^"]+)"', json.dumps(description)))
     assert {urlsplit(link).hostname for link in links} == {"tocsin.example.com", "siem.example.com"}
@@ -297,7 +311,9 @@ async def test_what_others_wrote_is_text_in_wiki_markup():
     assert not re.search(r"[~!]|\{[^{]|bq\.|SEC-1", description.replace("{{", "").replace("}}", ""))
 
 
-async def test_nobody_who_is_signed_in_is_no_reason_to_make_another_issue(cloud: ChannelHarness):
+async def test_nobody_who_is_signed_in_is_no_reason_to_make_another_issue(
+    cloud: ObjectChannelHarness,
+):
     """Jira Cloud shows nobody an empty list and no issue, which looks as if it were gone."""
     await cloud.bring(cloud.failed(1))
     cloud.use(username="someone-else@example.com")
@@ -308,7 +324,7 @@ async def test_nobody_who_is_signed_in_is_no_reason_to_make_another_issue(cloud:
     assert len(cloud.objects) == 1
 
 
-async def test_paragraphs_become_documents_as_they_are(cloud: ChannelHarness):
+async def test_paragraphs_become_documents_as_they_are(cloud: ObjectChannelHarness):
     field(cloud, "customfield_10050")
     cloud.use(
         fields={"customfield_10050": "'[x](http://example.com)\\n\\n' ~ data.provider"},
@@ -320,14 +336,14 @@ async def test_paragraphs_become_documents_as_they_are(cloud: ChannelHarness):
     assert "href" not in json.dumps(written)
 
 
-async def test_a_token_with_scopes_has_links_to_the_site(cloud: ChannelHarness):
+async def test_a_token_with_scopes_has_links_to_the_site(cloud: ObjectChannelHarness):
     cloud.use(options={"site": "https://acme.atlassian.net"})
     assert (
         await cloud.bring(cloud.alert())
     ).remote_url == "https://acme.atlassian.net/browse/SEC-1"
 
 
-async def test_the_check_names_an_account_that_is_missing(cloud: ChannelHarness):
+async def test_the_check_names_an_account_that_is_missing(cloud: ObjectChannelHarness):
     cloud.use(username=None)
     assert (await cloud.channel.check()).problems[0].startswith("username: ")
 

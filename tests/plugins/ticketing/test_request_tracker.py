@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Idempotency, Misconfigured
-from tocsin.testing.conformance import ChannelConformance, ChannelHarness
+from tocsin.testing.conformance import ObjectChannelConformance, ObjectChannelHarness
 from tocsin_plugins.ticketing import Ticketing
 from tocsin_plugins.ticketing.request_tracker.fields import quote_value
 
@@ -16,7 +16,7 @@ from .rt_simulator import _CONDITION, QUEUE, TOKEN, RTSimulator, _unquoted
 FIELDS = {"Source": "data.provider"}
 
 
-class TestRequestTracker(ChannelConformance):
+class TestRequestTracker(ObjectChannelConformance):
     """With the key in a custom field."""
 
     channel = Ticketing
@@ -33,7 +33,7 @@ class TestRequestTracker(ChannelConformance):
 class TestRequestTrackerWithoutAField(TestRequestTracker):
     """With the key in the subject."""
 
-    scenarios = ChannelConformance.scenarios[:1]
+    scenarios = ObjectChannelConformance.scenarios[:1]
 
     def settings(self, url):
         return {**super().settings(url), "options": {}}
@@ -56,7 +56,7 @@ async def harness():
         yield harness
 
 
-async def test_a_ticket_has_what_the_operator_set(harness: ChannelHarness):
+async def test_a_ticket_has_what_the_operator_set(harness: ObjectChannelHarness):
     receipt = await harness.bring(harness.alert())
     [ticket] = harness.simulator.tickets.values()
     assert (ticket["Owner"], ticket["Priority"]) == ("j.doe", 70)
@@ -69,7 +69,7 @@ async def test_a_ticket_has_what_the_operator_set(harness: ChannelHarness):
     assert receipt.remote_url == f"{home}/Ticket/Display.html?id={ticket['id']}"
 
 
-async def test_without_a_field_the_subject_ends_with_the_key(harness: ChannelHarness):
+async def test_without_a_field_the_subject_ends_with_the_key(harness: ObjectChannelHarness):
     harness.use(options={}, labels=[])
     await harness.bring(harness.alert(title="long " * 100))
     [ticket] = harness.simulator.tickets.values()
@@ -77,7 +77,7 @@ async def test_without_a_field_the_subject_ends_with_the_key(harness: ChannelHar
     assert len(ticket["Subject"]) < 200
 
 
-async def test_a_deleted_ticket_is_made_anew(harness: ChannelHarness):
+async def test_a_deleted_ticket_is_made_anew(harness: ObjectChannelHarness):
     alert = harness.alert()
     await harness.bring(alert)
     harness.simulator.tickets[harness.objects[0].id]["Status"] = "deleted"
@@ -85,7 +85,7 @@ async def test_a_deleted_ticket_is_made_anew(harness: ChannelHarness):
     assert len(harness.objects) == 2
 
 
-async def test_a_change_that_another_came_before_is_made_once_more(harness: ChannelHarness):
+async def test_a_change_that_another_came_before_is_made_once_more(harness: ObjectChannelHarness):
     harness.use(close_when="event_type == 'investigation-completed'")
     await harness.bring(harness.alert())
     harness.simulator.meanwhile = 1
@@ -93,7 +93,7 @@ async def test_a_change_that_another_came_before_is_made_once_more(harness: Chan
     assert not harness.objects[0].is_open
 
 
-async def test_a_change_that_changes_nothing_is_not_made(harness: ChannelHarness):
+async def test_a_change_that_changes_nothing_is_not_made(harness: ObjectChannelHarness):
     alert = harness.alert()
     await harness.bring(alert)
     await harness.bring(alert)
@@ -111,7 +111,7 @@ async def test_a_change_that_changes_nothing_is_not_made(harness: ChannelHarness
         ("1795262400", "2026-11-21T12:00:00Z"),
     ],
 )
-async def test_dates_are_written_as_rt_reads_them(harness: ChannelHarness, expression, due):
+async def test_dates_are_written_as_rt_reads_them(harness: ObjectChannelHarness, expression, due):
     harness.use(fields={**FIELDS, "Due": expression})
     await harness.bring(harness.alert())
     [ticket] = harness.simulator.tickets.values()
@@ -119,7 +119,7 @@ async def test_dates_are_written_as_rt_reads_them(harness: ChannelHarness, expre
 
 
 async def test_a_date_that_cannot_be_read_is_refused_before_anything_is_written(
-    harness: ChannelHarness,
+    harness: ObjectChannelHarness,
 ):
     harness.use(fields={**FIELDS, "Due": "'next week'"})
     with pytest.raises(Misconfigured, match=r"fields.Due: found 'next week'; use a date"):
@@ -127,7 +127,7 @@ async def test_a_date_that_cannot_be_read_is_refused_before_anything_is_written(
     assert harness.objects == []
 
 
-async def test_a_date_that_rt_does_not_set_is_reported(harness: ChannelHarness):
+async def test_a_date_that_rt_does_not_set_is_reported(harness: ObjectChannelHarness):
     alert = harness.alert()
     await harness.bring(alert)
     harness.use(fields={**FIELDS, "Due": "'2026-12-24'"})
@@ -136,7 +136,7 @@ async def test_a_date_that_rt_does_not_set_is_reported(harness: ChannelHarness):
         await harness.attempt(alert)
 
 
-async def test_the_comment_on_a_change_comes_after_it(harness: ChannelHarness):
+async def test_the_comment_on_a_change_comes_after_it(harness: ObjectChannelHarness):
     harness.use(close_when="event_type == 'incident-alert'")
     harness.simulator.locked = True
     with pytest.raises(Misconfigured, match="is still new"):
@@ -148,7 +148,7 @@ async def test_the_comment_on_a_change_comes_after_it(harness: ChannelHarness):
     assert [entry["Type"] for entry in ticket["history"]][-2:] == ["Set", "Comment"]
 
 
-async def test_a_ticket_that_rt_leaves_open_is_not_said_to_be_closed(harness: ChannelHarness):
+async def test_a_ticket_that_rt_leaves_open_is_not_said_to_be_closed(harness: ObjectChannelHarness):
     harness.use(close_when="event_type == 'incident-alert'")
     harness.simulator.locked = True
     with pytest.raises(Misconfigured, match=r"is still new: .*Permission Denied"):
@@ -156,7 +156,7 @@ async def test_a_ticket_that_rt_leaves_open_is_not_said_to_be_closed(harness: Ch
 
 
 async def test_a_comment_is_plain_text_under_a_subject_that_names_its_event(
-    harness: ChannelHarness,
+    harness: ObjectChannelHarness,
 ):
     await harness.bring(harness.failed(1))
     told = harness.failed(2)
@@ -169,7 +169,7 @@ async def test_a_comment_is_plain_text_under_a_subject_that_names_its_event(
     assert "**" not in comment["Content"]
 
 
-async def test_a_comment_is_found_behind_a_long_history(harness: ChannelHarness):
+async def test_a_comment_is_found_behind_a_long_history(harness: ObjectChannelHarness):
     await harness.bring(harness.failed(1))
     told = harness.failed(2)
     await harness.bring(told)
@@ -181,7 +181,7 @@ async def test_a_comment_is_found_behind_a_long_history(harness: ChannelHarness)
     assert len(harness.objects[0].notes) == 1
 
 
-async def test_the_check_names_what_rt_would_pass_over_in_silence(harness: ChannelHarness):
+async def test_the_check_names_what_rt_would_pass_over_in_silence(harness: ObjectChannelHarness):
     harness.use(fields={}, options={"key_field": "Tocsn"})
     found = (await harness.channel.check()).problems
     assert [problem.partition(",")[0] for problem in found] == [
@@ -191,20 +191,20 @@ async def test_the_check_names_what_rt_would_pass_over_in_silence(harness: Chann
     ]
 
 
-async def test_no_ticket_is_made_without_its_key(harness: ChannelHarness):
+async def test_no_ticket_is_made_without_its_key(harness: ObjectChannelHarness):
     harness.use(options={"key_field": "Tocsn"}, labels=[])
     with pytest.raises(Misconfigured, match="Tocsn is not on"):
         await harness.attempt(harness.alert())
     assert not harness.objects
 
 
-async def test_a_ticket_that_could_not_be_given_its_key_is_told_of(harness: ChannelHarness):
+async def test_a_ticket_that_could_not_be_given_its_key_is_told_of(harness: ObjectChannelHarness):
     harness.simulator.lacks = {"ModifyCustomField"}
     with pytest.raises(Misconfigured, match="ticket 1 has no value in Tocsin"):
         await harness.attempt(harness.alert())
 
 
-async def test_a_queue_that_is_not_there_waits_for_the_operator(harness: ChannelHarness):
+async def test_a_queue_that_is_not_there_waits_for_the_operator(harness: ObjectChannelHarness):
     harness.use(project="Elsewhere")
     for doing in (harness.attempt(harness.alert()), harness.channel.check()):
         with pytest.raises(Misconfigured):

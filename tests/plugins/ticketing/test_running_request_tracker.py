@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tocsin import CredentialsRefused, Idempotency, Misconfigured
-from tocsin.testing.conformance import ChannelConformance, ChannelHarness, rules
+from tocsin.testing.conformance import ObjectChannelConformance, ObjectChannelHarness, rules
 from tocsin_plugins.ticketing import Ticketing
 
 from .request_tracker_proxy import RequestTrackerProxy
@@ -30,11 +30,11 @@ def request_tracker(tmp_path_factory):
 
 
 @pytest.mark.usefixtures("request_tracker")
-class TestRunningRequestTracker(ChannelConformance):
+class TestRunningRequestTracker(ObjectChannelConformance):
     channel = Ticketing
     simulator = RequestTrackerProxy
     idempotency = Idempotency.SEARCH
-    scenarios = ChannelConformance.scenarios[:1]
+    scenarios = ObjectChannelConformance.scenarios[:1]
 
     def settings(self, url):
         own = {"project": QUEUE, "secret": RequestTrackerProxy.tracker.token()}
@@ -52,12 +52,12 @@ async def harness(request_tracker):
         yield harness
 
 
-def shown(harness: ChannelHarness, columns: str):
+def shown(harness: ObjectChannelHarness, columns: str):
     [row] = harness.simulator.query(f"SELECT {columns} FROM Tickets WHERE Status != 'deleted'")
     return row
 
 
-async def test_a_ticket_has_what_the_operator_set(harness: ChannelHarness):
+async def test_a_ticket_has_what_the_operator_set(harness: ObjectChannelHarness):
     options = {"key_field": "Tocsin", "labels_field": "Labels", "requestor": REQUESTOR}
     harness.use(
         assignee=OWNER,
@@ -77,7 +77,7 @@ async def test_a_ticket_has_what_the_operator_set(harness: ChannelHarness):
     assert {"soc", "tocsin", "test"} < {content for (content,) in values}
 
 
-async def test_a_ticket_is_closed_and_then_the_comment_says_why(harness: ChannelHarness):
+async def test_a_ticket_is_closed_and_then_the_comment_says_why(harness: ObjectChannelHarness):
     harness.use(close_when="event_type == 'investigation-completed'")
     await harness.bring(harness.alert())
     await harness.bring(harness.completed("incident:7"))
@@ -90,7 +90,7 @@ async def test_a_ticket_is_closed_and_then_the_comment_says_why(harness: Channel
     assert [kind for (kind,) in kinds][-2:] == ["Status", "Comment"]
 
 
-async def test_a_change_that_another_came_before_is_made_once_more(harness: ChannelHarness):
+async def test_a_change_that_another_came_before_is_made_once_more(harness: ObjectChannelHarness):
     harness.use(close_when="event_type == 'investigation-completed'")
     await harness.bring(harness.alert())
     harness.simulator.meanwhile = 1
@@ -99,7 +99,7 @@ async def test_a_change_that_another_came_before_is_made_once_more(harness: Chan
 
 
 async def test_a_ticket_that_depends_on_another_stays_open_with_the_reason(
-    harness: ChannelHarness,
+    harness: ObjectChannelHarness,
 ):
     harness.use(close_when="event_type == 'investigation-completed'")
     await harness.bring(harness.alert())
@@ -109,21 +109,21 @@ async def test_a_ticket_that_depends_on_another_stays_open_with_the_reason(
         await harness.attempt(harness.completed("incident:7"))
 
 
-async def test_a_user_without_rights_waits_for_the_operator(harness: ChannelHarness):
+async def test_a_user_without_rights_waits_for_the_operator(harness: ObjectChannelHarness):
     harness.use(secret=RequestTrackerProxy.tracker.token("stranger"))
     with pytest.raises((Misconfigured, CredentialsRefused)):
         await harness.attempt(harness.alert())
     assert harness.objects == []
 
 
-async def test_a_wrong_token_waits_for_the_operator(harness: ChannelHarness):
+async def test_a_wrong_token_waits_for_the_operator(harness: ObjectChannelHarness):
     harness.use(secret="1-14-not a token of RT")
     for doing in (harness.attempt(harness.alert()), harness.channel.check()):
         with pytest.raises(CredentialsRefused):
             await doing
 
 
-async def test_the_check_names_all_that_is_not_there(harness: ChannelHarness):
+async def test_the_check_names_all_that_is_not_there(harness: ObjectChannelHarness):
     harness.use(fields={"Origin": "data.provider"}, options={"key_field": "Key"})
     problems = " ".join((await harness.channel.check()).problems)
     assert "Origin" in problems

@@ -8,7 +8,7 @@ import pytest
 
 import tocsin_templates
 from tocsin import Broken, CredentialsRefused, Idempotency, Misconfigured
-from tocsin.testing.conformance import ChannelConformance, ChannelHarness
+from tocsin.testing.conformance import ObjectChannelConformance, ObjectChannelHarness
 from tocsin_plugins.ticketing import Ticketing
 from tocsin_plugins.ticketing.servicenow.fields import correlation_id
 
@@ -24,7 +24,7 @@ from .servicenow_simulator import (
 CLOSING = {"close_code": "Solution provided"}
 
 
-class TestIncidents(ChannelConformance):
+class TestIncidents(ObjectChannelConformance):
     channel = Ticketing
     simulator = ServiceNowSimulator
     idempotency = Idempotency.SEARCH
@@ -47,12 +47,12 @@ async def harness():
         yield harness
 
 
-def the_record(harness: ChannelHarness):
+def the_record(harness: ObjectChannelHarness):
     [record] = harness.simulator.records.values()
     return record
 
 
-async def test_a_record_has_what_the_operator_set(harness: ChannelHarness):
+async def test_a_record_has_what_the_operator_set(harness: ObjectChannelHarness):
     harness.use(assignee="b" * 32, fields={"category": "'security'", "caller_id": "'c' ~ 1"})
     event = harness.alert()
     receipt = await harness.bring(event)
@@ -64,13 +64,15 @@ async def test_a_record_has_what_the_operator_set(harness: ChannelHarness):
     assert receipt.remote_url == f"{harness.simulator.url}/{page}"
 
 
-async def test_names_are_read_as_they_are_shown_where_that_is_asked_for(harness: ChannelHarness):
+async def test_names_are_read_as_they_are_shown_where_that_is_asked_for(
+    harness: ObjectChannelHarness,
+):
     harness.use(fields={"assignment_group": "'Network'"}, options={"display_values": True})
     await harness.bring(harness.alert())
     assert the_record(harness)["assignment_group"] == GROUP["Network"]
 
 
-async def test_a_priority_is_impact_and_urgency_or_itself(harness: ChannelHarness):
+async def test_a_priority_is_impact_and_urgency_or_itself(harness: ObjectChannelHarness):
     harness.use(priorities={"Medium": "3/2", "High": "1"})
     await harness.bring(harness.failed(1))
     assert the_record(harness)["priority"] == "4"
@@ -78,7 +80,7 @@ async def test_a_priority_is_impact_and_urgency_or_itself(harness: ChannelHarnes
     assert the_record(harness)["priority"] == "1"
 
 
-async def test_an_api_key_is_enough(harness: ChannelHarness):
+async def test_an_api_key_is_enough(harness: ObjectChannelHarness):
     harness.use(username=None, secret=API_KEY)
     await harness.bring(harness.alert())
     assert "Authorization" not in harness.simulator.requests[-1].headers
@@ -94,7 +96,7 @@ def test_no_key_can_mean_more_than_itself_in_a_query(key):
 
 
 async def test_a_correlation_id_that_cannot_be_asked_for_finds_nobody_elses_record(
-    harness: ChannelHarness,
+    harness: ObjectChannelHarness,
 ):
     """ServiceNow drops the condition and answers with any record."""
     await harness.bring(harness.alert(number=1))
@@ -106,14 +108,14 @@ async def test_a_correlation_id_that_cannot_be_asked_for_finds_nobody_elses_reco
     assert problem.startswith("project: records of incident cannot be found")
 
 
-async def test_a_journal_that_cannot_be_read_is_not_added_to(harness: ChannelHarness):
+async def test_a_journal_that_cannot_be_read_is_not_added_to(harness: ObjectChannelHarness):
     await harness.bring(harness.alert())
     harness.simulator.hidden = {"work_notes"}
     with pytest.raises(Misconfigured, match="work_notes of incident is hidden"):
         await harness.attempt(harness.completed("incident:7"))
 
 
-async def test_what_a_data_policy_wants_reaches_the_operator(harness: ChannelHarness):
+async def test_what_a_data_policy_wants_reaches_the_operator(harness: ObjectChannelHarness):
     harness.use(options={})
     await harness.bring(harness.alert())
     words = r"returned 403: Operation Failed: Data Policy Exception: .* mandatory: Close code"
@@ -122,7 +124,7 @@ async def test_what_a_data_policy_wants_reaches_the_operator(harness: ChannelHar
     assert not isinstance(caught.value, CredentialsRefused)
 
 
-async def test_closing_says_why_and_how(harness: ChannelHarness):
+async def test_closing_says_why_and_how(harness: ObjectChannelHarness):
     harness.use(options={**CLOSING, "close_notes": "As agreed."})
     await harness.bring(harness.alert())
     await harness.channel.close(the_record(harness)["sys_id"], "over")
@@ -131,7 +133,9 @@ async def test_closing_says_why_and_how(harness: ChannelHarness):
     assert (record["close_notes"], record["journal"]) == ("As agreed.", ["over"])
 
 
-async def test_a_record_that_takes_nothing_more_can_be_followed_by_another(harness: ChannelHarness):
+async def test_a_record_that_takes_nothing_more_can_be_followed_by_another(
+    harness: ObjectChannelHarness,
+):
     harness.simulator.read_only_when_inactive = True
     await harness.bring(harness.alert())
     the_record(harness).update(state="7", active="false")
@@ -142,19 +146,19 @@ async def test_a_record_that_takes_nothing_more_can_be_followed_by_another(harne
     assert [record["active"] for record in harness.simulator.records.values()] == ["false", "true"]
 
 
-async def test_an_instance_that_hibernates_is_named(harness: ChannelHarness):
+async def test_an_instance_that_hibernates_is_named(harness: ObjectChannelHarness):
     harness.simulator.hibernates = True
     with pytest.raises(Broken, match="hibernating developer instances"):
         await harness.channel.check()
 
 
-async def test_an_answer_that_was_cancelled_is_no_answer(harness: ChannelHarness):
+async def test_an_answer_that_was_cancelled_is_no_answer(harness: ObjectChannelHarness):
     harness.simulator.is_cancelled = True
     with pytest.raises(Broken, match="incomplete response from ServiceNow: Transaction cancelled"):
         await harness.attempt(harness.alert())
 
 
-async def test_the_check_names_everything_at_once(harness: ChannelHarness):
+async def test_the_check_names_everything_at_once(harness: ObjectChannelHarness):
     harness.use(
         labels=["soc"],
         issue_type="Task",
@@ -172,7 +176,7 @@ async def test_the_check_names_everything_at_once(harness: ChannelHarness):
     assert "use one of: Duplicate, Solution provided" in problems[-1]
 
 
-async def test_the_check_says_what_it_cannot_know(harness: ChannelHarness):
+async def test_the_check_says_what_it_cannot_know(harness: ObjectChannelHarness):
     assert "mandatory in forms: caller_id" in (await harness.channel.check()).detail
     harness.simulator.lacks = {"personalize"}
     harness.use(close_recovered=True, options={})
@@ -185,7 +189,7 @@ async def test_the_check_says_what_it_cannot_know(harness: ChannelHarness):
     ("project", "words"),
     [("Incident Table", "is not a table"), ("nothing", "Invalid table nothing")],
 )
-async def test_the_check_names_a_table_that_is_none(harness: ChannelHarness, project, words):
+async def test_the_check_names_a_table_that_is_none(harness: ObjectChannelHarness, project, words):
     harness.use(project=project)
     [problem] = (await harness.channel.check()).problems
     assert words in problem

@@ -6,13 +6,13 @@ import pytest
 
 from tocsin import Idempotency, Misconfigured, TryLater
 from tocsin.testing import Fault
-from tocsin.testing.conformance import ChannelConformance, ChannelHarness
+from tocsin.testing.conformance import ObjectChannelConformance, ObjectChannelHarness
 from tocsin_plugins.ticketing import Ticketing
 
 from .zendesk_simulator import GROUP, TOKEN, USER, ZendeskSimulator
 
 
-class TestZendesk(ChannelConformance):
+class TestZendesk(ObjectChannelConformance):
     channel = Ticketing
     simulator = ZendeskSimulator
     idempotency = Idempotency.NATIVE
@@ -37,7 +37,7 @@ async def harness():
         yield harness
 
 
-async def test_a_ticket_has_what_the_operator_set(harness: ChannelHarness):
+async def test_a_ticket_has_what_the_operator_set(harness: ObjectChannelHarness):
     receipt = await harness.bring(harness.alert())
     [ticket] = harness.simulator.tickets.values()
     assert ticket["tags"] == ["tocsin", "soc"]
@@ -50,20 +50,20 @@ async def test_a_ticket_has_what_the_operator_set(harness: ChannelHarness):
     assert receipt.remote_url == f"{harness.simulator.url}/agent/tickets/{ticket['id']}"
 
 
-async def test_a_token_of_oauth_needs_no_name(harness: ChannelHarness):
+async def test_a_token_of_oauth_needs_no_name(harness: ObjectChannelHarness):
     harness.use(username=None)
     await harness.bring(harness.alert())
     assert len(harness.objects) == 1
 
 
-async def test_a_change_that_changes_nothing_is_not_made(harness: ChannelHarness):
+async def test_a_change_that_changes_nothing_is_not_made(harness: ObjectChannelHarness):
     alert = harness.alert()
     await harness.bring(alert)
     await harness.bring(alert)
     assert not [request for request in harness.simulator.requests if request.method == "PUT"]
 
 
-async def test_a_closed_ticket_gets_a_follow_up(harness: ChannelHarness):
+async def test_a_closed_ticket_gets_a_follow_up(harness: ObjectChannelHarness):
     alert = harness.alert()
     await harness.bring(alert)
     [ticket] = harness.simulator.tickets.values()
@@ -76,7 +76,9 @@ async def test_a_closed_ticket_gets_a_follow_up(harness: ChannelHarness):
     assert len(harness.objects) == 2
 
 
-async def test_what_was_deleted_within_the_hours_of_its_key_is_made_anew(harness: ChannelHarness):
+async def test_what_was_deleted_within_the_hours_of_its_key_is_made_anew(
+    harness: ObjectChannelHarness,
+):
     alert = harness.alert()
     await harness.bring(alert)
     harness.simulator.remove(harness.objects[0].id)
@@ -84,7 +86,7 @@ async def test_what_was_deleted_within_the_hours_of_its_key_is_made_anew(harness
     assert [object_.id for object_ in harness.objects] == [receipt.remote_id]
 
 
-async def test_what_was_made_before_its_key_was_forgotten_is_found(harness: ChannelHarness):
+async def test_what_was_made_before_its_key_was_forgotten_is_found(harness: ObjectChannelHarness):
     alert = harness.alert()
     await harness.bring(alert, remember=False)
     harness.clock.advance(hours=3)
@@ -93,7 +95,7 @@ async def test_what_was_made_before_its_key_was_forgotten_is_found(harness: Chan
 
 
 async def test_other_settings_after_an_answer_that_was_lost_make_no_other_request_fail(
-    harness: ChannelHarness,
+    harness: ObjectChannelHarness,
 ):
     alert = harness.alert()
     harness.simulator.fail(Fault.LOST, after=4)
@@ -106,7 +108,7 @@ async def test_other_settings_after_an_answer_that_was_lost_make_no_other_reques
     assert len(harness.objects) == 1
 
 
-async def test_a_change_of_another_is_not_overwritten(harness: ChannelHarness):
+async def test_a_change_of_another_is_not_overwritten(harness: ObjectChannelHarness):
     await harness.bring(harness.failed(1))
     told = harness.failed(2)
     harness.simulator.meanwhile = 1
@@ -118,7 +120,7 @@ async def test_a_change_of_another_is_not_overwritten(harness: ChannelHarness):
 
 
 async def test_a_long_comment_of_wide_characters_is_shortened_and_keeps_its_event(
-    harness: ChannelHarness,
+    harness: ObjectChannelHarness,
 ):
     await harness.bring(harness.failed(1))
     number = harness.objects[0].id
@@ -129,7 +131,7 @@ async def test_a_long_comment_of_wide_characters_is_shortened_and_keeps_its_even
     assert "shortened" in harness.objects[0].notes[0]
 
 
-async def test_an_unknown_group_waits_for_the_operator(harness: ChannelHarness):
+async def test_an_unknown_group_waits_for_the_operator(harness: ObjectChannelHarness):
     harness.use(project="security")
     with pytest.raises(Misconfigured, match="the group security does not exist"):
         await harness.attempt(harness.alert())
@@ -137,13 +139,15 @@ async def test_an_unknown_group_waits_for_the_operator(harness: ChannelHarness):
     assert problem == "project: the group security does not exist"
 
 
-async def test_a_group_can_be_named_by_its_number(harness: ChannelHarness):
+async def test_a_group_can_be_named_by_its_number(harness: ObjectChannelHarness):
     harness.use(project="12")
     await harness.bring(harness.alert())
     assert not (await harness.channel.check()).problems
 
 
-async def test_what_is_required_to_solve_is_named_where_tickets_are_closed(harness: ChannelHarness):
+async def test_what_is_required_to_solve_is_named_where_tickets_are_closed(
+    harness: ObjectChannelHarness,
+):
     harness.use(fields={"999": "1"})
     assert (await harness.channel.check()).problems == ("fields.999: no such field",)
     harness.use(fields={}, close_recovered=True)
@@ -151,7 +155,7 @@ async def test_what_is_required_to_solve_is_named_where_tickets_are_closed(harne
     assert problem == "the field Source is required for solving: set fields.360"
 
 
-async def test_nothing_is_a_placeholder(harness: ChannelHarness):
+async def test_nothing_is_a_placeholder(harness: ObjectChannelHarness):
     await harness.bring(harness.alert(title="{{ticket.requester.email}} {% assign x = 1 %}"))
     [ticket] = harness.simulator.tickets.values()
     assert ticket["subject"] == "{ {ticket.requester.email}} { % assign x = 1 %}"

@@ -149,6 +149,13 @@ class ReadsWhatIsMissing(Answers):
         return replace(response, body=EMPTY) if is_bare else response
 
 
+@breaks("test_an_error_with_status_200_is_not_an_empty_list")
+class ReadsAnErrorAsNothing(Answers):
+    def take(self, response):
+        is_error = response.status == HTTPStatus.OK and response.body.startswith(b'{"error"')
+        return replace(response, body=EMPTY) if is_error else response
+
+
 @breaks("test_a_throttled_siem_is_read_to_the_end")
 class BeginsAnewWhenThrottled(Lists):
     _throttled = False

@@ -1,11 +1,12 @@
 """Conformance suites for plugins."""
 
-from tocsin.testing.conformance.channel_harness import ADDRESSES, ChannelHarness
+from tocsin.testing.conformance.object_channel_harness import ADDRESSES, ObjectChannelHarness
 from tocsin.testing.conformance.rules import exempt
 from tocsin.testing.conformance.suites import (
     ChannelConformance,
     EnricherConformance,
     FileProviderConformance,
+    ObjectChannelConformance,
     ProviderConformance,
     PushProviderConformance,
 )
@@ -13,9 +14,10 @@ from tocsin.testing.conformance.suites import (
 __all__ = [
     "ADDRESSES",
     "ChannelConformance",
-    "ChannelHarness",
     "EnricherConformance",
     "FileProviderConformance",
+    "ObjectChannelConformance",
+    "ObjectChannelHarness",
     "ProviderConformance",
     "PushProviderConformance",
     "exempt",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from tocsin.model import Event
-from tocsin.testing.conformance.channel_harness import ChannelHarness, ChannelSuite
+from tocsin.testing.conformance.object_channel_harness import (
+    ObjectChannelHarness,
+    ObjectChannelSuite,
+)
 from tocsin.testing.conformance.rules import expect, rule
 from tocsin.testing.conformance.scenarios import count_event_notes
 
 
-class ClosureRules(ChannelSuite):
+class ClosureRules(ObjectChannelSuite):
     """Rules for when an object is closed."""
 
     @rule
@@ -86,7 +89,7 @@ class ClosureRules(ChannelSuite):
                 again = await self._asked(harness, event)
                 expect(again <= usual, f"unexpected requests: {sorted(again - usual)}")
 
-    async def _deliver_unclosed(self, harness: ChannelHarness, *, recovered: bool) -> Event:
+    async def _deliver_unclosed(self, harness: ObjectChannelHarness, *, recovered: bool) -> Event:
         """Deliver an event that closes no data, and return it."""
         if recovered:
             await harness.bring(harness.failed(1))
@@ -96,7 +99,7 @@ class ClosureRules(ChannelSuite):
         await harness.bring(event)
         return event
 
-    async def _asked(self, harness: ChannelHarness, event: Event) -> set[tuple[str, str]]:
+    async def _asked(self, harness: ObjectChannelHarness, event: Event) -> set[tuple[str, str]]:
         """Return the write requests that are made when an event is delivered again."""
         before = len(harness.simulator.requests)
         await harness.bring(event)

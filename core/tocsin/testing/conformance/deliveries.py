@@ -9,7 +9,7 @@ from itertools import cycle
 
 from tocsin.delivery import HEARTBEAT
 from tocsin.model import Idempotency
-from tocsin.testing.conformance.channel_harness import ChannelHarness
+from tocsin.testing.conformance.object_channel_harness import ObjectChannelHarness
 from tocsin.testing.conformance.rules import does_not_apply, expect, rule
 from tocsin.testing.conformance.scenarios import (
     NEW_OBJECT,
@@ -135,7 +135,7 @@ class DeliveryRules(ScenarioSuite):
 
         Nobody watches closed objects.
         """
-        for later in (ChannelHarness.disabled, partial(ChannelHarness.failed, times=2)):
+        for later in (ObjectChannelHarness.disabled, partial(ObjectChannelHarness.failed, times=2)):
             async with self.harness() as harness:
                 await closed_failure(harness)
                 [closed] = object_shapes(harness)

@@ -12,7 +12,7 @@ from tocsin.testing.conformance.channel_events import (
     REPORT_TITLE,
     address,
 )
-from tocsin.testing.conformance.channel_harness import ChannelSuite
+from tocsin.testing.conformance.object_channel_harness import ObjectChannelSuite
 from tocsin.testing.conformance.rules import does_not_apply, expect, rule
 from tocsin.testing.conformance.scenarios import count_event_notes, count_notes
 from tocsin.testing.receiver import RemoteObject
@@ -22,7 +22,7 @@ _TOO_LONG = Entity(EntityKind.URL, f"https://example.com/{'x' * 2_000}")
 _LONG_NOTE = "word " * 20_000
 
 
-class EventContentRules(ChannelSuite):
+class EventContentRules(ObjectChannelSuite):
     """Rules for the contents that an event adds to objects."""
 
     @rule

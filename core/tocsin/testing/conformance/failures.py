@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from tocsin.errors import PluginFailure, Refused, TryLater
 from tocsin.testing.conformance.http_harness import HttpConformance, HttpHarness
 from tocsin.testing.conformance.pagination import PAGE, SPREAD
-from tocsin.testing.conformance.rules import describe_error, expect, expect_failure, rule
-from tocsin.testing.faults import Fault
+from tocsin.testing.conformance.rules import OWN_SHAPE, describe_error, expect, expect_failure, rule
+from tocsin.testing.faults import REFUSALS, Fault
+from tocsin.testing.vendor_api import VendorApi
 
 _DELAY = timedelta(seconds=90)
 _ROUGHLY = timedelta(seconds=2)
@@ -136,6 +139,20 @@ class FailureRules(HttpConformance):
         await self._expect_recovery(Fault.UNEXPECTED, PluginFailure)
 
     @rule
+    async def test_an_error_with_status_200_is_not_an_empty_list(self) -> None:
+        """200 with `{"error": ...}` raises, and no data is lost.
+
+        JSON-RPC, GraphQL and many gateways report errors like this.
+        """
+        async with self._begun() as harness:
+            as_it_was = harness.alter_answer
+            harness.alter_answer = lambda _: {"error": {"code": 500, "message": "internal error"}}
+            expect_failure(await harness.reader.failure(), PluginFailure)
+            harness.alter_answer = as_it_was
+            await harness.persist()
+            harness.expect_all()
+
+    @rule
     async def test_a_missing_permission_is_refused(self) -> None:
         """403 raises `CredentialsRefused` or another `Refused`, and reading resumes once fixed.
 
@@ -193,25 +210,50 @@ class FailureRules(HttpConformance):
             expect(harness.store.lost, "no page reports the loss in `covered`")
 
     async def _expect_delay(self, fault: Fault) -> None:
-        async with self.harness() as harness:
-            await _begin(harness)
-            harness.simulator.retry_after = _DELAY
-            harness.simulator.fail(fault)
-            error = await harness.reader.failure()
-            expect_failure(error, TryLater)
-            after = getattr(error, "after", None)
-            seen = f"{describe_error(error)}, with the delay {after}, expected {_DELAY}"
-            expect(after is not None and abs(after - _DELAY) <= _ROUGHLY, seen)
-            await harness.persist()
-            harness.expect_all()
+        for shape in self._shapes(fault):
+            async with self._begun(shape) as harness:
+                harness.simulator.retry_after = _DELAY
+                harness.simulator.fail(fault)
+                error = await harness.reader.failure()
+                _expect_failure(error, TryLater, shape)
+                if not shape or harness.simulator.sends_delays:
+                    _expect_after(error, shape)
+                await harness.persist()
+                harness.expect_all()
 
     async def _expect_recovery(self, fault: Fault, wanted: type[Exception]) -> None:
+        for shape in self._shapes(fault):
+            async with self._begun(shape) as harness:
+                harness.simulator.fail(fault)
+                _expect_failure(await harness.reader.failure(), wanted, shape)
+                await harness.persist()
+                harness.expect_all()
+
+    def _shapes(self, fault: Fault) -> Sequence[str]:
+        """Return the shapes in which a fault comes, for messages.
+
+        The second shape is the vendor's own, if the simulator overrides `refuse`.
+        """
+        has_own = self.simulator.refuse is not VendorApi.refuse and fault in REFUSALS
+        return ("", OWN_SHAPE) if has_own else ("",)
+
+    @asynccontextmanager
+    async def _begun(self, shape: str = "") -> AsyncGenerator[HttpHarness, None]:
+        """Yield a harness that has read, and whose requests fail in this shape."""
         async with self.harness() as harness:
             await _begin(harness)
-            harness.simulator.fail(fault)
-            expect_failure(await harness.reader.failure(), wanted)
-            await harness.persist()
-            harness.expect_all()
+            harness.simulator.refuses_faults = bool(shape)
+            yield harness
+
+
+def _expect_failure(error: Exception | None, wanted: type[Exception], shape: str) -> None:
+    expect(isinstance(error, wanted), f"{describe_error(error)}, expected {wanted.__name__}{shape}")
+
+
+def _expect_after(error: Exception | None, shape: str) -> None:
+    after = getattr(error, "after", None)
+    seen = f"{describe_error(error)}, with the delay {after}, expected {_DELAY}{shape}"
+    expect(after is not None and abs(after - _DELAY) <= _ROUGHLY, seen)
 
 
 async def _begin(harness: HttpHarness) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -241,6 +241,10 @@ class Conformance(ABC):
     """The severities that the vendor distinguishes."""
     statuses: ClassVar[Sequence[IncidentStatus]] = tuple(IncidentStatus)
     """The statuses that the vendor distinguishes."""
+    fills: ClassVar[Collection[str]] = ("entities",)
+    """The fields of `Incident` that have a value in every incident of the provider, such as
+    `changed_at` and `techniques`; empty if the vendor reports none of them.
+    """
 
     def external_id(self, case: Case) -> str:
         """Return the `external_id` that the provider gives a case. Default: its ID."""

@@ -13,7 +13,9 @@ from aiohttp import web
 from tocsin.errors import PluginFailure, TryLater
 from tocsin.model import Json
 from tocsin.testing.conformance.harness import Conformance, Harness
+from tocsin.testing.conformance.record_shapes import unchanged
 from tocsin.testing.conformance.rules import RuleViolation, describe_error, does_not_apply
+from tocsin.testing.faults import OF_PAGES, Fault
 from tocsin.testing.siem import Case
 from tocsin.testing.simulator import Simulator
 from tocsin.testing.vendor_api import ErrorResponse
@@ -21,6 +23,10 @@ from tocsin.testing.vendor_api import ErrorResponse
 FIRST_FETCH = timedelta(hours=2)
 _MINUTE = timedelta(minutes=1)
 _MOST_TRIES = 20
+
+
+def _keep_answer(content: Json) -> Json:
+    return content
 
 
 class HttpConformance(Conformance):
@@ -56,10 +62,15 @@ class HttpHarness(Harness):
         super().__init__(suite)
         self._suite = suite
         self.clock.advance(microseconds=123_456)  # vendors' times are rarely whole seconds
-        self.alter_answer: Callable[[Json], Json] = lambda content: content
+        self.alter_answer: Callable[[Json], Json] = _keep_answer
         """A change that is applied to every response."""
         self.refused: dict[str, int] = {}
         """Statuses of incidents that are refused, by ID."""
+        self.used: set[str] = set()
+        """The building blocks that the simulator's handlers used: `slice` (or `page`), `show` and
+        `json`.
+        """
+        self._limits_pages = most_per_page is not None
         self.simulator = _is_shown_by(self, suite.simulator, most_per_page)(self.siem)
 
     async def __aenter__(self) -> Self:
@@ -74,6 +85,8 @@ class HttpHarness(Harness):
                 seen = str(error) if isinstance(error, RuleViolation) else describe_error(error)
                 detail = f"a handler of the simulator raised {describe_error(mistake)}"
                 raise RuleViolation(f"{seen}; {detail}") from mistake
+            case [_, None | RuleViolation() as error, _], _ if never_met := self._never_met():
+                raise RuleViolation(never_met if error is None else f"{error}; {never_met}")
 
     def settings(self) -> Mapping[str, Any]:
         """Return the provider's settings, with a short first fetch for speed."""
@@ -102,6 +115,22 @@ class HttpHarness(Harness):
                 return
             self.wait_out(error)
         raise RuleViolation(f"{_MOST_TRIES} reads failed, the last with {error!r}")
+
+    def _never_met(self) -> str | None:
+        """Return what a rule prepared and the simulator's handlers bypass, None for nothing."""
+        simulator, arrived = self.simulator, self.store.incidents or self.store.rejected
+        if not arrived:  # another rule fails because of that
+            return None
+        faults = [fault for fault in simulator.faults_left if fault in OF_PAGES]
+        if (faults or self._limits_pages or self.siem.poisoned) and "slice" not in self.used:
+            what = f"the fault `{faults[0]}`" if faults else "the page limit"
+            return f"{what} was never met: list with `page` or `slice`"
+        alters = self.alter is not unchanged or self.altered or self.siem.unreadable()
+        if alters and "show" not in self.used:
+            return "the changed record was never met: render with `show`"
+        if self.alter_answer is not _keep_answer and "json" not in self.used:
+            return "the changed response was never met: answer with `self.json`"
+        return None
 
     def limit_pages(self, most: int) -> None:
         """Set the SIEM's page limit."""
@@ -140,6 +169,7 @@ def _is_shown_by(
     """Return the simulator class with records altered by the harness, in any JSON."""
 
     def to_json(content: Any, status: int = 200) -> web.Response:
+        harness.used.add("json")
         body = json.dumps(harness.alter_answer(content)).encode()  # can write a lone surrogate
         return web.Response(body=body, status=status, content_type="application/json")
 
@@ -148,10 +178,19 @@ def _is_shown_by(
             raise ErrorResponse(harness.refused[identifier], "this incident is restricted")
         return kind.get(simulator, identifier)
 
+    def show(_: Simulator, case: Case) -> dict[str, Any]:
+        harness.used.add("show")
+        return harness.show(case)
+
+    def takes(simulator: Simulator, fault: Fault) -> bool:
+        harness.used.add("slice")  # each page asks for its faults
+        return kind._takes(simulator, fault)  # noqa: SLF001 - of the same package
+
     members: dict[str, Any] = {
         "get": get,
-        "show": lambda _, case: harness.show(case),
+        "show": show,
         "json": staticmethod(to_json),
+        "_takes": takes,
     }
     if most_per_page is not None:
         members["most_per_page"] = most_per_page

@@ -165,6 +165,16 @@ def parse_moment(text: str) -> datetime | None:
         return None
 
 
+def parse_number(value: Json) -> float | None:
+    """Return a number, or the number that a text spells; None for any other value."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
 def with_digits(digits: int) -> Callable[[str], str]:
     """Return a function that writes times with this many fractional digits."""
 

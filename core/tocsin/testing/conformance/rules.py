@@ -11,6 +11,8 @@ import pytest
 
 LONGEST = 30
 """Time limit of a rule in seconds, which ends providers that never finish."""
+OWN_SHAPE = ", when `refuse` responds"
+"""Added to an observation that was made with the vendor's own shape of errors."""
 _SHOWN = 500
 
 S = TypeVar("S")

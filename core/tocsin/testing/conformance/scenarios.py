@@ -6,53 +6,57 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import ClassVar, TypeAlias
 
 from tocsin.model import Event
-from tocsin.testing.conformance.channel_harness import ADDRESSES, ChannelHarness, ChannelSuite
+from tocsin.testing.conformance.object_channel_harness import (
+    ADDRESSES,
+    ObjectChannelHarness,
+    ObjectChannelSuite,
+)
 from tocsin.testing.receiver import RemoteObject
 
-ChannelScenario: TypeAlias = Callable[[ChannelHarness], Awaitable[Event]]
+ChannelScenario: TypeAlias = Callable[[ObjectChannelHarness], Awaitable[Event]]
 """Delivers earlier events, and returns the event under test."""
 ObjectShape: TypeAlias = tuple[list[str], int, bool]
 """An object's observables, its number of notes, and whether it is open."""
 NEW_OBJECT: ObjectShape = (sorted(ADDRESSES), 0, True)
 
 
-async def _alert(harness: ChannelHarness) -> Event:
+async def _alert(harness: ObjectChannelHarness) -> Event:
     return harness.alert()
 
 
-async def _report(harness: ChannelHarness) -> Event:
+async def _report(harness: ObjectChannelHarness) -> Event:
     await harness.bring(harness.alert())
     return harness.completed("incident:7")
 
 
-async def _own_report(harness: ChannelHarness) -> Event:
+async def _own_report(harness: ObjectChannelHarness) -> Event:
     return harness.completed()
 
 
-async def _second_failure(harness: ChannelHarness) -> Event:
+async def _second_failure(harness: ObjectChannelHarness) -> Event:
     await harness.bring(harness.failed(1))
     return harness.failed(2)
 
 
-async def _closing_report(harness: ChannelHarness) -> Event:
+async def _closing_report(harness: ObjectChannelHarness) -> Event:
     harness.use(close_when="context.report.verdict == 'malicious'")
     await harness.bring(harness.alert())
     return harness.completed("incident:7")
 
 
-async def _recovery(harness: ChannelHarness) -> Event:
+async def _recovery(harness: ObjectChannelHarness) -> Event:
     harness.use(close_recovered=True)
     await harness.bring(harness.failed(1))
     return harness.completed()
 
 
-async def closed_failure(harness: ChannelHarness) -> None:
+async def closed_failure(harness: ObjectChannelHarness) -> None:
     """Create one object for a failure, and close it."""
     harness.use(close_when="data.consecutive_failures == 1")
     await harness.bring(harness.failed(1))
 
 
-async def _failure_after_closing(harness: ChannelHarness) -> Event:
+async def _failure_after_closing(harness: ObjectChannelHarness) -> Event:
     await closed_failure(harness)
     return harness.failed(2)
 
@@ -68,7 +72,7 @@ SCENARIOS: Sequence[ChannelScenario] = (
 )
 
 
-class ScenarioSuite(ChannelSuite):
+class ScenarioSuite(ObjectChannelSuite):
     """Base of rules that run scenarios."""
 
     scenarios: ClassVar[Sequence[ChannelScenario]] = SCENARIOS
@@ -83,12 +87,12 @@ class ScenarioSuite(ChannelSuite):
             return len(harness.simulator.requests) - before, object_shapes(harness)
 
 
-def object_shapes(harness: ChannelHarness) -> list[ObjectShape]:
+def object_shapes(harness: ObjectChannelHarness) -> list[ObjectShape]:
     """Return the shapes of the objects at the receiver."""
     return [_object_shape(remote) for remote in harness.objects]
 
 
-def count_notes(harness: ChannelHarness) -> list[int]:
+def count_notes(harness: ObjectChannelHarness) -> list[int]:
     """Return the number of notes of each object."""
     return [len(remote.notes) for remote in harness.objects]
 

@@ -12,6 +12,7 @@ from tocsin.testing.conformance.enricher_failures import EnricherFailureRules
 from tocsin.testing.conformance.enricher_settings import EnricherSettingsRules
 from tocsin.testing.conformance.enrichments import EnrichmentRules
 from tocsin.testing.conformance.event_contents import EventContentRules
+from tocsin.testing.conformance.event_deliveries import EventDeliveryRules
 from tocsin.testing.conformance.events import EventRules, HttpEventRules
 from tocsin.testing.conformance.failures import FailureRules
 from tocsin.testing.conformance.files import FileRules
@@ -111,14 +112,27 @@ class EnricherConformance(EnricherSettingsRules, EnrichmentRules, EnricherFailur
     """
 
 
-class ChannelConformance(
+class ChannelConformance(ChannelSettingsRules, EventDeliveryRules):
+    """Contract of a channel that sends each event in an HTTP request.
+
+    ::
+
+        class TestAcme(ChannelConformance):
+            channel = Acme
+
+            def settings(self, url):
+                return {"url": url, "token": "a secret"}
+    """
+
+
+class ObjectChannelConformance(
     ChannelSettingsRules, DeliveryRules, EventContentRules, ClosureRules, ReceiverRules
 ):
     """Contract of a channel that keeps objects in its receiver, such as tickets or cases.
 
     ::
 
-        class TestAcme(ChannelConformance):
+        class TestAcme(ObjectChannelConformance):
             channel = Acme
             simulator = AcmeSimulator
             idempotency = Idempotency.SEARCH

@@ -17,6 +17,7 @@ from tocsin.testing.conformance.record_shapes import (
     change_texts,
     iter_texts,
     parse_moment,
+    parse_number,
     put_at,
     value_at,
     with_digits,
@@ -103,16 +104,21 @@ def _numbers(harness: Harness) -> list[Path]:
     earlier = harness.clock.now() - timedelta(hours=1)
     places = harness.differing("the start time of an incident", created_at=earlier)
     record = harness.render(harness.case())
-    numbers = [place for place in places if isinstance(value_at(record, place), int | float)]
+    numbers = [place for place in places if parse_number(value_at(record, place)) is not None]
     return numbers or does_not_apply("its records have no numeric times")
 
 
 def _times(factor: float, value: Json) -> Json:
-    return int(value * factor)
+    return _spell(int((parse_number(value) or 0) * factor), value)
 
 
-def _always(number: float, _: Json) -> Json:
-    return number
+def _always(number: float, value: Json) -> Json:
+    return _spell(number, value)
+
+
+def _spell(number: float, like: Json) -> Json:
+    """Return a number, as text if the vendor writes it so."""
+    return str(number) if isinstance(like, str) else number
 
 
 _CHANGES: tuple[Callable[[Json], Json], ...] = (

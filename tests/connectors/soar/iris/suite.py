@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import tocsin_templates
-from tocsin.testing.conformance.channel_harness import ChannelSuite
+from tocsin.testing.conformance.object_channel_harness import ObjectChannelSuite
 from tocsin_connectors.soar.iris import Iris
 
 from .simulator import CUSTOMER, KEY, IrisSimulator
 
 
-class Suite(ChannelSuite):
+class Suite(ObjectChannelSuite):
     channel = Iris
     simulator = IrisSimulator
 

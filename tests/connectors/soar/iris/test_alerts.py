@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tocsin import Broken, EntityKind, Misconfigured, Observable, Refused
-from tocsin.testing.conformance.channel_harness import ADDRESSES, ChannelHarness
+from tocsin.testing.conformance.object_channel_harness import ADDRESSES, ObjectChannelHarness
 from tocsin_connectors.soar.iris.iocs import get_ioc_type
 
 from .simulator import (
@@ -28,12 +28,12 @@ async def harness():
         yield harness
 
 
-def only(harness: ChannelHarness) -> dict:
+def only(harness: ObjectChannelHarness) -> dict:
     [alert] = harness.simulator.alerts.values()
     return alert
 
 
-def later(harness: ChannelHarness, *entities: tuple[str, str]):
+def later(harness: ObjectChannelHarness, *entities: tuple[str, str]):
     """Return another alert of the same incident, with these entities beside its own."""
     event = harness.alert()
     known = [{"kind": "ip", "value": address} for address in ADDRESSES]
@@ -41,7 +41,7 @@ def later(harness: ChannelHarness, *entities: tuple[str, str]):
     return replace(event, context={"incident": {**event.context["incident"], "entities": told}})
 
 
-async def test_names_are_resolved_to_ids(harness: ChannelHarness):
+async def test_names_are_resolved_to_ids(harness: ObjectChannelHarness):
     event = harness.alert()
     await harness.bring(event)
     made = only(harness)
@@ -53,7 +53,7 @@ async def test_names_are_resolved_to_ids(harness: ChannelHarness):
     assert {ioc["ioc_tlp_id"] for ioc in made["iocs"]} == {TLPS["amber"]}
 
 
-async def test_ids_are_cached_and_new_names_are_found(harness: ChannelHarness, monkeypatch):
+async def test_ids_are_cached_and_new_names_are_found(harness: ObjectChannelHarness, monkeypatch):
     harness.use(tlp="mauve")
     with pytest.raises(Misconfigured, match="no TLP 'mauve'"):
         await harness.attempt(harness.alert())
@@ -83,18 +83,18 @@ def test_ioc_type_follows_entity_kind(kind, value, called):
     assert get_ioc_type(Observable(kind, value, "99")) == called
 
 
-async def test_missing_ioc_type_is_other(harness: ChannelHarness):
+async def test_missing_ioc_type_is_other(harness: ObjectChannelHarness):
     await harness.bring(later(harness, ("cve", "CVE-2026-1234")))
     assert only(harness)["iocs"][-1]["ioc_type_id"] == TYPES["other"]
 
 
-async def test_value_refused_by_its_type_is_other(harness: ChannelHarness):
+async def test_value_refused_by_its_type_is_other(harness: ObjectChannelHarness):
     harness.simulator.patterns = {"hostname": "[a-z.]+"}
     await harness.bring(later(harness, ("host", "WIN 7")))
     assert {ioc["ioc_type_id"] for ioc in only(harness)["iocs"]} == {TYPES["other"]}
 
 
-async def test_later_iocs_are_added_to_existing_ones(harness: ChannelHarness):
+async def test_later_iocs_are_added_to_existing_ones(harness: ObjectChannelHarness):
     await harness.bring(harness.alert())
     mine = {"ioc_value": "203.0.113.99", "ioc_type_id": TYPES["ip-any"], "ioc_id": 7_000}
     only(harness)["iocs"].append(
@@ -110,27 +110,27 @@ async def test_later_iocs_are_added_to_existing_ones(harness: ChannelHarness):
 
 
 @pytest.mark.parametrize("owner", [None, 12])
-async def test_owner_is_kept(harness: ChannelHarness, owner):
+async def test_owner_is_kept(harness: ObjectChannelHarness, owner):
     await harness.bring(harness.alert())
     only(harness)["alert_owner_id"] = owner
     await harness.bring(later(harness, ("host", "vpn-1.example.com")))
     assert only(harness)["alert_owner_id"] == owner != ME
 
 
-async def test_rejected_iocs_do_not_block(harness: ChannelHarness):
+async def test_rejected_iocs_do_not_block(harness: ObjectChannelHarness):
     await harness.bring(harness.alert())
     harness.simulator.takes_iocs = False
     receipt = await harness.bring(later(harness, ("host", "vpn-1.example.com")))
     assert b'"observables":0' in receipt.response
 
 
-async def test_alert_stored_before_an_error_is_found(harness: ChannelHarness):
+async def test_alert_stored_before_an_error_is_found(harness: ObjectChannelHarness):
     harness.simulator.next_error = "'NoneType' object has no attribute 'alert_id'"
     receipt = await harness.attempt(harness.alert())
     assert receipt.remote_id == str(only(harness)["alert_id"])
 
 
-async def test_unavailable_database_is_tried_again(harness: ChannelHarness):
+async def test_unavailable_database_is_tried_again(harness: ObjectChannelHarness):
     harness.simulator.next_error = "(psycopg2.OperationalError) server closed the connection"
     with pytest.raises(Broken):
         await harness.attempt(harness.alert())
@@ -138,7 +138,7 @@ async def test_unavailable_database_is_tried_again(harness: ChannelHarness):
     assert len(harness.objects) == 1
 
 
-async def test_invalid_request_is_refused_with_reason(harness: ChannelHarness):
+async def test_invalid_request_is_refused_with_reason(harness: ObjectChannelHarness):
     await harness.bring(harness.alert())
     harness.simulator.next_error = "{'iocs': ['Not a valid list.']}"
     with pytest.raises(Refused, match="Not a valid list") as refused:
@@ -146,7 +146,7 @@ async def test_invalid_request_is_refused_with_reason(harness: ChannelHarness):
     assert not isinstance(refused.value, Misconfigured)
 
 
-async def test_partial_reference_match_is_ignored(harness: ChannelHarness):
+async def test_partial_reference_match_is_ignored(harness: ObjectChannelHarness):
     await harness.bring(harness.alert())
     template, key = only(harness), only(harness)["alert_source_ref"]
     only(harness)["alert_source_ref"] = f"{key}0"
@@ -172,7 +172,7 @@ async def test_closing_keeps_the_note():
         assert failed["alert_note"].startswith("an analyst's\n\nA later run")
 
 
-async def test_alert_in_a_case_is_not_closed(harness: ChannelHarness):
+async def test_alert_in_a_case_is_not_closed(harness: ObjectChannelHarness):
     harness.use(close_when="event_type == 'investigation-completed'")
     await harness.bring(harness.alert())
     only(harness)["alert_status_id"] = STATUSES["Merged"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tocsin import Idempotency
-from tocsin.testing.conformance import ChannelConformance
+from tocsin.testing.conformance import ObjectChannelConformance
 
 from .simulator import IrisSimulator
 from .suite import Suite
 
 
-class TestIris(Suite, ChannelConformance):
+class TestIris(Suite, ObjectChannelConformance):
     idempotency = Idempotency.SEARCH
     permissions = IrisSimulator.permissions

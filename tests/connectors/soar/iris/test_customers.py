@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tocsin import Misconfigured
-from tocsin.testing.conformance.channel_harness import ChannelHarness
+from tocsin.testing.conformance.object_channel_harness import ObjectChannelHarness
 
 from .simulator import CUSTOMER, CUSTOMERS, OTHERS
 from .suite import Suite
@@ -18,7 +18,7 @@ async def harness():
 
 
 @pytest.mark.parametrize("customer", [CUSTOMERS[OTHERS], OTHERS])
-async def test_invisible_customer_is_misconfigured(harness: ChannelHarness, customer):
+async def test_invisible_customer_is_misconfigured(harness: ObjectChannelHarness, customer):
     harness.use(customer=customer)
     with pytest.raises(Misconfigured):
         await harness.attempt(harness.alert())
@@ -28,7 +28,7 @@ async def test_invisible_customer_is_misconfigured(harness: ChannelHarness, cust
     await harness.bring(harness.alert())
 
 
-async def test_customer_id_needs_no_list_permission(harness: ChannelHarness):
+async def test_customer_id_needs_no_list_permission(harness: ObjectChannelHarness):
     harness.use(customer=CUSTOMERS[CUSTOMER])
     harness.simulator.lacks = {"customers_read"}
     assert not (await harness.channel.check()).problems
@@ -36,7 +36,7 @@ async def test_customer_id_needs_no_list_permission(harness: ChannelHarness):
     assert len(harness.objects) == 1
 
 
-async def test_check_reports_all_missing_names(harness: ChannelHarness):
+async def test_check_reports_all_missing_names(harness: ObjectChannelHarness):
     harness.use(closed_status="Gone", tlp="mauve", customer="Nobody")
     problems = "\n".join((await harness.channel.check()).problems)
     assert "status 'Gone' does not exist" in problems

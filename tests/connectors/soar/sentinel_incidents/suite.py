@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tocsin.testing.conformance.channel_harness import ChannelSuite
+from tocsin.testing.conformance.object_channel_harness import ObjectChannelSuite
 from tocsin_connectors.soar.sentinel_incidents import SentinelIncidents
 
 from .simulator import CLIENT_ID, CLIENT_SECRET, SUBSCRIPTION, TENANT, AzureSimulator
 
 
-class Suite(ChannelSuite):
+class Suite(ObjectChannelSuite):
     channel = SentinelIncidents
     simulator = AzureSimulator
 

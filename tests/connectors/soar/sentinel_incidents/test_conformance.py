@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tocsin.testing.conformance import ChannelConformance
+from tocsin.testing.conformance import ObjectChannelConformance
 
 from .simulator import AzureSimulator
 from .suite import Suite
 
 
-class TestSentinelIncidents(Suite, ChannelConformance):
+class TestSentinelIncidents(Suite, ObjectChannelConformance):
     permissions = AzureSimulator.permissions

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tocsin import CredentialsRefused, EntityKind, Misconfigured, Observable, TryLater
-from tocsin.testing.conformance.channel_harness import ADDRESSES, ChannelHarness
+from tocsin.testing.conformance.object_channel_harness import ADDRESSES, ObjectChannelHarness
 from tocsin_connectors.soar.sentinel_incidents import SentinelIncidents
 
 from .simulator import INCIDENTS
@@ -22,20 +22,20 @@ async def harness():
         yield harness
 
 
-def set_to(harness: ChannelHarness, **settings: Any) -> None:
+def set_to(harness: ObjectChannelHarness, **settings: Any) -> None:
     harness.channel = SentinelIncidents(harness.checked_settings(**settings), harness.channel.tools)
 
 
-def properties(harness: ChannelHarness) -> dict[str, Any]:
+def properties(harness: ObjectChannelHarness) -> dict[str, Any]:
     [incident] = harness.simulator.incidents.values()
     return incident["properties"]
 
 
-def sign_ins(harness: ChannelHarness) -> int:
+def sign_ins(harness: ObjectChannelHarness) -> int:
     return sum(asked.path.endswith("/token") for asked in harness.simulator.requests)
 
 
-async def test_token_is_used_until_shortly_before_expiry(harness: ChannelHarness):
+async def test_token_is_used_until_shortly_before_expiry(harness: ObjectChannelHarness):
     await harness.bring(harness.alert())
     harness.clock.advance(minutes=50)
     await harness.bring(harness.alert())
@@ -46,19 +46,19 @@ async def test_token_is_used_until_shortly_before_expiry(harness: ChannelHarness
 
 
 @pytest.mark.parametrize("wrong", ["client_id", "client_secret"])
-async def test_unknown_app_is_misconfigured(harness: ChannelHarness, wrong):
+async def test_unknown_app_is_misconfigured(harness: ObjectChannelHarness, wrong):
     set_to(harness, **{wrong: "wrong"})
     with pytest.raises(CredentialsRefused, match="AADSTS"):
         await harness.attempt(harness.alert())
 
 
-async def test_missing_workspace_is_misconfigured(harness: ChannelHarness):
+async def test_missing_workspace_is_misconfigured(harness: ObjectChannelHarness):
     set_to(harness, workspace="elsewhere")
     with pytest.raises(Misconfigured, match="workspace does not exist"):
         await harness.attempt(harness.alert())
 
 
-async def test_retry_keeps_changes_of_analysts(harness: ChannelHarness):
+async def test_retry_keeps_changes_of_analysts(harness: ObjectChannelHarness):
     await harness.bring(harness.alert())
     harness.simulator.change(harness.objects[0].id, title="Theirs", status="Active")
     await harness.bring(harness.alert(), remember=False)
@@ -67,7 +67,7 @@ async def test_retry_keeps_changes_of_analysts(harness: ChannelHarness):
     assert (properties(harness)["title"], properties(harness)["status"]) == ("Theirs", "Active")
 
 
-async def test_closing_keeps_changes_of_analysts(harness: ChannelHarness):
+async def test_closing_keeps_changes_of_analysts(harness: ObjectChannelHarness):
     set_to(harness, **CLOSING)
     await harness.bring(harness.alert())
     harness.simulator.change(harness.objects[0].id, severity="Low", labels=[{"labelName": "vip"}])
@@ -80,7 +80,7 @@ async def test_closing_keeps_changes_of_analysts(harness: ChannelHarness):
     assert told["classificationComment"].startswith("Closed by Tocsin")
 
 
-async def test_constantly_changing_incident_is_closed_later(harness: ChannelHarness):
+async def test_constantly_changing_incident_is_closed_later(harness: ObjectChannelHarness):
     set_to(harness, **CLOSING)
     await harness.bring(harness.alert())
     harness.simulator.races = 2
@@ -92,7 +92,7 @@ async def test_constantly_changing_incident_is_closed_later(harness: ChannelHarn
     assert len(harness.objects[0].notes) == 1
 
 
-async def test_classification_has_a_reason(harness: ChannelHarness):
+async def test_classification_has_a_reason(harness: ObjectChannelHarness):
     set_to(harness, closed_classification="FalsePositive-InaccurateData", **CLOSING)
     await harness.bring(harness.completed())
     told = properties(harness)
@@ -100,7 +100,7 @@ async def test_classification_has_a_reason(harness: ChannelHarness):
     assert told["classificationReason"] == "InaccurateData"
 
 
-async def test_conflict_with_invisible_incident_is_tried_later(harness: ChannelHarness):
+async def test_conflict_with_invisible_incident_is_tried_later(harness: ObjectChannelHarness):
     harness.simulator.conflicts = True
     with pytest.raises(TryLater, match="conflict"):
         await harness.attempt(harness.alert())
@@ -111,7 +111,7 @@ def hosts(*numbers: int, length: int = 0) -> list[Observable]:
     return [Observable(EntityKind.HOST, name, "Host") for name in names]
 
 
-async def test_entities_are_listed_once_in_comments(harness: ChannelHarness):
+async def test_entities_are_listed_once_in_comments(harness: ObjectChannelHarness):
     await harness.bring(harness.alert())
     identifier = harness.objects[0].id
     assert await harness.channel.add_observables(identifier, hosts(1, 2)) == 2
@@ -121,7 +121,7 @@ async def test_entities_are_listed_once_in_comments(harness: ChannelHarness):
     assert f"- Ip `{ADDRESSES[0]}` #" in harness.simulator.texts(identifier)[0]
 
 
-async def test_long_entity_list_spans_comments(harness: ChannelHarness):
+async def test_long_entity_list_spans_comments(harness: ObjectChannelHarness):
     await harness.bring(harness.alert())
     many = hosts(*range(50), length=1_900)
     assert await harness.channel.add_observables(harness.objects[0].id, many) == 50
@@ -129,7 +129,7 @@ async def test_long_entity_list_spans_comments(harness: ChannelHarness):
     assert len(harness.objects[0].observables) == 52
 
 
-async def test_entities_are_escaped_to_one_line(harness: ChannelHarness):
+async def test_entities_are_escaped_to_one_line(harness: ObjectChannelHarness):
     await harness.bring(harness.alert())
     identifier = harness.objects[0].id
     hostile = [Observable(EntityKind.FILE, "`\n- x <img src=//evil.example.com>", "File")]
@@ -142,7 +142,7 @@ async def test_entities_are_escaped_to_one_line(harness: ChannelHarness):
 
 
 async def test_long_report_is_truncated_with_marker(
-    harness: ChannelHarness,
+    harness: ObjectChannelHarness,
 ):
     await harness.bring(harness.alert())
     identifier = harness.objects[0].id
@@ -154,7 +154,7 @@ async def test_long_report_is_truncated_with_marker(
     assert note.endswith("\n\nTocsin event evt_7")
 
 
-async def test_check_reports_missing_read_access(harness: ChannelHarness):
+async def test_check_reports_missing_read_access(harness: ObjectChannelHarness):
     harness.simulator.lacks = {"Microsoft.Authorization/permissions/read"}
     [problem] = (await harness.channel.check()).problems
     assert "Microsoft.Authorization/permissions/read" in problem
@@ -169,7 +169,7 @@ async def test_check_reports_missing_read_access(harness: ChannelHarness):
     ],
 )
 async def test_each_cloud_has_its_own_endpoints(
-    harness: ChannelHarness, cloud, management, authority, portal
+    harness: ObjectChannelHarness, cloud, management, authority, portal
 ):
     given = Suite().settings("") | {"cloud": cloud}
     del given["url"], given["authority"]

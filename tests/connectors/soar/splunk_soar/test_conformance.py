@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tocsin.testing.conformance import ChannelConformance
+from tocsin.testing.conformance import ObjectChannelConformance
 from tocsin_connectors.soar.splunk_soar import SplunkSoar
 
 from .simulator import TOKEN, SplunkSoarSimulator
 
 
-class TestSplunkSoar(ChannelConformance):
+class TestSplunkSoar(ObjectChannelConformance):
     channel = SplunkSoar
     simulator = SplunkSoarSimulator
     permissions = SplunkSoarSimulator.permissions

@@ -9,14 +9,17 @@ import pytest
 
 from tocsin import EntityKind, Observable, Refused
 from tocsin.delivery.rendering import Renderer
-from tocsin.testing.conformance.channel_harness import ChannelHarness, ChannelSuite
+from tocsin.testing.conformance.object_channel_harness import (
+    ObjectChannelHarness,
+    ObjectChannelSuite,
+)
 from tocsin_connectors.soar.splunk_soar import SplunkSoar
 from tocsin_connectors.soar.splunk_soar.artifacts import ENTITY_LABEL, build_artifact
 
 from .simulator import TOKEN, SplunkSoarSimulator
 
 
-class Suite(ChannelSuite):
+class Suite(ObjectChannelSuite):
     channel = SplunkSoar
     simulator = SplunkSoarSimulator
 
@@ -30,11 +33,11 @@ async def harness():
         yield harness
 
 
-def set_to(harness: ChannelHarness, **settings: Any) -> None:
+def set_to(harness: ObjectChannelHarness, **settings: Any) -> None:
     harness.channel = SplunkSoar(harness.checked_settings(**settings), harness.channel.tools)
 
 
-async def test_entity_artifact_equals_that_of_the_template(harness: ChannelHarness):
+async def test_entity_artifact_equals_that_of_the_template(harness: ObjectChannelHarness):
     event = harness.alert()
     entities = [{"kind": kind.value, "value": "x"} for kind in EntityKind]
     event.context["incident"]["entities"] = entities
@@ -53,7 +56,7 @@ async def test_entity_artifact_equals_that_of_the_template(harness: ChannelHarne
     [("clear", "white"), ("green", "green"), ("amber+strict", "amber"), ("red", "red")],
 )
 async def test_container_has_start_time_sensitivity_techniques_and_link(
-    harness: ChannelHarness, tlp, sensitivity
+    harness: ObjectChannelHarness, tlp, sensitivity
 ):
     event = harness.alert()
     event.context["marking"] = {"tlp": tlp, "pap": "amber"}
@@ -70,7 +73,7 @@ async def test_container_has_start_time_sensitivity_techniques_and_link(
     assert container["description"].endswith(event.data["url"])
 
 
-async def test_event_keeps_the_origin_artifact(harness: ChannelHarness):
+async def test_event_keeps_the_origin_artifact(harness: ObjectChannelHarness):
     receipt = await harness.bring(harness.alert())
     first = harness.simulator.of("artifact", int(receipt.remote_id))[0]
     assert first["cef"]["tocsinUrl"].startswith("https://tocsin.example.com/")
@@ -78,7 +81,7 @@ async def test_event_keeps_the_origin_artifact(harness: ChannelHarness):
 
 
 async def test_duplicate_refused_with_200_is_the_existing_container(
-    harness: ChannelHarness,
+    harness: ObjectChannelHarness,
 ):
     harness.simulator.refuses_with = 200
     first = await harness.bring(harness.alert(), remember=False)
@@ -87,26 +90,26 @@ async def test_duplicate_refused_with_200_is_the_existing_container(
     assert len(harness.objects) == 1
 
 
-async def test_truncated_refusal_is_resolved_by_search(harness: ChannelHarness, monkeypatch):
+async def test_truncated_refusal_is_resolved_by_search(harness: ObjectChannelHarness, monkeypatch):
     monkeypatch.setattr("tocsin_connectors.soar.splunk_soar.channel._MAX_MESSAGE_LENGTH", 20)
     harness.simulator.refuses_with = 200
     first = await harness.bring(harness.alert(), remember=False)
     assert (await harness.bring(harness.alert())).remote_id == first.remote_id
 
 
-async def test_error_with_200_is_refused_with_reason(harness: ChannelHarness):
+async def test_error_with_200_is_refused_with_reason(harness: ObjectChannelHarness):
     harness.simulator.labels = ["notable"]
     with pytest.raises(Refused, match="a label that exists"):
         await harness.attempt(harness.alert())
 
 
-async def test_label_comes_from_settings(harness: ChannelHarness):
+async def test_label_comes_from_settings(harness: ObjectChannelHarness):
     set_to(harness, label="tocsin")
     await harness.bring(harness.alert())
     assert harness.simulator.records["container"][0]["label"] == "tocsin"
 
 
-async def test_check_reports_missing_label_and_severities(harness: ChannelHarness):
+async def test_check_reports_missing_label_and_severities(harness: ObjectChannelHarness):
     harness.simulator.labels, harness.simulator.severities = ["Notable"], ["High"]
     problems = (await harness.channel.check()).problems
     assert problems == (
@@ -116,7 +119,7 @@ async def test_check_reports_missing_label_and_severities(harness: ChannelHarnes
     )
 
 
-async def test_playbooks_run_once_per_change(harness: ChannelHarness):
+async def test_playbooks_run_once_per_change(harness: ObjectChannelHarness):
     await harness.bring(harness.alert())
     number = int(harness.objects[0].id)
     assert harness.simulator.runs == [number]
@@ -125,7 +128,7 @@ async def test_playbooks_run_once_per_change(harness: ChannelHarness):
     assert harness.simulator.runs == [number, number]
 
 
-async def test_playbooks_can_be_disabled(harness: ChannelHarness):
+async def test_playbooks_can_be_disabled(harness: ObjectChannelHarness):
     set_to(harness, run_automation=False)
     await harness.bring(harness.alert())
     seen = [Observable(EntityKind.HOST, "host.example.com", None)]
@@ -133,7 +136,7 @@ async def test_playbooks_can_be_disabled(harness: ChannelHarness):
     assert harness.simulator.runs == []
 
 
-async def test_duplicate_artifact_is_no_failure(harness: ChannelHarness):
+async def test_duplicate_artifact_is_no_failure(harness: ObjectChannelHarness):
     harness.simulator.refuses_artifacts = True
     await harness.bring(harness.alert())
     [found] = harness.objects
@@ -142,7 +145,7 @@ async def test_duplicate_artifact_is_no_failure(harness: ChannelHarness):
     assert harness.objects == [found]
 
 
-async def test_note_on_a_later_page_is_found(harness: ChannelHarness):
+async def test_note_on_a_later_page_is_found(harness: ObjectChannelHarness):
     await harness.bring(harness.alert())
     number = int(harness.objects[0].id)
     notes = harness.simulator.records["note"]
@@ -153,7 +156,7 @@ async def test_note_on_a_later_page_is_found(harness: ChannelHarness):
     assert len(notes) == 601
 
 
-async def test_resolved_status_is_kept(harness: ChannelHarness):
+async def test_resolved_status_is_kept(harness: ObjectChannelHarness):
     set_to(harness, close_when="event_type == 'investigation-completed'")
     await harness.bring(harness.alert())
     harness.simulator.resolve(harness.objects[0].id, "false_positive")
@@ -161,7 +164,7 @@ async def test_resolved_status_is_kept(harness: ChannelHarness):
     assert harness.simulator.records["container"][0]["status"] == "false_positive"
 
 
-async def test_closing_comments_once(harness: ChannelHarness):
+async def test_closing_comments_once(harness: ObjectChannelHarness):
     await harness.bring(harness.alert())
     identifier = harness.objects[0].id
     for _ in range(2):

@@ -8,13 +8,17 @@ import pytest
 
 from tocsin import Refused
 from tocsin.testing.conformance.channel_events import FOUND_ADDRESS
-from tocsin.testing.conformance.channel_harness import ADDRESSES, ChannelHarness, ChannelSuite
+from tocsin.testing.conformance.object_channel_harness import (
+    ADDRESSES,
+    ObjectChannelHarness,
+    ObjectChannelSuite,
+)
 from tocsin_connectors.soar.thehive import TheHive
 
 from .simulator import KEY, TheHiveSimulator
 
 
-class Suite(ChannelSuite):
+class Suite(ObjectChannelSuite):
     channel = TheHive
     simulator = TheHiveSimulator
 
@@ -29,7 +33,7 @@ async def harness():
 
 
 async def test_updates_go_to_the_case_of_the_alert(
-    harness: ChannelHarness,
+    harness: ObjectChannelHarness,
 ):
     await harness.bring(harness.alert())
     case = harness.simulator.promote(harness.objects[0].id)
@@ -42,7 +46,7 @@ async def test_updates_go_to_the_case_of_the_alert(
     )
 
 
-async def test_unknown_status_is_refused_with_reason(harness: ChannelHarness):
+async def test_unknown_status_is_refused_with_reason(harness: ObjectChannelHarness):
     settings = harness.checked_settings(closed_status="Gone")
     harness.channel = TheHive(settings, harness.channel.tools)
     await harness.bring(harness.alert())
@@ -50,7 +54,7 @@ async def test_unknown_status_is_refused_with_reason(harness: ChannelHarness):
         await harness.attempt(harness.completed("incident:7"))
 
 
-async def test_concurrent_creation_is_found_and_completed(harness: ChannelHarness):
+async def test_concurrent_creation_is_found_and_completed(harness: ObjectChannelHarness):
     harness.simulator.meanwhile = True
     receipt = await harness.bring(harness.alert())
     [found] = harness.objects

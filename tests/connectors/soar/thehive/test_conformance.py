@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tocsin.testing.conformance import ChannelConformance
+from tocsin.testing.conformance import ObjectChannelConformance
 from tocsin_connectors.soar.thehive import TheHive
 
 from .simulator import KEY, TheHiveSimulator
 
 
-class TestTheHive(ChannelConformance):
+class TestTheHive(ObjectChannelConformance):
     channel = TheHive
     simulator = TheHiveSimulator
     permissions = TheHiveSimulator.permissions

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import tocsin_templates
 from tocsin import Idempotency
-from tocsin.testing.conformance import ChannelConformance
+from tocsin.testing.conformance import ObjectChannelConformance
 from tocsin_connectors.soar.xsoar import Xsoar
 
 from .simulator import KEY, KEY_ID, XsoarSimulator
 
 
-class TestXsoar(ChannelConformance):
+class TestXsoar(ObjectChannelConformance):
     channel = Xsoar
     simulator = XsoarSimulator
     idempotency = Idempotency.SEARCH

@@ -9,7 +9,11 @@ import pytest
 
 import tocsin_templates
 from tocsin import Refused, TryLater
-from tocsin.testing.conformance.channel_harness import ADDRESSES, ChannelHarness, ChannelSuite
+from tocsin.testing.conformance.object_channel_harness import (
+    ADDRESSES,
+    ObjectChannelHarness,
+    ObjectChannelSuite,
+)
 from tocsin_connectors.soar.xsoar import Xsoar
 from tocsin_connectors.soar.xsoar.responses import format_line
 
@@ -18,7 +22,7 @@ from .simulator import KEY, KEY_ID, V6, XsoarSimulator
 CLOSING = {"close_when": "event_type == 'investigation-completed'"}
 
 
-class Suite(ChannelSuite):
+class Suite(ObjectChannelSuite):
     channel = Xsoar
     simulator = XsoarSimulator
 
@@ -42,12 +46,12 @@ async def harness():
         yield harness
 
 
-def only(harness: ChannelHarness) -> dict:
+def only(harness: ObjectChannelHarness) -> dict:
     [incident] = harness.simulator.incidents.values()
     return incident
 
 
-async def test_incident_has_key_and_link(harness: ChannelHarness):
+async def test_incident_has_key_and_link(harness: ObjectChannelHarness):
     event = harness.alert()
     receipt = await harness.bring(event)
     made = only(harness)
@@ -70,7 +74,7 @@ async def test_version_6_uses_no_prefix_and_no_key_id():
 
 
 @pytest.mark.parametrize("subject", ["schedule:nightly", 'schedule:"a" or b\\" *'])
-async def test_incident_without_mirror_id_is_found_by_label(harness: ChannelHarness, subject):
+async def test_incident_without_mirror_id_is_found_by_label(harness: ObjectChannelHarness, subject):
     harness.simulator.keeps_mirror_id = False
     event = replace(harness.failed(1), subject=subject)
     await harness.bring(event, remember=False)
@@ -78,7 +82,7 @@ async def test_incident_without_mirror_id_is_found_by_label(harness: ChannelHarn
     assert len(harness.objects) == 1
 
 
-async def test_similar_incidents_are_not_matched(harness: ChannelHarness):
+async def test_similar_incidents_are_not_matched(harness: ObjectChannelHarness):
     await harness.bring(harness.alert())
     only(harness)["dbotMirrorId"] += "0"
     only(harness)["labels"][0]["value"] += "0"
@@ -99,7 +103,7 @@ async def test_first_note_opens_the_war_room():
         assert len(harness.objects[0].notes) == 1
 
 
-async def test_later_entities_are_listed_once_in_the_war_room(harness: ChannelHarness):
+async def test_later_entities_are_listed_once_in_the_war_room(harness: ObjectChannelHarness):
     await harness.bring(harness.alert())
     event = harness.alert()
     entities = [{"kind": "ip", "value": address} for address in (*ADDRESSES, "203.0.113.9")]
@@ -117,7 +121,7 @@ async def test_later_entities_are_listed_once_in_the_war_room(harness: ChannelHa
     ]
 
 
-async def test_concurrently_changed_incident_is_closed_on_retry(harness: ChannelHarness):
+async def test_concurrently_changed_incident_is_closed_on_retry(harness: ObjectChannelHarness):
     await harness.bring(harness.alert())
     harness.use(**CLOSING)
     event = harness.completed("incident:7")
@@ -133,14 +137,14 @@ async def test_concurrently_changed_incident_is_closed_on_retry(harness: Channel
     assert "Tocsin" in only(harness)["closeNotes"]
 
 
-async def test_drop_by_pre_process_rule_is_reported(harness: ChannelHarness):
+async def test_drop_by_pre_process_rule_is_reported(harness: ObjectChannelHarness):
     harness.simulator.drops = True
     with pytest.raises(Refused, match="pre-process rule"):
         await harness.attempt(harness.alert())
 
 
 async def test_check_reports_missing_type_and_close_permission(
-    harness: ChannelHarness,
+    harness: ObjectChannelHarness,
 ):
     harness.use(incident_type="Phising", close_recovered=True)
     harness.simulator.lacks = {"Change the incident status"}
@@ -151,14 +155,14 @@ async def test_check_reports_missing_type_and_close_permission(
     assert not (await harness.channel.check()).problems
 
 
-async def test_check_reports_invisible_types(harness: ChannelHarness):
+async def test_check_reports_invisible_types(harness: ObjectChannelHarness):
     harness.simulator.shows_types = False
     health = await harness.channel.check()
     assert not health.problems
     assert "not visible" in health.detail
 
 
-async def test_check_fails_for_another_server(harness: ChannelHarness):
+async def test_check_fails_for_another_server(harness: ObjectChannelHarness):
     harness.use(url=f"{harness.simulator.url}/elsewhere")
     with pytest.raises(Refused, match="404"):
         await harness.channel.check()

@@ -1,0 +1,120 @@
+"""Test harness for channels that keep objects in their receivers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, ClassVar
+
+from tocsin.channels import TicketSettings
+from tocsin.delivery import HEARTBEAT
+from tocsin.errors import Broken, PluginFailure, TryLater
+from tocsin.model import Delivery, Event, Receipt
+from tocsin.testing.conformance.channel_events import ADDRESSES
+from tocsin.testing.conformance.channel_harness import ChannelHarness, ChannelSuite
+from tocsin.testing.conformance.rules import RuleViolation
+from tocsin.testing.receiver import ReceiverSimulator, RemoteObject
+
+__all__ = ["ADDRESSES", "ObjectChannelHarness", "ObjectChannelSuite"]
+
+_TRIES = 12
+_PAUSE = timedelta(seconds=5)
+
+
+class ObjectChannelSuite(ChannelSuite):
+    """Base of the rules for channels that keep objects."""
+
+    simulator: ClassVar[type[ReceiverSimulator]]
+    permissions: ClassVar[Sequence[str]] = ()
+    """The permissions that the channel needs in the receiver; `simulator.lacks` revokes them."""
+
+    @property
+    def keeps_observables(self) -> bool:
+        """Whether the receiver stores observables; otherwise, texts mention them."""
+        return not issubclass(self.channel.Settings, TicketSettings)
+
+    def harness(self, **settings: Any) -> ObjectChannelHarness:
+        """Return a harness for the channel, with these settings in addition to its usual ones."""
+        return ObjectChannelHarness(self, settings)
+
+
+class ObjectChannelHarness(ChannelHarness):
+    """One test run of a channel; `async with` sets it up and cleans up.
+
+    `bring` delivers an event as the core does: it repeats attempts until one succeeds, and
+    remembers the receiver's ID for the object of each subject.
+    """
+
+    def __init__(self, suite: ObjectChannelSuite, settings: Mapping[str, Any]) -> None:
+        super().__init__(suite, settings)
+        self.simulator = self.server = suite.simulator(self.clock)
+        self.known: dict[str, str] = {}
+        """The receiver's IDs of objects, by subject."""
+        self._begun: dict[str, datetime | None] = {}
+        self._left: dict[str, str] = {}
+
+    @property
+    def objects(self) -> Sequence[RemoteObject]:
+        """The objects in the receiver."""
+        return self.simulator.objects()
+
+    async def attempt(self, event: Event, *, waited: timedelta = timedelta(0)) -> Receipt:
+        """Return the receipt of one attempt; raises what the channel raises.
+
+        The attempt starts `waited` after its claim. As in the core, the recorded start is the
+        latest possible moment while the attempt has not ended.
+        """
+        delivery = self._delivery(event)
+        self._begun[event.id] = self.clock.now() + HEARTBEAT
+        self.clock.advance(seconds=waited.total_seconds())
+        started = self.clock.now()
+        try:
+            receipt = await self.channel.deliver(delivery)
+        except Exception as error:
+            is_unsent = isinstance(error, TryLater) and error.unsent
+            self._begun[event.id] = delivery.tried_at if is_unsent else started
+            raise
+        self._begun[event.id] = started
+        return receipt
+
+    def _delivery(self, event: Event) -> Delivery:
+        return Delivery(
+            id="dlv_1",
+            event=event,
+            attempt=1,
+            remote_id=self.known.get(event.subject),
+            related={
+                subject: self.known[subject] for subject in event.related if subject in self.known
+            },
+            tried_at=self._begun.get(event.id),
+            previous_remote_id=self._left.get(event.id),
+            render=partial(self.render, event),
+            contract=self.contract,
+        )
+
+    async def bring(
+        self, event: Event, *, remember: bool = True, waited: timedelta = timedelta(0)
+    ) -> Receipt:
+        """Return the receipt of an event after as many attempts as it takes.
+
+        With `remember=False`, the node dies before it records the result.
+        """
+        for _ in range(_TRIES):
+            claimed_at = self.clock.now()
+            try:
+                receipt = await self.attempt(event, waited=waited)
+            except (TryLater, Broken) as error:
+                self.wait_out(error)
+                continue
+            if not remember:
+                self._begun[event.id] = claimed_at + HEARTBEAT
+            elif receipt.remote_id is not None:
+                self.known[event.subject] = self._left[event.id] = receipt.remote_id
+            return receipt
+        raise RuleViolation(f"the event was not delivered in {_TRIES} attempts")
+
+    def wait_out(self, error: PluginFailure) -> None:
+        """Advance the clock by as much as the core waits after this failure."""
+        after = error.after if isinstance(error, TryLater) else None
+        self.clock.advance(seconds=(after or _PAUSE).total_seconds())
