@@ -43,7 +43,8 @@ def of_group(group: type) -> Iterator[str]:
     """Yield the rules of a group."""
     subject = (inspect.getmodule(group).__doc__ or "").partition("\n")[0]
     suites = [f"`{suite.__name__}`" for suite in SUITES if issubclass(suite, group)]
-    where = "every provider suite" if len(suites) == len(PROVIDERS) else " and ".join(suites)
+    several = {len(PROVIDERS): "every provider suite", len(SUITES): "every suite"}
+    where = several.get(len(suites), " and ".join(suites))
     yield f"## {title(group)}\n"
     yield f"{subject} Applies to {where}.\n"
     yield "| Rule | Why |\n|---|---|"

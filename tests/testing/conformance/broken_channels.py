@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -219,6 +220,19 @@ class ShowsItsToken(Pager):
 class PostsToCheck(Pager):
     async def check(self):
         await self.tools.http.request("POST", self.settings.url)
+        return await super().check()
+
+
+@breaks("test_the_event_loop_is_not_blocked", "test_no_secret_is_in_a_url")
+class BlocksAfterItHasSent(Pager):
+    _has_sent = False
+
+    async def deliver(self, delivery):
+        self._has_sent = True
+        return await super().deliver(delivery)
+
+    async def check(self):
+        time.sleep(0.3 if self._has_sent else 0)  # noqa: ASYNC251
         return await super().check()
 
 

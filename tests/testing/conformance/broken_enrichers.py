@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -300,3 +301,16 @@ class Unchecked(Reputation):
 class Optimist(Reputation):
     async def check(self):
         return Health(detail="it is there")
+
+
+@breaks("test_the_event_loop_is_not_blocked")
+class BlocksAfterItWasAsked(Reputation):
+    _was_asked = False
+
+    async def enrich(self, entities):
+        self._was_asked = True
+        return await super().enrich(entities)
+
+    async def check(self):
+        time.sleep(0.3 if self._was_asked else 0)  # noqa: ASYNC251
+        return await super().check()

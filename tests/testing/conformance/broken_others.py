@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import urllib.request
 from contextlib import suppress
 from dataclasses import replace
@@ -14,6 +15,7 @@ from tocsin_example.provider import ExampleProvider
 
 from tocsin import Broken, Covered, Refused, TryLater, Window
 
+BLOCK = 0.3
 DOOMSDAY = datetime(2030, 1, 1, tzinfo=UTC)
 
 
@@ -197,3 +199,26 @@ class GoesOnByItself(ExampleProvider):
             raise
         finally:
             await pages.aclose()
+
+
+# the event loop
+
+
+@breaks("test_the_event_loop_is_not_blocked")
+class BlocksAfterItHasRead(ExampleProvider):
+    _has_read = False
+
+    async def read(self, stream, position, until):
+        async for page in super().read(stream, position, until):
+            self._has_read = True
+            yield page
+
+    async def check(self):
+        time.sleep(BLOCK if self._has_read else 0)  # noqa: ASYNC251
+        return await super().check()
+
+
+class BlocksForEachRecord(ExampleProvider):
+    def to_incident(self, record):
+        time.sleep(BLOCK)
+        return super().to_incident(record)

@@ -6,12 +6,15 @@ import inspect
 import os
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from broken import ExampleConformance
+from broken_others import BlocksForEachRecord
 from tocsin_example.provider import ExampleProvider
 
+from tocsin import Window
 from tocsin.testing.conformance import exempt
 from tocsin.testing.conformance.rules import RuleBroken
 
@@ -74,6 +77,14 @@ def test_a_broken_rule_is_reported_in_its_own_words(tmp_path):
 
 
 @pytest.mark.full
+def test_skipped_rules_are_summed_up(tmp_path):
+    output = run(tmp_path, "TestOdd and (refused_details or required_field)")
+    assert "3 rules of conformance suites were skipped" in output
+    assert "   2  the provider declares no record contracts" in output
+    assert "   1  the provider does not override `complete`" in output
+
+
+@pytest.mark.full
 def test_a_bug_of_the_provider_is_reported_with_its_traceback(tmp_path):
     output = run(tmp_path, "TestOdd and check_without_problems")
     assert "Seen: ZeroDivisionError: division by zero" in output
@@ -107,6 +118,134 @@ def test_a_provider_that_never_ends_breaks_a_rule(monkeypatch):
         Suite().test_check_without_problems()
 
 
+def test_code_that_blocks_the_event_loop_is_named_by_any_rule():
+    class Suite(ExampleConformance):
+        provider = BlocksForEachRecord
+
+    with pytest.raises(RuleBroken) as caught:
+        Suite().test_hostile_text_is_read()
+    line = inspect.getsourcelines(BlocksForEachRecord.to_incident)[1] + 1
+    assert "A plugin never holds the event loop" in str(caught.value)
+    assert f'broken_others.py", line {line}, in BlocksForEachRecord.to_incident' in str(
+        caught.value
+    )
+
+
+def test_nothing_watches_the_event_loop_of_an_exempt_suite():
+    class Suite(ExampleConformance):
+        provider = BlocksForEachRecord
+        test_the_event_loop_is_not_blocked = exempt("its library cannot be awaited")
+
+    Suite().test_an_unknown_severity_becomes_medium()
+
+
+class ListsItself(ExampleConformance.simulator):
+    """Lists without `page` or `slice`, and renders without `show`."""
+
+    async def list_cases(self, request):
+        bounds = (request.query["changed_from"], request.query["changed_to"])
+        cases = self.siem.changed(Window(*map(datetime.fromisoformat, bounds)))
+        content = {"cases": [self.render(case) for case in cases], "next_page_token": None}
+        return self.json(content)
+
+
+@pytest.mark.parametrize(
+    ("rule", "seen"),
+    [
+        (
+            "test_a_partial_response_is_an_error",
+            "nothing was raised, expected PluginFailure; the fault `partial` was never met: list "
+            "with `page` or `slice`",
+        ),
+        ("test_every_page_is_read", "the page limit was never met: list with `page` or `slice`"),
+        (
+            "test_a_malformed_record_is_rejected",
+            "0 records rejected, expected one; the changed record was never met: render with "
+            "`show`",
+        ),
+        (
+            "test_severities_are_known_in_any_case",
+            "the changed record was never met: render with `show`",
+        ),
+    ],
+)
+def test_what_a_simulator_bypasses_was_never_met(rule, seen):
+    class Suite(ExampleConformance):
+        simulator = ListsItself
+
+    with pytest.raises(RuleBroken) as caught:
+        getattr(Suite(), rule)()
+    assert str(caught.value).endswith(f"Seen: {seen}")
+
+
+class SpeaksRpc(ExampleConformance.simulator):
+    """Reports errors with status 200."""
+
+    def refuse(self, refusal):
+        error = {"code": refusal.status, "message": refusal.reason}
+        return self.json({"cases": [], "next_page_token": None, "error": error})
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "test_throttling_for_seconds_is_waited_out",
+        "test_reading_recovers_from_server_errors",
+        "test_a_missing_permission_is_refused",
+    ],
+)
+def test_errors_in_the_vendors_own_shape_are_judged(rule):
+    class Suite(ExampleConformance):
+        simulator = SpeaksRpc
+
+    with pytest.raises(RuleBroken, match=r"nothing was raised.*when `refuse` responds"):
+        getattr(Suite(), rule)()
+
+
+def test_a_declared_field_that_no_incident_has_is_reported():
+    class Suite(ExampleConformance):
+        fills = ("entities", "entitys")
+
+    with pytest.raises(RuleBroken, match="`fills` has entitys, which no incident has"):
+        Suite().test_declared_fields_are_filled()
+
+
+def test_the_loss_of_entities_that_the_simulator_does_not_show_is_noticed():
+    class Simulator(ExampleConformance.simulator):
+        def render(self, case):
+            return {**super().render(case), "entities": []}
+
+    class Suite(ExampleConformance):
+        simulator = Simulator
+
+    for rule in (Suite.test_declared_fields_are_filled, Suite.test_entities_are_read):
+        with pytest.raises(RuleBroken):
+            rule(Suite())
+
+
+class WritesTimesAsText(ExampleConformance.simulator):
+    """Writes times as digits in text."""
+
+    def render(self, case):
+        at = str(case.created_at.timestamp())
+        return {**super().render(case), "created_at": at}
+
+
+def test_numbers_as_text_are_numbers():
+    class Provider(ExampleProvider):
+        def to_incident(self, record):
+            if float(record["created_at"]) <= 0:
+                return None
+            return super().to_incident(record)
+
+    class Suite(ExampleConformance):
+        provider = Provider
+        simulator = WritesTimesAsText
+
+    with pytest.raises(RuleBroken, match="neither read nor rejected"):
+        Suite().test_odd_numeric_times_are_handled()
+
+
 def test_an_exempt_rule_is_skipped_with_the_reason():
     class Suite(ExampleConformance):
         test_entities_are_read = exempt("it has none")
@@ -122,6 +261,7 @@ def test_what_a_simulator_does_not_show_is_skipped():
 
     class Suite(ExampleConformance):
         simulator = Simulator
+        fills = ()
 
     with pytest.raises(pytest.skip.Exception, match="the entities of an incident"):
         Suite().test_entities_are_read()

@@ -16,6 +16,7 @@ from tocsin.model import Contract, Delivery, Event, Idempotency, Receipt
 from tocsin.testing.clock import ManualClock
 from tocsin.testing.conformance.channel_events import ChannelEvents
 from tocsin.testing.conformance.client import RecordingClient
+from tocsin.testing.conformance.event_loop import EventLoopRules
 from tocsin.testing.conformance.rules import RuleViolation, catch_failure, describe_error
 from tocsin.testing.faults import Fault
 from tocsin.testing.tools import make_settings, make_tools, shipped_templates
@@ -25,7 +26,7 @@ NAME = "conformance"
 _TIMEOUT = "5s"  # shorter than the search delays of receivers
 
 
-class ChannelSuite(ABC):
+class ChannelSuite(EventLoopRules):
     """Base of the channel rules."""
 
     channel: ClassVar[type[Channel]]
@@ -133,6 +134,12 @@ class EventChannelSuite(ChannelSuite):
     def harness(self, **settings: Any) -> EventChannelHarness:
         """Return a harness for the channel, with these settings in addition to its usual ones."""
         return EventChannelHarness(self, settings)
+
+    async def exercise(self) -> None:
+        """Deliver an event, and check the receiver."""
+        async with self.harness() as harness:
+            await harness.deliver(harness.alert())
+            await harness.channel.check()
 
 
 class EventChannelHarness(ChannelHarness):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
@@ -18,6 +18,7 @@ from tocsin.model import Enrichment, Entity, Json
 from tocsin.observables import Environment
 from tocsin.testing.clock import ManualClock
 from tocsin.testing.conformance.client import RecordingClient
+from tocsin.testing.conformance.event_loop import EventLoopRules
 from tocsin.testing.conformance.rules import (
     RuleViolation,
     catch_failure,
@@ -35,7 +36,7 @@ DELAY = timedelta(seconds=90)
 Handler = Callable[[web.Request], Awaitable[Any]]
 
 
-class EnricherSuite(ABC):
+class EnricherSuite(EventLoopRules):
     """Base of the enricher rules."""
 
     enricher: ClassVar[type[Enricher]]
@@ -60,6 +61,12 @@ class EnricherSuite(ABC):
     def harness(self) -> EnricherHarness:
         """Return a harness for the enricher."""
         return EnricherHarness(self)
+
+    async def exercise(self) -> None:
+        """Ask about the known entities, and check the source."""
+        async with self.harness() as harness:
+            await harness.ask(self.known)
+            await harness.enricher.check()
 
     def served_harness(self) -> EnricherHarness:
         """Return a harness for the enricher; skip the rule if it sends no requests."""

@@ -17,6 +17,7 @@ from tocsin.hookspecs import HttpClient, Provider, Tools
 from tocsin.model import Entity, EntityKind, Incident, IncidentStatus, Severity
 from tocsin.testing.clock import ManualClock
 from tocsin.testing.conformance.client import RecordingClient
+from tocsin.testing.conformance.event_loop import EventLoopRules
 from tocsin.testing.conformance.page_reader import PageReader, ReaderStore
 from tocsin.testing.conformance.record_shapes import Alteration, differences, unchanged
 from tocsin.testing.conformance.record_shapes import Path as Place
@@ -233,7 +234,7 @@ def _shorten_list(names: list[str]) -> str:
     return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")  # noqa: PLR2004
 
 
-class Conformance(ABC):
+class Conformance(EventLoopRules):
     """Base of conformance suites for providers; derive from one of its subclasses."""
 
     provider: ClassVar[type[Provider]]
@@ -261,3 +262,11 @@ class Conformance(ABC):
     @abstractmethod
     def harness(self) -> Harness:
         """Return a harness for the provider."""
+
+    async def exercise(self) -> None:
+        """Read some incidents, and check the connection."""
+        async with self.harness() as harness:
+            case, *_ = (harness.put() for _ in range(3))
+            await harness.arrive()
+            harness.incident(case)
+            await harness.provider.check()

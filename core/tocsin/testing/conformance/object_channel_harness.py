@@ -38,6 +38,12 @@ class ObjectChannelSuite(ChannelSuite):
         """Return a harness for the channel, with these settings in addition to its usual ones."""
         return ObjectChannelHarness(self, settings)
 
+    async def exercise(self) -> None:
+        """Deliver an event, and check the receiver."""
+        async with self.harness() as harness:
+            await harness.bring(harness.alert())
+            await harness.channel.check()
+
 
 class ObjectChannelHarness(ChannelHarness):
     """One test run of a channel; `async with` sets it up and cleans up.

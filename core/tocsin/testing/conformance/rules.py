@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import NoReturn, TypeVar
 
 import pytest
+
+from tocsin.testing.conformance.loop_blocks import LoopBlocked, run_watched
 
 LONGEST = 30
 """Time limit of a rule in seconds, which ends providers that never finish."""
 OWN_SHAPE = ", when `refuse` responds"
 """Added to an observation that was made with the vendor's own shape of errors."""
 _SHOWN = 500
+_NO_BLOCKING = "test_the_event_loop_is_not_blocked"
+"""The rule that every other rule checks too; with an exemption, none does."""
+_PLUGINS = ("provider", "enricher", "channel")
 
 S = TypeVar("S")
 
@@ -92,8 +97,12 @@ def rule(test: Callable[[S], Awaitable[None]]) -> Callable[[S], None]:
 
     def run(suite: S) -> None:
         __tracebackhide__ = True
+        no_blocking = inspect.getdoc(getattr(suite, _NO_BLOCKING, None))
+        doing = _within_time(test(suite))
         try:
-            asyncio.run(_within_time(test(suite)))
+            asyncio.run(run_watched(doing, _plugin(suite)) if no_blocking else doing)
+        except LoopBlocked as block:
+            raise RuleBroken(no_blocking or rule, str(block)) from None
         except RuleViolation as seen:
             raise RuleBroken(rule, str(seen)) from seen.__cause__
         except Exception as error:
@@ -102,6 +111,12 @@ def rule(test: Callable[[S], Awaitable[None]]) -> Callable[[S], None]:
     run.__name__, run.__qualname__ = test.__name__, test.__qualname__
     run.__doc__, run.__module__ = test.__doc__, test.__module__
     return run
+
+
+def _plugin(suite: object) -> type:
+    """Return the class under test of any suite."""
+    kinds: Iterator[type] = (getattr(suite, name) for name in _PLUGINS if hasattr(suite, name))
+    return next(kinds)
 
 
 async def _within_time(test: Awaitable[None]) -> None:

@@ -1,0 +1,59 @@
+"""Detection of plugin code that blocks the event loop during a rule."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import sys
+from collections.abc import Awaitable
+from pathlib import Path
+
+from tocsin.loop_monitor import LoopMonitor, Stack, StackFrame, Stall
+
+LONGEST_BLOCK = 0.2
+"""Seconds for which a plugin may hold the event loop."""
+_INTERVAL = 0.02
+
+
+class LoopBlocked(AssertionError):  # noqa: N818 - an observation
+    """The code of a plugin held the event loop."""
+
+
+async def run_watched(doing: Awaitable[None], plugin: type) -> None:
+    """Run a rule; raise LoopBlocked as soon as the plugin's code has held the event loop."""
+    folders = tuple(_list_folders(plugin))
+    task, loop, blocks = asyncio.current_task(), asyncio.get_running_loop(), list[str]()
+
+    def find(stack: Stack) -> StackFrame | None:
+        return next((frame for frame in stack if frame.file.startswith(folders)), None)
+
+    def report(stall: Stall) -> None:
+        held = stall.attribute(find)
+        held.pop(None, None)
+        seconds = sum(seconds for seconds, _ in held.values())
+        if seconds >= LONGEST_BLOCK and task is not None:
+            [longest, *_] = sorted(held, key=lambda frame: -held[frame][0])
+            blocks.append(f"it was held for {seconds:.1f} s or more, at {longest}")
+            loop.call_soon_threadsafe(task.cancel)
+
+    try:
+        with LoopMonitor(report, threshold=LONGEST_BLOCK, interval=_INTERVAL):
+            await doing
+    except (Exception, asyncio.CancelledError):
+        if not blocks:
+            raise
+    if blocks:
+        raise LoopBlocked(blocks[0])
+
+
+def _list_folders(plugin: type) -> list[str]:
+    """Return the folders of a plugin's classes, without those of Tocsin and of Python."""
+    modules = {kind.__module__ for kind in plugin.__mro__}
+    own = (name for name in modules if _is_own(name))
+    return [f"{Path(inspect.getfile(sys.modules[name])).parent}{os.sep}" for name in own]
+
+
+def _is_own(module: str) -> bool:
+    package = module.partition(".")[0]
+    return package != "tocsin" and package not in sys.stdlib_module_names
