@@ -10,7 +10,6 @@ from sqlalchemy.exc import ArgumentError
 from tocsin.errors import OperatorError
 from tocsin.store.database import Database
 from tocsin.store.files import make_private_folder
-from tocsin.store.postgres import PostgresDatabase
 from tocsin.store.sqlite import SqliteDatabase
 
 DEFAULT_PORT = 5432
@@ -50,6 +49,8 @@ def open_database(url: URL) -> Database:
         path = sqlite_file(url)
         make_private_folder(path.parent)
         return SqliteDatabase(path)
+    from tocsin.store.postgres import PostgresDatabase  # with much of SQLAlchemy
+
     return PostgresDatabase(url)
 
 

@@ -20,13 +20,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import structlog
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Column, Connection, Integer, MetaData, Table, select, text
+from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, select, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from tocsin.errors import OperatorError
@@ -38,10 +35,14 @@ from tocsin.store.session_limits import SCHEMA_CHANGE_SECONDS, allow_long_transa
 from tocsin.store.statements import build_insert
 from tocsin.store.tables import sequences
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+
 UNFINISHED_COPY = "unfinished_copy"
 """The table of a database that another one is being copied to."""
 _UNFINISHED_RESTORE = Table("unfinished_restore", MetaData(), Column("number", Integer))
 """In a database with restored rows in which erased values may be readable."""
+_REVISION = Table("alembic_version", MetaData(), Column("version_num", String(32)))
 _COMPATIBLE_WITH = "schema_compatible_with"
 """Entry of `sequences` with the oldest revision whose nodes work with the database."""
 _LOCK_SECONDS = 5
@@ -70,7 +71,9 @@ class SchemaState:
 
 
 def configure_alembic() -> Config:
-    """Return the settings of Alembic."""
+    """Return the settings of Alembic, which only migrations need: it takes 8 MB."""
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", "tocsin.store:migrations")
     config.set_main_option("path_separator", "os")
@@ -80,6 +83,8 @@ def configure_alembic() -> Config:
 @cache
 def _list_migrations() -> tuple[Migration, ...]:
     """Return the migrations of this version of Tocsin, the oldest first."""
+    from alembic.script import ScriptDirectory
+
     migrations: list[Migration] = []
     oldest = ""
     for script in reversed(list(ScriptDirectory.from_config(configure_alembic()).walk_revisions())):
@@ -89,14 +94,21 @@ def _list_migrations() -> tuple[Migration, ...]:
     return tuple(migrations)
 
 
+@cache
+def _list_revisions() -> Sequence[str]:
+    """Return the schema revisions that this version of Tocsin knows, the oldest first."""
+    folder = Path(__file__).parent / "migrations" / "versions"
+    return sorted(path.name[1:5] for path in folder.glob("r[0-9]*.py"))
+
+
 def get_newest_revision() -> str:
     """Return the schema revision of this version of Tocsin."""
-    return _list_migrations()[-1].revision
+    return _list_revisions()[-1]
 
 
 def is_known_revision(revision: str) -> bool:
     """Return whether this version of Tocsin knows a schema revision."""
-    return any(migration.revision == revision for migration in _list_migrations())
+    return revision in _list_revisions()
 
 
 def is_unfinished_copy(connection: Connection) -> bool:
@@ -131,7 +143,7 @@ def _load_state(connection: Connection) -> SchemaState | None:
             f"{where} is an unfinished restore, in which erased values may be readable; empty the "
             "database, and run `tocsin backup restore` again"
         )
-    found = MigrationContext.configure(connection).get_current_revision()
+    found = _load_revision(connection)
     if found is None:
         return None
     query = select(sequences.c.value).where(sequences.c.name == _COMPATIBLE_WITH)
@@ -147,13 +159,22 @@ def _load_state(connection: Connection) -> SchemaState | None:
     return state
 
 
+def _load_revision(connection: Connection) -> str | None:
+    """Return the revision of the schema, None for an empty database."""
+    if not connection.dialect.has_table(connection, _REVISION.name):
+        return None
+    return connection.scalar(select(_REVISION.c.version_num))
+
+
 def create_schema(connection: Connection, revision: str = "head") -> None:
     """Create the schema of a revision, or upgrade to it."""
+    from alembic import command
+
     allow_long_transaction(connection)
     config = configure_alembic()
     config.attributes["connection"] = connection
     command.upgrade(config, revision)
-    reached = MigrationContext.configure(connection).get_current_revision()
+    reached = _load_revision(connection)
     [oldest] = (m.compatible_with for m in _list_migrations() if m.revision == reached)
     values = {"name": _COMPATIBLE_WITH, "value": int(oldest)}
     statement = build_insert(connection, sequences).values(values)
@@ -164,6 +185,8 @@ def _find_pending(state: SchemaState | None) -> list[Migration]:
     """Return the migrations that a database needs; none if its schema is newer."""
     if state is None:
         return list(_list_migrations())
+    if state.revision >= get_newest_revision():
+        return []
     return [migration for migration in _list_migrations() if migration.revision > state.revision]
 
 

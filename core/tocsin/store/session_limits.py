@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import BindParameter, Connection, bindparam, event, text
 from sqlalchemy.engine.interfaces import AdaptedConnection
-from sqlalchemy.ext.asyncio import AsyncEngine
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
 
 # Names and units of section 20.3.2 and 20.11.1 of PostgreSQL's manual: milliseconds, and seconds
 # for the keepalives. The limit for locks is longer than that for idle transactions, so that a node
