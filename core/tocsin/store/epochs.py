@@ -88,6 +88,7 @@ _HEAD = (
     .order_by(epochs.c.number.desc())
     .limit(1)
 )
+_NUMBER = select(func.max(epochs.c.number))
 _EPOCHS = select(*(epochs.c[name] for name in Epoch.__slots__)).order_by(epochs.c.number)
 
 
@@ -103,7 +104,7 @@ def load_epochs(connection: Connection) -> list[Epoch]:
 
 def load_epoch_number(connection: Connection) -> int:
     """Return the number of the current epoch."""
-    return int(connection.scalars(select(func.max(epochs.c.number))).one())
+    return int(connection.scalars(_NUMBER).one())
 
 
 def count_skipped_numbers(connection: Connection) -> int:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from sqlalchemy import ColumnElement, Integer, Text, Update, insert, select, text, update
 from sqlalchemy.dialects import sqlite
+from sqlalchemy.exc import DBAPIError
 
 from tocsin.delivery.queue import statements as queue
 from tocsin.events import outbox
 from tocsin.incidents.storage import store
 from tocsin.knowledge.search import documents, indexer
-from tocsin.store import BulkUpdate
+from tocsin.store import BulkStatement, BulkUpdate
 from tocsin.store.sqlite import make_engine
-from tocsin.store.tables import metadata, sequences
+from tocsin.store.tables import EPOCH, events, metadata, sequences
 
 LISTS = [
     outbox._STILL_UNROUTED,
@@ -73,3 +75,40 @@ async def test_an_update_of_many_rows_returns_those_that_it_found(database):
         return found, dict(connection.execute(stored).all()), raising.run(connection, [])
 
     assert await database.write(run) == ({"a", "c"}, {"a": 9, "b": 5, "c": 6}, set())
+
+
+EVENT = BulkStatement(
+    insert(events),
+    ("id", "subject", "event_type", "timestamp", "data", "related", "context", "routed"),
+)
+
+
+def build_row(number: int, **changes: Any) -> tuple[Any, ...]:
+    row = {
+        "id": f"evt_{number}",
+        "subject": "incident:1",
+        "event_type": "incident-alert",
+        "timestamp": EPOCH,
+        "data": {"title": "é'\"\\ {}", "number": number, "none": None},
+        "related": ["a", "b, c"],
+        "context": {},
+        "routed": number % 2 == 0,
+    }
+    return tuple({**row, **changes}.values())
+
+
+async def test_many_rows_are_inserted_as_they_are(database, monkeypatch):
+    def load(connection):
+        names = (events.c[name] for name in EVENT._names)
+        return sorted(map(tuple, connection.execute(select(*names))))
+
+    monkeypatch.setattr("tocsin.store.statements._SET", 4)
+    await database.write(EVENT.run, map(build_row, range(9)))
+    await database.write(EVENT.run, [])
+    assert await database.read(load) == [build_row(number) for number in range(9)]
+
+
+async def test_a_text_that_is_too_long_for_its_column_is_refused_not_cut(database):
+    if database.__class__.__name__ == "PostgresDatabase":
+        with pytest.raises(DBAPIError, match="value too long"):
+            await database.write(EVENT.run, [build_row(1, event_type="x" * 1_000)])
