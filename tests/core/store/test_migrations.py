@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 from alembic import command
-from sqlalchemy import URL, Connection, make_url, text
+from sqlalchemy import URL, Connection, insert, make_url, text
 
 from stored_documents import compare_documents
 from tocsin.clock import SystemClock
@@ -21,10 +21,17 @@ from tocsin.delivery import (
 from tocsin.events import emit_events, mark_routed
 from tocsin.incidents import DocumentRebuild
 from tocsin.knowledge import SearchDocument, index_document, search_documents
+from tocsin.knowledge.search.documents import DOCUMENT_ID, add_prefixes
 from tocsin.model import Event, EventType
-from tocsin.store import load_epochs, open_database, upgrade
+from tocsin.store import allot_numbers, load_epochs, open_database, upgrade
 from tocsin.store.schema import configure_alembic
-from tocsin.store.tables import EPOCH, entity_providers, incident_counts, incident_techniques
+from tocsin.store.tables import (
+    EPOCH,
+    documents,
+    entity_providers,
+    incident_counts,
+    incident_techniques,
+)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -252,4 +259,37 @@ async def test_what_was_indexed_without_prefixes_is_found_by_them(empty_url):
         )
     )
     assert "prefix=" in definitions[0] or "fastupdate='on'" in definitions[0]
+    await database.close()
+
+
+def with_documents_without_prefixes(connection: Connection) -> None:
+    config = configure_alembic()
+    config.attributes["connection"] = connection
+    command.upgrade(config, "0026")
+    connection.execute(text("UPDATE sequences SET value = 1 WHERE name = 'document_id'"))
+    store_as_before(connection, 1)
+
+
+def store_as_before(connection: Connection, number: int) -> None:
+    """Index a document as nodes of 0026 do."""
+    tokens = "an encoded _ =ip:192.0.2.1"
+    if connection.dialect.name == "postgresql":
+        tokens = "'an':1 'encoded':2 'an+encoded':16383 '=ip:192.0.2.1':16383 '#12:0':16383"
+    row = {"id": number, "kind": "incident", "record": str(number), "at": EPOCH, "change": 1}
+    texts = {"title": "an encoded", "entities": "", "text": "", "tokens": tokens}
+    connection.execute(insert(documents).values(**row, **texts))
+
+
+async def test_prefixes_find_what_nodes_of_the_version_before_index(empty_url):
+    database = open_database(empty_url)
+    await database.write(with_documents_without_prefixes)
+    await upgrade(database)
+    await database.write(store_as_before, 2)
+    await database.write(allot_numbers, DOCUMENT_ID, 1)
+    while True:
+        for beginning in ("enc*", "an enco*", "encoded ip:192.0*"):
+            page = await database.read(search_documents, beginning, limit=9)
+            assert sorted(result.id for result in page.results) == ["1", "2"]
+        if not await database.write(add_prefixes, 100):
+            break
     await database.close()

@@ -14,8 +14,8 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, text, upda
 from tocsin.knowledge.search import tokens
 from tocsin.knowledge.search.fields import entity_field
 from tocsin.model import Entity
-from tocsin.store import BulkStatement, allot_numbers, is_in
-from tocsin.store.tables import documents
+from tocsin.store import BulkStatement, allot_numbers, is_in, load_last_allotted
+from tocsin.store.tables import documents, sequences
 
 MAX_WORDS = 12_000
 """Number of words indexed per document; PostgreSQL stores positions up to 16,383."""
@@ -25,8 +25,13 @@ MAX_TEXT = 200_000
 """Number of characters stored of a document's text."""
 SPANS = (12, 14, 16, 18, 20, 22, 24)
 """Exponents of the block sizes (2**n documents) in which PostgreSQL's index is searched."""
+PREFIX_SPAN = SPANS[0]
+"""The exponent of the blocks whose tokens are indexed once more, for prefixes."""
 DOCUMENT_ID = "document_id"
-_ROOM = 200_000  # bytes, of words and of marks each; PostgreSQL holds 1,048,575, pairs included
+WITHOUT_PREFIXES = "documents_without_prefixes"
+"""Sequence of the last document that may lack the tokens for prefixes on PostgreSQL."""
+_ROOM = 170_000  # bytes, of words and of marks each; PostgreSQL holds 1,048,575 with all the others
+_PLACE_OF_BLOCK = "\0"  # in the text of tokens, until the ID of the document is known
 _LAST = 16_383  # the last position in PostgreSQL: that of all marks, beyond the words
 _BREAK = "_"  # separates parts that no phrase may span; never a word, since it is punctuation
 _ENTITY_WORDS = 300  # characters of an entity that are split into words
@@ -121,6 +126,24 @@ def store_tokenized(
         connection.execute(_flush)
 
 
+def add_prefixes(connection: Connection, limit: int) -> bool:
+    """Add the tokens for prefixes to the latest documents without them; False if all have them.
+
+    Documents lack them only after an upgrade. A trigger adds them to what older nodes store.
+    """
+    last = load_last_allotted(connection, WITHOUT_PREFIXES)
+    if not last:
+        return False
+    if uses_tsvector(connection):
+        above = max(last - limit, 0)
+        connection.execute(_store_again, {"above": above, "last": last})
+        connection.execute(_flush)
+    else:
+        above = 0
+    connection.execute(_record_prefixes, {"above": above, "last": last})
+    return True
+
+
 def remove_document(connection: Connection, kind: str, record: str) -> None:
     """Remove a document from the index, if it is there."""
     connection.execute(
@@ -135,6 +158,16 @@ _changes = BulkStatement(
     .where(documents.c.id == bindparam("its_id"))
     .values({name: bindparam(f"to_{name}") for name in _NAMES[1:]}),
     ("its_id", *(f"to_{name}" for name in _NAMES[1:])),
+)
+_store_again = (
+    update(documents)
+    .where(documents.c.id > bindparam("above"), documents.c.id <= bindparam("last"))
+    .values(tokens=documents.c.tokens)
+)
+_record_prefixes = (
+    update(sequences)
+    .where(sequences.c.name == WITHOUT_PREFIXES, sequences.c.value == bindparam("last"))
+    .values(value=bindparam("above"))
 )
 # Of the rows of a batch, each token is added once; searches would read the waiting list to its end.
 # Only the owner of the index may; for others, PostgreSQL adds what waits when the list is full.
@@ -172,8 +205,15 @@ def _row(number: int, tokenized: TokenizedDocument, *, postgres: bool) -> tuple[
         document.title,
         tokenized.entities,
         document.text[:MAX_TEXT],
-        f"{tokenized.tokens} {span_lexemes(number)}" if postgres else tokenized.tokens,
+        _complete_tsvector(tokenized.tokens, number) if postgres else tokenized.tokens,
     )
+
+
+def _complete_tsvector(text: str, number: int) -> str:
+    """Return a tsvector with the tokens that depend on the document's ID."""
+    block = block_token(number >> PREFIX_SPAN, "")
+    spans = " ".join(f"'{span_token(shift, number >> shift)}':{_LAST}" for shift in SPANS)
+    return f"{text.replace(_PLACE_OF_BLOCK, block)} {spans} '{HAS_PREFIXES}':{_LAST}"
 
 
 def build_tokens(document: SearchDocument) -> DocumentTokens:
@@ -249,25 +289,42 @@ def to_fts5_text(made: DocumentTokens) -> str:
 
 
 def to_tsvector(made: DocumentTokens) -> str:
-    """Return the tokens as a PostgreSQL tsvector, without those of the document's blocks."""
+    """Return the tokens as a PostgreSQL tsvector, without those that depend on the document's ID.
+
+    Words and fields are in it once more for the document's block, which prefixes are searched in.
+    """
     places: dict[str, list[str]] = {}
     for place, word in enumerate(made.words, 1):
         places.setdefault(word, []).append(str(place))
     places.pop(_BREAK, None)
     pairs = {pair_token(*two) for two in pairwise(made.words) if _BREAK not in two}
-    parts = [f"'{mark}':{_LAST}" for mark in (*made.marks, *pairs - places.keys())]
-    parts += [f"'{word}':{','.join(at)}" for word, at in places.items()]
-    return " ".join(parts)
-
-
-def span_lexemes(number: int) -> str:
-    """Return the blocks of documents that contain this one, as a part of its tsvector."""
-    return " ".join(f"'{span_token(shift, number >> shift)}':{_LAST}" for shift in SPANS)
+    found = [f"{word}':{','.join(at)}" for word, at in places.items()]
+    found += [f"{mark}':{_LAST}" for mark in made.marks if mark[0] == "=" or mark.isalnum()]
+    others = [*(mark for mark in made.marks if mark[0] != "=" and not mark.isalnum()), *pairs]
+    return " ".join(
+        [
+            *(f"'{token}" for token in found),
+            *(f"'{_PLACE_OF_BLOCK}{token}" for token in found),
+            *(f"'{token}':{_LAST}" for token in others),
+        ]
+    )
 
 
 def span_token(shift: int, which: int) -> str:
     """Return the token of one block of documents."""
     return f"#{shift}:{which}"
+
+
+def block_token(block: int, token: str) -> str:
+    """Return the token of a word or field in one block of documents.
+
+    PostgreSQL's index reads every match of a prefix, so a prefix is searched in a few blocks first.
+    """
+    return f"#{block}/{token}"
+
+
+HAS_PREFIXES = "#prefixes"
+"""The token of a document that has the tokens for prefixes."""
 
 
 def pair_token(first: str, second: str) -> str:

@@ -17,8 +17,10 @@ from tocsin.clock import Clock
 from tocsin.events import Notifiers
 from tocsin.knowledge.search.documents import (
     DOCUMENT_ID,
+    WITHOUT_PREFIXES,
     SearchDocument,
     TokenizedDocument,
+    add_prefixes,
     index_documents,
     store_tokenized,
     tokenize_document,
@@ -70,6 +72,7 @@ class SearchIndexer:
         self._bell = bells[INCIDENTS]
         self._batch = BATCH
         self._work = BackgroundWork()
+        self._may_lack_prefixes = True
 
     async def run(self) -> NoReturn:
         """Index changed incidents until cancelled."""
@@ -78,6 +81,8 @@ class SearchIndexer:
     async def _step(self) -> None:
         if await self.catch_up() is None:
             await self._clock.sleep(_POLL)
+        elif self._may_lack_prefixes:
+            self._may_lack_prefixes = await self._database.write_behind(add_prefixes, BATCH)
         else:
             await self._bell.wait(_POLL)
 
@@ -133,7 +138,7 @@ def count_unindexed(connection: Connection) -> int:
 
 def restart_index(connection: Connection) -> None:
     """Have all incidents indexed again, into an index that is empty."""
-    restart_sequences(connection, INDEXED_CHANGES, DOCUMENT_ID)
+    restart_sequences(connection, INDEXED_CHANGES, DOCUMENT_ID, WITHOUT_PREFIXES)
 
 
 def index_batch(connection: Connection, limit: int = BATCH) -> int:

@@ -58,6 +58,11 @@ class ParsedQuery:
     since: datetime | None = None
     until: datetime | None = None
 
+    @property
+    def has_prefix(self) -> bool:
+        """Whether a term is the beginning of a token."""
+        return any(term.prefix for clause in (*self.clauses, self.without) for term in clause)
+
     def only(self, kinds: tuple[str, ...]) -> None:
         """Restrict the query to documents of these kinds."""
         self.clauses.append([SearchTerm((tokens.field_token("kind", kind),)) for kind in kinds])

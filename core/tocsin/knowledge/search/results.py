@@ -12,8 +12,7 @@ from tocsin.errors import InvalidInputError
 from tocsin.knowledge.search import tokens
 from tocsin.knowledge.search.candidates import (
     MAX_COUNT,
-    count_candidates,
-    find_candidates,
+    CandidateSearch,
     find_newest_id,
 )
 from tocsin.knowledge.search.fields import KINDS
@@ -85,11 +84,12 @@ def search_documents(
     if kinds is not None:
         query.only(_check_kinds(kinds))
     at = after or _find_first_position(connection)
-    found = find_candidates(connection, query, at.top, RANKED_DOCUMENTS + 1)
+    search = CandidateSearch(connection, query)
+    found = search.find(at.top, RANKED_DOCUMENTS + 1)
     ranked = rank_documents(query, found[:RANKED_DOCUMENTS])
     page = ranked[at.shown : at.shown + limit]
     is_all = at.top == at.newest and len(found) <= RANKED_DOCUMENTS
-    total = len(found) if is_all else count_candidates(connection, query, at.newest)
+    total = len(found) if is_all else search.count(at.newest)
     return SearchPage(
         results=_build_results(connection, query, page),
         total=min(total, MAX_COUNT),
