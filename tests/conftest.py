@@ -24,7 +24,7 @@ from tocsin.testing import ManualClock
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from ordinary_run import mark_full
+from ordinary_run import drop_full_cases, is_for_other_suite, mark_full
 from postgres import Postgres, memory
 from stored_documents import compare_documents
 
@@ -43,8 +43,27 @@ def pytest_configure(config: pytest.Config) -> None:
     if folder := memory():
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)
     gc.tune()
-    if config.option.markexpr == "not full":
+    if _is_ordinary(config):
         hypothesis.settings.load_profile("ordinary")
+
+
+def _is_ordinary(config: pytest.Config) -> bool:
+    return bool(config.option.markexpr == "not full")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(
+    collector: pytest.Module | pytest.Class, name: str, obj: object
+) -> list[pytest.Item] | None:
+    """Collect no rule that an ordinary run leaves to other suites."""
+    nodeid = f"{collector.nodeid}::{name}"
+    return [] if _is_ordinary(collector.config) and is_for_other_suite(nodeid, obj) else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if _is_ordinary(metafunc.config):
+        drop_full_cases(metafunc)
 
 
 @pytest.hookimpl(tryfirst=True)

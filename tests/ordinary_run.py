@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import TypeVar
 from zlib import crc32
 
 import pytest
 
+_Case = TypeVar("_Case")
 _BACKENDS = {"sqlite", "postgresql"}
 _BOTH_BACKENDS = "tests/core/store/"
 """Where each test runs on both databases: what differs between them lies there."""
@@ -30,19 +32,40 @@ def mark_full(items: list[pytest.Item]) -> None:
     """
     tables: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if _is_for_other_database(item) or _is_for_other_suite(item):
+        rule = getattr(item, "function", None)
+        if _is_for_other_database(item, item.nodeid) or is_for_other_suite(item.nodeid, rule):
             item.add_marker(pytest.mark.full)
         elif not item.get_closest_marker("full"):
             tables[item.nodeid.partition("[")[0]].append(item)
     for name, cases in tables.items():
-        if not name.startswith(_WHOLE_TABLES):
-            for case in cases[1:-1]:
-                case.add_marker(pytest.mark.full)
+        for case in set(cases) - set(_select_ordinary(name, cases)):
+            case.add_marker(pytest.mark.full)
 
 
-def _is_for_other_database(item: pytest.Item) -> bool:
+def drop_full_cases(metafunc: pytest.Metafunc) -> None:
+    """Drop the cases that `mark_full` would mark: to collect them takes as long as the others.
+
+    One stays in any case, since a test without cases would be collected as one without parameters.
+    """
+    definition = metafunc.definition
+    cases = metafunc._calls
+    ordinary = [
+        case
+        for case in cases
+        if not _is_for_other_database(definition, f"{definition.nodeid}[{case.id}]")
+        and not any(mark.name == "full" for mark in case.marks)
+    ]
+    metafunc._calls = _select_ordinary(definition.nodeid, ordinary) or cases[:1]
+
+
+def _select_ordinary(name: str, cases: list[_Case]) -> list[_Case]:
+    """Return the cases of a test that ordinary runs take: in most tests the first and the last."""
+    return cases if name.startswith(_WHOLE_TABLES) else [*cases[:1], *cases[1:][-1:]]
+
+
+def _is_for_other_database(item: pytest.Item, nodeid: str) -> bool:
     """Return whether ordinary runs take this case on the other database."""
-    name, _, parameters = item.nodeid.partition("[")
+    name, _, parameters = nodeid.partition("[")
     values = parameters.removesuffix("]").split("-")
     backend = _BACKENDS.intersection(values)
     if not name.startswith("tests/core/") or name.startswith(_BOTH_BACKENDS) or not backend:
@@ -58,8 +81,8 @@ def _runs_on_both(item: pytest.Item) -> bool:
     return not any("database_url" in str(mark.args[0]) for mark in marks)
 
 
-def _is_for_other_suite(item: pytest.Item) -> bool:
+def is_for_other_suite(nodeid: str, rule: object) -> bool:
     """Return whether ordinary runs look at this rule in other suites."""
-    rule = getattr(item, "function", None)
-    is_rule = getattr(rule, "__module__", "").startswith(_RULES)
-    return is_rule and item.nodeid.startswith(_SUITES) and crc32(item.nodeid.encode()) % 8 != 0
+    if not nodeid.startswith(_SUITES) or not getattr(rule, "__module__", "").startswith(_RULES):
+        return False
+    return crc32(nodeid.partition("[")[0].encode()) % 8 != 0
