@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -34,19 +35,33 @@ def parse_json(content: bytes) -> Any:
 
 
 def values_at(document: Any, path: str, *, enter_lists: bool = True) -> Iterator[Any]:
-    """Yield the values at a dotted path such as `dns.question.name`, without null.
+    """Return the values at a dotted path such as `dns.question.name`, without null.
 
     Objects may be nested, have dotted names, or both; dotted names come first. With `enter_lists`,
     lists count as their items, on the path and at its end.
     """
-    for holder in _list_items(document) if enter_lists else (document,):
-        if not isinstance(holder, Mapping):
+    found: list[Any] = []
+    _collect(document, path, enter_lists, found)
+    return iter(found)
+
+
+def _collect(document: Any, path: str, enter_lists: bool, found: list[Any]) -> None:
+    holders = _list_items(document) if enter_lists and isinstance(document, list) else (document,)
+    for holder in holders:
+        if not isinstance(holder, dict | Mapping):
             continue
         if (value := holder.get(path)) is not None:
-            yield from _list_items(value) if enter_lists else (value,)
-        for dot in reversed([match.start() for match in re.finditer(r"\.", path)]):
-            if path[:dot] in holder:
-                yield from values_at(holder[path[:dot]], path[dot + 1 :], enter_lists=enter_lists)
+            found += _list_items(value) if enter_lists else (value,)
+        for name, rest in _split_path(path):
+            if name in holder:
+                _collect(holder[name], rest, enter_lists, found)
+
+
+@lru_cache(maxsize=4_096)
+def _split_path(path: str) -> tuple[tuple[str, str], ...]:
+    """Return each way to split a path at a dot, the longest name first."""
+    dots = (place for place in range(len(path) - 1, -1, -1) if path[place] == ".")
+    return tuple((path[:dot], path[dot + 1 :]) for dot in dots)
 
 
 def _list_items(value: Any, depth: int = _MAX_LIST_DEPTH) -> Iterator[Any]:

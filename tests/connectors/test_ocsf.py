@@ -292,13 +292,17 @@ def test_evidence(provider):
 def test_resources_devices_and_vulnerabilities(provider):
     found = entities(
         provider,
-        resources=[{"uid": "arn:aws:s3:::bucket", "owner": {"name": "carol"}}],
+        resources=[
+            {"uid": "arn:aws:s3:::bucket", "owner": {"name": "carol"}},
+            {"uid": "198.51.100.8", "group_name": "infected_device"},
+        ],
         device={"hostname": "ws-7", "ip": "192.0.2.7"},
         vulnerabilities=[{"cve": {"uid": "CVE-2021-41773"}}],
     )
     assert set(found) == {
         ("cloud_resource", "arn:aws:s3:::bucket"),
         ("user", "carol"),
+        ("ip", "198.51.100.8"),
         ("host", "ws-7"),
         ("ip", "192.0.2.7"),
         ("cve", "CVE-2021-41773"),

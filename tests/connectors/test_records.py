@@ -56,6 +56,9 @@ def test_invalid_page_tokens_are_broken(token):
         (EntityKind.EMAIL, "ann", []),
         (EntityKind.FILE_HASH, "abc123", []),
         (EntityKind.USER, "  ", []),
+        (EntityKind.HOST, "LOCALHOST", []),
+        (EntityKind.DOMAIN, "localhost.localdomain", []),
+        (EntityKind.HOST, "localhost-7", [(EntityKind.HOST, "localhost-7")]),
     ],
 )
 def test_values_are_parsed_by_kind(kind, value, named):

@@ -149,6 +149,10 @@ SHA1 = "0123456789abcdef0123456789abcdef01234567"
             {("domain", "shop.example")},
         ),
         (
+            {"note": "SSL::Invalid_Server_Cert", "sub": "CN=localhost.localdomain,O=Default"},
+            set(),  # the certificate that an appliance is delivered with
+        ),
+        (
             {"note": "SSH::Interesting_Hostname_Login", "sub": "mail.example"},
             {("domain", "mail.example")},
         ),

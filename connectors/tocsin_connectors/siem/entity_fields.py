@@ -203,7 +203,7 @@ def _parse_domain(value: str) -> Iterator[Entity]:
     found = list(_parse_address(value))
     name = value.rstrip(".")
     if not found and _DOMAIN.fullmatch(name):
-        found = [Entity(EntityKind.DOMAIN, name)]
+        found = list(parse_entities(EntityKind.DOMAIN, name))
     yield from found
 
 

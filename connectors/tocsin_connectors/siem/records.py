@@ -26,6 +26,14 @@ _PLACEHOLDERS = frozenset(
     {"-", "?", "unknown", "n/a", "na", "nil", "none", "null", "(null)", "undefined", "unassigned"}
 )
 """Placeholders that SIEMs write for missing values."""
+_OWN_NAMES = frozenset(
+    {
+        *("localhost", "localhost.localdomain", "localhost.local"),
+        *("localhost4", "localhost4.localdomain4", "localhost6", "localhost6.localdomain6"),
+        *("ip6-localhost", "ip6-loopback"),
+    }
+)
+"""Names by which every machine calls itself, which would link unrelated incidents."""
 _FORMS = {
     EntityKind.CVE: re.compile(r"CVE[-_]\d{4}[-_]\d{4,}", re.IGNORECASE),
     EntityKind.EMAIL: re.compile(r"[^\s<>\",;:@]{1,64}@[\w.-]{1,255}"),
@@ -203,9 +211,11 @@ def normalize_address(value: str) -> str | None:
 def parse_host(value: str, kind: EntityKind) -> Iterator[Entity]:
     """Yield the entity that a host name stands for: an address, or else a `kind`.
 
-    An empty name yields nothing.
+    An empty name yields nothing, nor does one that every machine has, such as `localhost`.
     """
     name = value.removeprefix("[").removesuffix("]")
+    if name.casefold().rstrip(".") in _OWN_NAMES:
+        return
     if found := normalize_address(name):
         yield Entity(EntityKind.IP, found)
     elif name and kind is not EntityKind.IP and not any(character.isspace() for character in name):

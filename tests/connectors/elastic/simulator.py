@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -110,8 +111,9 @@ class ElasticSimulator(IndexSimulator):
 
     def _matching(self, query: dict[str, Any], indices: str) -> Iterator[Document]:
         names = query.get("ids", {}).get("values")
-        found = self._cases() if names is None else map(self.siem.get, map(self.case_id, names))
         start, end = bounds_of(query)
+        changed = (self.siem.get(name) for name in self._names_between(start, end))
+        found = changed if names is None else map(self.siem.get, map(self.case_id, names))
         self._near = [
             case
             for case in found
@@ -162,6 +164,13 @@ class ElasticSimulator(IndexSimulator):
 
     def _first(self, case: Case) -> Case:
         return self.siem._versions.get(case.id, [case])[0]
+
+    def _names_between(self, start: datetime, end: datetime) -> Iterable[str]:
+        """Return the incidents of which a version is from a time: looking at all takes minutes."""
+        timeline = self.siem._timeline
+        first = bisect_left(timeline, (start, ""))
+        last = bisect_right(timeline, end, key=lambda entry: entry[0])
+        return dict.fromkeys(name for _, name in timeline[first:last])
 
     def _cases(self) -> Iterator[Case]:
         for name in self.siem._versions:
@@ -288,14 +297,24 @@ class CasesSimulator(ElasticSimulator):
         return query.get("sortOrder", "desc") == "desc"
 
     def _listed(self, query: Mapping[str, str]) -> Iterator[tuple[Any, Case]]:
-        start, end = (_moment(query.get(item, told)) for item, told in _EVER.items())
         by_change = query.get("sortField") == "updatedAt" and self.sorts_by_change
-        for case in filter(self.is_case, self._cases()):
+        for case in filter(self.is_case, self._made(query)):
             # What has no time of change comes last, whatever the order
             sort = case.changed_at if self._is_changed(case) else datetime.min.replace(tzinfo=UTC)
-            made = case.created_at.replace(microsecond=case.created_at.microsecond // 1000 * 1000)
-            if start <= made <= end:
-                yield ((sort if by_change else case.created_at), case.id), case
+            yield ((sort if by_change else case.created_at), case.id), case
+
+    def _made(self, query: Mapping[str, str]) -> Iterator[Case]:
+        """Yield what was made in the time of a query, to the millisecond."""
+        if _EVER.keys().isdisjoint(query):
+            yield from self._cases()
+            return
+        start, end = (_moment(query.get(item, told)) for item, told in _EVER.items())
+        births = self.siem._births
+        for created_at, name in births[bisect_left(births, (start, "")) :]:
+            if created_at.replace(microsecond=created_at.microsecond // 1000 * 1000) > end:
+                return
+            if (case := self.siem.get(name)) is not None:
+                yield case
 
     def _is_changed(self, case: Case) -> bool:
         return case.changed_at != case.created_at

@@ -11,6 +11,7 @@ from sqlalchemy import delete
 from tocsin import CredentialsRefused, Incident, Page, Severity, TryLater
 from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.incidents.storage.store import store_page
+from tocsin.incidents.sync import refresh
 from tocsin.store.tables import incident_entities, incidents, quarantine, rereads
 
 AFTER = ("2m", "10m", "30m")
@@ -168,3 +169,35 @@ async def test_slow_ones_do_not_hold_up_the_next_read(sync, store_new, clock):
     sync.provider.incident = slow
     await sync.read_all()
     assert len(asked) == 2
+
+
+async def test_those_that_are_due_together_are_stored_together(sync, store_new, rows, clock):
+    await store_new(1, 2, 3)
+    clock.advance(minutes=2)
+    write, stored = sync._writer.write, []
+
+    async def count(store):
+        stored.append(await write(store))
+        return stored[-1]
+
+    sync._writer.write = count
+    await sync._refresher.work()
+    assert [result.counts.changed for result in stored] == [3]
+    assert [row["step"] for row in await rows(rereads)] == [1, 1, 1]
+
+
+async def test_one_that_fails_to_be_stored_stops_no_other(sync, store_new, rows, clock):
+    await store_new(1, 2, 3)
+    clock.advance(minutes=2)
+    write = refresh.store_received
+
+    def fail(connection, key, received, **more):
+        if any(incident.external_id == "2" for incident in received.incidents):
+            raise KeyError("entities")
+        return write(connection, key, received, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(refresh, "store_received", fail)
+        await sync._refresher.work()
+    found = {row["external_id"]: row["step"] for row in await rows(rereads)}
+    assert found == {"1": 1, "2": 0, "3": 1}

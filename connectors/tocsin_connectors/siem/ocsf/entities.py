@@ -11,6 +11,7 @@ from tocsin_connectors.siem.records import (
     EntityRoles,
     child,
     children,
+    normalize_address,
     number,
     parse_host,
     text,
@@ -153,6 +154,8 @@ def _find_nested(key: str, value: object, deepest: int) -> Iterator[Entity]:
 def _parse_entity(kind: EntityKind, value: str) -> Iterator[Entity]:
     if kind in {EntityKind.HOST, EntityKind.DOMAIN, EntityKind.IP}:
         yield from parse_host(value, kind)
+    elif kind is EntityKind.CLOUD_RESOURCE and normalize_address(value):
+        yield from parse_host(value, EntityKind.IP)
     elif kind not in _FORMS:
         yield Entity(kind, value)
     elif match := _FORMS[kind].search(value):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import structlog
 from sqlalchemy import Connection
@@ -36,6 +38,13 @@ _OUTAGES = (TryLater, Misconfigured, LeaseLost, OSError, OperationalError, Inter
 _log = structlog.get_logger()
 
 
+class _Refreshed(NamedTuple):
+    """A due refresh, and what the SIEM returned; None where the incident is gone."""
+
+    due: DueRefresh
+    incident: Incident | None
+
+
 class IncidentRefresher:
     """Refreshes the incidents of one provider that are due."""
 
@@ -59,20 +68,46 @@ class IncidentRefresher:
         now = writer.clock.now()
         if self._rests_until is not None and now < self._rests_until:
             return
+        refreshed: list[_Refreshed] = []
         for due in await writer.database.read(load_due_refreshes, writer.name, BATCH_SIZE, now):
             try:
-                await self._store(due, await self._provider.incident(due.external_id))
+                refreshed.append(_Refreshed(due, await self._provider.incident(due.external_id)))
             except Exception as error:
                 if was_cancelled():
                     raise
-                await self._postpone(due, error)
-                if isinstance(error, _OUTAGES):
-                    self._rest(error)
-                    return
+                if not await self._continue_after(due, error):
+                    break
             else:
                 self._failures = 0
             if writer.clock.now() - now >= LONGEST_ROUND:
-                return
+                break
+        if refreshed:
+            await self._store(refreshed)
+
+    async def _store(self, refreshed: Sequence[_Refreshed]) -> bool:
+        """Store what was read in one transaction, or each by itself if that fails.
+
+        Returns whether others may follow.
+        """
+        try:
+            await self._write(refreshed)
+        except Exception as error:
+            if was_cancelled():
+                raise
+            if len(refreshed) == 1:
+                return await self._continue_after(refreshed[0].due, error)
+            for one in refreshed:
+                if not await self._store([one]):
+                    return False
+        return True
+
+    async def _continue_after(self, due: DueRefresh, error: Exception) -> bool:
+        """Postpone a refresh that failed, and return whether the error concerns it alone."""
+        await self._postpone(due, error)
+        if not isinstance(error, _OUTAGES):
+            return True
+        self._rest(error)
+        return False
 
     def _rest(self, error: Exception) -> None:
         """Pause as long as a regular read would after this error."""
@@ -87,17 +122,18 @@ class IncidentRefresher:
         _log.warning("incident not refreshed", **facts, reason=repr(error))
         age = now - due.created_at
         if age > _MAX_DELAY + self._after[-1]:
-            await self._store(due, None)
+            await self._write([_Refreshed(due, None)])
         else:
             due_at = now + max(_SHORTEST_PAUSE, age)
             await writer.database.write(postpone_refresh, writer.name, due, due_at=due_at)
 
-    async def _store(self, due: DueRefresh, incident: Incident | None) -> None:
+    async def _write(self, refreshed: Sequence[_Refreshed]) -> None:
         writer = self._writer
-        received = Received(incidents=(incident,) if incident else ())
+        received = Received(incidents=tuple(one.incident for one in refreshed if one.incident))
 
         def store(connection: Connection, now: datetime) -> StoreResult:
-            complete_refresh(connection, writer.name, due, self._after)
+            for one in refreshed:
+                complete_refresh(connection, writer.name, one.due, self._after)
             key = StreamKey(writer.name, REFRESH_STREAM)
             return store_received(connection, key, received, policy=writer.policy, now=now)
 
