@@ -25,9 +25,8 @@ class OfDatadog(OfSimulators):
         return DatadogSimulator(Siem(clock))
 
     def settings(self, simulator: DatadogSimulator) -> dict[str, Any]:
-        looks = {"changes_every": "10m", "changes_for": "2d"}
         # What a signal names may be shown later
-        return {"refresh_after": ("21m",), **looks, **SETTINGS}
+        return {"refresh_after": ("21m",), "changes_for": "2d", **SETTINGS}
 
     def truth(self, siem: Siem) -> dict[str, Known]:
         return {name: known(case) for name, case in siem.truth().items()}

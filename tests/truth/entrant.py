@@ -56,6 +56,10 @@ class Entrant(ABC):
 
     name: ClassVar[str]
 
+    def choose(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return those of some settings that the provider has."""
+        return {}
+
     @abstractmethod
     def begin(self, day: Scenario, clock: ManualClock, folder: Path) -> Any:
         """Return a context manager that yields the course of the day."""
@@ -71,6 +75,10 @@ class ReadEntrant(Entrant):
     """A provider that is read."""
 
     kind: ClassVar[type[Provider]]
+
+    def choose(self, settings: dict[str, Any]) -> dict[str, Any]:
+        known = self.kind.Settings.model_fields
+        return {name: value for name, value in settings.items() if name in known}
 
     @asynccontextmanager
     async def open_node(self, course, database, clock) -> AsyncIterator[Turn]:

@@ -24,9 +24,8 @@ class OfExabeam(OfSimulators):
         return ExabeamSimulator(Siem(clock))
 
     def settings(self, simulator: ExabeamSimulator) -> dict[str, Any]:
-        looks = {"changes_every": "10m", "changes_for": "2d"}
         # What a case names may be shown later
-        return {"refresh_after": ("21m",), **looks, **SETTINGS}
+        return {"refresh_after": ("21m",), "changes_for": "2d", **SETTINGS}
 
     def truth(self, siem: Siem) -> dict[str, Known]:
         return {name: known(case) for name, case in siem.truth().items()}

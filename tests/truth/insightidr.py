@@ -28,8 +28,7 @@ class OfInsightIDR(OfSimulators):
         return InsightIDRSimulator(Siem(clock))
 
     def settings(self, simulator: InsightIDRSimulator) -> dict[str, Any]:
-        looks = {"changes_every": "10m", "changes_for": "2d"}
-        return {"refresh_after": ("30m",), **looks, **SETTINGS}
+        return {"refresh_after": ("30m",), "changes_for": "2d", **SETTINGS}
 
     def truth(self, siem: Siem) -> dict[str, Known]:
         return {name: known(case) for name, case in siem.truth().items()}

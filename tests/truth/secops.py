@@ -30,9 +30,13 @@ class OfSecOps(OfSimulators):
         return simulator
 
     def settings(self, simulator: SecOpsSimulator) -> dict[str, Any]:
-        looks = {"changes_every": "10m", "changes_for": "2d"}
         # What a detection names may be shown later
-        return {"sign_in_url": simulator.url, "refresh_after": ("21m",), **looks, **SETTINGS}
+        return {
+            "sign_in_url": simulator.url,
+            "refresh_after": ("21m",),
+            "changes_for": "2d",
+            **SETTINGS,
+        }
 
     def truth(self, siem: Siem) -> dict[str, Known]:
         return {name: known(case) for name, case in siem.truth().items()}

@@ -28,7 +28,7 @@ class Analytics(OfSimulators):
         return AnalyticsSimulator(Siem(clock))
 
     def settings(self, simulator: AnalyticsSimulator) -> dict[str, Any]:
-        return {**simulator.user, "changes_every": "30m", "changes_for": "2d"}
+        return {**simulator.user, "changes_for": "2d"}
 
     def truth(self, siem: Siem) -> dict[str, Known]:
         return {name_of(case): known(case) for case in siem.truth().values()}
