@@ -25,6 +25,7 @@ from tocsin.incidents import load_drift
 from tocsin.logs import configure_logs
 from tocsin.model import Health
 from tocsin.observables import Environment
+from tocsin.plugin_results import require_result
 from tocsin.recurrence import Recurrence, ScheduleDefinition
 from tocsin.registry import (
     Configuration,
@@ -272,13 +273,12 @@ async def _check_plugin(
 async def _load_health(plugin: Provider | Channel | Enricher) -> Health:
     try:
         async with asyncio.timeout(_TIMEOUT_SECONDS):
-            health = await plugin.check()
+            return require_result(await plugin.check(), Health, plugin.check)
     except PluginFailure as error:
         return Health(detail="", problems=(str(error),))
     except TimeoutError:
         return Health(detail="", problems=(f"no response within {_TIMEOUT_SECONDS} seconds",))
+    except TypeError as error:
+        return Health(detail="", problems=(f"health check failed: {error}",))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's bug must not affect others
         return Health(detail="", problems=(f"health check failed: {error!r}",))
-    if isinstance(health, Health):
-        return health
-    return Health(detail="", problems=(f"health check returned {health!r} instead of `Health`",))

@@ -23,8 +23,8 @@ _WORDS: Mapping[Mark, frozenset[str]] = {
     ),
     Mark.WARNING: frozenset(
         {
-            *("absent", "disabled", "expired", "later", "missed", "not delivered", "on_hold"),
-            *("paused", "refused", "skipped", "suspicious", "unavailable", "warning"),
+            *("absent", "degraded", "disabled", "expired", "later", "missed", "not delivered"),
+            *("on_hold", "paused", "refused", "skipped", "suspicious", "unavailable", "warning"),
         }
     ),
     Mark.BAD: frozenset(

@@ -112,7 +112,7 @@ class BatchedEnricher:
                 raise
             return self._build_failure(error)
         try:
-            return sanitize_enrichments(returned, batch)
+            return sanitize_enrichments(returned, batch, self.enricher.enrich)
         except (TypeError, ValueError, AttributeError) as error:
             _log.error("enricher returned an unusable result", enricher=self.name, exc_info=error)
             return EnrichmentFailure(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from urllib.parse import urlsplit
 
 import orjson
 
+from tocsin.hookspecs import Enricher
 from tocsin.model import Disposition, Enrichment, Entity, Json, Relation
+from tocsin.plugin_results import describe_method, require_result
 from tocsin.store import clean_text
 
 SUMMARY = 1_000
@@ -36,9 +38,11 @@ def is_storable(entity: Entity) -> bool:
 
 
 def sanitize_enrichments(
-    returned: object, asked: Sequence[Entity]
+    returned: object, asked: Sequence[Entity], method: Callable[..., object] = Enricher.enrich
 ) -> dict[Entity, Enrichment | None]:
     """Return each entity's enrichment, in order; None if nothing is known of it.
+
+    `method` is what returned them.
 
     Enrichments of other entities are dropped, as are duplicates and excessive ones. Raises
     TypeError or ValueError, with a message for the enricher's author, for anything that is not an
@@ -46,18 +50,17 @@ def sanitize_enrichments(
     """
     found: dict[Entity, Enrichment] = {}
     wanted = frozenset(asked)
-    for item in islice(_sequence(returned), 2 * len(asked)):
-        if not isinstance(item, Enrichment):
-            raise TypeError(f"return enrichments from `enrich`, not {item!r:.100}")
+    for returned_item in islice(_sequence(returned, method), 2 * len(asked)):
+        item = require_result(returned_item, Enrichment, method)
         if item.entity in wanted:
             found.setdefault(item.entity, _clean(item))
     return {entity: found.get(entity) for entity in asked}
 
 
-def _sequence(returned: object) -> Sequence[object]:
+def _sequence(returned: object, method: Callable[..., object]) -> Sequence[object]:
     if isinstance(returned, Sequence) and not isinstance(returned, str | bytes):
         return returned
-    raise TypeError(f"return a list of enrichments from `enrich`, not {returned!r:.100}")
+    raise TypeError(f"{describe_method(method)} returned {returned!r:.100}, not a list")
 
 
 def _clean(enrichment: Enrichment) -> Enrichment:

@@ -17,7 +17,11 @@ from tocsin.redaction import list_secret_values
 
 
 class Channel(ABC):
-    """Base class of channels; one instance serves each [destinations.<name>]."""
+    """Base class of channels; one instance serves each [destinations.<name>].
+
+    All methods run in the event loop, in which the whole node works: never block it. Use `await`,
+    and `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
+    """
 
     class Settings(PluginSettings):
         """Settings of every destination; derive yours from it."""

@@ -19,6 +19,9 @@ class Enricher(ABC):
 
     One instance serves each [enrichers.<name>]. A class that is `standing` and has no such table
     gets one instance under its own name.
+
+    All methods run in the event loop, in which the whole node works: never block it. Use `await`,
+    and `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
     """
 
     class Settings(PluginSettings):

@@ -50,6 +50,9 @@ class Investigator(ABC):
 
     The same inquiry and the same results lead to the same report. An investigator uses no clock, no
     files and no randomness, and keeps no state between runs.
+
+    All methods run in the event loop, in which the whole node works: never block it. Use `await`,
+    and `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
     """
 
     class Settings(PluginSettings):

@@ -72,6 +72,9 @@ class Provider(ABC):
     [providers.<name>].
 
     One node reads a provider at a time, without concurrency.
+
+    All methods run in the event loop, in which the whole node works: never block it. Use `await`,
+    and `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
     """
 
     class Settings(PluginSettings):

@@ -53,6 +53,7 @@ from tocsin.node.machine_metrics import MachineGauges
 from tocsin.node.process import NodeState, ServiceNode, Workers
 from tocsin.node.reload import Reloader
 from tocsin.node.service_manager import ServiceManager
+from tocsin.node.stalls import StallReporter
 from tocsin.observables import Environment
 from tocsin.registry import (
     LivePlugins,
@@ -191,6 +192,7 @@ async def open_node(
             app,
             head,
             rotation,
+            StallReporter(health.plugins, metrics, lambda: api.services.inventory),
             reread or (lambda: settings),
         )
         state.reloader = Reloader(

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from tocsin.clock import Clock
 from tocsin.loops import Heartbeats, run_forever
+from tocsin.plugin_health import PluginHealth
 from tocsin.store import Database, DatabaseFault, DatabaseProbe, record_heartbeat
 
 HEARTBEAT_INTERVAL = timedelta(seconds=5)
@@ -28,6 +29,7 @@ class NodeHealth:
         describe_keys: Callable[[], Mapping[str, object]] = dict,
     ) -> None:
         self.heartbeats = Heartbeats()
+        self.plugins = PluginHealth()
         self._clock = clock
         self._number = number
         self.name = name
@@ -68,4 +70,5 @@ class NodeHealth:
             now,
             roles=self._roles,
             encryption_keys=self._describe_keys(),
+            degraded=self.plugins.degraded,
         )

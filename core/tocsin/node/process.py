@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -35,6 +35,7 @@ from tocsin.node.head import HeadKeeper
 from tocsin.node.health import NodeHealth
 from tocsin.node.reload import Reloader
 from tocsin.node.service_manager import ServiceManager
+from tocsin.node.stalls import StallReporter
 from tocsin.registry import AbsentPlugin, Configuration, LivePlugins, strict_problem
 from tocsin.retention import Retention
 from tocsin.schedules import Scheduler
@@ -118,6 +119,11 @@ class NodeState:
         return self.health.silent
 
     @property
+    def degraded(self) -> Mapping[str, str]:
+        """Why plugin objects are degraded, by the paths of their tables."""
+        return self.health.plugins.degraded
+
+    @property
     def absent_destinations(self) -> list[AbsentPlugin]:
         """Destinations that are configured but not loaded."""
         absent = self.pool.absent.items()
@@ -138,6 +144,7 @@ class ServiceNode:
     app: web.Application
     head: HeadKeeper
     rotation: KeyRotation
+    stalls: StallReporter
     reread: Callable[[], Settings]
     """Reads the settings again, with the files that hold secrets; raises ConfigurationError."""
     reload_requested: asyncio.Event = field(default_factory=asyncio.Event)
@@ -154,6 +161,11 @@ class ServiceNode:
         Raises UnusableDatabaseError where the database turns out to be another one than before.
         """
         self.state.health.heartbeats.follow()
+        self.state.health.plugins.follow()
+        with self.stalls.watch():
+            await self._run(stop, manager or ServiceManager())
+
+    async def _run(self, stop: asyncio.Event, manager: ServiceManager) -> None:
         runner = ApiRunner(self.app, connections=limit_connections())
         await runner.setup()
         membership = asyncio.create_task(
@@ -161,7 +173,7 @@ class ServiceNode:
         )
         try:
             if await run_unless_stopped(self._start(runner), stop):
-                await self._run_loops(runner, stop, manager or ServiceManager())
+                await self._run_loops(runner, stop, manager)
         finally:
             await self._finish(runner)
             membership.cancel()

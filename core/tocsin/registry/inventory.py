@@ -220,6 +220,28 @@ class PluginInventory:
         self._installed = installed
         self._offers = offers or PluginOffers()
 
+    def find_owners(self, module: str) -> Sequence[str]:
+        """Return the enabled plugins that a module belongs to.
+
+        That is the plugin in whose package it is, or else those of its top-level package.
+        """
+        parts = module.split(".")
+        for length in range(len(parts), 0, -1):
+            if owners := self._owners.get(".".join(parts[:length])):
+                return owners
+        return ()
+
+    @cached_property
+    def _owners(self) -> Mapping[str, Sequence[str]]:
+        """The names of the enabled plugins of each package."""
+        owners: dict[str, list[str]] = {}
+        for plugin in self._installed:
+            if self._file.enables(plugin.name):
+                module = plugin.entry_point.module
+                for package in {module, module.partition(".")[0]} - {"tocsin"}:
+                    owners.setdefault(package, []).append(plugin.name)
+        return owners
+
     @cached_property
     def plugins(self) -> Sequence[PluginDescription]:
         """Description of each plugin, by name, computed on first access."""

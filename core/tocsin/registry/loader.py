@@ -15,6 +15,7 @@ import structlog
 from tocsin import hookspecs
 from tocsin.errors import ConfigurationProblem
 from tocsin.hookspecs import Channel, Enricher, Investigator, Provider
+from tocsin.plugin_results import find_wrong_signature
 from tocsin.registry.entry_points import (
     ON_BY_DEFAULT,
     InstalledPlugin,
@@ -202,6 +203,11 @@ def _of_kind(hook: Callable[[], Any], offered: Any, kind: type[Any]) -> Any:
         raise _InvalidPluginError(
             f"the `Settings` of {offered.__name__} do not derive from `{base}`"
         )
+    for name, method in vars(kind).items():
+        own = getattr(offered, name)
+        is_own = inspect.isfunction(method) and own is not method
+        if is_own and (wrong := find_wrong_signature(own, method)):
+            raise _InvalidPluginError(wrong)
     return offered
 
 

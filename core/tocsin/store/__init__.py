@@ -38,6 +38,7 @@ from tocsin.store.files import hold_lock, make_private_folder
 from tocsin.store.head_file import HeadFile, StoredHead
 from tocsin.store.heartbeats import (
     TroubledNode,
+    find_degraded_plugins,
     find_node_keys,
     find_node_roles,
     find_troubled_nodes,
@@ -152,6 +153,7 @@ __all__ = [
     "describe_offset",
     "digest_value",
     "find_absent_nodes",
+    "find_degraded_plugins",
     "find_fault",
     "find_missing_limits",
     "find_node_keys",

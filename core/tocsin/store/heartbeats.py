@@ -37,6 +37,7 @@ def record_heartbeat(
     *,
     roles: Sequence[str] = (),
     encryption_keys: Mapping[str, object] | None = None,
+    degraded: Mapping[str, str] | None = None,
 ) -> None:
     """Store that a node works at `now`, but for its stalled loops; forget nodes that are gone."""
     old = select(nodes.c.number).where(nodes.c.number != number, nodes.c.beat_at < now - SILENCE)
@@ -49,6 +50,7 @@ def record_heartbeat(
         "stalled": list(stalled),
         "roles": list(roles),
         "encryption_keys": encryption_keys,
+        "degraded": dict(degraded or {}),
     }
     first = {"number": number, "clock_offset_ms": 0, "seen_at": EPOCH, **values}
     statement = build_insert(connection, nodes).values(first)
@@ -84,6 +86,16 @@ def find_node_keys(
         for row in connection.execute(query).all()
         if _is_running(connection, row.number)
     ]
+
+
+def find_degraded_plugins(connection: Connection, now: datetime) -> Mapping[str, str]:
+    """Return why the plugin objects of the running nodes are degraded, by their paths."""
+    query = select(nodes).where(nodes.c.beat_at > now - SILENCE).order_by(nodes.c.name)
+    degraded: dict[str, str] = {}
+    for row in connection.execute(query).all():
+        if row.degraded and _is_running(connection, row.number):
+            degraded |= row.degraded
+    return degraded
 
 
 def _is_running(connection: Connection, number: int) -> bool:

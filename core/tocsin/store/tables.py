@@ -112,6 +112,7 @@ nodes = Table(
     Column("stalled", Document),
     Column("roles", Document),
     Column("encryption_keys", Document),  # which it reads, and with which it encrypts
+    Column("degraded", Document),  # plugin objects, with the reasons
 )
 
 incidents = Table(

@@ -107,6 +107,10 @@ class NodeStatus(Protocol):
     def stalled(self) -> Sequence[str]:
         """Names of its loops that are stuck."""
 
+    @property
+    def degraded(self) -> Mapping[str, str]:
+        """Why plugin objects are degraded, by the paths of their tables."""
+
     async def check_database(self) -> DatabaseFault | None:
         """Return the fault that keeps the database from taking writes, None if it takes them."""
 

@@ -147,7 +147,7 @@ def tocsin_providers(): return Shapeless
 @pytest.mark.parametrize(
     ("check", "words"),
     [
-        ("return True", "health check returned True instead of `Health`"),
+        ("return True", "health check failed: `Shapeless.check` (/"),
         ("raise SystemExit(3)", "health check failed: SystemExit(3)"),
     ],
 )

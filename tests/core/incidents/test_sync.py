@@ -18,12 +18,14 @@ from tocsin import (
     Page,
     Provider,
     Refused,
+    Rejected,
     Severity,
     Tools,
     TryLater,
 )
 from tocsin.events import Notifiers
-from tocsin.incidents import ProviderSync, SyncContext
+from tocsin.incidents import ProviderSync, SyncContext, pages
+from tocsin.plugin_health import PluginHealth
 from tocsin.store.tables import coverage, events, incidents
 
 
@@ -241,3 +243,78 @@ async def test_providers_do_not_mix(make_sync, rows):
     await make_sync("two").read_all()
     found = [(row["provider"], row["external_id"]) for row in await rows(incidents)]
     assert found == [(name, number) for name in ("one", "two") for number in "123"]
+
+
+@pytest.fixture
+def health():
+    health = PluginHealth()
+    health.follow()
+    return health
+
+
+def yield_from(*results):
+    async def read(self, stream, position, until):
+        for result in results:
+            yield result
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        ({"next_position": {}}, "yielded {'next_position': {}}, not a `Page`"),
+        (Page(next_position=1), "with `next_position` 1, not a mapping"),
+        (Page(next_position={}, rejected=("x",)), "not a tuple of `Rejected`"),
+        (Page(next_position={}, incidents=incident(1)), "not a tuple of incidents"),
+    ],
+)
+async def test_a_wrong_page_is_named_with_its_line(make_sync, monkeypatch, result, words):
+    monkeypatch.setattr(Scripted, "read", yield_from(result))
+    line = Scripted.read.__code__.co_firstlineno + 2
+    with structlog.testing.capture_logs() as logs:
+        await make_sync().read_all()
+    [log] = [log for log in logs if log["event"] == "stream not read"]
+    assert f"read` ({__file__}, line {line}) yielded " in log["reason"]
+    assert words in log["reason"]
+
+
+async def test_a_read_that_hangs_is_degraded_and_then_fails(make_sync, monkeypatch, health):
+    monkeypatch.setattr(pages, "SLOW_AFTER", pages.SLOW_AFTER / 12_000)
+    monkeypatch.setattr(pages, "PAGE_LIMIT", pages.PAGE_LIMIT / 6_000)
+    seen = []
+
+    async def read(self, stream, position, until):
+        asyncio.get_running_loop().call_later(0.05, lambda: seen.append(health.degraded))
+        await asyncio.sleep(60)
+        yield
+
+    monkeypatch.setattr(Scripted, "read", read)
+    with structlog.testing.capture_logs() as logs:
+        await make_sync().read_all()
+    line = read.__code__.co_firstlineno + 2
+    assert f"line {line}) has yielded no page for" in seen[0]["providers.edge"]
+    [log] = [log for log in logs if log["event"] == "stream not read"]
+    assert (log["outcome"], "yielded no page within" in log["reason"]) == ("later", True)
+
+
+async def test_a_provider_whose_every_record_is_rejected_is_degraded(
+    make_sync,
+    monkeypatch,
+    health,
+):
+    sync = make_sync()
+    bad = Rejected(source="feed", location="item 1", reason="no ID", content=b"{}")
+    refused = Page(next_position={}, rejected=(bad, bad), records=2)
+    monkeypatch.setattr(Scripted, "read", yield_from(refused))
+    await sync.read_all()
+    assert "the last 2 records were quarantined" in health.degraded["providers.edge"]
+    accepted = Page(next_position={}, incidents=(incident(1),), records=1)
+    monkeypatch.setattr(Scripted, "read", yield_from(accepted))
+    await sync.read_all()
+    assert health.degraded == {}
+    monkeypatch.setattr(Scripted, "read", yield_from(refused))
+    await sync.read_all()
+    assert health.degraded == {}  # two after accepted ones may be an exception
+    await sync.read_all()
+    assert "the last 4 records" in health.degraded["providers.edge"]

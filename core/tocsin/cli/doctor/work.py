@@ -26,7 +26,7 @@ from tocsin.knowledge import count_unindexed
 from tocsin.registry import Configuration
 from tocsin.retention import OVERDUE, find_oldest
 from tocsin.settings import NodeRole
-from tocsin.store import find_node_roles
+from tocsin.store import find_degraded_plugins, find_node_roles
 
 PERIOD = timedelta(hours=24)
 """The period of what is accounted for."""
@@ -56,6 +56,11 @@ def examine_work(
     until = load_read_until(connection)
     for provider in configuration.providers:
         _examine_provider(area, provider.name, until.get(provider.name), now)
+    for path, reason in find_degraded_plugins(connection, now).items():
+        area.warn(
+            f"{path} is degraded: {reason}",
+            "report it to the plugin's author; see docs/operators/diagnose.md#degraded-plugins",
+        )
     unindexed = count_unindexed(connection)
     found = f"search index: {unindexed} incident changes behind"
     if unindexed > _UNINDEXED:

@@ -30,6 +30,7 @@ from tocsin.events import read_traceparent
 from tocsin.hookspecs import Channel
 from tocsin.loops import PLUGIN_FAILURES, was_cancelled
 from tocsin.model import Delivery, Receipt
+from tocsin.plugin_results import require_result
 from tocsin.redaction import SHORTEST_IN_IDS, Redactor
 from tocsin.store import clean_text
 from tocsin.tracing import build_headers, span
@@ -105,9 +106,7 @@ class AttemptRunner:
         )
         async with asyncio.timeout((settings.timeout + GRACE).total_seconds()):
             receipt = await self._channel.deliver(delivery)
-        if not isinstance(receipt, Receipt):
-            raise TypeError(f"the channel returned {receipt!r} instead of a receipt")
-        return receipt
+        return require_result(receipt, Receipt, self._channel.deliver)
 
     def _build_failure(
         self, claimed: ClaimedDelivery, started: datetime, error: BaseException

@@ -37,6 +37,7 @@ from tocsin.incidents.coverage import (
     merge_spans,
 )
 from tocsin.incidents.failures import classify_failure
+from tocsin.incidents.pages import iterate_pages
 from tocsin.incidents.storage import StoreResult, store_received
 from tocsin.incidents.writer import IncidentWriter
 from tocsin.loops import was_cancelled
@@ -107,7 +108,8 @@ class BackfillRunner:
         progress, window = BackfillProgress.of(backfill), await self._narrow(backfill)
         for stream in self._provider.streams():
             if stream not in progress.done and window.start < window.end:
-                reading = self._provider.backfill(stream, progress.at.get(stream), window)
+                asked = stream, progress.at.get(stream), window
+                reading = iterate_pages(self._provider.backfill, backfill.provider, *asked)
                 if not await self._store_all(backfill, stream, reading, progress, until):
                     return False
                 progress.done.append(stream)

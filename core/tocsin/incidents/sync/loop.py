@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -28,6 +30,7 @@ from tocsin.incidents.sync.status import SyncRound, record_round
 from tocsin.incidents.sync.stream import StreamReader
 from tocsin.incidents.writer import IncidentWriter, SyncContext
 from tocsin.loops import PLUGIN_FAILURES, beat, run_forever, was_cancelled
+from tocsin.plugin_health import get_plugin_health
 
 RETRY_INTERVAL = timedelta(hours=1)
 BACKFILL_POLL = timedelta(seconds=5)
@@ -147,12 +150,13 @@ class ProviderSync:
 
     async def _try(self, stream: str) -> bool | BaseException:
         """Read one stream; return whether its end was reached, or the error."""
+        began_at = time.monotonic()
         try:
             is_at_end = await self._reader.read(stream)
         except PLUGIN_FAILURES as error:
             if was_cancelled():
                 raise
-            await self._record(StreamKey(self.name, stream), error)
+            await self._record(StreamKey(self.name, stream), error, began_at)
             self._failing.add(stream)
             return error
         self._writer.meter.count_read("read")
@@ -161,8 +165,11 @@ class ProviderSync:
             _log.info("stream recovered", provider=self.name, stream=stream)
         return is_at_end
 
-    async def _record(self, key: StreamKey, error: BaseException) -> None:
+    async def _record(self, key: StreamKey, error: BaseException, began_at: float) -> None:
         failure = classify_failure(error)
+        stall = get_plugin_health().describe_stalls(began_at)
+        if stall is not None and failure.outcome == "later":
+            failure = replace(failure, reason=f"{failure.reason}; meanwhile {stall}")
         self._writer.meter.count_read(failure.outcome)
         log_failure(key, failure, error)
         if failure.outcome == SUPERSEDED:

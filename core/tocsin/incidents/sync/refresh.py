@@ -24,6 +24,7 @@ from tocsin.incidents.sync.pauses import compute_pause
 from tocsin.incidents.writer import IncidentWriter
 from tocsin.loops import was_cancelled
 from tocsin.model import Incident, Received
+from tocsin.plugin_results import require_kind
 from tocsin.store import LeaseLost
 
 REFRESH_STREAM = "refresh"
@@ -71,7 +72,7 @@ class IncidentRefresher:
         refreshed: list[_Refreshed] = []
         for due in await writer.database.read(load_due_refreshes, writer.name, BATCH_SIZE, now):
             try:
-                refreshed.append(_Refreshed(due, await self._provider.incident(due.external_id)))
+                refreshed.append(_Refreshed(due, await self._read(due.external_id)))
             except Exception as error:
                 if was_cancelled():
                     raise
@@ -108,6 +109,11 @@ class IncidentRefresher:
             return True
         self._rest(error)
         return False
+
+    async def _read(self, external_id: str) -> Incident | None:
+        method = self._provider.incident
+        found = await method(external_id)
+        return None if found is None else require_kind(found, Incident, method)
 
     def _rest(self, error: Exception) -> None:
         """Pause as long as a regular read would after this error."""

@@ -14,7 +14,7 @@ from tocsin.hookspecs import ApiRetirement, Capability
 from tocsin.incidents.coverage import ReadFailure
 from tocsin.incidents.drift import load_drift
 from tocsin.registry import AbsentPlugin, Configuration
-from tocsin.store import Lease
+from tocsin.store import Lease, find_degraded_plugins
 from tocsin.store.tables import Timestamp, providers, stream_positions
 
 _DATE_PRECISION = 2_000
@@ -87,7 +87,7 @@ def _choose_state(row: RowMapping, now: datetime) -> str:
     return "failing" if row["failures"] else "healthy"
 
 
-PROVIDER_STATES = ("healthy", "failing", "waiting", "pushed", "absent", "removed")
+PROVIDER_STATES = ("healthy", "degraded", "failing", "waiting", "pushed", "absent", "removed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +130,17 @@ def list_providers(
 ) -> list[dict[str, Any]]:
     """Return the configured providers, then removed ones that were once read."""
     statuses, streams = load_statuses(connection, now), _load_streams(connection)
-    drift = load_drift(connection)
+    drift, degraded = load_drift(connection), find_degraded_plugins(connection, now)
     names = {facts.name for facts in configured}
     gone = [(name, status) for name, status in statuses.items() if name not in names]
     return [
         *(
-            _represent_configured(facts, statuses.get(facts.name), streams.get(facts.name, ()))
+            _represent_configured(
+                facts,
+                statuses.get(facts.name),
+                streams.get(facts.name, ()),
+                degraded.get(f"providers.{facts.name}"),
+            )
             | _represent_warnings(facts.retirements, drift.get(facts.name, []), now)
             for facts in configured
         ),
@@ -180,13 +185,18 @@ _NEVER_READ: Mapping[str, Any] = {
 
 
 def _represent_configured(
-    facts: ProviderFacts, status: Mapping[str, Any] | None, streams: Sequence[dict[str, Any]]
+    facts: ProviderFacts,
+    status: Mapping[str, Any] | None,
+    streams: Sequence[dict[str, Any]],
+    degraded: str | None,
 ) -> dict[str, Any]:
     known = {**_NEVER_READ, "state": "waiting", **(status or {}), "plugin": facts.plugin}
     if facts.absent is not None:
         known |= {"state": "absent", "reason": facts.absent, "outcome": None, "next_read_at": None}
     elif facts.is_pushed and status is None:
         known["state"] = "pushed"
+    if degraded is not None and known["state"] in {"healthy", "waiting", "pushed"}:
+        known |= {"state": "degraded", "reason": degraded}
     return _arrange(facts.name, known, sorted(facts.capabilities), streams)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -17,9 +18,11 @@ from tocsin.incidents.coverage import (
     load_position,
     mark_first_read_done,
 )
+from tocsin.incidents.pages import iterate_pages
 from tocsin.incidents.storage import IncidentPolicy, StoreResult, store_page
 from tocsin.incidents.writer import IncidentWriter
 from tocsin.model import Page
+from tocsin.plugin_health import get_plugin_health
 from tocsin.tracing import span
 
 MAX_PAGES = 200
@@ -28,6 +31,8 @@ MAX_STALLED_PAGES = 10
 """The pages without progress after which a read is considered endless."""
 PROGRESS_EVERY = timedelta(seconds=15)
 """How often the progress of a first read is logged."""
+_REJECTED_IN_A_ROW = 3
+_DEFECT = "records"
 _log = structlog.get_logger()
 
 
@@ -56,6 +61,30 @@ class _FirstRead:
         _log.info(event, **facts, read_until=until, incidents=self.incidents)
 
 
+@dataclass(slots=True)
+class _Rejections:
+    """Records of a stream that were rejected since one was accepted, or since the node started."""
+
+    provider: str
+    in_a_row: int = 0
+    has_accepted: bool = False
+
+    def count(self, page: Page, rejected: int) -> None:
+        """Count a stored page, and mark the provider as degraded while every record is rejected."""
+        own = len(page.rejected) + page.further_rejected
+        health, path = get_plugin_health(), f"providers.{self.provider}"
+        if len(page.incidents) > rejected - own or page.records > rejected:
+            self.in_a_row, self.has_accepted = 0, True
+            if health.clear(path, _DEFECT):
+                _log.info("records accepted again", provider=self.provider)
+            return
+        self.in_a_row += rejected
+        if self.in_a_row >= (_REJECTED_IN_A_ROW if self.has_accepted else 1):
+            reason = f"the last {self.in_a_row} records were quarantined, and none was accepted"
+            if health.mark(path, _DEFECT, reason):
+                _log.warning("every record quarantined", provider=self.provider, reason=reason)
+
+
 class StreamReader:
     """Stores the pages of one provider's streams."""
 
@@ -63,6 +92,7 @@ class StreamReader:
         self._writer = writer
         self._provider = writer.provider
         self._first_reads: dict[str, _FirstRead] = {}
+        self._rejections: dict[str, _Rejections] = defaultdict(lambda: _Rejections(writer.name))
 
     async def read(self, stream: str) -> bool:
         """Read a stream up to now, and return whether its end was reached."""
@@ -85,8 +115,8 @@ class StreamReader:
         self, key: StreamKey, position: StreamPosition, policy: IncidentPolicy
     ) -> bool:
         value, stalled_pages, count = position.value, 0, 0
-        reading = self._provider.read(key.stream, value, self._writer.clock.now())
-        async with aclosing(reading) as pages:
+        asked = key.stream, value, self._writer.clock.now()
+        async with aclosing(iterate_pages(self._provider.read, key.provider, *asked)) as pages:
             async for page in pages:
                 await self._store(key, page, position.revision + count, policy)
                 count += 1
@@ -110,6 +140,7 @@ class StreamReader:
 
         stored = await self._writer.write(store)
         _log_page(key, page)
+        self._rejections[key.stream].count(page, stored.counts.rejected)
         if key.stream in self._first_reads:
             self._first_reads[key.stream].add(page, stored, self._writer.clock.now())
 

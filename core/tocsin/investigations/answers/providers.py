@@ -15,6 +15,7 @@ from tocsin.hookspecs import Capability, Provider
 from tocsin.investigations.answers.reply import SourceReply
 from tocsin.loops import PLUGIN_FAILURES, was_cancelled
 from tocsin.model import FindEvents, FoundEvents, ProviderSource, QueryOutcome, SiemEvent
+from tocsin.plugin_results import describe_method
 
 PROVIDER_TIMEOUT = timedelta(seconds=120)
 _log = structlog.get_logger()
@@ -85,18 +86,17 @@ async def _find(provider: Provider, question: FindEvents, found: list[SiemEvent]
     finding = provider.events(question.entity, question.window, question.limit + 1)
     async with aclosing(finding) as events:
         async for event in events:
-            _check(event)
+            _check(event, provider)
             found.append(event)
             if len(found) > question.limit:
                 break
 
 
-def _check(event: object) -> None:
+def _check(event: object, provider: Provider) -> None:
     """Raise TypeError or ValueError for an event that cannot be sorted."""
     if not isinstance(event, SiemEvent) or not isinstance(event.external_id, str | None):
-        raise TypeError(
-            f"`events` must yield SiemEvent objects with string identifiers, not {event!r:.200}"
-        )
+        wrong = f"{event!r:.200}, not a `SiemEvent` with a string as identifier"
+        raise TypeError(f"{describe_method(provider.events)} yielded {wrong}")
     if event.occurred_at.utcoffset() is None:
         raise ValueError(f"the time of an event needs a time zone: {event.occurred_at!r}")
 

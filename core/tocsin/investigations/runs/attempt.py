@@ -24,6 +24,7 @@ from tocsin.investigations.runs.query_client import SessionQueryClient
 from tocsin.investigations.runs.recorder import LedgerRecorder
 from tocsin.loops import PLUGIN_FAILURES, was_cancelled
 from tocsin.model import Report
+from tocsin.plugin_results import require_kind
 from tocsin.store import Database, find_fault
 
 INTERNAL_FAILURE = RunFailure(
@@ -120,8 +121,7 @@ class RunAttempt:
                 report = await investigator.investigate(self.assignment.inquiry, self._client)
         finally:
             self._is_investigating = False
-        if not isinstance(report, Report):
-            raise TypeError(f"`investigate` must return a Report, not {report!r:.100}")
+        require_kind(report, Report, investigator.investigate)
         return await asyncio.to_thread(_check_report, report, self._citable)
 
     @property

@@ -132,7 +132,7 @@ class EnricherHarness:
             batch = entities[at : at + size]
             received = await self.enricher.enrich(batch)
             try:
-                sanitize_enrichments(received, batch)
+                sanitize_enrichments(received, batch, self.enricher.enrich)
             except (TypeError, ValueError, AttributeError) as error:
                 raise RuleViolation(f"{describe_error(error)} in {received!r:.300}") from error
             results += received

@@ -19,8 +19,7 @@ from tocsin.web.schemas.plugins import ChannelList, PluginDetail, PluginList, Pl
 async def list_plugins(call: RequestContext) -> Response:
     """Return all installed plugins by name, with their state on this node."""
     found = await _describe_plugins(call)
-    left_out = _list_absences(call)
-    items = [_represent(plugin, left_out) for plugin in found.values()]
+    items = [_represent(plugin, call) for plugin in found.values()]
     return Response({"plugins": items, "total": len(items)})
 
 
@@ -33,7 +32,7 @@ async def get_plugin(call: RequestContext) -> Response:
         raise PLUGIN_NOT_FOUND.error()
     kinds = [_kind(kind) for kind in found.kinds]
     detail = {"hooks": list(found.hooks), "kinds": kinds}
-    return Response(_represent(found, _list_absences(call)) | detail)
+    return Response(_represent(found, call) | detail)
 
 
 async def _describe_plugins(call: RequestContext) -> Mapping[str, PluginDescription]:
@@ -42,20 +41,28 @@ async def _describe_plugins(call: RequestContext) -> Mapping[str, PluginDescript
     return {plugin.name: plugin for plugin in plugins}
 
 
-def _list_absences(call: RequestContext) -> Mapping[str, str]:
-    return {absent.name: absent.reason for absent in call.services.node.absent}
-
-
-def _represent(found: PluginDescription, left_out: Mapping[str, str]) -> dict[str, Any]:
+def _represent(found: PluginDescription, call: RequestContext) -> dict[str, Any]:
+    node = call.services.node
+    left_out = {absent.name: absent.reason for absent in node.absent}
+    degraded = _find_defects(found, node.degraded)
     return {
         "name": found.name,
         "distribution": found.distribution,
         "version": found.version,
-        "state": _state(found),
+        "state": PluginState.DEGRADED if degraded else _state(found),
         "absent": found.absent,
+        "degraded": degraded,
         "offers": list(dict.fromkeys(kind.section for kind in found.kinds)),
         "used_by": [{"table": table, "absent": left_out.get(table)} for table in found.used_by],
     }
+
+
+def _find_defects(found: PluginDescription, degraded: Mapping[str, str]) -> str | None:
+    """Return why a plugin or an object of it is degraded, None if none is."""
+    if not found.enabled:
+        return None
+    paths = (f"plugins.{found.name}", f"destinations.hook:{found.name}", *found.used_by)
+    return "; ".join(f"{path}: {degraded[path]}" for path in paths if path in degraded) or None
 
 
 def _state(found: PluginDescription) -> PluginState:

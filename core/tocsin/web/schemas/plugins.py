@@ -16,6 +16,8 @@ class PluginState(StrEnum):
     """State of a plugin on a node."""
 
     LOADED = "loaded"
+    DEGRADED = "degraded"
+    """Loaded, with a defect that Tocsin has observed."""
     ABSENT = "absent"
     """Enabled, but not usable."""
     NOT_ENABLED = "not-enabled"
@@ -46,6 +48,9 @@ class PluginItem(ResponseModel):
     state: PluginState
     absent: str | None = Field(
         description="Reason why the plugin is absent on this node; null if it is present."
+    )
+    degraded: str | None = Field(
+        description="Defects of the plugin or of its tables on this node; null if there are none."
     )
     offers: list[str] = Field(
         description="Tables of `plugins.toml` that can use it; empty unless it is loaded."

@@ -96,9 +96,9 @@ class ProviderItem(ResponseModel):
     name: str
     plugin: str
     state: str = Field(
-        description="`waiting`: no node is reading it. `pushed`: it only receives pushes. "
-        "`absent`: not loaded, with the reason. `removed`: no longer in this node's "
-        "`plugins.toml`.",
+        description="`waiting`: no node is reading it. `degraded`: it is read, but with the defect "
+        "in `reason`. `pushed`: it only receives pushes. `absent`: not loaded, with the reason. "
+        "`removed`: no longer in this node's `plugins.toml`.",
         json_schema_extra={"enum": [*incidents.PROVIDER_STATES]},
     )
     outcome: str | None = Field(description="Outcome of the last read, as in the ledger.")
