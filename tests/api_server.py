@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -123,9 +123,14 @@ class NodeStatus:
     suspension: str | None = None
     routing_hold: str | None = None
     stalled: Sequence[str] = ()
+    degraded: Mapping[str, str] = field(default_factory=dict)
+    objects: Mapping[str, Any] = field(default_factory=dict)
     probe: DatabaseProbe | None = None
     fault: DatabaseFault | None = None
     """In place of what the probe finds."""
+
+    def find_objects(self, plugin: str) -> Mapping[str, Any]:
+        return self.objects
 
     async def check_database(self) -> DatabaseFault | None:
         return self.fault or await self.probe.check()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from prometheus_client import (
@@ -15,10 +16,13 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from tocsin.clock import Clock
 
-__all__ = ["KEPT", "MEDIA_TYPE", "Counter", "Gauge", "Histogram", "Metrics"]
+__all__ = ["KEPT", "MEDIA_TYPE", "Counter", "Gauge", "Histogram", "MetricFamily", "Metrics"]
 
 MEDIA_TYPE = "text/plain"
 KEPT = timedelta(seconds=5)
@@ -26,6 +30,35 @@ KEPT = timedelta(seconds=5)
 
 # Creation times double the number of series
 disable_created_metrics()  # type: ignore[no-untyped-call]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricFamily:
+    """All values of one metric, which are computed elsewhere."""
+
+    name: str
+    kind: str
+    """`gauge` or `counter`."""
+    description: str
+    labels: tuple[str, ...]
+    samples: list[tuple[tuple[str, ...], float]] = field(default_factory=list)
+    """The values by the values of their labels."""
+
+
+class _Families(Collector):
+    """Collects families that a function returns."""
+
+    def __init__(self, get: Callable[[], Iterable[MetricFamily]]) -> None:
+        self._get = get
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the families."""
+        for family in self._get():
+            kind = CounterMetricFamily if family.kind == "counter" else GaugeMetricFamily
+            shown = kind(family.name, family.description, labels=family.labels)
+            for labels, value in family.samples:
+                shown.add_metric(labels, value)
+            yield shown
 
 
 class Metrics:
@@ -57,6 +90,10 @@ class Metrics:
     def read_by(self, reading: Callable[[], Awaitable[None]]) -> None:
         """Refresh gauges with `reading` whenever the metrics are requested."""
         self._readings.append(reading)
+
+    def add_families(self, get: Callable[[], Iterable[MetricFamily]]) -> None:
+        """Show the families that `get` returns at each scrape, after the readings."""
+        self._registry.register(_Families(get))
 
     async def expose(self) -> bytes:
         """Return all metrics in Prometheus' text format 0.0.4, at most `KEPT` old."""

@@ -76,8 +76,10 @@ def _matches(value: object, annotation: Any) -> bool:
         return value is None
     if origin is Any or not isinstance(origin, type):
         return True
-    if origin is int and isinstance(value, bool):
+    if isinstance(value, bool) and origin in (int, float):
         return False
+    if origin is float:
+        return isinstance(value, int | float)
     return isinstance(value, origin)
 
 

@@ -25,12 +25,12 @@ from tocsin_connectors.siem.elastic import Elastic
 CORE = "core/tocsin"
 FOUNDATIONS = re.compile(
     rf"{CORE}/(?:store|model|metrics|testing|sandbox|.*/metrics)[/.]"
-    rf"|{CORE}/(?:clock|gc|identifiers|json_codec|loops|fields|redaction|servers|tracing)\.py"
+    rf"|{CORE}/(?:clock|gc|identifiers|json_codec|loops|fields|plugin_health|plugin_results|redaction|servers|tracing)\.py"
     rf"|{CORE}/validation\.py|.*\.j2"
 )
 """What every path uses, and what only tests use: no stations of the tour of an incident."""
 OTHER_WORK = re.compile(
-    rf"{CORE}/incidents/(?:sync/pauses|sync/refresh|sync/status|storage/refreshes|storage/removed|backfills/.*)\.py|{CORE}/delivery/sending/worker_pool\.py"
+    rf"{CORE}/incidents/(?:sync/pauses|sync/refresh|sync/status|pages|storage/refreshes|storage/removed|backfills/.*)\.py|{CORE}/delivery/sending/worker_pool\.py"
     rf"|{CORE}/delivery/queue/overview\.py"
     rf"|{CORE}/(?:shapes|incidents/drift)/.*\.py|{CORE}/hookspecs/provider\.py"
 )

@@ -89,7 +89,7 @@ class CommandModules(Mapping[str, Command]):
     """The commands by name, each imported when it is first looked up."""
 
     def __getitem__(self, name: str) -> Command:
-        """Return a command; raises KeyError where there is none of this name."""
+        """Return a command of Tocsin or of an enabled plugin; raises KeyError for another name."""
         return _load_command(name)
 
     def __iter__(self) -> Iterator[str]:
@@ -103,9 +103,13 @@ class CommandModules(Mapping[str, Command]):
 
 @cache
 def _load_command(name: str) -> Command:
-    entry = COMMANDS[name]
-    module = import_module(f"tocsin.cli.{entry.module}")
     group = typer.Typer(rich_markup_mode=None)
+    if (entry := COMMANDS.get(name)) is None:
+        from tocsin.cli.plugin_commands import load_plugin_commands
+
+        group.add_typer(load_plugin_commands(name), name=name)
+        return cast("Command", typer.main.get_group(group).commands[name])
+    module = import_module(f"tocsin.cli.{entry.module}")
     if entry.function is None:
         group.add_typer(module.app, name=name)
     else:

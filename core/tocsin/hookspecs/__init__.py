@@ -6,13 +6,21 @@ name is the name that operators write as `plugin = "..."`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pluggy
 
 from tocsin.hookspecs.channel import Channel
 from tocsin.hookspecs.enricher import Enricher
+from tocsin.hookspecs.extensions import (
+    ConsolePage,
+    ConsoleSection,
+    ExtensionRequest,
+    Metric,
+    Route,
+)
 from tocsin.hookspecs.investigator import Investigator, QueryClient
 from tocsin.hookspecs.provider import Capability, Provider, PushRequest
 from tocsin.hookspecs.retirement import ApiRetirement
@@ -34,17 +42,22 @@ __all__ = [
     "AttemptLog",
     "Capability",
     "Channel",
+    "ConsolePage",
+    "ConsoleSection",
     "Enricher",
+    "ExtensionRequest",
     "HttpClient",
     "HttpResponse",
     "Investigator",
     "Knowledge",
+    "Metric",
     "NoAttempts",
     "NoKnowledge",
     "NoSockets",
     "Provider",
     "PushRequest",
     "QueryClient",
+    "Route",
     "Sockets",
     "Tools",
     "hookimpl",
@@ -89,4 +102,37 @@ def tocsin_event(event: Event) -> None:
 
     Events pass through the queue like deliveries, so a restart loses none, but may repeat one; use
     `id` to recognize it. May be a coroutine function.
+    """
+
+
+@hookspec
+def tocsin_commands() -> Any:
+    """Return a `typer.Typer` with the commands of this plugin: `tocsin <plugin> <command>`.
+
+    Called only when a command of this plugin is used. Commands of Tocsin itself take precedence.
+    """
+
+
+@hookspec
+def tocsin_routes() -> Sequence[Route]:  # type: ignore[empty-body]
+    """Return the API routes of this plugin, below `/api/plugins/<plugin>/`.
+
+    Called once, when plugins are loaded.
+    """
+
+
+@hookspec
+def tocsin_console_pages() -> Sequence[ConsolePage]:  # type: ignore[empty-body]
+    """Return the console pages of this plugin, below `/plugins/<plugin>/`.
+
+    Called once, when plugins are loaded.
+    """
+
+
+@hookspec
+def tocsin_metrics(objects: Mapping[str, Any]) -> Sequence[Metric]:  # type: ignore[empty-body]
+    """Return the present metrics of this plugin. Called at each scrape, in a thread of its own.
+
+    `objects` are this node's running objects of the plugin, by their tables, such as
+    `enrichers.lists`. A call that raises, or takes over two seconds, leaves out these metrics.
     """

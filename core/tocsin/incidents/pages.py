@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from datetime import timedelta
+from types import FrameType
 from typing import Any
 
 import structlog
@@ -71,8 +72,7 @@ def _require_page(page: object, describe: Callable[[], str]) -> None:
     kinds = {"incidents": object, "rejected": Rejected, "covered": Covered, "incomplete": str}
     for name, kind in kinds.items():
         values: object = getattr(page, name)
-        is_list = isinstance(values, Sequence) and not isinstance(values, str | bytes)
-        if not is_list or not all(isinstance(value, kind) for value in values):
+        if not isinstance(values, list | tuple) or not all(isinstance(v, kind) for v in values):
             items = "incidents" if kind is object else f"`{kind.__name__}`"
             found = f"`{name}` {values!r:.100}, not a tuple of {items}"
             raise TypeError(f"{describe()} yielded a `Page` with {found}")
@@ -83,9 +83,10 @@ def _require_page(page: object, describe: Callable[[], str]) -> None:
 
 def _describe(method: Callable[..., Any], reading: object) -> str:
     """Return the method with the line at which its generator is now."""
-    frame = getattr(reading, "ag_frame", None)
-    is_own = frame is not None and frame.f_code is getattr(method, "__code__", None)
-    return describe_method(method, frame.f_lineno if is_own else None)
+    frame: FrameType | None = getattr(reading, "ag_frame", None)
+    if frame is None or frame.f_code is not getattr(method, "__code__", None):
+        return describe_method(method)
+    return describe_method(method, frame.f_lineno)
 
 
 def _minutes(limit: timedelta) -> str:

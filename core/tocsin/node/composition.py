@@ -50,6 +50,7 @@ from tocsin.node.digests import find_certificates
 from tocsin.node.head import HeadKeeper
 from tocsin.node.health import NodeHealth
 from tocsin.node.machine_metrics import MachineGauges
+from tocsin.node.plugin_metrics import PluginMetrics
 from tocsin.node.process import NodeState, ServiceNode, Workers
 from tocsin.node.reload import Reloader
 from tocsin.node.service_manager import ServiceManager
@@ -207,6 +208,7 @@ async def open_node(
             is_alone=is_sqlite(url),
         )
         stack.push_async_callback(state.reloader.close)
+        PluginMetrics(metrics, lambda: api.services.inventory, state.find_objects)
         MachineGauges(
             metrics, _list_folders(settings), lambda: find_certificates(node.configuration)
         )

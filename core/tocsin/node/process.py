@@ -118,6 +118,10 @@ class NodeState:
         """Names of the loops that hang."""
         return self.health.silent
 
+    def find_objects(self, plugin: str) -> Mapping[str, Any]:
+        """Return the running objects of a plugin, by the paths of their tables."""
+        return self.plugins.find_objects(plugin)
+
     @property
     def degraded(self) -> Mapping[str, str]:
         """Why plugin objects are degraded, by the paths of their tables."""

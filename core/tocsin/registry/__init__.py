@@ -23,7 +23,7 @@ from tocsin.registry.inventory import (
     describe_plugin,
     explain_absence,
 )
-from tocsin.registry.loader import AbsentPlugin
+from tocsin.registry.loader import AbsentPlugin, load_commands
 from tocsin.registry.parser import ConfiguredPlugin, table_path
 from tocsin.registry.plugins_file import NAME_PATTERN, PluginsFile, read_plugins_file
 from tocsin.registry.reconciliation import (
@@ -71,6 +71,7 @@ __all__ = [
     "installed_plugins",
     "list_setting_shapes",
     "list_settings",
+    "load_commands",
     "load_configuration",
     "name_taken_error",
     "plan_changes",

@@ -151,6 +151,16 @@ class LivePlugins:
     clients: dict[str, GuardedClient] = field(default_factory=dict)
     """Their clients, by the path of their tables."""
 
+    def find_objects(self, plugin: str) -> dict[str, Made]:
+        """Return the running providers, enrichers and investigator of a plugin, by table."""
+        found = {f"providers.{name}": made for name, made in self.providers.items()}
+        objects: dict[str, Made] = {
+            **found,
+            **{f"enrichers.{name}": made for name, made in self.enrichers.items()},
+            **({} if self.investigator is None else {"investigator": self.investigator}),
+        }
+        return {path: made for path, made in objects.items() if made.settings.plugin == plugin}
+
     async def close(self) -> None:
         """Close every connection of the plugins."""
         await asyncio.gather(*(client.close() for client in self.clients.values()))

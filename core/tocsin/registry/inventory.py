@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from tocsin.errors import OperatorError
 from tocsin.fields import PluginSettings
-from tocsin.hookspecs import Channel, Enricher, Investigator, Provider
+from tocsin.hookspecs import Channel, ConsolePage, Enricher, Investigator, Provider, Route
 from tocsin.registry.entry_points import (
     DEFAULT_INVESTIGATOR,
     ON_BY_DEFAULT,
@@ -219,6 +219,26 @@ class PluginInventory:
         self._file = file or PluginsFile()
         self._installed = installed
         self._offers = offers or PluginOffers()
+
+    @property
+    def loaded(self) -> Collection[str]:
+        """Names of the plugins that were loaded."""
+        return self._offers.hooks.keys()
+
+    @property
+    def routes(self) -> Mapping[str, Sequence[Route]]:
+        """API routes of the loaded plugins, by plugin."""
+        return self._offers.routes
+
+    @property
+    def console_pages(self) -> Mapping[str, Sequence[ConsolePage]]:
+        """Console pages of the loaded plugins, by plugin."""
+        return self._offers.console_pages
+
+    @property
+    def metrics(self) -> Mapping[str, Callable[..., Any]]:
+        """Hooks `tocsin_metrics` of the loaded plugins, by plugin."""
+        return self._offers.metrics
 
     def find_owners(self, module: str) -> Sequence[str]:
         """Return the enabled plugins that a module belongs to.

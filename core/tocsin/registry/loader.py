@@ -7,15 +7,15 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pluggy
 import structlog
 
 from tocsin import hookspecs
-from tocsin.errors import ConfigurationProblem
-from tocsin.hookspecs import Channel, Enricher, Investigator, Provider
-from tocsin.plugin_results import find_wrong_signature
+from tocsin.errors import ConfigurationProblem, OperatorError
+from tocsin.hookspecs import Channel, ConsolePage, Enricher, Investigator, Provider, Route
+from tocsin.plugin_results import find_wrong_signature, require_kind
 from tocsin.registry.entry_points import (
     ON_BY_DEFAULT,
     InstalledPlugin,
@@ -26,6 +26,7 @@ from tocsin.registry.plugins_file import PluginsFile, is_name
 from tocsin.validation import find_nearest, suggest_nearest
 
 _HOOK_SECONDS = 10
+T = TypeVar("T")
 _log = structlog.get_logger()
 
 
@@ -50,6 +51,10 @@ class PluginOffers:
     enrichers: dict[str, list[type[Enricher]]] = field(default_factory=dict)
     investigators: dict[str, type[Investigator]] = field(default_factory=dict)
     observers: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    commands: dict[str, Callable[[], Any]] = field(default_factory=dict)
+    routes: dict[str, Sequence[Route]] = field(default_factory=dict)
+    console_pages: dict[str, Sequence[ConsolePage]] = field(default_factory=dict)
+    metrics: dict[str, Callable[..., Any]] = field(default_factory=dict)
     template_paths: list[Path] = field(default_factory=list)
     hooks: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Hooks that each plugin implements."""
@@ -128,6 +133,22 @@ async def load_plugins(plugins: Iterable[InstalledPlugin]) -> PluginOffers:
     return offers
 
 
+async def load_commands(plugin: InstalledPlugin) -> Any:
+    """Import a plugin, and return what its hook `tocsin_commands` returns.
+
+    Raises OperatorError if it cannot be imported, has no such hook, or the hook fails.
+    """
+    offers = await load_plugins([plugin])
+    if absent := offers.absent.get(plugin.name):
+        raise OperatorError(f"plugin {plugin.name}: {absent.reason}")
+    if (hook := offers.commands.get(plugin.name)) is None:
+        raise OperatorError(f"plugin {plugin.name} has no commands (hook `tocsin_commands`)")
+    try:
+        return await _call(hook)
+    except (Exception, SystemExit) as error:
+        raise OperatorError(f"plugin {plugin.name}: {_describe_error(error)}") from error
+
+
 def _leave_out(offers: PluginOffers, name: str, reason: str) -> None:
     offers.absent[name] = AbsentPlugin(name, reason)
     _log.warning("plugin skipped", plugin=name, exc_info=True)
@@ -174,6 +195,20 @@ async def _collect(manager: pluggy.PluginManager, name: str, offers: PluginOffer
         offers.observers[name] = hook
     for hook in _implementations(manager.hook.tocsin_template_paths, name):
         offers.template_paths += [Path(path) for path in await _call(hook)]
+    await _collect_extensions(manager, name, offers)
+
+
+async def _collect_extensions(
+    manager: pluggy.PluginManager, name: str, offers: PluginOffers
+) -> None:
+    for hook in _implementations(manager.hook.tocsin_commands, name):
+        offers.commands[name] = hook
+    for hook in _implementations(manager.hook.tocsin_routes, name):
+        offers.routes[name] = _all_of_kind(hook, await _call(hook), Route)
+    for hook in _implementations(manager.hook.tocsin_console_pages, name):
+        offers.console_pages[name] = _all_of_kind(hook, await _call(hook), ConsolePage)
+    for hook in _implementations(manager.hook.tocsin_metrics, name):
+        offers.metrics[name] = hook
 
 
 def _implementations(caller: pluggy.HookCaller, name: str) -> Iterator[Callable[..., Any]]:
@@ -185,6 +220,12 @@ async def _call(hook: Callable[[], Any]) -> Any:
     async with asyncio.timeout(_HOOK_SECONDS):
         result = await asyncio.to_thread(hook)
         return await result if inspect.isawaitable(result) else result
+
+
+def _all_of_kind(hook: Callable[[], Any], offered: Any, kind: type[T]) -> Sequence[T]:
+    """Return the objects from a hook; TypeError if it or one of them has another type."""
+    found = require_kind(offered, Sequence, hook)  # type: ignore[type-abstract]
+    return [require_kind(one, kind, hook) for one in found]
 
 
 def _of_kind(hook: Callable[[], Any], offered: Any, kind: type[Any]) -> Any:

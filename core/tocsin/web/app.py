@@ -27,6 +27,7 @@ from tocsin.web.context import REQUEST_ID, REQUEST_ID_KEY, AccessRole, ApiServic
 from tocsin.web.dispatch import HttpHandler, make_handler
 from tocsin.web.endpoints import ENDPOINTS, NODE_ENDPOINTS
 from tocsin.web.oauth_endpoint import OAuthEndpoint
+from tocsin.web.plugin_extensions import build_plugin_endpoints
 from tocsin.web.problems import BODY_LIMIT, ProblemError, problem_response
 from tocsin.web.refusals import REASONS
 
@@ -168,7 +169,8 @@ def make_app(services: ApiServices, *, has_api: bool = True) -> web.Application:
     app[HEADERS] = headers
     access_control = AccessControl(services)
     handlers: dict[str, dict[str, HttpHandler]] = defaultdict(dict)
-    for endpoint in ENDPOINTS if has_api else NODE_ENDPOINTS:
+    own = build_plugin_endpoints(services.inventory) if has_api else ()
+    for endpoint in (*ENDPOINTS, *own) if has_api else NODE_ENDPOINTS:
         if endpoint.access is AccessRole.CLIENT:
             handler: HttpHandler = OAuthEndpoint(endpoint, services, access_control).handle
         else:

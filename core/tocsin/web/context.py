@@ -111,6 +111,9 @@ class NodeStatus(Protocol):
     def degraded(self) -> Mapping[str, str]:
         """Why plugin objects are degraded, by the paths of their tables."""
 
+    def find_objects(self, plugin: str) -> Mapping[str, Any]:
+        """Return the running objects of a plugin, by the paths of their tables."""
+
     async def check_database(self) -> DatabaseFault | None:
         """Return the fault that keeps the database from taking writes, None if it takes them."""
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
-from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
+from tocsin.registry import PluginInventory
+from tocsin.web.context import AccessRole, ApiServices, Endpoint, RequestContext, Response
 from tocsin.web.openapi import OpenApiDocument, build
+from tocsin.web.plugin_extensions import build_plugin_endpoints
 from tocsin.web.routes import (
     accounting,
     api_clients,
@@ -34,22 +36,30 @@ from tocsin.web.routes.docs import make_page
 
 async def get_openapi(call: RequestContext) -> Response:
     """Answer the description of this API."""
-    return Response(_document(call.services.public_url, call.services.issuer_url))
+    return Response(_document(*_find_key(call.services)))
 
 
-@cache
-def _document(public_url: str, issuer_url: str) -> dict[str, Any]:
-    return build(ENDPOINTS, public_url=public_url, issuer_url=issuer_url)
+def _find_key(services: ApiServices) -> tuple[str, str, PluginInventory | None]:
+    inventory = services.inventory if services.inventory.routes else None
+    return services.public_url, services.issuer_url, inventory
+
+
+@lru_cache
+def _document(
+    public_url: str, issuer_url: str, inventory: PluginInventory | None
+) -> dict[str, Any]:
+    own = () if inventory is None else build_plugin_endpoints(inventory)
+    return build((*ENDPOINTS, *own), public_url=public_url, issuer_url=issuer_url)
 
 
 async def get_docs(call: RequestContext) -> Response:
     """Answer the description of this API as a page for people."""
-    return _page(call.services.public_url, call.services.issuer_url)
+    return _page(*_find_key(call.services))
 
 
-@cache
-def _page(public_url: str, issuer_url: str) -> Response:
-    return make_page(_document(public_url, issuer_url))
+@lru_cache
+def _page(public_url: str, issuer_url: str, inventory: PluginInventory | None) -> Response:
+    return make_page(_document(public_url, issuer_url, inventory))
 
 
 ENDPOINTS = (

@@ -96,6 +96,7 @@ class ProblemKind(Enum):
     MANAGED_BY_FILE = "/problems/managed-by-file", "The record cannot be changed over HTTP"
     NAME_TAKEN = "/problems/name-taken", "The name is taken"
     INVALID_CONFIGURATION = "/problems/invalid-configuration", "The configuration contains mistakes"
+    PLUGIN_FAILED = "/problems/plugin-failed", "A plugin failed"
     SECRET_SHOWN = "/problems/secret-shown", "The response contained a secret shown only once"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
@@ -33,6 +33,11 @@ def _lower(word: Any) -> Any:
     return word.lower() if isinstance(word, str) else word
 
 
+def read_list(path: str) -> Callable[[bytes], ListIndex]:
+    """Return the reader for a file of this name: STIX 2.1, or CSV."""
+    return read_stix if path.lower().endswith((".json", ".stix")) else read_csv
+
+
 class Lists(Enricher):
     """A list from a CSV or STIX 2.1 file."""
 
@@ -54,10 +59,14 @@ class Lists(Enricher):
     def __init__(self, settings: Any, tools: Tools) -> None:
         """Store the arguments; do no I/O."""
         super().__init__(settings, tools)
-        is_stix = settings.path.lower().endswith((".json", ".stix"))
         self._file: WatchedFile[ListIndex] = WatchedFile(
-            settings.path, read_stix if is_stix else read_csv, tools
+            settings.path, read_list(settings.path), tools
         )
+
+    @property
+    def entries(self) -> ListIndex | None:
+        """The entries as last read; None before."""
+        return self._file.current
 
     async def start(self) -> None:
         """Read the file; raises Misconfigured if it cannot be read."""

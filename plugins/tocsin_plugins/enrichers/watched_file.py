@@ -24,6 +24,11 @@ class WatchedFile(Generic[T]):
         self._content: T | None = None
         self._reading = asyncio.Lock()
 
+    @property
+    def current(self) -> T | None:
+        """The contents as last read; None before."""
+        return self._content
+
     async def content(self) -> T:
         """Return the contents; Misconfigured if no version could be read yet."""
         async with self._reading:

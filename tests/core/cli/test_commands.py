@@ -137,7 +137,7 @@ from tocsin import Provider, hookimpl
 
 class Shapeless(Provider):
     async def check(self): {check}
-    async def read(self, stream, position, until): ...
+    async def read(self, stream, position, until): yield
 
 @hookimpl
 def tocsin_providers(): return Shapeless

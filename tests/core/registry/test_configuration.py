@@ -361,7 +361,7 @@ class Shapeless(tocsin.Provider):
         {init}
     def streams(self): return {streams}
     async def check(self): ...
-    async def read(self, stream, position, until): ...
+    async def read(self, stream, position, until): yield
 
 @tocsin.hookimpl
 def tocsin_providers(): return Shapeless

@@ -36,7 +36,7 @@ def tocsin_providers(): return Acme
 
 
 WHOLE = PROVIDER.replace(
-    "    async def check", "    async def read(self): ...\n    async def check"
+    "    async def check", "    async def read(self): yield\n    async def check"
 )
 
 

@@ -19,6 +19,7 @@ from tocsin.web.console.actions import ActionHandler
 from tocsin.web.console.live_updates import LiveStreams, build_reload, is_live, live_path
 from tocsin.web.console.page_request import PageRequest
 from tocsin.web.console.pages import ConsoleAction, ConsolePage, message_key
+from tocsin.web.console.plugin_pages import build_plugin_pages
 from tocsin.web.console.sessions import (
     ONCE,
     CheckRequired,
@@ -83,7 +84,8 @@ def add_console(
     console = _Console(services)
     get, post = app.router.add_get, app.router.add_post
     get("/console/{name}", rendering.get_asset)
-    for page in PAGES:
+    console.plugin_pages = build_plugin_pages(services.inventory)
+    for page in (*PAGES, *console.plugin_pages.values()):
         get(page.path, console.guarded(partial(console.show, page)))
         if page.is_live:
             # a response to HEAD must have no body, but a stream would write one
@@ -115,6 +117,7 @@ class _Console:
         self._services = services
         self.sessions = ConsoleSessions(services)
         self.streams = LiveStreams(services.clock)
+        self.plugin_pages: Mapping[str, ConsolePage] = {}
 
     def guarded(self, handle: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> Handler:
         """Wrap a handler: render errors as pages, and redirect to the sign-in page if needed."""
@@ -193,6 +196,11 @@ class _Console:
             "loaded_at": self._services.clock.now(),
             "once": once,
             "live": live if page.is_live else None,
+            "plugin_pages": {
+                title: own.path
+                for title, own in self.plugin_pages.items()
+                if user.session.role.includes(own.role) and "{" not in own.path
+            },
         }
         return {**common, **await page.view(page_request)}
 
@@ -224,6 +232,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "once": "",
     "live": None,
     "loaded_at": None,
+    "plugin_pages": {},
     "paths": frozenset(_BY_PATH),
 }
 """Default context of all pages."""

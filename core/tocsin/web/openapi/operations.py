@@ -100,6 +100,10 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
 }
 
 
+_OTHER = {"schema": {"type": "string", "minLength": 1}}
+"""Parameters of plugins' routes."""
+
+
 def describe(endpoint: Endpoint, errors: ErrorResponses) -> dict[str, Any]:
     """Return the endpoint as an OpenAPI operation."""
     operation: dict[str, Any] = {
@@ -123,7 +127,7 @@ def describe(endpoint: Endpoint, errors: ErrorResponses) -> dict[str, Any]:
 
 def _path_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
     for name in re.findall(r"{(\w+)}", endpoint.path):
-        yield {"name": name, "in": "path", "required": True, **_PATH_PARAMETERS[name]}
+        yield {"name": name, "in": "path", "required": True, **_PATH_PARAMETERS.get(name, _OTHER)}
 
 
 def _query_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:

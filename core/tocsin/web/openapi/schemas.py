@@ -13,6 +13,7 @@ from tocsin.events import ENVELOPES
 from tocsin.model import Json
 from tocsin.web.context import AccessRole, Endpoint
 from tocsin.web.openapi.examples import build_example
+from tocsin.web.openapi.tags import PLUGIN_ROUTES
 from tocsin.web.problems import OAuthErrorDocument, ProblemDocument
 
 _TEMPLATE = "#/components/schemas/{model}"
@@ -79,6 +80,8 @@ def _example_models(endpoints: Sequence[Endpoint]) -> Iterator[Model]:
     """Yield the models of complete bodies, responses and events."""
     yield from ENVELOPES.values()
     for endpoint in endpoints:
+        if endpoint.path.startswith(PLUGIN_ROUTES.prefixes):
+            continue  # their models need no examples
         yield from filter(None, (endpoint.body, endpoint.response))
 
 

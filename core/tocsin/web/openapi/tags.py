@@ -21,6 +21,9 @@ OAUTH = EndpointTag(
     "Access tokens for API clients, by the client-credentials grant (RFC 6749 section 4.4).",
     ("/oauth/", "/.well-known/"),
 )
+PLUGIN_ROUTES = EndpointTag(
+    "Plugin routes", "Routes that plugins add to the API.", ("/api/plugins/",)
+)
 TAGS = (
     EndpointTag(
         "Incidents",
@@ -80,6 +83,7 @@ TAGS = (
         ("/api/admin/deliveries", "/api/admin/replays", "/api/admin/events"),
     ),
     EndpointTag("Plugins", "Installed plugins and where they are used.", ("/api/admin/plugins",)),
+    PLUGIN_ROUTES,
     EndpointTag("Audit", "Actions of admins, and counts of rejected calls.", ("/api/admin/audit",)),
     EndpointTag("Erasure", "Erasure of a person or another entity.", ("/api/admin/erasures",)),
     EndpointTag(

@@ -1,0 +1,126 @@
+"""Extensions of the service by plugins: API routes, console pages and metrics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+_PATH = re.compile(r"(/[a-z0-9-]+|/\{[a-z_]+\})+")
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+RouteAccess = Literal[
+    "admin",
+    "investigations:read",
+    "investigations:write",
+    "incidents:read",
+    "search:read",
+    "graph:read",
+]
+"""The role `admin`, or the scope that a credential needs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtensionRequest:
+    """A request for a route or a page of a plugin, after authentication and validation."""
+
+    caller: str
+    """Who sent it: the ID of a credential, or the name of a person."""
+    path: Mapping[str, str]
+    """The named parts of the path."""
+    query: Any
+    """The query parameters: an instance of the route's `query`; for pages, a mapping."""
+    body: Any = None
+    """The body: an instance of the route's `body`."""
+    objects: Mapping[str, Any] = field(default_factory=dict)
+    """This node's running objects of the plugin, by their tables, such as `enrichers.lists`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """An API endpoint of a plugin, `/api/plugins/<plugin><path>`.
+
+    Without a credential with the access, a caller is refused before the plugin is called. Rate
+    limits are as everywhere. The route and its models are in the OpenAPI document.
+    """
+
+    path: str
+    """Such as `/lists/{name}`."""
+    access: RouteAccess
+    summary: str
+    handler: Callable[[ExtensionRequest], Awaitable[BaseModel]]
+    """A coroutine function that returns an instance of `response`, within 30 seconds. Its docstring
+    describes the route. Raise `NotFoundError`, `InvalidInputError` or `ConflictError` for 404, 422
+    or 409; any other error is a 500 that names the plugin.
+    """
+    response: type[BaseModel]
+    method: Literal["GET", "POST"] = "GET"
+    query: type[BaseModel] | None = None
+    """The query parameters, each with a description; unknown ones are errors."""
+    body: type[BaseModel] | None = None
+    """The JSON body of a POST; unknown members are errors."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a path that cannot be served, TypeError for another handler."""
+        _require_path(self.path)
+        _require_coroutine(self.handler)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleSection:
+    """A part of a console page: text, and a table if it has columns. Both are shown as plain text,
+    never as HTML.
+    """
+
+    heading: str = ""
+    text: str = ""
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[object]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsolePage:
+    """A page of a plugin in the console, `/plugins/<plugin><path>`, with a link in its menu."""
+
+    path: str
+    title: str
+    view: Callable[[ExtensionRequest], Awaitable[Sequence[ConsoleSection]]]
+    """A coroutine function that returns the sections, within 30 seconds."""
+    role: Literal["admin", "viewer"] = "admin"
+    """The least role that sees the page."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a path that cannot be served, TypeError for another view."""
+        _require_path(self.path)
+        _require_coroutine(self.view)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A value in `/metrics`, named `tocsin_plugin_<plugin>_<name>`."""
+
+    name: str
+    description: str
+    value: float
+    labels: Mapping[str, str] = field(default_factory=dict)
+    kind: Literal["gauge", "counter"] = "gauge"
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a name that Prometheus does not accept."""
+        for name in (self.name, *self.labels):
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"{name!r}: use lower-case letters, digits and _")
+
+
+def _require_path(path: str) -> None:
+    if not _PATH.fullmatch(path):
+        raise ValueError(f"path {path!r}: write it like `/lists/{{name}}`")
+
+
+def _require_coroutine(function: Callable[..., object]) -> None:
+    if not iscoroutinefunction(function):
+        raise TypeError(f"{function!r} is no coroutine function; write `async def`")
