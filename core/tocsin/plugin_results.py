@@ -72,15 +72,10 @@ def _matches(value: object, annotation: Any) -> bool:
     if origin is tuple:
         item, *_ = get_args(annotation)
         return isinstance(value, list | tuple) and all(_matches(one, item) for one in value)
-    if origin is None:
-        return value is None
-    if origin is Any or not isinstance(origin, type):
-        return True
     if isinstance(value, bool) and origin in (int, float):
         return False
-    if origin is float:
-        return isinstance(value, int | float)
-    return isinstance(value, origin)
+    kinds = {None: types.NoneType, float: int | float}.get(origin, origin)
+    return not isinstance(kinds, type | types.UnionType) or isinstance(value, kinds)
 
 
 def _describe_type(annotation: Any) -> str:

@@ -169,7 +169,8 @@ def make_app(services: ApiServices, *, has_api: bool = True) -> web.Application:
     app[HEADERS] = headers
     access_control = AccessControl(services)
     handlers: dict[str, dict[str, HttpHandler]] = defaultdict(dict)
-    own = build_plugin_endpoints(services.inventory) if has_api else ()
+    inventory = services.inventory
+    own = [one for name in inventory.routes for one in build_plugin_endpoints(inventory, name)]
     for endpoint in (*ENDPOINTS, *own) if has_api else NODE_ENDPOINTS:
         if endpoint.access is AccessRole.CLIENT:
             handler: HttpHandler = OAuthEndpoint(endpoint, services, access_control).handle

@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+import structlog
+
 from tocsin.registry import PluginInventory
 from tocsin.web.context import AccessRole, ApiServices, Endpoint, RequestContext, Response
-from tocsin.web.openapi import OpenApiDocument, build
+from tocsin.web.openapi import OpenApiDocument, add_operations, build
 from tocsin.web.plugin_extensions import build_plugin_endpoints
 from tocsin.web.routes import (
     accounting,
@@ -33,6 +35,8 @@ from tocsin.web.routes import (
 )
 from tocsin.web.routes.docs import make_page
 
+_log = structlog.get_logger()
+
 
 async def get_openapi(call: RequestContext) -> Response:
     """Answer the description of this API."""
@@ -48,8 +52,18 @@ def _find_key(services: ApiServices) -> tuple[str, str, PluginInventory | None]:
 def _document(
     public_url: str, issuer_url: str, inventory: PluginInventory | None
 ) -> dict[str, Any]:
-    own = () if inventory is None else build_plugin_endpoints(inventory)
-    return build((*ENDPOINTS, *own), public_url=public_url, issuer_url=issuer_url)
+    document = build(ENDPOINTS, public_url=public_url, issuer_url=issuer_url)
+    if inventory is None:
+        return document
+    for plugin in inventory.routes:
+        try:
+            own = build_plugin_endpoints(inventory, plugin)
+            add_operations(
+                document, build(own, public_url=public_url, issuer_url=issuer_url), plugin
+            )
+        except Exception as error:  # noqa: BLE001 - its routes are not described
+            _log.error("routes of a plugin not described", plugin=plugin, exc_info=error)
+    return document
 
 
 async def get_docs(call: RequestContext) -> Response:

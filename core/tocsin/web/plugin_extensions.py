@@ -9,7 +9,7 @@ from inspect import getdoc
 from typing import Any, TypeVar
 
 import structlog
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from tocsin.credentials import Scope
 from tocsin.errors import RequestError
@@ -34,18 +34,14 @@ T = TypeVar("T")
 _log = structlog.get_logger()
 
 
-def build_plugin_endpoints(inventory: PluginInventory) -> tuple[Endpoint, ...]:
-    """Return the endpoints of the enabled plugins."""
-    return tuple(
-        _build_endpoint(plugin, route)
-        for plugin, routes in inventory.routes.items()
-        for route in routes
-    )
+def build_plugin_endpoints(inventory: PluginInventory, plugin: str) -> tuple[Endpoint, ...]:
+    """Return the endpoints of a plugin."""
+    return tuple(_build_endpoint(plugin, route) for route in inventory.routes[plugin])
 
 
 def _build_endpoint(plugin: str, route: Route) -> Endpoint:
     words = re.sub(r"\W+", "_", f"{route.method.lower()} {plugin} {route.path}").strip("_")
-    body = _derive(plugin, route.body, BodyModel) if route.body else None
+    body = _derive(route.body, BodyModel) if route.body else None
 
     async def serve(call: RequestContext) -> Response:
         require_enabled(call.services, plugin)
@@ -69,18 +65,17 @@ def _build_endpoint(plugin: str, route: Route) -> Endpoint:
         access=AccessRole.ADMIN if route.access == "admin" else Scope(route.access),
         summary=route.summary,
         handler=serve,
-        response=_derive(plugin, route.response, BaseModel),
-        query=_derive(plugin, route.query, QueryModel) if route.query else QueryModel,
+        response=route.response,
+        query=_derive(route.query, QueryModel) if route.query else QueryModel,
         body=body,
         problems=(PLUGIN_FAILED,),
     )
 
 
-def _derive(plugin: str, model: type[BaseModel], base: type[BaseModel]) -> Any:
-    """Return a model with a name that no other plugin has, under the rules of the API."""
-    name = "".join(part.capitalize() for part in plugin.split("-")) + model.__name__
+def _derive(model: type[BaseModel], base: type[BaseModel]) -> Any:
+    """Return a model under the rules of the API: no unknown members."""
     members = {"__module__": model.__module__, "__doc__": model.__doc__}
-    return type(name, (model, base), members)
+    return type(f"{model.__name__}{base.__name__.removesuffix('Model')}", (model, base), members)
 
 
 def require_enabled(services: ApiServices, plugin: str) -> None:

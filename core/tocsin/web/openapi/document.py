@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
@@ -76,3 +78,39 @@ def _paths(
         if find_tag(endpoint) is OAUTH and issuer_url != public_url:
             path["servers"] = [{"url": issuer_url}]
     return paths
+
+
+_COMPONENTS = ("schemas", "responses", "examples")
+
+
+def add_operations(document: dict[str, Any], other: dict[str, Any], prefix: str) -> None:
+    """Add the operations of another document, with its components under names of their own.
+
+    Raises LookupError if one of its references leads nowhere.
+    """
+    for kind in _COMPONENTS:
+        known, own = document["components"][kind], other["components"][kind]
+        for name, content in own.items():
+            if known.get(name) == content:
+                continue
+            new = f"{prefix}.{name}"
+            known[new] = content
+            other = _rename(other, f"#/components/{kind}/{name}", f"#/components/{kind}/{new}")
+    for kind in _COMPONENTS:
+        for name, content in other["components"][kind].items():
+            if f"{prefix}.{name}" in document["components"][kind]:
+                document["components"][kind][f"{prefix}.{name}"] = content
+    for target in set(re.findall(r'"#/components/(\w+/[\w.-]+)"', json.dumps(other["paths"]))):
+        kind, _, name = target.partition("/")
+        if name not in document["components"][kind]:
+            raise LookupError(f"no component {target}")
+    document["paths"] |= other["paths"]
+
+
+def _rename(value: Any, old: str, new: str) -> Any:
+    """Return JSON with references to `old` replaced with `new`."""
+    if isinstance(value, dict):
+        return {key: _rename(one, old, new) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_rename(one, old, new) for one in value]
+    return new if value == old else value

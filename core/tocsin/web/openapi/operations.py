@@ -100,7 +100,7 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
 }
 
 
-_OTHER = {"schema": {"type": "string", "minLength": 1}}
+_OTHER = {"schema": {"type": "string", "minLength": 1}, "example": "example"}
 """Parameters of plugins' routes."""
 
 
