@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
+from api_callers import Admin
 from tocsin import ConsolePage, ConsoleSection, ExtensionRequest, Metric, NotFoundError, Route
 from tocsin.clock import SystemClock
 from tocsin.credentials import Scope
@@ -115,7 +116,7 @@ def offered(inventory, monkeypatch):
 
 
 async def find_admin(api):
-    return {"Authorization": f"Bearer {await api.admin()}"}
+    return Admin(api, await api.admin()).headers
 
 
 def test_every_scope_can_be_required():
