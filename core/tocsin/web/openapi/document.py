@@ -14,7 +14,7 @@ from tocsin.web.openapi.operations import describe
 from tocsin.web.openapi.responses import ErrorResponses
 from tocsin.web.openapi.schemas import component_schemas
 from tocsin.web.openapi.security import security_schemes
-from tocsin.web.openapi.tags import OAUTH, TAGS, find_tag
+from tocsin.web.openapi.tags import OAUTH, PLUGIN_ROUTES, TAGS, EndpointTag, find_tag
 from tocsin.web.openapi.webhooks import webhooks
 
 _DESCRIPTION = """\
@@ -54,7 +54,7 @@ def build(endpoints: Sequence[Endpoint], *, public_url: str, issuer_url: str) ->
             "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": public_url}],
-        "tags": [{"name": tag.name, "description": tag.description} for tag in TAGS],
+        "tags": [_describe_tag(tag) for tag in TAGS if tag is not PLUGIN_ROUTES],
         "paths": _paths(endpoints, errors, public_url, issuer_url),
         "webhooks": webhooks(),
         "components": {
@@ -105,6 +105,12 @@ def add_operations(document: dict[str, Any], other: dict[str, Any], prefix: str)
         if name not in document["components"][kind]:
             raise LookupError(f"no component {target}")
     document["paths"] |= other["paths"]
+    if (tag := _describe_tag(PLUGIN_ROUTES)) not in document["tags"]:
+        document["tags"].append(tag)
+
+
+def _describe_tag(tag: EndpointTag) -> dict[str, str]:
+    return {"name": tag.name, "description": tag.description}
 
 
 def _rename(value: Any, old: str, new: str) -> Any:
