@@ -1,14 +1,14 @@
 """Degraded plugin objects of each node.
 
-Nodes of 0026 work with it: they do not write the column.
+Nodes of 0027 work with it: they do not write the column.
 """
 
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 
-revision = "0027"
-down_revision = "0026"
+revision = "0028"
+down_revision = "0027"
 branch_labels = None
 depends_on = None
 compatible_with = "0022"
