@@ -9,6 +9,7 @@ import pytest
 from tocsin import Capability, TryLater, Window
 from tocsin.incidents import BackfillOrigin, ProviderFacts, create_backfill, list_providers
 from tocsin.incidents.sync.lease import acquire_lease
+from tocsin.store import record_heartbeat
 
 NODE = 7
 FACTS = ProviderFacts("archive", "archive", frozenset({Capability.BACKFILL}))
@@ -54,6 +55,21 @@ async def test_one_that_is_read_is_healthy_and_says_up_to_when(sync, show):
     assert shown["next_read_at"] == "2026-11-21T12:01:00.000Z"
     [stream] = shown["streams"]
     assert (stream["name"], stream["covered_until"]) == ("changed", "2026-11-21T12:00:00.000Z")
+
+
+async def test_one_with_a_defect_on_a_running_node_is_degraded(
+    sync, show, clock, database, monkeypatch
+):
+    monkeypatch.setattr("tocsin.store.heartbeats._is_running", lambda *_: True)
+    defects = {"providers.archive": "it held the event loop repeatedly"}
+    beat = clock.now()
+    await database.write(record_heartbeat, NODE, "soc-1:8080", [], beat, degraded=defects)
+    shown = await show()
+    assert (shown["state"], shown["reason"]) == ("degraded", "it held the event loop repeatedly")
+    await database.write(
+        record_heartbeat, NODE, "soc-1:8080", [], beat - timedelta(minutes=1), degraded=defects
+    )
+    assert (await show())["state"] == "waiting"
 
 
 async def test_one_that_fails_says_why_and_since_when(sync, show, clock, monkeypatch):

@@ -318,3 +318,14 @@ async def test_a_provider_whose_every_record_is_rejected_is_degraded(
     assert health.degraded == {}  # two after accepted ones may be an exception
     await sync.read_all()
     assert "the last 4 records" in health.degraded["providers.edge"]
+
+
+async def test_a_read_that_timed_out_during_a_stall_names_the_culprit(make_sync, health):
+    sync = make_sync()
+    sync.provider.script = [TryLater("no response within 2 s")]
+    health.describe_stalls = lambda since: "provider other held the event loop for 8.0 s"
+    with structlog.testing.capture_logs() as logs:
+        await sync.read_all()
+    [log] = [log for log in logs if log["event"] == "stream not read"]
+    stall = "meanwhile provider other held the event loop for 8.0 s"
+    assert log["reason"] == f"no response within 2 s; {stall}"

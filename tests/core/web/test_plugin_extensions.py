@@ -10,6 +10,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from api_callers import Admin
+from console import Person
 from tocsin import ConsolePage, ConsoleSection, ExtensionRequest, Metric, NotFoundError, Route
 from tocsin.clock import SystemClock
 from tocsin.credentials import Scope
@@ -150,6 +151,28 @@ async def test_a_route_that_fails_names_its_plugin_and_no_details(offered, api, 
     assert "The plugin acme failed" in problem["detail"]
     assert "secret" not in problem["detail"]
     assert (await api.client.get("/healthz")).status == 200
+
+
+async def test_pages_are_rendered_as_text_by_role(offered, api):
+    viewer, admin = Person(api), Person(api)
+    await viewer.sign_in("viewer")
+    await admin.sign_in()
+    answer = await viewer.get("/plugins/acme/lists")
+    page = await answer.text()
+    assert answer.status == 200
+    assert "&lt;script&gt;" in page
+    assert "<script>" not in page
+    assert "Lists (acme)" in page
+    assert "Broken (acme)" not in page
+    assert (await viewer.get("/plugins/acme/broken")).status == 403
+    broken = await admin.get("/plugins/acme/broken")
+    assert (broken.status, "The plugin acme failed" in await broken.text()) == (500, True)
+
+
+async def test_a_plugin_that_a_reload_disables_serves_nothing(offered, api, monkeypatch):
+    monkeypatch.setattr(PluginInventory, "loaded", ())
+    answer = await api.client.get("/api/plugins/acme/fail", headers=await find_admin(api))
+    assert answer.status == 404
 
 
 def test_routes_are_in_the_openapi_document(inventory):

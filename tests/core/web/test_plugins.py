@@ -73,6 +73,16 @@ async def test_what_is_broken_says_why_and_which_tables_go_without(database, clo
     assert told["webhook"]["used_by"] == [{"table": "destinations.soar", "absent": None}]
 
 
+async def test_a_plugin_is_degraded_while_one_of_its_tables_is(database, clock):
+    file = PluginsFile(enabled=("webhook",), destinations={"soar": {"plugin": "webhook"}})
+    offers = PluginOffers(channels={"webhook": Webhook}, hooks={"webhook": ("tocsin_channels",)})
+    changed = replace(CONFIGURATION, inventory=PluginInventory(file, installed_plugins(), offers))
+    async with open_api(database, clock, changed) as api:
+        api.services.node.degraded = {"destinations.soar": "too slow", "providers.edge": "other"}
+        found = await Admin(api, await api.admin()).read(f"{PLUGINS}/webhook")
+    assert (found["state"], found["degraded"]) == ("degraded", "destinations.soar: too slow")
+
+
 async def test_a_plugin_that_is_not_installed_is_unknown(admin):
     assert "no plugin" in (await problem(await admin.send("GET", f"{PLUGINS}/x"), 404))["detail"]
 
