@@ -11,7 +11,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import timedelta
 from textwrap import dedent
 from types import ModuleType
-from typing import Any
+from typing import Any, Generic
 
 from pydantic.fields import FieldInfo
 
@@ -61,7 +61,9 @@ def entry(module: ModuleType, name: str) -> str:
 def of_class(name: str, kind: type) -> Iterator[str]:
     """Yield the parts of a class's entry."""
     bases = ", ".join(
-        base.__name__ for base in kind.__bases__ if base is not object and not is_hidden(base)
+        base.__name__
+        for base in kind.__bases__
+        if base not in (object, Generic) and not is_hidden(base)
     )
     yield f"### `{name}({bases})`\n" if bases else f"### `{name}`\n"
     if is_dataclass(kind):

@@ -131,12 +131,23 @@ def test_a_new_channel_works_as_it_is(environment, tmp_path):
     environment.run("tocsin", "plugins", "new", "pager", "--kind", "channel", cwd=tmp_path)
     made = tmp_path / "tocsin-pager"
     install(environment, made)
-    assert "8 passed" in environment.run("python", "-m", "pytest", "-q", cwd=made)
+    assert "18 passed" in environment.run("python", "-m", "pytest", "-q", cwd=made)
     place = made / "plugins.toml"
     here = 'https://127.0.0.1", allow_networks = ["127.0.0.0/8"], template = "envelope'
     place.write_text(place.read_text().replace("https://pager.example.com/events", here))
     checked = environment.run("tocsin", "check", cwd=made, PAGER_TOKEN="a token")
     assert "destinations.pager: https://127.0.0.1 is allowed" in checked
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ["case-channel", "tracker", "enricher", "investigator"])
+def test_a_new_plugin_of_each_kind_passes_its_own_tests(environment, tmp_path, kind):
+    environment.run("tocsin", "plugins", "new", f"my-{kind}", "--kind", kind, cwd=tmp_path)
+    made = tmp_path / f"tocsin-my-{kind}"
+    install(environment, made)
+    printed = environment.run("python", "-m", "pytest", "-q", cwd=made)
+    assert re.search(r"\d+ passed", printed)
+    assert "failed" not in printed
 
 
 @pytest.mark.full

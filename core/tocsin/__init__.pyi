@@ -142,6 +142,8 @@ from .providers import (
 )
 from .shapes import RecordContract
 
+__version__: str
+
 __all__ = [
     "Action",
     "Alert",

@@ -100,6 +100,8 @@ def find_refusal(quoted: Quoted) -> str | None:
     if arguments in (["--help"], ["--version"]) or _VALUE.fullmatch(quoted.arguments.strip()):
         return None
     while hasattr(command, "commands"):
+        if command.invoke_without_command and (not arguments or arguments[0].startswith("-")):
+            break
         if not arguments:
             return "a command is missing" if quoted.is_run else None
         name, *arguments = arguments

@@ -53,10 +53,10 @@ def test_no_setting_is_documented_that_is_not_there():
 def commands(group: typer.Typer = app, prefix: str = "tocsin") -> Iterator[str]:
     command = typer.main.get_command(group)
     for name, sub in command.commands.items():
+        if getattr(sub, "invoke_without_command", True):
+            yield f"{prefix} {name}"
         if hasattr(sub, "commands"):
             yield from (f"{prefix} {name} {leaf}" for leaf in sub.commands)
-        else:
-            yield f"{prefix} {name}"
 
 
 def test_the_page_of_commands_lists_each_and_no_other():

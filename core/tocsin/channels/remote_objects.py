@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 
 import orjson
 from pydantic import Field
+from typing_extensions import TypeVar
 
 from tocsin.channels.event_fields import (
     Observable,
@@ -50,7 +51,10 @@ class ObjectUpdate:
     closed: bool = False
 
 
-class ObjectChannel(Channel):
+S = TypeVar("S", bound="ObjectChannel.Settings", default=Any)
+
+
+class ObjectChannel(Channel[S]):
     """Creates one object per event subject, and adds later events to it.
 
     Everything is looked up before it is created, so the next attempt completes an interrupted one
@@ -85,8 +89,6 @@ class ObjectChannel(Channel):
 
     None if the platform has its own key, so that no search is needed.
     """
-
-    settings: Settings
 
     def __init__(self, settings: Any, tools: Tools) -> None:
         """Keep the settings and tools; do no I/O."""
@@ -295,7 +297,10 @@ class ObjectChannel(Channel):
         return True
 
 
-class CaseChannel(ObjectChannel):
+CaseSettings = TypeVar("CaseSettings", bound="CaseChannel.Settings", default=Any)
+
+
+class CaseChannel(ObjectChannel[CaseSettings]):
     """Keeps objects that list the entities of their events as observables."""
 
     class Settings(ObjectChannel.Settings):
@@ -304,8 +309,6 @@ class CaseChannel(ObjectChannel):
         most_entities: int = Field(
             default=100, ge=0, le=500, description="Maximum number of entities sent per event."
         )
-
-    settings: Settings
 
     def select_observables(self, delivery: Delivery) -> Sequence[Observable]:
         """Return the first entities of an event, at most `most_entities`."""

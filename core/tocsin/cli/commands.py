@@ -47,9 +47,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "apply": CommandEntry(
         "Apply plugins.toml to the database and list the changes.", "apply", "apply"
     ),
-    "providers": CommandEntry(
-        "List providers with their sync status and last error.", "providers", "providers"
-    ),
+    "providers": CommandEntry("List providers with their sync status and last error.", "providers"),
     "coverage": CommandEntry(
         "List the newest intervals that were read, lost or failed.", "providers", "coverage"
     ),

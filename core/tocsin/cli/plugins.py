@@ -26,6 +26,7 @@ from tocsin.registry import (
     explain_absence,
     index_by_name,
     installed_plugins,
+    list_declared_hooks,
     read_plugins_file,
 )
 from tocsin.settings import load_settings
@@ -37,7 +38,6 @@ _COLUMNS = Columns(
     brief=("name", "enabled", "version", "offers", "absent"),
 )
 _PARTS = Columns(("part", "name", "value", "detail"))
-_ANYTHING_ELSE = "channels, enrichers, investigators, templates or observers"
 
 
 class ScaffoldKind(StrEnum):
@@ -45,6 +45,10 @@ class ScaffoldKind(StrEnum):
 
     PROVIDER = "provider"
     CHANNEL = "channel"
+    CASE_CHANNEL = "case-channel"
+    TRACKER = "tracker"
+    ENRICHER = "enricher"
+    INVESTIGATOR = "investigator"
 
 
 @app.command("list")
@@ -71,10 +75,9 @@ def _list_records(file: PluginsFile) -> Iterator[dict[str, Any]]:
 
 
 def _offers(plugin: InstalledPlugin | None) -> str | None:
-    """Return the kinds that the group of its entry point allows."""
-    if plugin is None:
-        return None
-    return "providers" if plugin.group == "tocsin.providers" else _ANYTHING_ELSE
+    """Return what the hooks of its module are named after, such as `providers, event`."""
+    hooks = () if plugin is None else list_declared_hooks(plugin)
+    return ", ".join(hook.removeprefix("tocsin_").replace("_", " ") for hook in hooks) or None
 
 
 @app.command()

@@ -10,6 +10,7 @@ import typer
 
 from tocsin.cli.database import run_on_database
 from tocsin.cli.output import AsJson, Columns, Wide, print_records
+from tocsin.cli.provider_read import read_provider
 from tocsin.clock import SystemClock
 from tocsin.errors import OperatorError
 from tocsin.incidents import (
@@ -22,6 +23,9 @@ from tocsin.incidents import (
 from tocsin.registry import load_configuration, read_plugins_file
 from tocsin.settings import Settings, load_settings
 from tocsin.validation import suggest_nearest
+
+app = typer.Typer(help="List providers with their sync status and last error.")
+app.command("read")(read_provider)
 
 _COLUMNS = Columns(
     (
@@ -53,8 +57,11 @@ _QUARANTINE = Columns(
 )
 
 
-def providers(as_json: AsJson = False, wide: Wide = False) -> None:
+@app.callback(invoke_without_command=True)
+def providers(context: typer.Context, as_json: AsJson = False, wide: Wide = False) -> None:
     """List providers with their sync status and last error."""
+    if context.invoked_subcommand is not None:
+        return
     settings = load_settings()
     facts = configured_providers(settings)
     now = SystemClock().now()

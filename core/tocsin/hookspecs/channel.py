@@ -8,15 +8,18 @@ from datetime import timedelta
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
+from typing_extensions import TypeVar
 
 from tocsin.conditions import ConditionText
 from tocsin.fields import Duration, FileOnly, LocalPath, Network, PluginSettings
-from tocsin.hookspecs.tools import Tools
+from tocsin.hookspecs.configurable import Configurable
 from tocsin.model import Delivery, EventType, Health, Receipt, Severity
 from tocsin.redaction import list_secret_values
 
+S = TypeVar("S", bound="Channel.Settings", default=Any)
 
-class Channel(ABC):
+
+class Channel(Configurable[S], ABC):
     """Base class of channels; one instance serves each [destinations.<name>].
 
     All methods run in the event loop, in which the whole node works: never block it. Use `await`,
@@ -156,11 +159,6 @@ class Channel(ABC):
         schedule, and wait for each other for at most a minute.
         """
         return None
-
-    def __init__(self, settings: Any, tools: Tools) -> None:
-        """Store the arguments; do no I/O. `settings` is an instance of this class's `Settings`."""
-        self.settings = settings
-        self.tools = tools
 
     async def start(self) -> None:
         """Prepare; called once. If it raises, this destination is unavailable, with the reason."""

@@ -8,13 +8,16 @@ from datetime import timedelta
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
+from typing_extensions import TypeVar
 
 from tocsin.fields import Duration, PluginSettings, any_case
-from tocsin.hookspecs.tools import Tools
+from tocsin.hookspecs.configurable import Configurable
 from tocsin.model import Enrichment, Entity, EntityKind, Health, Marking, Pap, Tlp
 
+S = TypeVar("S", bound="Enricher.Settings", default=Any)
 
-class Enricher(ABC):
+
+class Enricher(Configurable[S], ABC):
     """Base class of enrichers, which are sources of information about entities.
 
     One instance serves each [enrichers.<name>]. A class that is `standing` and has no such table
@@ -77,11 +80,6 @@ class Enricher(ABC):
     """Whether it runs without a table in the configuration; all its settings then need defaults."""
     batch: ClassVar[int] = 1
     """The number of entities that it accepts at once."""
-
-    def __init__(self, settings: Any, tools: Tools) -> None:
-        """Store the arguments; do no I/O. `settings` is an instance of this class's `Settings`."""
-        self.settings = settings
-        self.tools = tools
 
     async def start(self) -> None:
         """Prepare; called once. If it raises, this enricher is unavailable, with the reason."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from pydantic import Field
+from typing_extensions import TypeVar
 
 from tocsin.fields import PluginSettings
-from tocsin.hookspecs.tools import Tools
+from tocsin.hookspecs.configurable import Configurable
 from tocsin.model import Inquiry, Phase, QueryResult, Question, Report
 
 T = TypeVar("T")
@@ -45,7 +46,10 @@ class QueryClient(Protocol):
         ...
 
 
-class Investigator(ABC):
+S = TypeVar("S", bound="Investigator.Settings", default=Any)
+
+
+class Investigator(Configurable[S], ABC):
     """Base class of investigators, which report on an inquiry and use only the query client.
 
     The same inquiry and the same results lead to the same report. An investigator uses no clock, no
@@ -65,11 +69,6 @@ class Investigator(ABC):
         at_once: int = Field(
             default=4, ge=1, le=100, description="Maximum number of concurrent sessions on a node."
         )
-
-    def __init__(self, settings: Any, tools: Tools) -> None:
-        """Store the arguments; do no I/O. `settings` is an instance of this class's `Settings`."""
-        self.settings = settings
-        self.tools = tools
 
     async def start(self) -> None:
         """Prepare; called once. If it raises, the service has no investigator."""

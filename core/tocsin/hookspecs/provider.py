@@ -11,8 +11,10 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
+from typing_extensions import TypeVar
 
 from tocsin.fields import Duration, PluginSettings, any_case
+from tocsin.hookspecs.configurable import Configurable
 from tocsin.hookspecs.retirement import ApiRetirement
 from tocsin.hookspecs.tools import Tools
 from tocsin.model import (
@@ -67,7 +69,10 @@ def _parse_capability(status: IncidentStatus) -> IncidentStatus:
     return status
 
 
-class Provider(ABC):
+S = TypeVar("S", bound="Provider.Settings", default=Any)
+
+
+class Provider(Configurable[S], ABC):
     """Base class of providers, which connect to a SIEM; one instance serves each
     [providers.<name>].
 
@@ -148,10 +153,9 @@ class Provider(ABC):
     clock_skew: timedelta | None = None
     """The last known offset of the SIEM's clock from the local one; None if unknown."""
 
-    def __init__(self, settings: Any, tools: Tools) -> None:
+    def __init__(self, settings: S, tools: Tools) -> None:
         """Store the arguments; do no I/O. `settings` is an instance of this class's `Settings`."""
-        self.settings = settings
-        self.tools = tools
+        super().__init__(settings, tools)
         self.shapes = ShapeRecorder()
 
     @classmethod

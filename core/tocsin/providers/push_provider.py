@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
+from typing_extensions import TypeVar
 
 from tocsin.errors import CredentialsRefused
 from tocsin.fields import decode_webhook_key
@@ -27,7 +28,10 @@ _SIGNATURE = re.compile(r"v1,[A-Za-z0-9+/]{43}=")  # an HMAC-SHA256 in base64
 _REFUSED = "invalid push credentials for this provider"
 
 
-class PushProvider(Provider):
+S = TypeVar("S", bound="PushProvider.Settings", default=Any)
+
+
+class PushProvider(Provider[S]):
     """A provider that receives pushed incidents; derive and implement `unpack`.
 
     An intercepted signed request can be replayed within `TOLERANCE`. That is harmless: incidents

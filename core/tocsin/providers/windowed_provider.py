@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import structlog
 from pydantic import Field, model_validator
+from typing_extensions import TypeVar
 
 from tocsin.errors import TryLater
 from tocsin.fields import Duration
@@ -30,7 +31,10 @@ _SAMPLE_SIZE = 10
 _log = structlog.get_logger()
 
 
-class WindowedProvider(Provider):
+S = TypeVar("S", bound="WindowedProvider.Settings", default=Any)
+
+
+class WindowedProvider(Provider[S]):
     """A provider that queries changes by windows of time; derive and implement the query.
 
     Both ends of a window are fixed until its last page is stored. Windows overlap, and records in
@@ -81,7 +85,7 @@ class WindowedProvider(Provider):
     page_size: ClassVar[int] = 100
     """The number of records per page."""
 
-    def __init__(self, settings: Any, tools: Any) -> None:
+    def __init__(self, settings: S, tools: Any) -> None:
         """Store the settings and tools; do no I/O."""
         super().__init__(settings, tools)
         self._readers: dict[tuple[str, bool], WindowReader] = {}

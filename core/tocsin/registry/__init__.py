@@ -6,7 +6,12 @@ from tocsin.registry.configuration import (
     load_configuration,
     strict_problem,
 )
-from tocsin.registry.entry_points import InstalledPlugin, index_by_name, installed_plugins
+from tocsin.registry.entry_points import (
+    InstalledPlugin,
+    index_by_name,
+    installed_plugins,
+    list_declared_hooks,
+)
 from tocsin.registry.factory import (
     LivePlugin,
     LivePlugins,
@@ -69,6 +74,7 @@ __all__ = [
     "explain_absence",
     "index_by_name",
     "installed_plugins",
+    "list_declared_hooks",
     "list_setting_shapes",
     "list_settings",
     "load_commands",

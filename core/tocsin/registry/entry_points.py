@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
 
 GROUPS = ("tocsin.providers", "tocsin.plugins")
 DEFAULT_INVESTIGATOR = "investigator"
@@ -50,3 +54,30 @@ def index_by_name(plugins: Iterable[InstalledPlugin]) -> Mapping[str, Sequence[I
 def describe_unknown(name: str) -> str:
     """Return the error for a name that no installed plugin has."""
     return f"no plugin {name!r} is installed"
+
+
+def list_declared_hooks(plugin: InstalledPlugin) -> Sequence[str]:
+    """Return the hooks that the source of a plugin's module declares, without importing it.
+
+    None are found in a module that imports its hooks from another one.
+    """
+    package, _, rest = plugin.entry_point.module.partition(".")
+    spec = find_spec(package)
+    folders = (spec.submodule_search_locations if spec else None) or ()
+    for folder in folders:
+        path = Path(folder, *filter(None, rest.split(".")))
+        for file in (path / "__init__.py", path.with_suffix(".py")):
+            if file.is_file():
+                return _find_hooks(file)
+    return _find_hooks(Path(spec.origin)) if spec and spec.origin and not rest else ()
+
+
+def _find_hooks(file: Path) -> Sequence[str]:
+    with suppress(OSError, SyntaxError, ValueError):
+        return [
+            node.name
+            for node in ast.parse(file.read_bytes()).body
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and node.name.startswith("tocsin_")
+        ]
+    return ()

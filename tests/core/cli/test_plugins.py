@@ -14,8 +14,15 @@ from tocsin.cli.scaffold import Scaffold
 from tocsin.errors import OperatorError
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "tocsin-example-provider"
-BOTH = pytest.mark.parametrize("kind", ["provider", "channel"])
-TABLES = {"provider": "providers", "channel": "destinations"}
+TABLES = {
+    "provider": "providers",
+    "channel": "destinations",
+    "case-channel": "destinations",
+    "tracker": "destinations",
+    "enricher": "enrichers",
+    "investigator": "investigator",
+}
+EACH_KIND = pytest.mark.parametrize("kind", TABLES)
 
 
 @pytest.fixture
@@ -36,8 +43,9 @@ def test_a_list_says_what_is_enabled_and_absent(tocsin, configured):
     listed = {line[0]: line for line in lines(out)}
     assert (status, errors) == (0, "")
     assert listed["suricata"][1:4] == ["providers", "True", "tocsin"]
-    anything_else = "channels, enrichers, investigators, templates or observers"
-    assert listed["webhook"][1:3] == [anything_else, "False"]
+    assert listed["webhook"][1:3] == ["channels", "False"]
+    assert listed["enrichers"][1].startswith("enrichers, ")
+    assert listed["templates"][1] == "template paths"
     assert listed["webhok"][1:5] == ["", "True", "", ""]
     assert listed["webhok"][5].endswith("; did you mean 'webhook'?")
 
@@ -103,17 +111,21 @@ def test_a_failed_import_is_shown_where_it_failed_if_that_is_wanted(tocsin, conf
     assert 'broken_plugin.py", line 1' in errors
 
 
-@BOTH
+@EACH_KIND
 def test_a_new_plugin_is_made_and_told_how_to_enable(tocsin, tmp_path, kind):
     status, out, errors = tocsin("plugins", "new", "my-siem", "--kind", kind)
     assert (status, out) == (0, "tocsin-my-siem\n")
     project = tomllib.loads((tmp_path / "tocsin-my-siem/pyproject.toml").read_text())["project"]
     assert project["name"] == "tocsin-my-siem"
     [points] = project["entry-points"].values()
-    assert points == {"my-siem": "tocsin_my_siem"}
+    tracker = "tocsin_my_siem.tracker:MySiemTracker"
+    assert points == {"my-siem": tracker if kind == "tracker" else "tocsin_my_siem"}
+    assert project["dependencies"] == ["tocsin>=0.1,<0.2"]
     enabling = (tmp_path / "tocsin-my-siem/plugins.toml").read_text()
     assert enabling in errors
-    assert tomllib.loads(enabling)[TABLES[kind]]["my-siem"]["plugin"] == "my-siem"
+    table = tomllib.loads(enabling)[TABLES[kind]]
+    plugin = (table if kind == "investigator" else table["my-siem"])["plugin"]
+    assert plugin == ("ticketing" if kind == "tracker" else "my-siem")
 
 
 def test_a_folder_that_is_there_is_left_alone(tocsin, tmp_path):
@@ -147,7 +159,7 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
         Scaffold("acme", "provider").make(tmp_path / "file", [])
 
 
-@BOTH
+@EACH_KIND
 @pytest.mark.parametrize("name", ["acme", "my-own-siem", "a" * 40])
 def test_every_file_is_filled_whatever_the_name(kind, name):
     files = Scaffold(name, kind).files()
@@ -160,7 +172,7 @@ def test_every_file_is_filled_whatever_the_name(kind, name):
             tomllib.loads(text)
 
 
-@BOTH
+@EACH_KIND
 def test_the_readme_has_the_lines_that_enable_it(kind):
     scaffold = Scaffold("acme", kind)
     assert f"```toml\n{scaffold.lines()}```" in scaffold.files()["README.md"]

@@ -43,6 +43,35 @@ def test_providers_are_listed_before_anything_was_read(tocsin):
     ]
 
 
+def test_a_provider_is_read_for_its_author_and_nothing_is_stored(tocsin, tmp_path):
+    alert = {
+        "timestamp": "2026-11-20T10:00:00.000000+0000",
+        "event_type": "alert",
+        "src_ip": "198.51.100.7",
+        "alert": {"signature": "Port scan", "signature_id": 7, "severity": 1},
+    }
+    (tmp_path / "eve.json").write_text(f"{json.dumps(alert)}\nno record\n")
+    status, out, errors = tocsin("providers", "read", "edge", **SECRETS)
+    kinds = [line.split("\t")[2] for line in out.splitlines()]
+    assert (status, errors) == (0, "")
+    assert {"incident", "rejected", "covered", "page"} <= set(kinds)
+    assert "High, New, 1 entities, Port scan" in out
+    assert tocsin("quarantine") == (0, "", "")
+    _, out, _ = tocsin("providers", "--json", **SECRETS)
+    assert json.loads(out)[0]["state"] == "waiting"
+
+
+def test_a_provider_that_cannot_be_read_says_why(tocsin):
+    status, _, errors = tocsin("providers", "read", "egde", **SECRETS)
+    assert (status, errors) == (
+        2,
+        "NAME: found 'egde'; use one of: edge, scripts; did you mean 'edge'?\n",
+    )
+    status, _, errors = tocsin("providers", "read", "edge", "--stream", "old", **SECRETS)
+    assert status == 2
+    assert "--stream: found 'old'; use one of: changed" in errors
+
+
 def test_a_backfill_is_asked_for_listed_and_cancelled(tocsin):
     status, out, _ = tocsin("sync", "backfill", "--provider", "edge", *ASKED, **SECRETS)
     id_, *rest = out.rstrip("\n").split("\t")

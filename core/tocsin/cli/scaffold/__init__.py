@@ -23,7 +23,7 @@ _NAME = re.compile(r"(?=.{1,40}$)[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 @dataclass(frozen=True, slots=True)
 class Scaffold:
-    """A new distribution; `kind` is `provider` or `channel`."""
+    """A new distribution; `kind` is the name of a folder beside this module."""
 
     name: str
     kind: str
@@ -82,6 +82,7 @@ class Scaffold:
             "distribution": self.distribution,
             "module": self.module,
             "title": self.title,
+            "versions": _bound_versions(),
             "variable": self.module.removeprefix("tocsin_").upper(),
         }
         return Template(file.read_text(encoding="utf-8")).substitute(names)
@@ -98,6 +99,16 @@ class Scaffold:
             raise OperatorError(
                 f"a plugin named {self.name!r} is already installed; choose another name"
             )
-        kind = f"{self.title}{self.kind.capitalize()}"
+        kind = f"{self.title}{self.kind.rpartition('-')[2].capitalize()}"
         if kind in tocsin.__all__ or find_spec(self.module) is not None:
             raise OperatorError(f"{self.name!r} is reserved by Tocsin; choose another name")
+
+
+def _bound_versions() -> str:
+    """Return the versions with the interfaces of this one; before 1.0, each minor may change them.
+
+    See docs/plugin-authors/stability.md.
+    """
+    major, minor = map(int, tocsin.__version__.split(".")[:2])
+    following = f"{major + 1}" if major else f"0.{minor + 1}"
+    return f">={major}.{minor},<{following}"

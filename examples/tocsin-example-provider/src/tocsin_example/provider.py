@@ -34,14 +34,15 @@ MOST_ENTRIES = 100
 WORDS = {kind: word for word, kind in ENTITIES.items()}
 
 
-class ExampleProvider(WindowedProvider):
+class ExampleSettings(WindowedProvider.Settings, ApiSettings):
+    """Settings under [providers.<name>]."""
+
+    client_id: str = Field(description="Id of an API client in Example.")
+    client_secret: SecretStr = Field(description="Secret of the API client.")
+
+
+class ExampleProvider(WindowedProvider[ExampleSettings]):
     """Reads cases and their changes from one Example server."""
-
-    class Settings(WindowedProvider.Settings, ApiSettings):
-        """Settings under [providers.<name>]."""
-
-        client_id: str = Field(description="Id of an API client in Example.")
-        client_secret: SecretStr = Field(description="Secret of the API client.")
 
     permissions = (
         "cases:read",
@@ -50,7 +51,7 @@ class ExampleProvider(WindowedProvider):
         "cases:write, if write_back_status is set",
     )
 
-    def __init__(self, settings: Settings, tools: Tools) -> None:
+    def __init__(self, settings: ExampleSettings, tools: Tools) -> None:
         """Store the arguments; do no I/O."""
         super().__init__(settings, tools)
         self._api = Api(tools, settings, sign_in=self._sign_in)

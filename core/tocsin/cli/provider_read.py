@@ -1,0 +1,116 @@
+"""`tocsin providers read`: pages of a provider, for authors of plugins."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import aclosing
+from typing import Annotated, Any
+
+import structlog
+import typer
+
+from tocsin.cli.output import AsJson, Columns, Wide, print_records
+from tocsin.clock import SystemClock, isoformat
+from tocsin.errors import OperatorError
+from tocsin.hookspecs import Provider
+from tocsin.logs import configure_logs
+from tocsin.model import Page
+from tocsin.observables import Environment
+from tocsin.registry import AbsentPlugin, PluginFactory, load_configuration, start_plugin
+from tocsin.settings import Settings, load_settings
+from tocsin.validation import suggest_nearest
+
+_COLUMNS = Columns(("page", "stream", "kind", "id", "detail"))
+
+
+def read_provider(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name in [providers.<name>].")],
+    stream: Annotated[str | None, typer.Option(help="Only this stream.")] = None,
+    pages: Annotated[
+        int, typer.Option(min=1, max=1000, help="Maximum number of pages of each stream.")
+    ] = 10,
+    as_json: AsJson = False,
+    wide: Wide = False,
+) -> None:
+    """Read a provider as a first read does, and print its pages and rejections.
+
+    It stores nothing, and the service continues from its own position. Use it while you write a
+    plugin.
+
+    Exit status: 0 if everything was read, 1 if the provider failed.
+    """
+    settings = load_settings()
+    configure_logs(settings.log_format, settings.log_level)
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
+    records, error = asyncio.run(_read(settings, name, stream, pages))
+    print_records(records, _COLUMNS, as_json=as_json, wide=wide)
+    if error is not None:
+        message = f"providers.{name}: {type(error).__name__}: {error}"
+        typer.echo(message, err=True)
+        raise typer.Exit(1)
+
+
+async def _read(
+    settings: Settings, name: str, stream: str | None, most: int
+) -> tuple[list[dict[str, Any]], Exception | None]:
+    """Return the records to print, and the failure that ended the read."""
+    configuration = await load_configuration(
+        settings.plugins_file, templates_dir=settings.templates_dir, sections=("providers",)
+    )
+    found = {item.name: item for item in configuration.providers if item.kind is not None}
+    if name not in found:
+        names = ", ".join(found) or "none yet"
+        message = f"NAME: found {name!r}; use one of: {names}"
+        raise OperatorError(message + suggest_nearest(name, list(found)))
+    environment = Environment(configuration.environment)
+    maker = PluginFactory(SystemClock(), settings.public_url, environment)
+    live = await start_plugin("providers", found[name], maker)
+    if isinstance(live, AbsentPlugin):
+        raise OperatorError(f"providers.{name}: {live.reason}")
+    records = list[dict[str, Any]]()
+    try:
+        await _read_streams(live.plugin, stream, most, records)
+    except OperatorError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever the plugin raises is what is asked for
+        return records, error
+    finally:
+        await live.close()
+    return records, None
+
+
+async def _read_streams(
+    provider: Provider, stream: str | None, most: int, records: list[dict[str, Any]]
+) -> None:
+    names = provider.streams()
+    if stream is not None and stream not in names:
+        raise OperatorError(f"--stream: found {stream!r}; use one of: {', '.join(names)}")
+    until = provider.tools.clock.now()
+    for each in names if stream is None else (stream,):
+        number = 0
+        async with aclosing(provider.read(each, None, until)) as pages:
+            async for page in pages:
+                number += 1
+                records += (
+                    {"page": number, "stream": each, **record} for record in _describe(page)
+                )
+                if number == most:
+                    break
+
+
+def _describe(page: Page) -> Iterator[dict[str, Any]]:
+    """Yield what a page contains."""
+    for incident in page.incidents:
+        parts = [incident.severity.value, incident.status.value]
+        parts += [f"{len(incident.entities)} entities", incident.title]
+        yield {"kind": "incident", "id": incident.external_id, "detail": ", ".join(parts)}
+    for rejected in page.rejected:
+        yield {"kind": "rejected", "id": rejected.location, "detail": rejected.reason}
+    for interval in page.covered:
+        ends = (interval.start, interval.end)
+        start, end = (str(end) if isinstance(end, int) else isoformat(end) for end in ends)
+        kind = "lost" if interval.lost else "covered"
+        detail = f"{start} to {end}" + (f": {interval.lost}" if interval.lost else "")
+        yield {"kind": kind, "id": interval.source, "detail": detail}
+    yield {"kind": "page", "id": None, "detail": f"{page.records} records"}
