@@ -187,11 +187,13 @@ def _answers(contract: Contract) -> Iterator[str]:
     yield f"- Success: any 2xx response{' in which ' + ' and '.join(said) if said else ''}."
     if proofs := _proofs(answer):
         proof = " or ".join(proofs)
-        yield f"- Proof: only {proof} proves receipt; after any other 2xx, Tocsin retries."
+        yield (
+            f"- Confirmation: only {proof} confirms delivery; after any other 2xx, Tocsin retries."
+        )
     if answer.no_proof:
-        yield f"- Limits of the proof: {answer.no_proof}"
+        yield f"- What a 2xx response does not prove: {answer.no_proof}"
     if answer.remote_id:
-        yield f"- Remote ID: the value at `{answer.remote_id}`, which the receipt stores."
+        yield f"- Remote ID: the value at `{answer.remote_id}`; Tocsin stores it with the delivery."
     if answer.known:
         words = "with any status, is a success: the receiver already has the event"
         yield f"- A response with `{answer.known.pointer}`, {words}."

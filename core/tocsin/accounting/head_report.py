@@ -24,8 +24,8 @@ def report_head(connection: Connection, file: HeadFile) -> dict[str, Any]:
     stored = file.load(history)
     if not stored:
         raise OperatorError(
-            f"{file.path}: found no head of this database; run this on a node's machine, with "
-            f"the node's TOCSIN_DATA_DIR"
+            f"{file.path}: no record of this database; run the command on a machine that runs a "
+            f"node, with that node's TOCSIN_DATA_DIR"
         )
     return {
         "database": asdict(load_head(connection)),

@@ -118,7 +118,9 @@ def _take_intact(
             return
         is_next = row["position"] == position + 1
         if not (is_next and is_sealed(connection, key, seal, row)):
-            _log.error("audit log not cut: an entry is missing or changed", position=position + 1)
+            _log.error(
+                "audit log not truncated: an entry is missing or changed", position=position + 1
+            )
             return
         yield row
         position, seal = row["position"], row["seal"]

@@ -203,7 +203,7 @@ def reroute(
     """Reroute events that matched no destination.
 
     Each event goes to the destinations that match it now. Events that already have a delivery are
-    skipped, so the command is safe to repeat. Prints the number of events.
+    skipped, so you can run the command again. Prints the number of events.
     """
     now = SystemClock().now()
     begin = parse_moment("--since", since, now)

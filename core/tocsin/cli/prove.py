@@ -38,7 +38,9 @@ def prove(
     head: Annotated[
         bool,
         typer.Option(
-            "--head", help="Only compare the database with its head in the data directory."
+            "--head",
+            help="Only check that the database is not older than `head.json` in the data "
+            "directory.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -47,7 +49,8 @@ def prove(
     """Account for everything read and delivered in a period.
 
     Lists coverage, failures and undelivered events with their reasons, and nodes that do not work.
-    Compares the database with the head that the last node on this machine stored.
+    Checks that the database is not older than the state that a node last recorded on this machine
+    (`head.json`).
 
     Exit status: 0 if everything is accounted for, 1 if it is not, 3 if the database does not accept
     writes.
@@ -96,6 +99,13 @@ def _parse_since(text: str) -> timedelta:
 
 
 def _records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the account, section by section.
+
+    The sections are coverage with failed reads, incidents, events, destinations, undelivered
+    events and anomalies (UNACCOUNTED). Within a section, rows keep the order in which
+    `accounting.report_period` returns them: sources and destinations by name, undelivered events
+    by time (oldest first), anomalies by kind.
+    """
     yield from _coverage_records(proof)
     for name, count in proof["incidents"].items():
         yield _record("incidents", name, None, count)

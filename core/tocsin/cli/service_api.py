@@ -217,5 +217,5 @@ def _drop_none(values: Mapping[str, object]) -> dict[str, object]:
 def _describe_failure(method: str, error: PluginFailure) -> str:
     advice = "check that Tocsin is running there, or use another address with --url or TOCSIN_URL"
     if method != "GET" and isinstance(error, TryLater):
-        advice += "; the request may have been processed: check before you repeat it"
+        advice += "; the request may have been processed: check before you send it again"
     return f"{error}; {advice}"

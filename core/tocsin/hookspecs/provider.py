@@ -63,7 +63,7 @@ class Capability(StrEnum):
 def _parse_capability(status: IncidentStatus) -> IncidentStatus:
     """Return the status; ValueError for one that an automatic investigation may not set."""
     if status is IncidentStatus.CLOSED:
-        raise ValueError("use 'Active': only people close incidents")
+        raise ValueError("use 'Active'; Tocsin does not close incidents in the SIEM automatically")
     if status is IncidentStatus.NEW:
         raise ValueError("use 'Active', or omit the setting: the incident is already New")
     return status

@@ -102,7 +102,9 @@ class GrowthGauges:
             "kind",
         )
         self._kept = metrics.gauge(
-            "tocsin_retention_seconds", "How long records are kept, where it is limited", "kind"
+            "tocsin_retention_seconds",
+            "Retention limit of each kind of record, for kinds that have one",
+            "kind",
         )
         self._bytes = metrics.gauge(
             "tocsin_table_bytes", "Size of a table with its indexes, in bytes", "table"

@@ -50,7 +50,8 @@ class Settings(BaseSettings):
 
     data_dir: Path = Field(
         default=Path("data"),
-        description="Directory for the SQLite database, generated keys and the database head.",
+        description="Directory for the SQLite database, generated keys, `head.json` and "
+        "`erasures.jsonl`.",
     )
     database_url: SecretStr = Field(
         default=SecretStr(""),

@@ -71,9 +71,9 @@ class HeadFile:
             return []
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise OperatorError(
-                f"{self.path}: cannot be read ({error!r}). It shows whether the database was "
-                "rolled back; restore it from a backup, or remove it if the database is known to "
-                "be the newest"
+                f"{self.path}: cannot be read ({error!r}). The file shows whether the database "
+                "was rolled back. Restore the file from a backup, or remove it if you know that "
+                "the database is the newest"
             ) from error
 
 

@@ -246,8 +246,8 @@ def _migrate(connection: Connection) -> list[Migration]:
         _log.warning(
             "database created; it is empty",
             database=format_location(connection.engine.url),
-            advice="if a database existed before, stop and check TOCSIN_DATABASE_URL and "
-            "TOCSIN_DATA_DIR",
+            advice="if you expected an existing database, stop the service and check "
+            "TOCSIN_DATABASE_URL and TOCSIN_DATA_DIR",
         )
         create_schema(connection)
         return pending[-1:]

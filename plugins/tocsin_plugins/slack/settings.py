@@ -102,7 +102,7 @@ class Settings(Channel.Settings):
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if self.webhook_url and (self.bot_token or self.channel):
-            raise ValueError("set bot_token and channel, or webhook_url: not both")
+            raise ValueError("set either bot_token and channel, or webhook_url, but not both")
         if not self.webhook_url and not (self.bot_token and self.channel):
             raise ValueError("set bot_token and channel, or webhook_url")
         return self

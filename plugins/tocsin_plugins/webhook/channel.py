@@ -50,7 +50,7 @@ _NOTHING = object()
 
 
 class Webhook(Channel):
-    """Posts each event with signatures; any 2xx response counts as a receipt."""
+    """Posts each event with signatures; any 2xx response confirms delivery."""
 
     Settings = WebhookSettings
     settings: WebhookSettings
@@ -182,7 +182,7 @@ def _find_missing_proof(
     proofs = [*map(str, rules.accepted)]
     if rules.event_id is not None:
         proofs.append(f"the event ID at {rules.event_id}")
-    return f"without proof that it received the event: {' or '.join(proofs)}"
+    return f"without confirmation that it received the event: {' or '.join(proofs)}"
 
 
 def _is_present(pointer: str, document: Any) -> bool:

@@ -138,7 +138,7 @@ def test_a_database_behind_its_head_is_no_all_clear(tocsin, write, head, tmp_pat
     file = tmp_path / "data" / "head.json"
     status, out, errors = tocsin("prove", "--head")
     assert (status, out) == (2, "")
-    assert "head.json: found no head of this database" in errors
+    assert "head.json: no record of this database" in errors
     file.write_text(json.dumps({"databases": [head]}))
     assert tocsin("prove")[0] == 0
     status, out, errors = tocsin("prove", "--head")

@@ -220,4 +220,4 @@ async def test_a_database_that_is_away_does_not_stop_the_reads(database, make_sy
     monkeypatch.setattr(sync._writer.database, "write", fail)
     with structlog.testing.capture_logs() as logged:
         await sync._drift.save()
-    assert logged[0]["event"] == "record shapes not stored"
+    assert logged[0]["event"] == "field statistics for drift detection not stored"

@@ -64,7 +64,11 @@ def test_who_can_only_comment_sets_no_status():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("Closed", "found 'Closed'; use 'Active': only people close incidents"),
+        (
+            "Closed",
+            "found 'Closed'; use 'Active'; Tocsin does not close incidents in the SIEM "
+            "automatically",
+        ),
         (
             "new",
             "found 'new'; use 'Active', or omit the setting: the incident is already New",

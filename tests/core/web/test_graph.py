@@ -241,7 +241,7 @@ async def test_an_export_without_a_value_is_of_the_latest_incidents(analyst, gra
     assert "domain-name" in types
     assert "ipv4-addr" not in types
     refused = await problem(await analyst.send("GET", EXPORT, params={"depth": "2"}), 422)
-    assert "also set `value`" in refused["errors"][0]["detail"]
+    assert "these parameters require `value`" in refused["errors"][0]["detail"]
 
 
 async def test_how_large_the_graph_is(analyst, graph, clock):

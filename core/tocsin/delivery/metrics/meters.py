@@ -39,7 +39,7 @@ class DeliveryMeters:
         )
         self.late = metrics.counter(
             "tocsin_delivery_leases_lost_total",
-            "Attempts that finished after their lease expired, and may therefore be repeated",
+            "Attempts that finished after their lease expired; the event may be delivered twice",
             "destination",
         )
         self.duration = metrics.histogram(
@@ -50,7 +50,7 @@ class DeliveryMeters:
         )
         self.latency = metrics.histogram(
             "tocsin_delivery_latency_seconds",
-            "Time from an event to its receipt, including waiting and retries",
+            "Time from an event to its delivery, including waiting and retries",
             _LATENCIES,
             "destination",
         )

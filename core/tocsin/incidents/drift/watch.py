@@ -46,7 +46,11 @@ class DriftWatch:
         try:
             before, after = await self._writer.database.write(add)
         except (SQLAlchemyError, OSError, LeaseLost) as away:
-            _log.warning("record shapes not stored", provider=self._writer.name, reason=str(away))
+            _log.warning(
+                "field statistics for drift detection not stored",
+                provider=self._writer.name,
+                reason=str(away),
+            )
         else:
             self._log_changes(before, after)
 

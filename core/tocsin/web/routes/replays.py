@@ -93,7 +93,7 @@ async def count_unmatched(call: RequestContext) -> int:
 def reroute_events(connection: Connection, call: RequestContext) -> Response:
     """Route events again that matched no destination; they go to those that match them now.
 
-    Events that a destination has are not among them, so the request may be repeated. At most
+    Events that a destination already has are excluded, so the request can be sent again. At most
     10,000 events are routed by one request: continue with `next_since`.
     """
     body: NewReroute = call.body

@@ -73,7 +73,7 @@ class ErasureReceipt(ResponseModel):
         description="Number of changed rows by table, and of changed lines by archive file."
     )
     active_investigations: int = Field(
-        description="Number of running investigations. Repeat the request after they end."
+        description="Number of running investigations. Send the request again after they end."
     )
     configuration: list[str] = Field(
         description="Configuration objects that contain the value. They are not changed."

@@ -98,7 +98,8 @@ class GraphExportQuery(GraphQuery):
     def _goes_with_a_value(self) -> Self:
         lost = {"kind", "depth", "types", "kinds"} & self.model_fields_set
         if self.value is None and lost:
-            raise ValueError(f"{', '.join(sorted(lost))}: also set `value`")
+            names = ", ".join(sorted(lost))
+            raise ValueError(f"{names}: these parameters require `value`; set it, or omit them")
         return self
 
 

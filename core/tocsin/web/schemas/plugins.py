@@ -89,7 +89,7 @@ class PluginKind(ResponseModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "section": "destinations",
         "name": "Webhook",
-        "summary": "Posts each event with signatures; any 2xx response is a receipt.",
+        "summary": "Posts each event with signatures; any 2xx response confirms delivery.",
         "streams": [],
     }
 
@@ -140,7 +140,7 @@ class ChannelItem(ResponseModel):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "plugin": "webhook",
-        "summary": "Posts each event with signatures; any 2xx response is a receipt.",
+        "summary": "Posts each event with signatures; any 2xx response confirms delivery.",
     }
 
     plugin: str

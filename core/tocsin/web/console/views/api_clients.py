@@ -80,7 +80,8 @@ ACTIONS = (
         path=f"{_ONE}/revoke-tokens",
         handler=api.revoke_api_client_tokens,
         page=_ONE,
-        message="All access tokens of the API client were revoked. It can request new ones.",
+        message="All access tokens of the API client were revoked. The client can still request "
+        "new ones.",
     ),
     ConsoleAction(
         path=f"{_ONE}/disable",
