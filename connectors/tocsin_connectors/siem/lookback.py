@@ -11,41 +11,12 @@ from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Annotated, Any, Protocol, Self, TypeVar
+from typing import Annotated, Any, Protocol
 
 from pydantic import Field
 
-from tocsin import Broken, Duration, Listing, Page, Tools, Window, WindowedProvider
-
-MAX_SKIPPED = timedelta(hours=1)
-"""Longest interval that is skipped because of one record that breaks the list."""
-_SKIPPED_INTERVAL = "an interval cannot be listed; its changes are unknown"
-
-
-class SplittableCursor(Protocol):
-    """Cursor whose interval can be split."""
-
-    @property
-    def span(self) -> timedelta:
-        """Length of the requested interval."""
-        ...
-
-    @property
-    def passed_over(self) -> bool:
-        """Whether a part of the interval could not be listed."""
-        ...
-
-    def encode(self) -> list[Any]:
-        """Return the page token."""
-        ...
-
-    def halved(self) -> Self:
-        """Return the cursor for the first half of the interval."""
-        ...
-
-    def skip_interval(self) -> Self:
-        """Return the cursor after the interval that could not be listed."""
-        ...
+from tocsin import Duration, Listing, Page, Window, WindowedProvider
+from tocsin_connectors.siem.interval_splitting import R, S, SplittableCursor, isolate_broken_record
 
 
 class LookbackPage(Protocol):
@@ -60,37 +31,6 @@ class LookbackPage(Protocol):
     def server_time(self) -> datetime | None:
         """The time of the server; None if unknown."""
         ...
-
-
-S = TypeVar("S", bound=SplittableCursor)
-R = TypeVar("R")
-
-
-async def isolate_broken_record(
-    cursor: S,
-    ask: Callable[[S], Awaitable[tuple[S, R]]],
-    probe: Callable[[], Awaitable[R]],
-    tools: Tools,
-) -> tuple[S, R]:
-    """Return a page and the cursor that returned it, skipping a record that breaks the list.
-
-    An interval that keeps failing is halved until it is no longer than `MAX_SKIPPED`; its page is
-    then what `probe` returns, without records. Raises `Broken` if the probe fails, too, since then
-    nothing can be listed.
-    """
-    try:
-        return await ask(cursor)
-    except Broken as error:
-        reason = error
-    nothing = await probe()
-    while cursor.span > MAX_SKIPPED:
-        cursor = cursor.halved()
-        try:
-            return await ask(cursor)
-        except Broken as error:
-            reason = error
-    tools.log.warning(_SKIPPED_INTERVAL, interval=str(cursor), reason=str(reason))
-    return cursor.skip_interval(), nothing
 
 
 NEW, CHANGED = "new", "changed"

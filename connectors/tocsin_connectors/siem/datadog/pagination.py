@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from tocsin import Window
 from tocsin_connectors.siem.datadog.client import DatadogClient, DatadogPage
+from tocsin_connectors.siem.interval_splitting import take_first_half
 
 _SECOND = timedelta(seconds=1)
 
@@ -33,8 +34,7 @@ class SignalCursor:
 
     def halved(self) -> SignalCursor:
         """Return the cursor for the first half of the interval."""
-        middle = self.part.start + self.span // 2
-        return replace(self, part=Window(self.part.start, middle), page=None)
+        return replace(self, part=take_first_half(self.part), page=None)
 
     def skip_interval(self) -> SignalCursor:
         """Return the cursor after its part, without signals of it."""

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from tocsin import ApiResponse, Broken, Refused
 from tocsin_connectors.siem.indices.client import IndexClient, parse_search
+from tocsin_connectors.siem.interval_splitting import list_within_row_limit
 from tocsin_connectors.siem.opensearch.mapping import AlertReference, parse_change_time
 from tocsin_connectors.siem.opensearch.pagination import DetectorCursor
 from tocsin_connectors.siem.records import child, children, text, texts
@@ -135,11 +136,11 @@ async def list_rows(
     analytics: SecurityAnalyticsClient, cursor: DetectorCursor, size: int
 ) -> tuple[DetectorCursor, AlertRows]:
     """Return the largest initial part of a cursor that can be paged through, and its rows."""
-    rows = await analytics.alerts(cursor, size)
-    while cursor.is_too_large(rows.total):
-        cursor = cursor.halved()
-        rows = await analytics.alerts(cursor, size)
-    return cursor, rows
+    return await list_within_row_limit(
+        cursor,
+        lambda part: analytics.alerts(part, size),
+        lambda part, rows: part.is_too_large(rows.total),
+    )
 
 
 async def probe_rows(analytics: SecurityAnalyticsClient, cursor: DetectorCursor) -> AlertRows:

@@ -38,7 +38,6 @@ from tocsin_connectors.siem.lookback import (
     LookbackProvider,
     RefreshAges,
     SettleDelay,
-    isolate_broken_record,
 )
 from tocsin_connectors.siem.opensearch.client import (
     DETECTOR,
@@ -163,11 +162,7 @@ class OpenSearch(LookbackProvider):
         first = DetectorCursor.beginning(list(self._detectors), self.listed_for(stream, window))
         cursor = first if token is None else DetectorCursor.decode(token)
         asked = partial(list_rows, self._analytics, size=limit)
-        if stream == NEW:
-            return await asked(cursor)
-        return await isolate_broken_record(
-            cursor, asked, partial(probe_rows, self._analytics, cursor), self.tools
-        )
+        return await self.list_page(stream, cursor, asked, partial(probe_rows, self._analytics))
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident | None:
         """Return the incident of an alert. Raises ValueError if it has no ID or no time."""

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Self
 
 from tocsin import Window
+from tocsin_connectors.siem.interval_splitting import take_first_half
 from tocsin_connectors.siem.secops.client import DetectionPage, SecOpsClient
 
 _SECOND = timedelta(seconds=1)
@@ -31,8 +32,7 @@ class DetectionCursor:
 
     def halved(self) -> DetectionCursor:
         """Return the cursor for the first half of the interval."""
-        middle = self.part.start + (self.part.end - self.part.start) // 2
-        return replace(self, part=Window(self.part.start, middle), page=None)
+        return replace(self, part=take_first_half(self.part), page=None)
 
     @property
     def span(self) -> timedelta:
