@@ -1,4 +1,4 @@
-"""Cache of enrichments, and comparison with earlier ones."""
+"""Cache of enrichments: their age, and comparison with earlier ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +18,8 @@ from tocsin.model import Enrichment, Entity, EntityKind, Marking, Node, Relation
 from tocsin.store import build_insert
 from tocsin.store.tables import enrichments
 
+MAX_STALENESS = timedelta(days=7)
+"""Time after expiry in which an enrichment is used if its enricher is unavailable."""
 _ENRICHMENT = TypeAdapter(Enrichment)
 _AT_ONCE = 500
 _e = enrichments.c
@@ -47,6 +49,14 @@ class CachedEnrichment:
     fetched_at: datetime
     changed_at: datetime
     expires_at: datetime | None
+
+    def is_fresh(self, now: datetime) -> bool:
+        """Return whether it is used without a new request to the enricher."""
+        return self.expires_at is not None and now < self.expires_at
+
+    def is_usable_if_unavailable(self, now: datetime) -> bool:
+        """Return whether it is used if the enricher is unavailable."""
+        return self.expires_at is not None and now < self.expires_at + MAX_STALENESS
 
 
 def look_up_enrichments(

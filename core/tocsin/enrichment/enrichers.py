@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from sqlalchemy import Connection
@@ -45,10 +44,6 @@ class EnrichmentMeters:
     def count(self, enricher: str, result: str, times: int) -> None:
         """Count entities with one of RESULTS."""
         self._entities.labels(enricher, result).inc(times)
-
-
-OUTDATED = timedelta(days=7)
-"""Time after expiry in which a cached enrichment still serves if the enricher is unavailable."""
 
 
 class Enrichers:
@@ -152,7 +147,7 @@ class Enrichers:
             cached |= {
                 entity: kept[entity]
                 for entity in left
-                if entity in kept and _is_good(kept[entity], now)
+                if entity in kept and kept[entity].is_fresh(now)
             }
             claim.release(cached)
             wanted = [entity for entity in left if entity not in cached]
@@ -161,7 +156,9 @@ class Enrichers:
         setbacks = {
             entity: failure
             for entity, failure in replies.failures.items()
-            if failure.outcome is QueryOutcome.UNAVAILABLE and _is_of_use(kept.get(entity), now)
+            if failure.outcome is QueryOutcome.UNAVAILABLE
+            and entity in kept
+            and kept[entity].is_usable_if_unavailable(now)
         }
         return GatheredEnrichments(
             refused=refused,
@@ -220,11 +217,3 @@ class Enrichers:
         self._meters.count(name, "outdated", len(gathered.outdated))
         self._meters.count(name, "refused", len(gathered.refused))
         self._meters.count(name, "failed", len(gathered.failures))
-
-
-def _is_good(kept: CachedEnrichment, now: datetime) -> bool:
-    return kept.expires_at is not None and kept.expires_at > now
-
-
-def _is_of_use(kept: CachedEnrichment | None, now: datetime) -> bool:
-    return kept is not None and kept.expires_at is not None and kept.expires_at + OUTDATED > now
