@@ -22,11 +22,6 @@ from tocsin.incidents.coverage import (
     load_read_until,
     represent_point,
 )
-from tocsin.incidents.document_pages import (
-    DocumentPage,
-    DocumentPageQuery,
-    load_document_page,
-)
 from tocsin.incidents.documents import (
     DOCUMENT_COLUMNS,
     DOCUMENT_VERSION,
@@ -38,9 +33,14 @@ from tocsin.incidents.documents import (
     store_documents,
 )
 from tocsin.incidents.drift import DriftGauges, load_drift
+from tocsin.incidents.fast_list_pages import (
+    DocumentPage,
+    DocumentPageQuery,
+    load_document_page,
+)
 from tocsin.incidents.inbox import PUSH_STREAM, PushInbox
 from tocsin.incidents.metrics import SyncMeters
-from tocsin.incidents.queries import IncidentPage, find_incident, list_incidents
+from tocsin.incidents.list_pages import IncidentPage, find_incident, list_incidents
 from tocsin.incidents.refused_pushes import PushRefusal
 from tocsin.incidents.storage import (
     AlertDecision,

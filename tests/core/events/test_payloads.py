@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from tocsin.clock import isoformat
 from tocsin.events.payloads import ENVELOPES, IncidentAlertData
-from tocsin.incidents.queries import COLUMNS
+from tocsin.incidents.list_pages import COLUMNS
 from tocsin.incidents.storage.alerts import IncidentPolicy, build_alert_event
 from tocsin.model import Entity, EntityKind, EventType
 

@@ -9,25 +9,25 @@ from sqlalchemy import Connection, event
 
 from incident_rows import NOW, add_incidents, change_incident
 from tocsin.credentials import load_api_key
-from tocsin.incidents import queries
+from tocsin.incidents import list_pages
 from tocsin.model import IncidentStatus, Severity
 
 URL = "https://tocsin.example"
 
 
-def numbers(page: queries.IncidentPage) -> list[int]:
+def numbers(page: list_pages.IncidentPage) -> list[int]:
     return [incident["number"] for incident in page.incidents]
 
 
 async def list_incidents(database, **query):
     query = {"public_url": URL, "limit": 50, **query}
-    return await database.read(queries.list_incidents, **query)
+    return await database.read(list_pages.list_incidents, **query)
 
 
 async def test_an_incident_is_shown_with_its_entities_and_alerts(database):
     entities = [("user", "eve"), ("ip", "192.0.2.1")]
     await database.write(add_incidents, entities=entities, alerts=3)
-    found = await database.read(queries.find_incident, 1, public_url=URL)
+    found = await database.read(list_pages.find_incident, 1, public_url=URL)
     assert found.content == {
         "number": 1,
         "provider": "sensors",
@@ -57,7 +57,7 @@ async def test_an_incident_is_shown_with_its_entities_and_alerts(database):
 
 
 async def test_an_unknown_number_is_none(database):
-    assert await database.read(queries.find_incident, 1, public_url=URL) is None
+    assert await database.read(list_pages.find_incident, 1, public_url=URL) is None
 
 
 async def test_the_most_recently_changed_comes_first(database):
@@ -69,7 +69,7 @@ async def test_the_most_recently_changed_comes_first(database):
 async def test_a_list_has_what_a_single_read_has(database):
     await database.write(add_incidents, 3, entities=[("ip", "192.0.2.1")], alerts=2)
     listed = (await list_incidents(database)).incidents
-    single = [await database.read(queries.find_incident, n, public_url=URL) for n in (3, 2, 1)]
+    single = [await database.read(list_pages.find_incident, n, public_url=URL) for n in (3, 2, 1)]
     assert listed == [found.content for found in single]
 
 
@@ -164,7 +164,7 @@ async def test_writes_between_the_statements_of_a_list_lose_nothing(database):
 
 
 async def test_totals_are_exact_up_to_ten_thousand(database):
-    await database.write(add_incidents, queries.MAX_COUNTED)
+    await database.write(add_incidents, list_pages.MAX_COUNTED)
     page = await list_incidents(database, limit=1)
     assert (page.total, page.exact) == (10_000, True)
     await database.write(add_incidents, 1)
@@ -217,13 +217,13 @@ def assert_indexed(steps: list[str]) -> None:
 async def test_a_list_walks_an_index_in_its_order(database, name):
     await database.write(add_incidents, 3, entities=[("ip", "192.0.2.1")], alerts=1)
     query = {"public_url": URL, "limit": 50, **QUERIES[name]}
-    assert_indexed(await database.read(plan, queries.list_incidents, **query))
+    assert_indexed(await database.read(plan, list_pages.list_incidents, **query))
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_timespan_is_looked_up_by_time(database):
     steps = await database.read(
-        plan, queries.list_incidents, public_url=URL, limit=50, since=NOW, severity=Severity.HIGH
+        plan, list_pages.list_incidents, public_url=URL, limit=50, since=NOW, severity=Severity.HIGH
     )
     assert any("ix_incidents_updated_at (updated_at>?)" in step for step in steps)
     assert any("ix_incidents_severity_change (severity=? AND" in step for step in steps)
@@ -232,5 +232,5 @@ async def test_a_timespan_is_looked_up_by_time(database):
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_single_reads_go_by_their_key(database):
     await database.write(add_incidents)
-    assert_indexed(await database.read(plan, queries.find_incident, 1, public_url=URL))
+    assert_indexed(await database.read(plan, list_pages.find_incident, 1, public_url=URL))
     assert_indexed(await database.read(plan, load_api_key, "k" * 16))

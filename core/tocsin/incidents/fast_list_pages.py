@@ -1,4 +1,7 @@
-"""Pages of incident documents, each read by one statement."""
+"""Fast path of the incident list: pages of stored documents, each read by one statement.
+
+`list_pages` builds the same pages from the rows of incidents, as the fallback.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from tocsin.incidents.documents import IS_CURRENT, begin_url
-from tocsin.incidents.queries import NEWEST, build_conditions, build_version
+from tocsin.incidents.list_pages import NEWEST, build_conditions, build_version
 from tocsin.model import IncidentStatus, Severity
 from tocsin.store import INCIDENT_CHANGE, Total, build_bounded_count
 from tocsin.store.tables import incident_counts, incident_documents, incidents, sequences
