@@ -571,6 +571,14 @@ def test_references_in_markdown_are_code_without_invisible_characters(write, tex
     assert all(character.isprintable() for character in json.loads(rendered))
 
 
+def test_mrkdwn_becomes_text_for_slack(write):
+    title = "<!channel> & <https://evil.example|safe> &amp;"
+    rendered = write(output("event.data.title|mrkdwn")).render("mine", event({"title": title}))
+    assert json.loads(rendered) == (
+        "&lt;!channel&gt; &amp; &lt;https://evil.example|safe&gt; &amp;amp;"
+    )
+
+
 async def test_templates_and_what_they_include_are_compiled_in_a_thread(tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "incident-alert.json.j2").write_text('{% include "mine/_part.j2" %}')

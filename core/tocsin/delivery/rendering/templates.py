@@ -140,6 +140,14 @@ def escape_markdown(value: object) -> str:
     return _neutralize_references(escaped_lines)
 
 
+def escape_mrkdwn(value: object) -> str:
+    """Escape text for mrkdwn, Slack's markup: no links, mentions or formatting of dates result."""
+    text = str(require_data(value))
+    escaped_text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    spend(len(escaped_text))
+    return escaped_text
+
+
 def defang_text(value: object) -> str:
     """Defang addresses so that no reader turns them into links: `evil[.]example`."""
     text = str(require_data(value))
@@ -172,5 +180,10 @@ def _write_as_code(found: re.Match[str]) -> str:
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
-    {"defang": defang_text, "markdown": escape_markdown, "report_markdown": render_report}
+    {
+        "defang": defang_text,
+        "markdown": escape_markdown,
+        "mrkdwn": escape_mrkdwn,
+        "report_markdown": render_report,
+    }
 )
