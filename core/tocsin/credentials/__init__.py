@@ -43,7 +43,6 @@ from tocsin.credentials.console_sessions import (
     ConsoleRole,
     ConsoleSession,
     begin_session,
-    claim_check,
     end_issuer_sessions,
     end_session,
     end_sessions_by_kind,
@@ -68,6 +67,12 @@ from tocsin.credentials.key_rotation import KeyRotation
 from tocsin.credentials.key_rows import KEY_COLUMNS, KeyRows, PresentedKey
 from tocsin.credentials.oidc_discovery import IssuerUnavailable
 from tocsin.credentials.oidc_logout import EndedSession
+from tocsin.credentials.oidc_recheck import (
+    CheckRequired,
+    SessionUnconfirmed,
+    postpone_check,
+    recheck_session,
+)
 from tocsin.credentials.oidc_sign_in import (
     BACK_CHANNEL_LOGOUT,
     CALLBACK,
@@ -112,6 +117,7 @@ __all__ = [
     "AuthenticationError",
     "Authenticator",
     "BusyError",
+    "CheckRequired",
     "ClientSecret",
     "ClientStatus",
     "ConsoleRole",
@@ -138,6 +144,7 @@ __all__ = [
     "ProofRequired",
     "RecordPage",
     "Scope",
+    "SessionUnconfirmed",
     "SignInResult",
     "TokenError",
     "Usage",
@@ -145,7 +152,6 @@ __all__ = [
     "adopt_keys",
     "adopt_lost_keys",
     "begin_session",
-    "claim_check",
     "create_api_client",
     "create_api_key",
     "describe_issuer",
@@ -178,7 +184,9 @@ __all__ = [
     "open_vault",
     "parse_client",
     "parse_key",
+    "postpone_check",
     "read_expiry",
+    "recheck_session",
     "redeem_sign_in_link",
     "regenerate_secret",
     "renew_session",

@@ -11,8 +11,9 @@ import orjson
 from aiohttp import web
 
 from tocsin.clock import Clock
+from tocsin.credentials import CheckRequired
 from tocsin.errors import RequestError
-from tocsin.web.console.sessions import CheckRequired, NotSignedIn
+from tocsin.web.console.sessions import NotSignedIn
 from tocsin.web.problems import ProblemError, describe_error
 
 MAX_STREAMS = 64

@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from yarl import URL
 
-from tocsin.credentials import BACK_CHANNEL_LOGOUT, CALLBACK, SIGN_IN_LINK
+from tocsin.credentials import BACK_CHANNEL_LOGOUT, CALLBACK, SIGN_IN_LINK, CheckRequired
 from tocsin.web.authentication import AccessControl
 from tocsin.web.console import rendering
 from tocsin.web.console.actions import ActionHandler
@@ -22,7 +22,6 @@ from tocsin.web.console.pages import ConsoleAction, ConsolePage, message_key
 from tocsin.web.console.plugin_pages import build_plugin_pages
 from tocsin.web.console.sessions import (
     ONCE,
-    CheckRequired,
     ConsoleSessions,
     NotSignedIn,
     SignedInUser,

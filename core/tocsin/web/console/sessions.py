@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 
-import structlog
 from aiohttp import web
 from sqlalchemy import Connection
 
@@ -15,14 +14,15 @@ from tocsin import audit
 from tocsin.credentials import (
     ConsoleRole,
     ConsoleSession,
-    IssuerUnavailable,
     NoLongerSignedIn,
     Principal,
-    claim_check,
+    SessionUnconfirmed,
     end_session,
     find_session,
     form_token,
     is_form_token,
+    postpone_check,
+    recheck_session,
     renew_session,
 )
 from tocsin.errors import AccessDeniedError, TocsinError
@@ -36,8 +36,6 @@ ONCE = "once"
 """Form field that identifies a form that is submitted twice, for example by a double click."""
 
 _LONGEST_SECRET = 100
-_POSTPONED = timedelta(minutes=1)
-_log = structlog.get_logger()
 _SAME_SITE = {"", "same-origin", "none"}
 _FOREIGN_FORM = (
     "Tocsin couldn't verify that this form came from the console. "
@@ -47,10 +45,6 @@ _FOREIGN_FORM = (
 
 class NotSignedIn(TocsinError):  # noqa: N818 - a state that leads to the sign-in form
     """The request has no valid session."""
-
-
-class CheckRequired(TocsinError):  # noqa: N818 - a state that leads to the issuer
-    """The issuer has to confirm the session, in the browser."""
 
 
 @dataclass(frozen=True)
@@ -103,28 +97,22 @@ class ConsoleSessions:
 
     async def _check(self, request: web.Request, user: SignedInUser) -> SignedInUser:
         """Return the user as the issuer describes them now."""
-        services, oidc = self._services, self._services.oidc_sign_in
-        if oidc is None:
-            raise NotSignedIn("the issuer of this session is no longer configured")
-        now = services.clock.now()
-        if user.session.sealed_grant is None:
-            if request.method in {"GET", "HEAD"}:
-                raise CheckRequired("the browser must renew the session at the issuer")
-        elif await services.database.write(claim_check, user.secret, now):
-            try:
-                session = await oidc.check(user.session)
-            except IssuerUnavailable as error:
-                _log.warning("console session not checked", reason=str(error))
-            except (NoLongerSignedIn, AccessDeniedError) as error:
-                await services.database.write(self.end, request, user, str(error))
-                raise NotSignedIn(str(error)) from None
-            else:
-                await services.database.write(renew_session, user.secret, session)
-                checked = SignedInUser(session, user.secret)
-                return checked if session.sealed_grant else await self._check(request, checked)
-        if user.session.is_overdue(now):
-            raise NotSignedIn("the issuer did not confirm the session in time")
-        return user
+        services = self._services
+        try:
+            session = await recheck_session(
+                services.database,
+                services.oidc_sign_in,
+                user.session,
+                user.secret,
+                services.clock,
+                in_browser=request.method in {"GET", "HEAD"},
+            )
+        except SessionUnconfirmed as error:
+            raise NotSignedIn(str(error)) from None
+        except (NoLongerSignedIn, AccessDeniedError) as error:
+            await services.database.write(self.end, request, user, str(error))
+            raise NotSignedIn(str(error)) from None
+        return SignedInUser(session, user.secret)
 
     def find(self, connection: Connection, request: web.Request) -> SignedInUser | None:
         """Return the signed-in user, None if there is none or the session needs a check."""
@@ -168,8 +156,7 @@ class ConsoleSessions:
         user, now = self.find(connection, request), self._services.clock.now()
         if user is None or not user.session.is_due(now):
             return False
-        later = replace(user.session, check_at=now + _POSTPONED)
-        renew_session(connection, user.secret, later)
+        postpone_check(connection, user.secret, user.session, now)
         return True
 
     def confirm(self, connection: Connection, request: web.Request) -> None:
