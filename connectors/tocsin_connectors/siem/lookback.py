@@ -16,7 +16,7 @@ from typing import Annotated, Any, Protocol
 from pydantic import Field
 
 from tocsin import Duration, Listing, Page, Window, WindowedProvider
-from tocsin_connectors.siem.interval_splitting import R, S, SplittableCursor, isolate_broken_record
+from tocsin_connectors.siem.interval_split import R, S, SplittableCursor, isolate_broken_record
 
 
 class LookbackPage(Protocol):

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from tocsin import Window
 from tocsin_connectors.siem.datadog.client import DatadogClient, DatadogPage
-from tocsin_connectors.siem.interval_splitting import take_first_half
+from tocsin_connectors.siem.interval_split import take_first_half
 
 _SECOND = timedelta(seconds=1)
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from tocsin import ApiResponse, Broken, Refused
 from tocsin_connectors.siem.indices.client import IndexClient, parse_search
-from tocsin_connectors.siem.interval_splitting import list_within_row_limit
+from tocsin_connectors.siem.interval_split import list_within_row_limit
 from tocsin_connectors.siem.opensearch.mapping import AlertReference, parse_change_time
 from tocsin_connectors.siem.opensearch.pagination import DetectorCursor
 from tocsin_connectors.siem.records import child, children, text, texts

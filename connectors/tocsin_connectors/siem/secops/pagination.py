@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Self
 
 from tocsin import Window
-from tocsin_connectors.siem.interval_splitting import take_first_half
+from tocsin_connectors.siem.interval_split import take_first_half
 from tocsin_connectors.siem.secops.client import DetectionPage, SecOpsClient
 
 _SECOND = timedelta(seconds=1)
