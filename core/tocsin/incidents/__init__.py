@@ -39,8 +39,8 @@ from tocsin.incidents.fast_list_pages import (
     load_document_page,
 )
 from tocsin.incidents.inbox import PUSH_STREAM, PushInbox
-from tocsin.incidents.metrics import SyncMeters
 from tocsin.incidents.list_pages import IncidentPage, find_incident, list_incidents
+from tocsin.incidents.metrics import SyncMeters
 from tocsin.incidents.refused_pushes import PushRefusal
 from tocsin.incidents.storage import (
     AlertDecision,

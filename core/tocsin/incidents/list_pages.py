@@ -1,7 +1,7 @@
 """Pages of the incident list, and single incidents, as JSON.
 
-`fast_list_pages` reads the same pages from stored documents. This module serves the requests that it
-cannot: lists with a time span, pages with a missing document, and the console.
+`fast_list_pages` reads the same pages from stored documents. This module serves the requests that
+it cannot: lists with a time span, pages with a missing document, and the console.
 """
 
 from __future__ import annotations
