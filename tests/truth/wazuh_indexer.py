@@ -8,18 +8,21 @@ that come later. Half of the cases are findings, as Wazuh 5 writes them.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from tests.connectors.indices.simulator import Document, behind
 from tests.connectors.wazuh.simulator import (
     AGENT,
     FindingsSimulator,
     WazuhSimulator,
+    document_id,
     group_of,
 )
 
-from tocsin import Clock, Entity, EntityKind, Severity
+from tocsin import Clock, Entity, EntityKind, Severity, Window
 from tocsin.testing import Case, Scenario, Siem
 from tocsin_connectors.siem.wazuh import Wazuh
 from truth.entrant import Known, known_of, stored
@@ -42,11 +45,45 @@ class Alerts(Siem):
 
 
 class BothLayouts(FindingsSimulator):
-    """An indexer with alerts of Wazuh 4 and findings of Wazuh 5."""
+    """An indexer with alerts of Wazuh 4 and findings of Wazuh 5.
+
+    It has an index of rules, and keeps what it has rendered: neither changes, and each of
+    thousands of refreshes would render all alerts of an hour.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._rules: set[str] | None = None
+        self._rendered: dict[str, Document] = {}
+
+    def _matching(self, query: dict[str, Any], indices: str) -> Iterator[Document]:
+        self._rules = find_rules(query)
+        return super()._matching(query, indices)
+
+    def documents(self, window: Window, indices: str = "") -> Iterator[Document]:
+        for case in self.siem.versions(behind(window)):
+            if self._rules is None or case.id in self._rules:
+                yield replace(self._render_once(case), poisoned=case.id in self.siem.poisoned)
+
+    def _render_once(self, case: Case) -> Document:
+        name = document_id(case)
+        if name not in self._rendered:
+            source, shown = self.render(case), self.show(case)
+            self._rendered[name] = Document(self.index, name, source, shown, case.changed_at)
+        return self._rendered[name]
 
     def render(self, case: Case) -> dict[str, Any]:
         layout = FindingsSimulator if case.number % 2 else WazuhSimulator
         return layout.render(self, case)
+
+
+def find_rules(query: dict[str, Any]) -> set[str] | None:
+    """Return the rules that a query asks for, None if it asks for all."""
+    for clause in query["bool"]["filter"]:
+        for either in clause.get("bool", {}).get("should", []):
+            if rules := either.get("terms", {}).get("rule.id"):
+                return set(rules)
+    return None
 
 
 class Indexer(OfSimulators):

@@ -24,11 +24,13 @@ def values_at(document: Any, place: str) -> list[Any]:
     if not isinstance(document, dict):
         return []
     found: list[Any] = []
-    for name, value in document.items():
-        if name == place:
-            found += value if isinstance(value, list) else [value]
-        elif place.startswith(f"{name}."):
-            found += values_at(value, place[len(name) + 1 :])
+    if (value := document.get(place)) is not None:
+        found += value if isinstance(value, list) else [value]
+    dot = place.find(".")
+    while dot >= 0:
+        if (inner := document.get(place[:dot])) is not None:
+            found += values_at(inner, place[dot + 1 :])
+        dot = place.find(".", dot + 1)
     return [value for value in found if value is not None]
 
 
@@ -58,9 +60,11 @@ def _bool(told: dict[str, Any], document: dict[str, Any], identifier: str) -> bo
 
     if unknown := told.keys() - {"filter", "must", "must_not", "should", "minimum_should_match"}:
         raise ErrorResponse(400, f"[bool] does not support {sorted(unknown)}")
-    enough = sum(counted("should")) >= told.get("minimum_should_match", 0)
     return (
-        enough and all(counted("filter")) and all(counted("must")) and not any(counted("must_not"))
+        all(counted("filter"))
+        and all(counted("must"))
+        and not any(counted("must_not"))
+        and sum(counted("should")) >= told.get("minimum_should_match", 0)
     )
 
 
