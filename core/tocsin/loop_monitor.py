@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import sys
 import threading
 import time
@@ -11,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple, Self, TypeVar
+from typing import Self, TypeVar
 
 T = TypeVar("T")
 _INTERVAL = 0.2
@@ -110,24 +111,32 @@ class LoopMonitor:
             self._thread.join()
 
     def _watch(self, loop_thread: int, native_id: int) -> None:
-        loop_time, own_time = _ThreadTime(native_id), _ThreadTime(threading.get_native_id())
+        processor = _ProcessorTime(loop_thread, native_id)
         looked_at = time.monotonic()
         while not self._stopped.wait(self._interval):
             now = time.monotonic()
             elapsed, looked_at = now - looked_at, now
-            loop, own = loop_time.take(), own_time.take()
+            frame = sys._current_frames().get(loop_thread)  # noqa: SLF001 - made for debuggers
+            callback = _find_callback(frame)
+            run, turns = processor.take_run()
+            queued = 0.0 if callback is None else processor.take_queued()
             if elapsed <= 2 * self._interval:
-                unwatched, watched = 0.0, max(0.0, elapsed - loop.queued)
+                unwatched, watched = 0.0, max(0.0, elapsed - queued)
             else:
                 # Someone held the interpreter's lock, for which this thread woke many times, or
                 # this thread got no processor. Of the former, the loop's part is what it ran.
-                unwatched, watched = loop.run if own.turns > _LOCK_TURNS else 0.0, 0.0
-            frame = sys._current_frames().get(loop_thread)  # noqa: SLF001 - made for debuggers
-            self._see(frame, watched, unwatched, now)
+                unwatched, watched = run if turns > _LOCK_TURNS else 0.0, 0.0
+            self._see(frame, callback, watched, unwatched, now)
         self._end(time.monotonic())
 
-    def _see(self, frame: FrameType | None, watched: float, unwatched: float, now: float) -> None:
-        callback = _find_callback(frame)
+    def _see(
+        self,
+        frame: FrameType | None,
+        callback: FrameType | None,
+        watched: float,
+        unwatched: float,
+        now: float,
+    ) -> None:
         if callback is None or callback is not self._callback:
             self._end(now)
             self._callback, watched = callback, 0.0
@@ -157,32 +166,41 @@ class LoopMonitor:
         return Stall(stacks, now, is_over)
 
 
-class _Usage(NamedTuple):
-    """Use of the processor by a thread; zero where the system does not tell."""
+class _ProcessorTime:
+    """Use of the processor by the loop's thread and by the thread that watches it."""
 
-    run: float = 0.0
-    """Seconds that it ran."""
-    queued: float = 0.0
-    """Seconds that it waited for a processor."""
-    turns: float = 0.0
-    """How often it got a processor."""
-
-
-class _ThreadTime:
-    """Reads the use of the processor by a thread."""
-
-    def __init__(self, native_id: int) -> None:
+    def __init__(self, loop_thread: int, native_id: int) -> None:
+        self._clock = _find_clock(loop_thread)
         self._path = Path(f"/proc/self/task/{native_id}/schedstat")
-        self._last = _Usage()
-        self.take()
+        self._run = self._queued = 0.0
+        self._turns = 0
+        self.take_run()
 
-    def take(self) -> _Usage:
-        """Return the use since the last call."""
-        last = self._last
+    def take_run(self) -> tuple[float, int]:
+        """Return the seconds that the loop ran since the last call, and how often this thread woke.
+
+        Zero where the system does not tell.
+        """
+        run, turns = self._run, self._turns
+        if self._clock is not None:
+            with suppress(OSError):
+                self._run = time.clock_gettime(self._clock)
+            self._turns = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+        return self._run - run, self._turns - turns
+
+    def take_queued(self) -> float:
+        """Return the seconds that the loop waited for a processor since the last call."""
+        queued = self._queued
         with suppress(OSError, ValueError):
-            run, queued, turns = map(int, self._path.read_bytes().split())
-            self._last = _Usage(run / 1e9, queued / 1e9, turns)
-        return _Usage(*(now - before for now, before in zip(self._last, last, strict=True)))
+            self._queued = int(self._path.read_bytes().split()[1]) / 1e9
+        return self._queued - queued
+
+
+def _find_clock(thread: int) -> int | None:
+    """Return the clock of the processor time of a thread; None where there is none."""
+    if sys.platform != "linux":
+        return None
+    return time.pthread_getcpuclockid(thread)
 
 
 def _find_callback(frame: FrameType | None) -> FrameType | None:

@@ -46,6 +46,11 @@ class PluginHealth:
         """Remove a defect; return whether there was one."""
         return self._defects.pop((path, defect), None) is not None
 
+    def forget(self, path: str) -> None:
+        """Remove the defects of an object that this node no longer uses."""
+        for key in [key for key in self._defects.copy() if key[0] == path]:
+            self._defects.pop(key, None)
+
     @property
     def degraded(self) -> Mapping[str, str]:
         """Why each degraded object is degraded, by path."""

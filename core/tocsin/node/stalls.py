@@ -89,7 +89,15 @@ class StallReporter:
 
     def _report(self, stall: Stall) -> None:
         """Count a stall. It is called in the thread of the monitor."""
+        try:
+            self._count(stall)
+        except Exception:  # noqa: BLE001 - the monitor watches on
+            _log.exception("stall of the event loop not reported")
+
+    def _count(self, stall: Stall) -> None:
         for culprit, (seconds, stack) in stall.attribute(self._find_culprit).items():
+            if seconds < THRESHOLD:
+                continue  # seen in passing
             if not stall.is_over:
                 message = f"{culprit.name} holds the event loop"
                 _log.warning(message, seconds=round(seconds, 1), **_at(culprit))

@@ -11,6 +11,7 @@ import pytest
 import structlog
 from sqlalchemy import select
 
+from api_callers import until
 from tocsin import (
     CredentialsRefused,
     Health,
@@ -329,3 +330,14 @@ async def test_a_read_that_timed_out_during_a_stall_names_the_culprit(make_sync,
     [log] = [log for log in logs if log["event"] == "stream not read"]
     stall = "meanwhile provider other held the event loop for 8.0 s"
     assert log["reason"] == f"no response within 2 s; {stall}"
+
+
+async def test_a_provider_that_is_no_longer_read_has_no_defects(make_sync, monkeypatch, health):
+    bad = Rejected(source="feed", location="item 1", reason="no ID", content=b"{}")
+    refused = Page(next_position={}, rejected=(bad,), records=1)
+    monkeypatch.setattr(Scripted, "read", yield_from(refused))
+    reading = asyncio.create_task(make_sync().run())
+    await until(lambda: health.degraded)
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
+    assert health.degraded == {}

@@ -75,8 +75,11 @@ class ProviderSync:
             self._writer.lease = lease
             _log.info("provider lease acquired", provider=self.name, node=str(self._node))
             self._warn_of_retirements()
-            while True:
-                await self.step()
+            try:
+                while True:
+                    await self.step()
+            finally:
+                get_plugin_health().forget(f"providers.{self.name}")
 
     def _warn_of_retirements(self) -> None:
         provider, now = self._provider, self._clock.now()
