@@ -101,7 +101,8 @@ def tocsin_event(event: Event) -> None:
     """Handle a committed event. Called for each event; if it raises, it is called again later.
 
     Events pass through the queue like deliveries, so a restart loses none, but may repeat one; use
-    `id` to recognize it. May be a coroutine function.
+    `id` to recognize it. A plain function runs in a thread of its own. A coroutine function runs in
+    the event loop, which it must never block.
     """
 
 
