@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from tocsin.incidents.documents import render_document, store_documents
+from tocsin.incidents.documents import refresh_documents
 from tocsin.store.statements import INCIDENT_CHANGE, INCIDENT_NUMBER, allot_numbers
 from tocsin.store.tables import coverage, incident_entities, incidents
 
@@ -42,7 +42,7 @@ def add_incidents(
             names = {"kind": kind, "value": value, "role": role[0] if role else None}
             row = {"incident_number": number, **names}
             connection.execute(insert(incident_entities).values(row))
-    _store_documents(connection, numbers)
+    refresh_documents(connection, numbers)
     return numbers
 
 
@@ -54,27 +54,7 @@ def change_incident(connection: Connection, number: int, *, now: datetime, **val
         .where(incidents.c.number == number)
         .values(**values, change=change, updated_at=now)
     )
-    _store_documents(connection, [number])
-
-
-def _store_documents(connection: Connection, numbers: Sequence[int]) -> None:
-    first, last = min(numbers), max(numbers)
-    entities = incident_entities.c
-    named = select(entities.incident_number, entities.kind, entities.value, entities.role)
-    found: dict[int, list[tuple[str, str, str | None]]] = {number: [] for number in numbers}
-    for number, kind, value, role in connection.execute(
-        named.where(entities.incident_number.between(first, last))
-    ):
-        found.setdefault(number, []).append((kind, value, role))
-    rows = select(incidents).where(incidents.c.number.between(first, last))
-    store_documents(
-        connection,
-        [
-            (row["number"], row["change"], render_document(row, found[row["number"]]))
-            for row in connection.execute(rows).mappings()
-            if row["number"] in found
-        ],
-    )
+    refresh_documents(connection, [number])
 
 
 def _coverage(connection: Connection, now: datetime) -> int:

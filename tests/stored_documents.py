@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, select
 
 from tocsin.incidents.documents import DOCUMENT_VERSION, render_document
+from tocsin.incidents.triage import load_triage
 from tocsin.store.tables import incident_documents, incident_entities, incidents
 
 _MOST = 50
@@ -20,6 +21,7 @@ def compare_documents(connection: Connection) -> int:
         entities = incident_entities.c
         columns = (entities.kind, entities.value, entities.role)
         named = select(*columns).where(entities.incident_number == number)
-        made = render_document(row._mapping, map(tuple, connection.execute(named)))
+        triage = load_triage(connection, [number]).get(number)
+        made = render_document(row._mapping, map(tuple, connection.execute(named)), triage)
         assert (change, document) == (row.change, made)
     return len(stored)

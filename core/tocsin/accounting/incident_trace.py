@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping, select
 from tocsin.accounting.delivery_outcomes import classify_event, rank_state
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.delivery import STATUS_COLUMNS, describe_status, summarize_attempt
-from tocsin.incidents import AlertDecision, represent_point
+from tocsin.incidents import AlertDecision, load_history, represent_point
 from tocsin.model import NodeKind
 from tocsin.store.tables import (
     attempts,
@@ -167,6 +167,7 @@ def trace_incident(connection: Connection, number: int) -> dict[str, Any] | None
             "detail": ALERT_WORDS[incident["alert_outcome"]],
         },
         "events": load_events_about(connection, subject)[subject],
+        "triage": load_history(connection, number),
         "investigations": load_investigations(connection, number),
     }
 

@@ -59,7 +59,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         "Account for everything read and delivered in a period.", "prove", "prove"
     ),
     "search": CommandEntry("Search incidents and investigations.", "search", "search"),
-    "incidents": CommandEntry("List and show incidents of a running service.", "incidents"),
+    "incidents": CommandEntry("List, show and triage incidents of a running service.", "incidents"),
     "sync": CommandEntry("Backfill time ranges from providers.", "sync"),
     "investigations": CommandEntry("Start, follow and read investigations.", "investigations"),
     "schedules": CommandEntry("Manage recurring investigations of a running service.", "schedules"),

@@ -9,22 +9,29 @@ import typer
 from tocsin.cli.options import choice_option
 from tocsin.cli.output import AsJson, Columns, Wide, print_record, print_records
 from tocsin.cli.service_api import ApiKey, ApiUrl, Limit, run_with_key
+from tocsin.cli.triage import TRIAGED, add_commands, add_triage_columns
+from tocsin.incidents import DispositionFilter
 from tocsin.model import IncidentStatus, Severity
 
-app = typer.Typer(no_args_is_help=True, help="List and show incidents of a running service.")
+app = typer.Typer(
+    no_args_is_help=True, help="List, show and triage incidents of a running service."
+)
 
 _PATH = "/api/v1/incidents"
 _COLUMNS = Columns(
     (
         *("number", "provider", "external_id", "external_number", "severity", "status", "title"),
         *("occurred_at", "created_at", "updated_at", "alert_count", "url"),
+        *TRIAGED,
     ),
-    brief=("number", "severity", "status", "provider", "occurred_at", "title"),
+    brief=("number", "severity", "status", "provider", "assignee", "occurred_at", "title"),
 )
 _DETAILS = (
     *_COLUMNS.every,
     *("description", "raw_severity", "severity_assumed", "raw_status", "merged_into"),
     *("source_url", "techniques", "tactics", "entities"),
+    *("acknowledged_at", "disposition_reason", "disposition_source", "disposition_by"),
+    *("disposition_at", "linked_incidents", "watchers", "comment_count"),
 )
 
 
@@ -43,6 +50,19 @@ def list_all(
             help="Only incidents that changed within this ISO 8601 duration, such as PT4H."
         ),
     ] = None,
+    assignee: Annotated[
+        str | None, typer.Option(help="Filter by assignee; none for unassigned incidents.")
+    ] = None,
+    disposition: Annotated[
+        DispositionFilter | None,
+        choice_option(DispositionFilter, help="Filter by disposition."),
+    ] = None,
+    acknowledged: Annotated[
+        bool | None,
+        typer.Option("--acknowledged/--unacknowledged", help="Filter by acknowledgement."),
+    ] = None,
+    tag: Annotated[str | None, typer.Option(help="Filter by tag.")] = None,
+    watcher: Annotated[str | None, typer.Option(help="Filter by watcher.")] = None,
     limit: Limit = 50,
     url: ApiUrl = None,
     api_key: ApiKey = None,
@@ -57,10 +77,21 @@ def list_all(
         url,
         api_key,
         lambda api: api.collect(
-            _PATH, "incidents", limit=limit, severity=severity, status=status, timespan=timespan
+            _PATH,
+            "incidents",
+            limit=limit,
+            severity=severity,
+            status=status,
+            timespan=timespan,
+            assignee=assignee,
+            disposition=disposition,
+            acknowledged=None if acknowledged is None else str(acknowledged).lower(),
+            tag=tag,
+            watcher=watcher,
         ),
     )
-    print_records(records, _COLUMNS, as_json=as_json, wide=wide)
+    shown = records if as_json else [add_triage_columns(each, TRIAGED) for each in records]
+    print_records(shown, _COLUMNS, as_json=as_json, wide=wide)
 
 
 @app.command()
@@ -75,5 +106,8 @@ def show(
     """Show an incident with its entities."""
     record = run_with_key(url, api_key, lambda api: api.call("GET", f"{_PATH}/{number}"))
     entities = [f"{entity['kind']}:{entity['value']}" for entity in record["entities"]]
-    shown = record if as_json else record | {"entities": entities}
+    shown = record if as_json else add_triage_columns(record, _DETAILS) | {"entities": entities}
     print_record(shown, _DETAILS, as_json=as_json)
+
+
+add_commands(app)

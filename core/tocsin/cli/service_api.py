@@ -51,6 +51,8 @@ ApiKey = Annotated[
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows.")]
 Search = Annotated[str | None, typer.Option(help="Filter by text.")]
 
+NULL = orjson.Fragment(b"null")
+"""Sends null as a member of a body; members that are None are not sent."""
 T = TypeVar("T")
 
 _TIMEOUT = timedelta(seconds=30)

@@ -12,7 +12,7 @@ from tocsin import accounting
 from tocsin.cli.database import run_on_database
 from tocsin.cli.output import AsJson, Columns, Wide, print_json, print_tree
 from tocsin.errors import OperatorError
-from tocsin.incidents import RemovedIncident, find_removed
+from tocsin.incidents import RemovedIncident, describe_change, find_removed
 from tocsin.settings import load_settings
 
 _COLUMNS = Columns(("what", "name", "outcome", "at", "detail"))
@@ -29,7 +29,7 @@ def trace(
 ) -> None:
     """Trace an incident from the SIEM to its deliveries.
 
-    Shows its coverage, alert, events, deliveries, attempts and investigations.
+    Shows its coverage, alert, events, deliveries, attempts, triage and investigations.
     """
     found, removed = run_on_database(load_settings(), lambda database: database.read(_load, number))
     if removed is not None:
@@ -63,8 +63,17 @@ def _lines(found: dict[str, Any]) -> Iterator[TraceLine]:
     yield 1, _record("alert", None, alert["outcome"], None, alert["detail"])
     for event in found["events"]:
         yield from _event(event, 1)
+    for change in found["triage"]:
+        yield from _triage(change, 1)
     for session in found["investigations"]:
         yield from _investigation(session, 1)
+
+
+def _triage(change: dict[str, Any], depth: int) -> Iterator[TraceLine]:
+    """Yield a line for each member that a change of the triage changed."""
+    for member in change["members"]:
+        detail = f"{describe_change(member)}, by {change['by']} ({change['actor']})"
+        yield depth, _record("triage", member["name"], "changed", change["at"], detail)
 
 
 def _investigation(session: dict[str, Any], depth: int) -> Iterator[TraceLine]:

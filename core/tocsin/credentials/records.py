@@ -41,6 +41,7 @@ class Scope(StrEnum):
     INVESTIGATIONS_READ = "investigations:read"
     INVESTIGATIONS_WRITE = "investigations:write"
     INCIDENTS_READ = "incidents:read"
+    INCIDENTS_WRITE = "incidents:write"
     SEARCH_READ = "search:read"
     GRAPH_READ = "graph:read"
 

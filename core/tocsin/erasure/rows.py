@@ -31,18 +31,22 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from tocsin.incidents import render_document, store_documents
+from tocsin.incidents import refresh_documents
 from tocsin.investigations import LedgerStep, index_session, load_steps, replace_steps
 from tocsin.knowledge import digest_relation, list_lookup_names, lock_relations, reindex_incidents
 from tocsin.model import Entity, EntityKind, SessionStatus
 from tocsin.store import INCIDENT_CHANGE, Redactor, allot_numbers
 from tocsin.store.tables import (
+    OWN_WORDS,
     attempts,
     entities,
     entity_names,
     incident_alerts,
+    incident_comments,
     incident_entities,
+    incident_labels,
     incident_techniques,
+    incident_triage,
     incidents,
     metadata,
     quarantine,
@@ -67,6 +71,9 @@ _INCIDENT_TABLES: Mapping[Table, str] = {
     incident_entities: "incident_number",
     incident_alerts: "incident_number",
     incident_techniques: "incident_number",
+    incident_triage: "incident_number",
+    incident_labels: "incident_number",
+    incident_comments: "incident_number",
 }
 _SESSION_TABLES: Mapping[Table, str] = {sessions: "id", session_messages: "session_id"}
 _ENDED = (SessionStatus.COMPLETED, SessionStatus.FAILED, SessionStatus.CANCELLED)
@@ -93,7 +100,8 @@ def _text_columns(table: Table) -> list[Any]:
     return [
         column
         for column in table.c
-        if isinstance(column.type, String | Text | JSON) or column in _BYTES
+        if (isinstance(column.type, String | Text | JSON) or column in _BYTES)
+        and not column.info.keys() & OWN_WORDS
     ]
 
 
@@ -204,24 +212,11 @@ def _update_derived(
         ):
             renewed = update(incidents).where(incidents.c.number == number)
             connection.execute(renewed.values(change=change, updated_at=now))
-        store_documents(connection, list(_render_documents(connection, numbers)))
+        refresh_documents(connection, numbers)
         reindex_incidents(connection, numbers)
     if name := _SESSION_TABLES.get(table):
         for session_id in sorted({row[name] for row in rows}):
             index_session(connection, session_id)
-
-
-def _render_documents(
-    connection: Connection, numbers: Sequence[int]
-) -> Iterator[tuple[int, int, str]]:
-    e = incident_entities.c
-    named = select(e.incident_number, e.kind, e.value, e.role)
-    found = defaultdict(list)
-    for number, *entity in connection.execute(named.where(e.incident_number.in_(numbers))):
-        found[number].append(tuple(entity))
-    query = select(incidents).where(incidents.c.number.in_(numbers))
-    for row in connection.execute(query).mappings():
-        yield row["number"], row["change"], render_document(row, found[row["number"]])
 
 
 def erase_steps(

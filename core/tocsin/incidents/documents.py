@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import cache
 from typing import Any, NoReturn, cast
 
 import orjson
-from sqlalchemy import Connection, and_, bindparam, exists, literal_column, select, update
+from sqlalchemy import (
+    Connection,
+    RowMapping,
+    and_,
+    bindparam,
+    exists,
+    literal_column,
+    select,
+    update,
+)
 
 from tocsin.clock import Clock, isoformat
+from tocsin.incidents.triage import Triage, load_triage
 from tocsin.loops import SILENCE, beat, run_forever
 from tocsin.store import (
     BulkStatement,
     Database,
     build_insert,
+    is_in,
     load_last_allotted,
     lock_exclusively,
     restart_sequences,
 )
 from tocsin.store.tables import incident_documents, incident_entities, incidents, sequences
 
-DOCUMENT_VERSION = 2
+DOCUMENT_VERSION = 3
 """Version of the documents. Increase it with every change of what `represent_incident` returns:
 documents of other versions are not used, and are rebuilt.
 """
@@ -65,9 +77,21 @@ def build_incident_url(public_url: str, number: int) -> str:
 def represent_incident(
     columns: Mapping[Any, Any], entities: list[dict[str, Any]], *, public_url: str
 ) -> dict[str, Any]:
-    """Return the JSON of an incident, given as its columns."""
+    """Return the JSON of an incident for events, given as its columns: what its SIEM says."""
     url = build_incident_url(public_url, columns["number"])
     return {**_represent_members(columns, entities), "url": url}
+
+
+def represent_triaged_incident(
+    columns: Mapping[Any, Any],
+    entities: list[dict[str, Any]],
+    triage: Triage | None,
+    *,
+    public_url: str,
+) -> dict[str, Any]:
+    """Return the JSON of an incident for the API, given as its columns."""
+    url = build_incident_url(public_url, columns["number"])
+    return {**_represent_members(columns, entities), "triage": triage, "url": url}
 
 
 def _represent_members(
@@ -85,9 +109,12 @@ def represent_entities(entities: Iterable[StoredEntity]) -> list[dict[str, Any]]
     return [{"kind": kind, "value": value, "role": role} for kind, value, role in sorted(entities)]
 
 
-def render_document(columns: Mapping[Any, Any], entities: Iterable[StoredEntity]) -> str:
+def render_document(
+    columns: Mapping[Any, Any], entities: Iterable[StoredEntity], triage: Triage | None
+) -> str:
     """Return the document of an incident: the members of its JSON, without braces and `url`."""
     members = _represent_members(columns, represent_entities(entities))
+    members["triage"] = triage
     return orjson.dumps(members)[1:-1].decode()
 
 
@@ -143,15 +170,32 @@ _outdated = (
     select(incidents).where(_window, ~exists().where(IS_CURRENT)).with_for_update(key_share=True)
 )
 _complete = update(sequences).where(sequences.c.name == _REBUILT).values(value=DOCUMENT_VERSION)
-_entities = select(
-    incident_entities.c.incident_number,
-    incident_entities.c.kind,
-    incident_entities.c.value,
-    incident_entities.c.role,
-).where(
-    incident_entities.c.incident_number > bindparam("after"),
-    incident_entities.c.incident_number <= bindparam("until"),
+_e = incident_entities.c
+_entities = select(_e.incident_number, _e.kind, _e.value, _e.role).where(
+    is_in(_e.incident_number, "numbers")
 )
+_incidents = select(incidents).where(is_in(incidents.c.number, "numbers"))
+
+
+def refresh_documents(connection: Connection, numbers: Sequence[int]) -> None:
+    """Store new documents of changed incidents, from their rows."""
+    _store_rows(connection, connection.execute(_incidents, {"numbers": numbers}).mappings().all())
+
+
+def _store_rows(connection: Connection, rows: Sequence[RowMapping]) -> None:
+    """Store the documents of incidents, given as their rows."""
+    numbers = [row["number"] for row in rows]
+    if not numbers:
+        return
+    entities: dict[int, list[StoredEntity]] = defaultdict(list)
+    for number, *entity in connection.execute(_entities, {"numbers": numbers}):
+        entities[number].append(cast("StoredEntity", tuple(entity)))
+    triage = load_triage(connection, numbers)
+    documents = (
+        (number, row["change"], render_document(row, entities[number], triage.get(number)))
+        for number, row in zip(numbers, rows, strict=True)
+    )
+    store_documents(connection, documents)
 
 
 def rebuild_documents(connection: Connection, after: int, limit: int = _BATCH) -> int | None:
@@ -166,18 +210,7 @@ def rebuild_documents(connection: Connection, after: int, limit: int = _BATCH) -
     lock_exclusively(connection, "incident documents")
     window = {"after": after, "until": numbers[-1]}
     rows = connection.execute(_outdated, window).mappings().all()
-    if rows:
-        entities: dict[int, list[StoredEntity]] = {row["number"]: [] for row in rows}
-        for number, *entity in connection.execute(_entities, window):
-            if number in entities:
-                entities[number].append(cast("StoredEntity", tuple(entity)))
-        store_documents(
-            connection,
-            [
-                (row["number"], row["change"], render_document(row, entities[row["number"]]))
-                for row in rows
-            ],
-        )
+    _store_rows(connection, rows)
     return int(numbers[-1])
 
 

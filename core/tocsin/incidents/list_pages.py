@@ -27,8 +27,9 @@ from tocsin.incidents.documents import (
     COLUMNS,
     StoredEntity,
     represent_entities,
-    represent_incident,
+    represent_triaged_incident,
 )
+from tocsin.incidents.triage import TriageFilter, load_triage
 from tocsin.model import IncidentStatus, Severity
 from tocsin.store import (
     INCIDENT_CHANGE,
@@ -100,6 +101,7 @@ def list_incidents(
     since: datetime | None = None,
     before: int | None = None,
     after: int | None = None,
+    triage: TriageFilter | None = None,
 ) -> IncidentPage:
     """Return a page of matching incidents, the most recently changed first.
 
@@ -120,9 +122,18 @@ def list_incidents(
         "status": status,
         "limit": limit + 1,
     }
-    conditions = (severity is not None, status is not None)
-    total = Total.of(connection.execute(_select_count(*conditions), values).scalar_one())
-    page = _select_page(*conditions, ascending=after is not None)
+    count = _select_count(severity is not None, status is not None)
+    page = _select_page(severity is not None, status is not None, ascending=after is not None)
+    if triage is not None:
+        count = build_bounded_count(
+            incidents,
+            (
+                *build_conditions(severity is not None, status is not None),
+                *triage.list_conditions(),
+            ),
+        )
+        page = page.where(*triage.list_conditions())
+    total = Total.of(connection.execute(count, values).scalar_one())
     found = connection.execute(page, values).mappings().all()
     rows = found[:limit]
     last: int = rows[-1]["change"] if rows else oldest
@@ -200,7 +211,13 @@ def _represent_rows(
     entities: dict[int, list[StoredEntity]] = {row["number"]: [] for row in rows}
     for number, kind, value, role in _load_entities(connection, list(entities)):
         entities[number].append((kind, value, role))
+    triage = load_triage(connection, list(entities)) if entities else {}
     return [
-        represent_incident(row, represent_entities(entities[row["number"]]), public_url=public_url)
+        represent_triaged_incident(
+            row,
+            represent_entities(entities[row["number"]]),
+            triage.get(row["number"]),
+            public_url=public_url,
+        )
         for row in rows
     ]

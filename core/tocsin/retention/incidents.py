@@ -44,9 +44,13 @@ from tocsin.store.tables import (
     entity_providers,
     events,
     incident_alerts,
+    incident_changes,
+    incident_comments,
     incident_documents,
     incident_entities,
+    incident_labels,
     incident_techniques,
+    incident_triage,
     incidents,
     relation_sources,
     relations,
@@ -58,7 +62,10 @@ from tocsin.store.tables import (
 
 BATCH = 100
 _SUBJECT = literal("incident:") + cast(incidents.c.number, String)
-_PARTS = (incident_alerts, incident_entities, incident_techniques)
+_PARTS = (
+    *(incident_alerts, incident_entities, incident_techniques),
+    *(incident_triage, incident_labels, incident_comments, incident_changes),
+)
 _MOMENTS = ("occurred_at", "created_at", "updated_at")
 
 
@@ -155,9 +162,11 @@ def _load_parts(
     query = select(table).where(number.in_([row["number"] for row in old]))
     found: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in connection.execute(query.order_by(*table.primary_key.columns)).mappings():
-        part = {str(name): value for name, value in row.items() if name != "incident_number"}
-        if "occurred_at" in part:
-            part["occurred_at"] = isoformat(row["occurred_at"])
+        part = {
+            str(name): isoformat(value) if isinstance(value, datetime) else value
+            for name, value in row.items()
+            if name != "incident_number"
+        }
         found[row["incident_number"]].append(part)
     return found
 

@@ -61,6 +61,8 @@ Counter = BigInteger().with_variant(Integer(), "sqlite")
 
 ENCRYPTED = {"encrypted": None}
 """Marks a column of values that the encryption key encrypts."""
+OWN_WORDS = {"own_words": None}
+"""Marks a column whose values are words of Tocsin, which erasure leaves as they are."""
 GRANT_PURPOSE = "console session grant"
 """The purpose for which the key of sealed grants is derived from the encryption key."""
 
@@ -226,6 +228,80 @@ incident_alerts = Table(
     Column("title", Text, nullable=False),
     Column("severity", String(20), nullable=False),
     Column("occurred_at", Timestamp, nullable=False),
+)
+
+# One row per triaged incident: what is decided about it here, beside what its SIEM says
+incident_triage = Table(
+    "incident_triage",
+    metadata,
+    Column(
+        "incident_number",
+        Counter,
+        ForeignKey("incidents.number", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("assignee", String(300)),
+    Column("acknowledged_by", String(300)),
+    Column("acknowledged_at", Timestamp),
+    Column("disposition", String(30), info=OWN_WORDS),
+    Column("disposition_reason", Text),
+    Column("disposition_source", String(20), info=OWN_WORDS),
+    Column("disposition_by", String(300)),
+    Column("disposition_at", Timestamp),
+    Column("comment_count", Integer, nullable=False),
+    Index("ix_incident_triage_assignee_incident_number", "assignee", "incident_number"),
+    Index("ix_incident_triage_disposition_incident_number", "disposition", "incident_number"),
+)
+
+# The value of a link is the number of another incident, as text
+incident_labels = Table(
+    "incident_labels",
+    metadata,
+    Column(
+        "incident_number",
+        Counter,
+        ForeignKey("incidents.number", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("kind", String(10), primary_key=True, info=OWN_WORDS),
+    Column("value", String(300), primary_key=True),
+    Index("ix_incident_labels_value_kind_incident_number", "value", "kind", "incident_number"),
+)
+
+incident_comments = Table(
+    "incident_comments",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column(
+        "incident_number",
+        Counter,
+        ForeignKey("incidents.number", ondelete="CASCADE"),
+        nullable=False,
+    ),
+    Column("text", Text, nullable=False),
+    Column("created_by", String(300), nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Index("ix_incident_comments_incident_number_id", "incident_number", "id"),
+)
+
+# One row per change of an incident's triage, with the incident's `change` that it made
+incident_changes = Table(
+    "incident_changes",
+    metadata,
+    Column(
+        "incident_number",
+        Counter,
+        ForeignKey("incidents.number", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("change", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", Timestamp, nullable=False),
+    Column("by", String(300), nullable=False),
+    Column("actor", Text, nullable=False),  # as in the audit log
+    Column("members", Document, nullable=False),  # each with its values before and after
 )
 
 stream_positions = Table(

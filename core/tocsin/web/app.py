@@ -46,7 +46,8 @@ _POLICY = "default-src 'none'; frame-ancestors 'none'"
 _YEAR = 31_536_000
 
 _ALLOWED_FIELDS = (
-    f"Authorization, Content-Type, Idempotency-Key, If-None-Match, X-API-Key, {REQUEST_ID}"
+    "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-API-Key, "
+    f"{REQUEST_ID}"
 )
 _EXPOSED_FIELDS = (
     f"ETag, Idempotency-Replayed, Link, RateLimit, RateLimit-Policy, Retry-After, {REQUEST_ID}"

@@ -270,6 +270,8 @@ class Endpoint:
     """Action in the audit log."""
     idempotent: bool = False
     """Whether it takes an Idempotency-Key."""
+    is_conditional: bool = False
+    """Whether it takes If-Match, which its handler checks."""
     shows_secret: bool = False
     """Whether its response holds a secret that is shown once."""
     status: int = 200

@@ -32,6 +32,7 @@ from tocsin.web.routes import (
     search,
     service,
     sessions,
+    triage,
 )
 from tocsin.web.routes.docs import make_page
 
@@ -90,6 +91,7 @@ ENDPOINTS = (
     *accounting.ENDPOINTS,
     *oauth.ENDPOINTS,
     *incidents.ENDPOINTS,
+    *triage.ENDPOINTS,
     *enrichment.ENDPOINTS,
     *sessions.ENDPOINTS,
     *investigations.ENDPOINTS,

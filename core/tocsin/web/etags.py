@@ -9,6 +9,7 @@ from aiohttp import hdrs, web
 
 CACHE_CONTROL = "private, no-cache"
 _ETAG = re.compile(r'(?:W/)?("[^"]*")')
+_STRONG_ETAG = re.compile(r'(?<!W/)("[^"]*")')
 
 
 class ResponseTags:
@@ -39,6 +40,15 @@ def is_held(request: web.Request, tag: str) -> bool:
         return False
     held = ",".join(fields)
     return held.strip() == "*" or tag in _ETAG.findall(held)
+
+
+def is_expected(request: web.Request, tag: str) -> bool:
+    """Return whether the request is to apply to this version (RFC 9110 section 13.1.1)."""
+    fields = request.headers.getall(hdrs.IF_MATCH, None)
+    if fields is None:
+        return True
+    expected = ",".join(fields)
+    return expected.strip() == "*" or tag in _STRONG_ETAG.findall(expected)
 
 
 def apply_etag(request: web.Request, response: web.Response, tag: str) -> web.Response:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tocsin.errors import InvalidInputError
+from tocsin.errors import ConflictError, InvalidInputError
+from tocsin.incidents import MAX_COMMENTS
 from tocsin.investigations import SessionBusyError
 from tocsin.model import SessionStatus
 from tocsin.schedules import ScheduleDeletedError, ScheduleNotStartedError
@@ -118,6 +119,18 @@ NO_BACKFILLS = ProblemType(
 # Records
 INCIDENT_NOT_FOUND = ProblemType(
     "incident-not-found", 404, "There is no incident with this number."
+)
+INCIDENT_CHANGED = ProblemType(
+    "incident-changed",
+    412,
+    "The incident has changed since it was read: its ETag is now {tag}. Read it again, and send "
+    "this ETag as If-Match if the change still applies.",
+    example={"tag": '"2a-9c0e9a8f4b1d4f0c"'},
+)
+TOO_MANY_COMMENTS = domain_problem(
+    "too-many-comments",
+    ConflictError(f"Incident 4711 has {MAX_COMMENTS} comments, which is the maximum."),
+    "/api/v1/incidents/4711/comments",
 )
 INCIDENT_REMOVED = ProblemType(
     "incident-removed",

@@ -38,9 +38,9 @@ INVALID_SCOPE = ProblemType(
     "Unknown scope {scopes}; valid scopes are {valid}.",
     kind=ProblemKind.INVALID_SCOPE,
     example={
-        "scopes": "'incidents:write'",
-        "valid": "graph:read, incidents:read, investigations:read, investigations:write, "
-        "search:read",
+        "scopes": "'incidents:delete'",
+        "valid": "graph:read, incidents:read, incidents:write, investigations:read, "
+        "investigations:write, search:read",
     },
     path="/api/admin/api-keys",
 )

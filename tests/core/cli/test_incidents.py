@@ -28,7 +28,7 @@ async def _terminal(api, monkeypatch) -> None:
     for name in [name for name in os.environ if name.startswith("TOCSIN_")]:
         monkeypatch.delenv(name)
     admin = Admin(api, {"Authorization": f"Bearer {await api.token()}"})
-    key = await admin.create_key(scopes=["incidents:read"])
+    key = await admin.create_key(scopes=["incidents:read", "incidents:write"])
     monkeypatch.setenv("TOCSIN_URL", str(api.client.make_url("/")))
     monkeypatch.setenv("TOCSIN_API_KEY", key["api_key"])
 
@@ -58,6 +58,44 @@ async def test_incidents_are_listed_filtered_and_shown(api):
     assert json.loads((await run("show", "1", "--json"))[1])[0]["number"] == 1
     status, words = await run("show", "2")
     assert (status, words.startswith("404: ")) == (2, True)
+
+
+async def test_incidents_are_triaged(api):
+    await api.services.database.write(add_incidents, 2)
+    assert (await run("assign", "1", "2", "--to", "ana"))[1].splitlines()[0].startswith("1\tana\t")
+    for arguments in (
+        ("assign", "2", "--nobody"),
+        ("acknowledge", "1"),
+        ("classify", "1", "--as", "DUPLICATE", "--reason", "as 2", "--source", "person"),
+        ("tag", "1", "--add", "vip", "--add", "old"),
+        ("tag", "1", "--remove", "old"),
+        ("link", "1", "--add", "2"),
+        ("watch", "1", "--add", "ben"),
+        ("comment", "1", "two\nlines"),
+    ):
+        status, out = await run(*arguments)
+        assert status == 0, out
+    [record] = json.loads((await run("show", "1", "--json"))[1])
+    triage = record["triage"]
+    names = ("assignee", "disposition", "disposition_reason", "disposition_source", "tags")
+    assert [triage[name] for name in names] == ["ana", "duplicate", "as 2", "person", ["vip"]]
+    assert (triage["linked_incidents"], triage["watchers"]) == ([2], ["ben"])
+    assert triage["acknowledged_by"] is not None
+    [line] = (await run("comments", "1"))[1].splitlines()
+    assert line.endswith("\ttwo lines")
+    for arguments, numbers in (
+        (("--assignee", "none"), ["2"]),
+        (("--disposition", "duplicate", "--tag", "VIP", "--watcher", "ben"), ["1"]),
+        (("--unacknowledged",), ["2"]),
+    ):
+        found = (await run("list", *arguments))[1].splitlines()
+        assert [each.split("\t")[0] for each in found] == numbers
+    for arguments in (["assign", "1"], ["classify", "1"], ["tag", "1"]):
+        status, words = await run(*arguments)
+        assert (status, words.startswith("use ")) == (2, True)
+    await run("classify", "1", "--clear")
+    [record] = json.loads((await run("show", "1", "--json"))[1])
+    assert record["triage"]["disposition"] is None
 
 
 @pytest.mark.parametrize(

@@ -95,11 +95,11 @@ async def test_only_a_salted_hash_of_the_secret_is_stored(api, client):
 
 
 async def test_scopes_are_validated_when_the_client_is_created(admin):
-    body = GOOD | {"scopes": ["incidents:write", "incidents:read", "all"]}
+    body = GOOD | {"scopes": ["incidents:delete", "incidents:read", "all"]}
     document = await problem(await admin.send("POST", CLIENTS, json=body), 400)
     assert document["detail"] == (
-        "Unknown scope 'all', 'incidents:write'; valid scopes are graph:read, incidents:read, "
-        "investigations:read, investigations:write, search:read."
+        "Unknown scope 'all', 'incidents:delete'; valid scopes are graph:read, incidents:read, "
+        "incidents:write, investigations:read, investigations:write, search:read."
     )
     assert (await admin.read(CLIENTS))["total"] == 0
 

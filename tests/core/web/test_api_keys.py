@@ -47,11 +47,11 @@ async def test_a_key_lives_for_a_year_where_nothing_else_is_said(api, headers):
 
 
 async def test_an_invalid_scope_is_named_beside_the_valid_ones(api, headers):
-    body = GOOD | {"scopes": ["incidents:write", "incidents:read", "all"]}
+    body = GOOD | {"scopes": ["incidents:delete", "incidents:read", "all"]}
     document = await problem(await api.client.post(PATH, json=body, headers=headers), 400)
     assert document["detail"] == (
-        "Unknown scope 'all', 'incidents:write'; valid scopes are graph:read, incidents:read, "
-        "investigations:read, investigations:write, search:read."
+        "Unknown scope 'all', 'incidents:delete'; valid scopes are graph:read, incidents:read, "
+        "incidents:write, investigations:read, investigations:write, search:read."
     )
 
 

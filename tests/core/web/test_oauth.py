@@ -339,7 +339,7 @@ NOT_GRANTED = {
     "exceeding": ("graph:read", "graph:read"),
     "partly exceeding": ("graph:read search:read", "graph:read"),
     "unknown": ("everything", "everything"),
-    "several": ("openid incidents:write search:read", "incidents:write, openid"),
+    "several": ("openid incidents:delete search:read", "incidents:delete, openid"),
     "in another case": ("Search:Read", "Search:Read"),
 }
 

@@ -30,6 +30,7 @@ from tocsin.incidents.storage.merge import (
 from tocsin.incidents.storage.normalize import reject_invalid
 from tocsin.incidents.storage.refreshes import schedule_refreshes
 from tocsin.incidents.storage.removed import recall_removed
+from tocsin.incidents.triage import Triage, load_triage
 from tocsin.model import Alert, Entity, EntityKind, Incident, Page, Received
 from tocsin.store import (
     INCIDENT_CHANGE,
@@ -108,7 +109,10 @@ def store_received(
     _update(connection, [change.values for change in changed])
     _insert(connection, incident_entities, _build_rows(new + changed, _entity_rows))
     _update_roles(connection, changed)
-    store_documents(connection, map(_render_change, new + changed))
+    # Read after the sequence was locked by allotting: nobody changes the triage until the commit
+    numbers = [change.values["number"] for change in changed]
+    triage = load_triage(connection, numbers) if numbers else {}
+    store_documents(connection, (_render_change(change, triage) for change in new + changed))
     _insert(connection, incident_techniques, _build_rows(new + changed, _technique_rows))
     _insert(connection, incident_alerts, _build_rows(new + changed, _alert_rows))
     further = received.further_rejected
@@ -297,7 +301,7 @@ def _entity_rows(change: IncidentChange) -> Iterator[dict[str, Any]]:
         yield {**since, **named, "role": role and role.value}
 
 
-def _render_change(change: IncidentChange) -> tuple[int, int, str]:
+def _render_change(change: IncidentChange, triage: Mapping[int, Triage]) -> tuple[int, int, str]:
     """Return the number, the change and the document of an incident."""
     columns = {**(change.stored or {}), **change.values}
     entities = (*change.known_entities, *change.entities)
@@ -309,7 +313,8 @@ def _render_change(change: IncidentChange) -> tuple[int, int, str]:
         )
         for entity in entities
     )
-    return columns["number"], columns["change"], render_document(columns, named)
+    number = columns["number"]
+    return number, columns["change"], render_document(columns, named, triage.get(number))
 
 
 def _technique_rows(change: IncidentChange) -> Iterator[dict[str, Any]]:

@@ -40,6 +40,7 @@ from tocsin.store import (
 from tocsin.store.tables import (
     documents,
     incident_alerts,
+    incident_comments,
     incident_entities,
     incidents,
 )
@@ -55,6 +56,8 @@ MAX_SECONDS = 0.02
 """The time that a transaction is to take, since SQLite's other writers wait for it."""
 ALERTS = 50
 """Number of different alert titles indexed per incident."""
+COMMENTS = 50
+"""Number of comments indexed per incident, the latest ones."""
 _SLICE = 10  # incidents that are prepared without a rest
 _POLL = timedelta(seconds=1)
 
@@ -203,6 +206,11 @@ _alerts = (
     .where(is_in(incident_alerts.c.incident_number, "numbers"))
     .distinct()
 )
+_comments = (
+    select(incident_comments.c.incident_number, incident_comments.c.text)
+    .where(is_in(incident_comments.c.incident_number, "numbers"))
+    .order_by(incident_comments.c.incident_number, incident_comments.c.id)
+)
 _before = select(documents.c.record, documents.c.id, documents.c.change, documents.c.at).where(
     documents.c.kind == "incident", is_in(documents.c.record, "records")
 )
@@ -230,6 +238,7 @@ class IncidentBatch:
     entities: Mapping[int, list[tuple[Entity, int]]]
     """Each with the `change` at which it was first stored, 0 for the oldest."""
     alerts: Mapping[int, list[str]]
+    comments: Mapping[int, list[str]]
     before: Mapping[int, IndexedVersion]
 
     @classmethod
@@ -247,11 +256,15 @@ class IncidentBatch:
         alerts = defaultdict(list)
         for number, title in connection.execute(_alerts, numbers):
             alerts[number].append(title)
+        comments = defaultdict(list)
+        for number, comment in connection.execute(_comments, numbers):
+            comments[number].append(comment)
         before = connection.execute(_before, {"records": [str(number) for number in changes]})
         known = {
             int(record): IndexedVersion(id_, change or 0, at) for record, id_, change, at in before
         }
-        return cls(after, until, uses_tsvector(connection), rows, found, alerts, known)
+        postgres = uses_tsvector(connection)
+        return cls(after, until, postgres, rows, found, alerts, comments, known)
 
     def tokenize(self, rows: Iterable[RowMapping]) -> list[TokenizedDocument]:
         """Return the documents of some of the incidents."""
@@ -272,12 +285,13 @@ class IncidentBatch:
     def _document(self, row: RowMapping) -> SearchDocument:
         """Return the search document of an incident."""
         titles = sorted(self.alerts.get(row["number"], ()))[:ALERTS]
+        comments = self.comments.get(row["number"], ())[-COMMENTS:]
         names = (row["external_id"], row["external_number"])
         return SearchDocument(
             kind="incident",
             record=str(row["number"]),
             title=row["title"],
-            text="\n".join([row["description"], *titles]),
+            text="\n".join([row["description"], *titles, *comments]),
             at=row["occurred_at"],
             facets={name: row[name] for name in ("severity", "status", "provider")},
             entities=sorted(

@@ -23,6 +23,14 @@ PARAMETERS: dict[str, Any] = {
         },
         "example": "8e03978e-40d5-43e8-bc93-6894a57f9324",
     },
+    "IfMatch": {
+        "name": "If-Match",
+        "in": "header",
+        "description": "`ETag` of the incident when it was read. The status is 412 if it has "
+        "changed since.",
+        "schema": _TEXT,
+        "example": _TAG,
+    },
     "IfNoneMatch": {
         "name": "If-None-Match",
         "in": "header",
@@ -48,7 +56,7 @@ def _header(description: str, example: object, **schema: object) -> dict[str, An
 HEADERS: dict[str, Any] = {
     REQUEST_ID: _header("ID of the request, to find it in the log.", "playbook-17.step-4")
     | {"required": True},
-    "ETag": _header("Entity tag, for `If-None-Match`.", _TAG),
+    "ETag": _header("Entity tag, for `If-None-Match` and `If-Match`.", _TAG),
     "Link": _header(
         "Link to the next page, if any (RFC 8288).",
         '<https://tocsin.example.com/api/v1/incidents?cursor=ZDQyLjU2>; rel="next"',
@@ -76,6 +84,8 @@ def request_headers(endpoint: Endpoint) -> list[dict[str, str]]:
     names = ["RequestId"]
     if endpoint.idempotent:
         names.append("IdempotencyKey")
+    if endpoint.is_conditional:
+        names.append("IfMatch")
     if endpoint.method == "GET":
         names.append("IfNoneMatch")
     return [{"$ref": f"#/components/parameters/{name}"} for name in names]
@@ -97,7 +107,8 @@ def response_headers(endpoint: Endpoint, status: int, *, is_error: bool) -> list
 
 def _success_headers(endpoint: Endpoint, status: int) -> list[str]:
     names = []
-    if endpoint.method == "GET" and status in {endpoint.status, HTTPStatus.NOT_MODIFIED}:
+    is_read = endpoint.method == "GET" and status in {endpoint.status, HTTPStatus.NOT_MODIFIED}
+    if is_read or (endpoint.method == "PATCH" and endpoint.is_conditional):
         names.append("ETag")
     if "cursor" in endpoint.query.model_fields and status == endpoint.status:
         names.append("Link")

@@ -83,6 +83,7 @@ def list_incidents(connection: Connection, call: RequestContext) -> Response:
         since=call.services.clock.now() - query.timespan if query.timespan else None,
         before=start.before if start else None,
         after=start.after if start else None,
+        triage=query.triage,
     )
     cursors = _Cursors.after(page, start)
     content = {"incidents": page.incidents, **total_fields(page), **cursors.members}
@@ -157,7 +158,7 @@ class _PagePlan(NamedTuple):
 def _plan_page(text: str, public_url: str) -> _PagePlan | None:
     """Return how the page of a query is read; None if by its incidents; raises ProblemError."""
     query = parse_query(URL.build(query_string=text, encoded=True), IncidentQuery)
-    if query.timespan is not None:
+    if query.timespan is not None or query.triage is not None:
         return None
     start = query.changed_after or query.cursor
     page = incidents.DocumentPageQuery(

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from tocsin import accounting
 from tocsin.fields import parse_iso_duration
-from tocsin.incidents import AlertDecision
+from tocsin.incidents import MAX_HISTORY, AlertDecision
 from tocsin.model import EventType, Json, SessionStatus, Severity, Verdict
 from tocsin.web.parsing import QueryModel, ResponseModel
 from tocsin.web.schemas.deliveries import DeliveryStatusItem, TracedAttempt
@@ -167,6 +167,27 @@ class TracedInvestigation(ResponseModel):
     write_backs: list[TracedWriteBack]
 
 
+class ChangedMember(ResponseModel):
+    """One changed member of the triage of an incident."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"name": "assignee", "from": None, "to": "ana"}
+
+    name: str = Field(description="Name of the member, or `comments` for a new comment.")
+    from_: str | list[str] | list[int] | None = Field(alias="from")
+    to: str | list[str] | list[int] | None = Field(description="For a comment, its ID.")
+
+
+class TracedTriage(ResponseModel):
+    """One change of the triage of an incident."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"by": "ana", "actor": "admin:ana"}
+
+    at: datetime
+    by: str
+    actor: str = Field(description="The user or credential, as in the audit log.")
+    members: list[ChangedMember]
+
+
 class Trace(ResponseModel):
     """The complete chain of an incident, from the read to each delivery attempt."""
 
@@ -174,6 +195,9 @@ class Trace(ResponseModel):
     coverage: CoverageInterval
     alert: AlertOutcome
     events: list[TracedEvent]
+    triage: list[TracedTriage] = Field(
+        description=f"Changes of its triage, oldest first; the latest {MAX_HISTORY} at most."
+    )
     investigations: list[TracedInvestigation] = Field(
         description="Investigations that examined it, newest first; at most "
         f"{accounting.MAX_INVESTIGATIONS}."

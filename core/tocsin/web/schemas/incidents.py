@@ -5,15 +5,22 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Annotated, ClassVar
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
 
 from tocsin.fields import any_case, parse_iso_duration
-from tocsin.incidents import EntityRole
+from tocsin.incidents import DispositionFilter, EntityRole, TriageFilter
 from tocsin.model import EntityKind, IncidentStatus, Json, Severity
 from tocsin.web.pagination import ChangeCursor
 from tocsin.web.parsing import QueryModel, ResponseModel
 from tocsin.web.schemas.examples import URL
 from tocsin.web.schemas.fields import TotalRelation
+from tocsin.web.schemas.triage import TriageItem
 
 LONGEST_TIMESPAN = timedelta(days=3650)
 
@@ -34,6 +41,9 @@ ResumeField = Annotated[
 ]
 
 
+_Filter = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00]*$")]
+
+
 class IncidentQuery(QueryModel):
     """Filters and page of incidents."""
 
@@ -48,6 +58,20 @@ class IncidentQuery(QueryModel):
         description="Only incidents that changed within this ISO 8601 duration before now: weeks, "
         "or days, hours, minutes and seconds, at most `P3650D`.",
     )
+    assignee: _Filter | None = Field(
+        default=None, description="Filter by assignee; `none` for unassigned incidents."
+    )
+    disposition: Annotated[DispositionFilter, any_case(DispositionFilter)] | None = Field(
+        default=None,
+        description="Filter by disposition, case-insensitive; `none` for incidents without one.",
+    )
+    acknowledged: bool | None = Field(
+        default=None, description="Filter by whether the incident is acknowledged."
+    )
+    tag: Annotated[_Filter, StringConstraints(to_lower=True)] | None = Field(
+        default=None, description="Filter by tag, case-insensitive."
+    )
+    watcher: _Filter | None = Field(default=None, description="Filter by watcher.")
     limit: int = Field(default=50, ge=1, le=200, description="Maximum number.")
     cursor: CursorField | None = Field(
         default=None, description="The `next_cursor` of the previous page."
@@ -63,6 +87,13 @@ class IncidentQuery(QueryModel):
         if self.cursor is not None and self.changed_after is not None:
             raise ValueError("use cursor or changed_after, not both")
         return self
+
+    @property
+    def triage(self) -> TriageFilter | None:
+        """The filter by triage, None for incidents of any."""
+        names = ("assignee", "disposition", "acknowledged", "tag", "watcher")
+        given = {name: getattr(self, name) for name in names}
+        return TriageFilter(**given) if any(v is not None for v in given.values()) else None
 
 
 class EntityItem(ResponseModel):
@@ -108,6 +139,7 @@ class IncidentItem(ResponseModel):
         ],
         "techniques": ["T1110.003"],
         "tactics": ["TA0006"],
+        "triage": TriageItem.EXAMPLE,
     }
 
     number: int = Field(description="Number of the incident in Tocsin.")
@@ -133,6 +165,9 @@ class IncidentItem(ResponseModel):
     entities: list[IncidentEntity]
     techniques: list[str] = Field(description="ATT&CK technique IDs.")
     tactics: list[str] = Field(description="ATT&CK tactic IDs, in the order of an attack.")
+    triage: TriageItem | None = Field(
+        description="What was decided about the incident in Tocsin; null until it is triaged."
+    )
 
 
 class IncidentList(ResponseModel):

@@ -13,6 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from sqlalchemy import select, update
 from yarl import URL
 
+from api_callers import INCIDENTS, Caller
 from api_server import PUSH_TOKEN, PUSHED
 from console import Person
 from delivery_rows import add_delivery, add_destination
@@ -31,6 +32,7 @@ from tocsin.web import make_app
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 HOSTILE = "<script>alert(1)</script> \"' {{ 7*7 }}"
+REMOVE = "\N{MULTIPLICATION SIGN}"
 ENTITIES = [("ip", "203.0.113.9"), ("url", "https://evil.example/?a=1&b=<i>"), ("user", "ana")]
 
 
@@ -57,6 +59,49 @@ async def test_the_list_tells_of_each_incident_and_leads_to_it(person, store):
     text = await person.text("/incidents")
     for words in ("Odd sign-in", "sensors", "1001", "High", "New", "203.0.113.9", "and 1 more"):
         assert words in text
+
+
+async def test_an_admin_triages_by_forms_without_scripts(api, person, store):
+    first, number = await store(), await store(title="Odd sign-in")
+    page = f"/incidents/{number}"
+    assert "No comments yet." in await person.text(page)
+    for form, fields, words in (
+        ("assign", {"assignee": "ben"}, "Assignee ben"),
+        ("acknowledge", {"acknowledged": "true"}, "Acknowledged ana"),
+        (
+            "classify",
+            {"disposition": "false-positive", "disposition_reason": HOSTILE},
+            "false positive by ana (person)",
+        ),
+        (
+            "label",
+            {"add_tags": "VIP, pentest", "add_links": f"#{first}"},
+            f"pentest {REMOVE} vip {REMOVE} Linked incidents #{first}",
+        ),
+        ("label", {"remove_tags": "vip"}, f"Tags pentest {REMOVE} Linked"),
+        ("comment", {"text": HOSTILE}, HOSTILE),
+    ):
+        assert words in await person.submit(page, f"{page}/{form}", **fields)
+    html = await person.html(page)
+    assert "<script>alert(1)" not in html
+    text = await person.text("/incidents?assignee=ben&disposition=false-positive&tag=vip")
+    assert "No incidents match these filters." in text
+    text = await person.text("/incidents?assignee=ben&disposition=false-positive&acknowledged=true")
+    assert "Odd sign-in" in text
+    assert "false positive" in text
+    refused = await person.submit(page, f"{page}/label", 422, add_links="99")
+    assert "There is no incident 99." in refused
+    await person.submit(page, f"{page}/classify", disposition="")
+    assert "Disposition none" in await person.text(page)
+
+
+async def test_a_viewer_reads_the_triage_and_changes_nothing(api, viewer, store):
+    number = await store()
+    analyst = Caller(api, await api.analyst())
+    await analyst.ask("POST", f"{INCIDENTS}/{number}/comments", 201, json={"text": "seen"})
+    html = await viewer.html(f"/incidents/{number}")
+    assert "seen" in html
+    assert f"/incidents/{number}/comment" not in html
 
 
 async def test_the_page_tells_which_entities_are_sources_and_which_targets(person, store):

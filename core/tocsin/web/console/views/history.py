@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from tocsin.incidents import describe_change
 from tocsin.model import Severity, Statement, TimelineEntry
 
 _TOCSIN = "Tocsin"
@@ -16,6 +17,7 @@ def build_history(incident: Mapping[str, Any], trace: Mapping[str, Any]) -> Sequ
     moments = (
         *_list_incident_changes(incident),
         *_list_deliveries(trace["events"]),
+        *_list_triage(trace["triage"]),
         *_list_investigations(trace["investigations"]),
     )
     return sorted(moments, key=lambda moment: moment.at)
@@ -39,6 +41,13 @@ def _list_deliveries(events: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEn
                 yield _build_entry(
                     attempt["started_at"], delivery["destination"], _describe_attempt(attempt)
                 )
+
+
+def _list_triage(changes: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry]:
+    for change in changes:
+        for member in change["members"]:
+            text = f"{member['name'].replace('_', ' ').capitalize()}: {describe_change(member)}."
+            yield _build_entry(change["at"], change["by"], text)
 
 
 def _describe_attempt(attempt: Mapping[str, Any]) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tocsin.accounting import MAX_INVESTIGATIONS
+from tocsin.incidents import UNTRIAGED, DispositionFilter, IncidentDisposition
 from tocsin.model import IncidentStatus, Persona, Severity
 from tocsin.reports import draw_timeline
+from tocsin.web.console.forms import Form, to_number
 from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
 from tocsin.web.console.views.history import build_history
@@ -16,9 +18,16 @@ from tocsin.web.routes.accounting import get_incident_trace
 from tocsin.web.routes.enrichment import enrich_incident
 from tocsin.web.routes.incidents import get_incident, list_incidents
 from tocsin.web.routes.sessions import start_investigation
+from tocsin.web.routes.triage import create_comment, list_comments, update_incident
 
 _ONE = "/incidents/{number}"
-_FILTERS = ("severity", "status", "timespan")
+_FILTERS = (
+    *("severity", "status", "timespan"),
+    *("assignee", "disposition", "acknowledged", "tag", "watcher"),
+)
+_LABELS = tuple(
+    f"{verb}_{kind}" for verb in ("add", "remove") for kind in ("tags", "links", "watchers")
+)
 _TIMESPANS = {
     "PT1H": "last hour",
     "PT24H": "last 24 hours",
@@ -38,6 +47,7 @@ async def show_incidents(request: PageRequest) -> Mapping[str, Any]:
         "severities": list(reversed(Severity)),
         "statuses": list(IncidentStatus),
         "timespans": _TIMESPANS,
+        "dispositions": list(DispositionFilter),
     }
 
 
@@ -53,7 +63,42 @@ async def show_incident(request: PageRequest) -> Mapping[str, Any]:
         "history": history,
         "timeline": draw_timeline(history),
         "personas": list(Persona),
+        "triage": incident["triage"] or UNTRIAGED,
+        "comments": await request.ask(list_comments),
+        "dispositions": list(IncidentDisposition),
     }
+
+
+def _read_assignee(form: Form) -> Mapping[str, Any]:
+    return {"assignee": form.text("assignee") or None}
+
+
+def _read_acknowledgement(form: Form) -> Mapping[str, Any]:
+    return {"acknowledged": form.text("acknowledged") == "true"}
+
+
+def _read_disposition(form: Form) -> Mapping[str, Any]:
+    if disposition := form.text("disposition"):
+        reason = form.text("disposition_reason") or None
+        return {"disposition": disposition, "disposition_reason": reason}
+    return {"disposition": None}
+
+
+def _read_labels(form: Form) -> Mapping[str, Any]:
+    """Return the labels in the fields of a form, each a list separated by commas."""
+    texts = {
+        name: [text.strip() for text in form.text(name).split(",") if text.strip()]
+        for name in _LABELS
+        if name in form
+    }
+    return {
+        name: [to_number(text.removeprefix("#")) for text in found] if "link" in name else found
+        for name, found in texts.items()
+    }
+
+
+def _read_comment(form: Form) -> Mapping[str, Any]:
+    return {"text": form.text("text")}
 
 
 PAGES = (
@@ -65,7 +110,30 @@ PAGES = (
     ),
     ConsolePage(path=_ONE, view=show_incident, template="incident.html.j2", section="incidents"),
 )
+_TRIAGE_FORMS: Mapping[str, tuple[Callable[[Form], Mapping[str, Any]], str]] = {
+    "assign": (_read_assignee, "Assignee updated."),
+    "acknowledge": (_read_acknowledgement, "Acknowledgement updated."),
+    "classify": (
+        _read_disposition,
+        "Disposition updated. The status at the SIEM is unchanged.",
+    ),
+    "label": (_read_labels, "Incident updated."),
+}
 ACTIONS = (
+    *(
+        ConsoleAction(
+            path=f"{_ONE}/{name}", handler=update_incident, page=_ONE, message=message, body=body
+        )
+        for name, (body, message) in _TRIAGE_FORMS.items()
+    ),
+    ConsoleAction(
+        path=f"{_ONE}/comment",
+        handler=create_comment,
+        page=_ONE,
+        message="Comment added.",
+        body=_read_comment,
+        after=_ONE,
+    ),
     ConsoleAction(
         path=f"{_ONE}/enrich",
         handler=enrich_incident,

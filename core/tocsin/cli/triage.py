@@ -1,0 +1,241 @@
+"""Commands of `tocsin incidents` that triage incidents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from tocsin.cli.options import choice_option
+from tocsin.cli.output import AsJson, Columns, Wide, print_json, print_record, print_records
+from tocsin.cli.service_api import NULL, ApiKey, ApiUrl, Limit, ServiceApi, run_with_key
+from tocsin.errors import OperatorError
+from tocsin.incidents import DispositionSource, IncidentDisposition
+
+_PATH = "/api/v1/incidents"
+_NUMBER = {"min": 1, "max": 10**18 - 1}
+Numbers = Annotated[
+    list[int], typer.Argument(metavar="NUMBER...", help="Incident numbers.", **_NUMBER)
+]
+Number = Annotated[int, typer.Argument(metavar="NUMBER", help="Incident number.", **_NUMBER)]
+TRIAGED = ("assignee", "acknowledged_by", "disposition", "tags")
+_COLUMNS = Columns(
+    (
+        *("number", *TRIAGED, "acknowledged_at"),
+        *("disposition_reason", "disposition_source", "disposition_by", "disposition_at"),
+        *("linked_incidents", "watchers", "comment_count"),
+    ),
+    brief=("number", *TRIAGED),
+)
+_COMMENTS = Columns(("id", "created_at", "created_by", "text"))
+
+
+def add_triage_columns(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return a record of an incident with the members of its triage that it lacks, or None."""
+    triage = record["triage"] or {}
+    return {**{name: triage.get(name) for name in names}, **record}
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands that triage incidents."""
+    for name, command in (
+        ("assign", _assign),
+        ("acknowledge", _acknowledge),
+        ("classify", _classify),
+        ("tag", _tag),
+        ("link", _link),
+        ("watch", _watch),
+        ("comment", _comment),
+        ("comments", _list_comments),
+    ):
+        app.command(name)(command)
+
+
+def _assign(
+    numbers: Numbers,
+    *,
+    to: Annotated[str | None, typer.Option("--to", help="The new assignee.")] = None,
+    nobody: Annotated[bool, typer.Option("--nobody", help="Remove the assignee.")] = False,
+    url: ApiUrl = None,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+    wide: Wide = False,
+) -> None:
+    """Assign incidents to a person.
+
+    Requires an API key with the scope `incidents:write`.
+    """
+    if (to is None) != nobody:
+        raise OperatorError("use either --to NAME or --nobody")
+    _change(
+        numbers, {"assignee": NULL if to is None else to}, url, api_key, as_json=as_json, wide=wide
+    )
+
+
+def _acknowledge(
+    numbers: Numbers,
+    *,
+    undo: Annotated[bool, typer.Option("--undo", help="Remove the acknowledgement.")] = False,
+    url: ApiUrl = None,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+    wide: Wide = False,
+) -> None:
+    """Acknowledge incidents.
+
+    Requires an API key with the scope `incidents:write`.
+    """
+    _change(numbers, {"acknowledged": not undo}, url, api_key, as_json=as_json, wide=wide)
+
+
+def _classify(
+    numbers: Numbers,
+    *,
+    disposition: Annotated[
+        IncidentDisposition | None,
+        choice_option(IncidentDisposition, "--as", help="The disposition."),
+    ] = None,
+    reason: Annotated[str | None, typer.Option(help="Reason for the disposition.")] = None,
+    source: Annotated[
+        DispositionSource | None,
+        choice_option(DispositionSource, help="Origin of the disposition. Default: playbook."),
+    ] = None,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove the disposition.")] = False,
+    url: ApiUrl = None,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+    wide: Wide = False,
+) -> None:
+    """Set the disposition of incidents; the status at the SIEM does not change.
+
+    Requires an API key with the scope `incidents:write`.
+    """
+    if (disposition is None) != clear:
+        raise OperatorError("use either --as DISPOSITION or --clear")
+    change: dict[str, object] = {"disposition": NULL if clear else disposition}
+    change |= {"disposition_reason": reason, "disposition_source": source}
+    _change(numbers, change, url, api_key, as_json=as_json, wide=wide)
+
+
+def _tag(
+    numbers: Numbers,
+    *,
+    add: Annotated[list[str] | None, typer.Option("--add", help="A tag to add.")] = None,
+    remove: Annotated[list[str] | None, typer.Option("--remove", help="A tag to remove.")] = None,
+    url: ApiUrl = None,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+    wide: Wide = False,
+) -> None:
+    """Add tags to incidents and remove tags from them.
+
+    Requires an API key with the scope `incidents:write`.
+    """
+    change = _build_label_change("tags", add, remove)
+    _change(numbers, change, url, api_key, as_json=as_json, wide=wide)
+
+
+def _link(
+    numbers: Numbers,
+    *,
+    add: Annotated[list[int] | None, typer.Option("--add", help="An incident to link.")] = None,
+    remove: Annotated[
+        list[int] | None, typer.Option("--remove", help="An incident to unlink.")
+    ] = None,
+    url: ApiUrl = None,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+    wide: Wide = False,
+) -> None:
+    """Link incidents to each other, and unlink them.
+
+    Requires an API key with the scope `incidents:write`.
+    """
+    change = _build_label_change("links", add, remove)
+    _change(numbers, change, url, api_key, as_json=as_json, wide=wide)
+
+
+def _watch(
+    numbers: Numbers,
+    *,
+    add: Annotated[list[str] | None, typer.Option("--add", help="A watcher to add.")] = None,
+    remove: Annotated[
+        list[str] | None, typer.Option("--remove", help="A watcher to remove.")
+    ] = None,
+    url: ApiUrl = None,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+    wide: Wide = False,
+) -> None:
+    """Add watchers to incidents and remove them.
+
+    Requires an API key with the scope `incidents:write`.
+    """
+    change = _build_label_change("watchers", add, remove)
+    _change(numbers, change, url, api_key, as_json=as_json, wide=wide)
+
+
+def _build_label_change(
+    name: str, add: Sequence[Any] | None, remove: Sequence[Any] | None
+) -> dict[str, object]:
+    """Return the body for these labels; raises OperatorError if there are none."""
+    if not add and not remove:
+        raise OperatorError("use --add, --remove or both")
+    return {f"add_{name}": add or None, f"remove_{name}": remove or None}
+
+
+def _change(
+    numbers: Sequence[int],
+    change: Mapping[str, object],
+    url: str | None,
+    api_key: str | None,
+    *,
+    as_json: bool,
+    wide: bool,
+) -> None:
+    """Change incidents one after the other, and print their triage."""
+
+    async def update(api: ServiceApi) -> list[dict[str, Any]]:
+        return [await api.call("PATCH", f"{_PATH}/{each}", body=change) for each in numbers]
+
+    records = run_with_key(url, api_key, update)
+    if as_json:
+        print_json(records)
+    else:
+        shown = [add_triage_columns(record, _COLUMNS.every[1:]) for record in records]
+        print_records(shown, _COLUMNS, as_json=False, wide=wide)
+
+
+def _comment(
+    number: Number,
+    text: Annotated[str, typer.Argument(help="Text of the comment.")],
+    url: ApiUrl = None,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add a comment to an incident.
+
+    Requires an API key with the scope `incidents:write`.
+    """
+    path, body = f"{_PATH}/{number}/comments", {"text": text}
+    record = run_with_key(url, api_key, lambda api: api.call("POST", path, body=body))
+    print_record(record, _COMMENTS.every, as_json=as_json)
+
+
+def _list_comments(
+    number: Number,
+    *,
+    limit: Limit = 50,
+    url: ApiUrl = None,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+    wide: Wide = False,
+) -> None:
+    """List the comments on an incident, newest first.
+
+    Requires an API key with the scope `incidents:read`.
+    """
+    path = f"{_PATH}/{number}/comments"
+    records = run_with_key(url, api_key, lambda api: api.collect(path, "comments", limit=limit))
+    print_records(records, _COMMENTS, as_json=as_json, wide=wide)

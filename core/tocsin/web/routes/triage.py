@@ -1,0 +1,150 @@
+"""Triage of incidents: changes and comments."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from tocsin import incidents
+from tocsin.credentials import Scope
+from tocsin.incidents import KEEP, Author, DispositionSource, LabelKind, TriageUpdate
+from tocsin.store import clean_text
+from tocsin.web.context import AuditedChange, Endpoint, RequestContext, Response
+from tocsin.web.etags import is_expected
+from tocsin.web.pagination import PageCursor, page_response
+from tocsin.web.record_problems import INCIDENT_CHANGED, INCIDENT_NOT_FOUND, TOO_MANY_COMMENTS
+from tocsin.web.routes.incidents import parse_number
+from tocsin.web.schemas.triage import (
+    COMMENTS,
+    CommentItem,
+    CommentList,
+    CommentQuery,
+    NewComment,
+    TriageChange,
+    TriagedIncident,
+)
+
+_LONGEST_NAME = 100
+_PREFIX = "cmt_"
+_MACHINES = frozenset({"key", "client"})
+"""Kinds of principals that are programs."""
+
+
+def update_incident(connection: Connection, call: RequestContext) -> Response:
+    """Update the triage of an incident, and return it; what the SIEM says does not change.
+
+    With `If-Match`, only if the incident has not changed since it was read.
+    """
+    body: TriageChange = call.body
+    number, url = _lock(connection, call), call.services.public_url
+    author, now = _identify_author(call), call.services.clock.now()
+    changed = incidents.update_triage(connection, number, _build_update(body), author, now)
+    found = incidents.find_incident(connection, number, public_url=url)
+    assert found is not None  # noqa: S101 - it is locked
+    content = {name: found.content[name] for name in TriagedIncident.model_fields}
+    headers = {"ETag": call.services.tags.make(f"{found.change:x}")}
+    change = AuditedChange(target=f"incident:{number}", details=changed) if changed else None
+    return Response(content, headers, change=change)
+
+
+def _build_update(body: TriageChange) -> TriageUpdate:
+    given = body.model_fields_set
+    return TriageUpdate(
+        assignee=body.assignee if "assignee" in given else KEEP,
+        acknowledged=KEEP if body.acknowledged is None else body.acknowledged,
+        disposition=body.disposition if "disposition" in given else KEEP,
+        reason=(body.disposition_reason or None) if "disposition_reason" in given else KEEP,
+        source=body.disposition_source,
+        added={
+            LabelKind.TAG: body.add_tags,
+            LabelKind.LINK: [str(number) for number in body.add_links],
+            LabelKind.WATCHER: body.add_watchers,
+        },
+        removed={
+            LabelKind.TAG: body.remove_tags,
+            LabelKind.LINK: [str(number) for number in body.remove_links],
+            LabelKind.WATCHER: body.remove_watchers,
+        },
+    )
+
+
+def _lock(connection: Connection, call: RequestContext) -> int:
+    """Return the number of the incident in the path, locked; raises ProblemError (404, 412)."""
+    number = parse_number(call.path["number"])
+    change = incidents.lock_incident(connection, number) if number else None
+    if number is None or change is None:
+        raise INCIDENT_NOT_FOUND.error()
+    tag = call.services.tags.make(f"{change:x}")
+    if not is_expected(call.request, tag):
+        raise INCIDENT_CHANGED.error({"ETag": tag}, tag=tag)
+    return number
+
+
+def _identify_author(call: RequestContext) -> Author:
+    principal = call.principal
+    is_machine = principal.id.partition(":")[0] in _MACHINES
+    source = DispositionSource.PLAYBOOK if is_machine else DispositionSource.PERSON
+    return Author(clean_text(principal.name, _LONGEST_NAME), principal.id, source)
+
+
+def create_comment(connection: Connection, call: RequestContext) -> Response:
+    """Add a comment to an incident, and return it."""
+    body: NewComment = call.body
+    number, now = _lock(connection, call), call.services.clock.now()
+    comment = incidents.add_comment(connection, number, body.text, _identify_author(call), now)
+    change = AuditedChange(target=f"incident:{number}", details={"comment": comment["id"]})
+    return Response(comment, change=change)
+
+
+def list_comments(connection: Connection, call: RequestContext) -> Response:
+    """Return one page of the comments on an incident."""
+    query: CommentQuery = call.query
+    number, url = parse_number(call.path["number"]), call.services.public_url
+    if number is None or incidents.find_incident(connection, number, public_url=url) is None:
+        raise INCIDENT_NOT_FOUND.error()
+    before = None if query.cursor is None else _PREFIX + query.cursor.before
+    page = incidents.list_comments(connection, number, limit=query.limit, before=before)
+    content = {"comments": page.comments, "total": page.total, "total_relation": "eq"}
+    following = PageCursor(COMMENTS, page.next.removeprefix(_PREFIX)) if page.next else None
+    return page_response(call, content, following)
+
+
+_INCIDENT = "/api/v1/incidents/{number}"
+
+ENDPOINTS = (
+    Endpoint(
+        method="PATCH",
+        path=_INCIDENT,
+        access=Scope.INCIDENTS_WRITE,
+        summary="Update the triage of an incident",
+        handler=update_incident,
+        body=TriageChange,
+        response=TriagedIncident,
+        action="incident.triage",
+        is_conditional=True,
+        problems=(INCIDENT_NOT_FOUND, INCIDENT_CHANGED),
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_INCIDENT}/comments",
+        access=Scope.INCIDENTS_READ,
+        summary="List the comments on an incident, newest first",
+        handler=list_comments,
+        query=CommentQuery,
+        response=CommentList,
+        problems=(INCIDENT_NOT_FOUND,),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_INCIDENT}/comments",
+        access=Scope.INCIDENTS_WRITE,
+        summary="Add a comment to an incident",
+        handler=create_comment,
+        body=NewComment,
+        response=CommentItem,
+        action="incident.comment",
+        idempotent=True,
+        is_conditional=True,
+        status=201,
+        problems=(INCIDENT_NOT_FOUND, INCIDENT_CHANGED, TOO_MANY_COMMENTS),
+    ),
+)

@@ -1,0 +1,177 @@
+"""Schemas of triage: changes to incidents, comments, history."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, ClassVar, Self
+
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
+
+from tocsin.fields import any_case
+from tocsin.incidents import MAX_LABELS, DispositionSource, IncidentDisposition
+from tocsin.model import Json
+from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel
+from tocsin.web.schemas.examples import COMMENT_ID, CREATED, URL
+from tocsin.web.schemas.fields import Limit, Name, Text, TotalRelation, cursor_field
+
+COMMENTS = "m"
+"""The list of comments, in its cursors."""
+MAX_COMMENT = 5_000
+
+Tag = Annotated[
+    str,
+    StringConstraints(
+        strip_whitespace=True,
+        to_lower=True,
+        min_length=1,
+        max_length=60,
+        pattern=r"^[^\x00-\x1f\x7f]+$",
+    ),
+]
+IncidentNumber = Annotated[int, Field(ge=1, le=10**18 - 1)]
+_DISPOSITION = any_case(IncidentDisposition)
+_SOURCE = any_case(DispositionSource)
+
+
+class TriageItem(ResponseModel):
+    """Triage of an incident."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "assignee": "ana",
+        "acknowledged_by": "ana",
+        "acknowledged_at": CREATED,
+        "disposition": "false-positive",
+        "disposition_reason": "Penetration test, announced until Friday",
+        "disposition_source": "person",
+        "disposition_by": "ana",
+        "disposition_at": CREATED,
+        "comment_count": 1,
+        "tags": ["pentest"],
+        "linked_incidents": [4698],
+        "watchers": [],
+    }
+
+    assignee: str | None
+    acknowledged_by: str | None
+    acknowledged_at: datetime | None
+    disposition: IncidentDisposition | None
+    disposition_reason: str | None
+    disposition_source: DispositionSource | None = Field(description="Origin of the disposition.")
+    disposition_by: str | None = Field(description="User or credential that set it.")
+    disposition_at: datetime | None
+    comment_count: int
+    tags: list[str]
+    linked_incidents: list[int] = Field(description="Numbers of incidents.")
+    watchers: list[str]
+
+
+class TriageChange(BodyModel):
+    """Changes to the triage of an incident; omitted members stay as they are."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "assignee": "ana",
+        "disposition": "false-positive",
+        "disposition_reason": "Penetration test, announced until Friday",
+        "add_tags": ["pentest"],
+    }
+
+    assignee: Name | None = Field(default=None, description="null for nobody.")
+    acknowledged: bool | None = Field(
+        default=None, description="true to acknowledge the incident as the caller, false to undo."
+    )
+    disposition: Annotated[IncidentDisposition, _DISPOSITION] | None = Field(
+        default=None,
+        description="Result of the triage, case-insensitive; null removes it with its reason.",
+    )
+    disposition_reason: Text | None = Field(
+        default=None, description="Reason for the disposition; null removes it."
+    )
+    disposition_source: Annotated[DispositionSource, _SOURCE] | None = Field(
+        default=None,
+        description="Origin of the disposition, case-insensitive. By default `playbook` for API "
+        "keys and clients, `person` in the console.",
+    )
+    add_tags: list[Tag] = Field(
+        default=[], max_length=MAX_LABELS, description="Tags to add, stored in lower case."
+    )
+    remove_tags: list[Tag] = Field(default=[], max_length=MAX_LABELS, description="Tags to remove.")
+    add_links: list[IncidentNumber] = Field(
+        default=[], max_length=MAX_LABELS, description="Incidents to link, in both directions."
+    )
+    remove_links: list[IncidentNumber] = Field(
+        default=[], max_length=MAX_LABELS, description="Incidents to unlink."
+    )
+    add_watchers: list[Name] = Field(
+        default=[], max_length=MAX_LABELS, description="Watchers to add."
+    )
+    remove_watchers: list[Name] = Field(
+        default=[], max_length=MAX_LABELS, description="Watchers to remove."
+    )
+
+    @model_validator(mode="after")
+    def _not_nothing(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError("provide at least one member")
+        return self
+
+
+class TriagedIncident(ResponseModel):
+    """Triage of an incident after a change."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "number": 4711,
+        "triage": TriageItem.EXAMPLE,
+        "url": f"{URL}/incidents/4711",
+    }
+
+    number: int
+    triage: TriageItem | None
+    url: str = Field(description="URL of its page in the console.")
+
+
+class NewComment(BodyModel):
+    """A new comment."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"text": "Asked the network team; they expect the scan."}
+
+    text: Annotated[
+        str,
+        StringConstraints(
+            strip_whitespace=True, min_length=1, max_length=MAX_COMMENT, pattern=r"^[^\x00]*$"
+        ),
+    ] = Field(description="Text of the comment.")
+
+
+class CommentItem(ResponseModel):
+    """A comment on an incident."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "id": COMMENT_ID,
+        "text": "Asked the network team; they expect the scan.",
+        "created_by": "ana",
+    }
+
+    id: str
+    text: str
+    created_by: str
+    created_at: datetime
+
+
+class CommentQuery(QueryModel):
+    """Page of comments."""
+
+    limit: Limit = 50
+    cursor: cursor_field(COMMENTS) | None = None  # type: ignore[valid-type]
+
+
+class CommentList(ResponseModel):
+    """One page of comments."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {}
+
+    comments: list[CommentItem]
+    total: int
+    total_relation: TotalRelation
+    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
