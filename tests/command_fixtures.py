@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from commands import Commands
+import commands
 from tocsin.store.sqlite import make_engine
 
 
-@pytest.fixture(scope="session")
-def commands() -> Iterator[Commands]:
-    commands = Commands()
-    yield commands
-    commands.close()
-
-
 @pytest.fixture
-def tocsin(tmp_path: Path, commands: Commands):
+def tocsin(tmp_path: Path):
     """Run a command in a folder of its own, and return status, output and errors."""
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_")

@@ -10,7 +10,7 @@ from sqlalchemy import URL
 
 from crowdsec_server import MACHINE, PASSWORD, LocalApi
 
-from .service import Receiver, Sensor, Service
+from .service import ForkedService, Receiver, Sensor, Service
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def sensor(tmp_path: Path) -> Sensor:
 @pytest.fixture
 async def service(tmp_path: Path, database_url: URL, receiver: Receiver) -> AsyncIterator[Service]:
     """A service on either database; the test starts it, and whatever is left running is stopped."""
-    service = Service(tmp_path, database_url, receiver.destination)
+    service = ForkedService(tmp_path, database_url, receiver.destination)
     yield service
     await service.stop()
 

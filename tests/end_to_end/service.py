@@ -18,6 +18,8 @@ from aiohttp import web
 from sqlalchemy import URL
 from standardwebhooks import Webhook
 
+import commands
+
 SECRET = "whsec_" + "QUJDREVG" * 5
 
 
@@ -155,7 +157,7 @@ class Service:
     def __init__(self, folder: Path, database: URL, *destinations: str) -> None:
         self.folder = folder
         self.database = database
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: asyncio.subprocess.Process | commands.ForkedCommand | None = None
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / "serve.log"
@@ -190,15 +192,16 @@ class Service:
         if not self.is_alone and not is_applied:
             status, _, errors = await self.command("apply")
             assert status == 0, errors
-        with self.log.open("ab") as log:
-            command = (*self.prefix, sys.executable, "-m", "tocsin", "serve")
-            self._process = await asyncio.create_subprocess_exec(
-                *command, env=self.environment, stderr=log
-            )
+        self._process = await self._run_serve()
         async with asyncio.timeout(30), aiohttp.ClientSession() as session:
             while waits and not await self.is_ready(session):
                 assert self._process.returncode is None, self.log.read_text()
                 await asyncio.sleep(0.02)
+
+    async def _run_serve(self) -> asyncio.subprocess.Process | commands.ForkedCommand:
+        with self.log.open("ab") as log:
+            command = (*self.prefix, sys.executable, "-m", "tocsin", "serve")
+            return await asyncio.create_subprocess_exec(*command, env=self.environment, stderr=log)
 
     async def is_ready(self, session: aiohttp.ClientSession) -> bool:
         """Return what the service says of itself."""
@@ -262,3 +265,24 @@ class Service:
         ):
             assert response.status == 200, await response.text()
             return await response.json()
+
+
+class ForkedService(Service):
+    """A service whose processes begin as copies of one that has imported Tocsin.
+
+    Imports take longer than what most of the tests look at.
+    """
+
+    async def _run_serve(self) -> commands.ForkedCommand:
+        return await asyncio.to_thread(
+            commands.ForkedCommand,
+            ["serve"],
+            self.folder,
+            self.environment,
+            output=Path(os.devnull),
+            errors=self.log,
+        )
+
+    async def command(self, *arguments: str) -> tuple[int, str, str]:
+        """Return status, output and errors of a `tocsin` command."""
+        return await asyncio.to_thread(commands.run, arguments, self.folder, self.environment)

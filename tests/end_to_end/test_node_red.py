@@ -17,7 +17,7 @@ import pytest_asyncio
 from sqlalchemy import URL
 
 from .node_red import WITHOUT_SECRET, NodeRed, Operator, signed, why_not
-from .service import SECRET, Service, destination
+from .service import SECRET, ForkedService, destination
 
 KEY = base64.b64decode(SECRET.removeprefix("whsec_"))
 ANOTHER_KEY = b"another" * 5
@@ -50,7 +50,7 @@ async def operator(tmp_path_factory, migrated_file) -> AsyncIterator[Operator]:
     database = URL.create("sqlite", database=str(folder / "tocsin.db"))
     shutil.copy(migrated_file, folder / "tocsin.db")
     node_red = NodeRed(tmp_path_factory.mktemp("node-red"))
-    service = Service(folder, database, *destinations(node_red, folder))
+    service = ForkedService(folder, database, *destinations(node_red, folder))
     service.environment |= {"TOCSIN_RATE_LIMIT": "60000", "TOCSIN_RATE_BURST": "6000"}
     async with AsyncExitStack() as running:
         running.push_async_callback(service.stop)

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from api_server import api
-from command_fixtures import commands, on_database, tocsin
+from command_fixtures import on_database, tocsin
 
-__all__ = ["api", "commands", "on_database", "tocsin"]
+__all__ = ["api", "on_database", "tocsin"]

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+import commands
+
 
 @pytest.fixture(scope="module")
-def script(tmp_path_factory, commands) -> Path:
+def script(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("completion")
     status, out, errors = commands.run(["completion", "bash"], folder, {})
     assert (status, errors) == (0, "")

@@ -7,8 +7,6 @@ import json
 import os
 import pty
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -17,6 +15,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, Connection, insert, update
 
+from commands import ForkedCommand
 from graph_rows import incident
 from incident_rows import add_incidents
 from session_rows import add_session
@@ -234,8 +233,9 @@ def on_a_terminal(folder: Path, *arguments: str) -> str:
     ours, theirs = pty.openpty()
     environment = {name: os.environ[name] for name in os.environ if not name.startswith("TOCSIN_")}
     environment |= {"NO_COLOR": "1", "COLUMNS": "200"}
-    command = [sys.executable, "-m", "tocsin", *arguments]
-    subprocess.run(command, cwd=folder, env=environment, stdout=theirs, check=True)
+    output, errors = Path(os.ttyname(theirs)), folder / "errors"
+    command = ForkedCommand(arguments, folder, environment, output=output, errors=errors)
+    assert command.join() == 0, errors.read_text()
     os.close(theirs)
     written = os.read(ours, 65_536).decode()
     os.close(ours)

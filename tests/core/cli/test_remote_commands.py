@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
+from pathlib import Path
 
 import pytest
 import structlog
@@ -27,6 +28,7 @@ from typer.testing import CliRunner
 from api_callers import Admin, admitted, obtain_token, request_token, token_admitted
 from api_server import ENCRYPTION_KEY, Api, open_api
 from api_server import URL as PUBLIC_URL
+from commands import ForkedCommand
 from tocsin.cli import app
 from tocsin.credentials import ApiKey, Scope, create_api_key, generate_key, load_api_key
 from tocsin.errors import OperatorError
@@ -250,17 +252,19 @@ async def test_json_holds_all_that_the_server_sent(admin, tocsin):
         assert json.loads((await tocsin(command, "list", "--json"))[0]) == sent
 
 
-async def test_on_a_terminal_a_list_is_a_table(api, admin, url, token):
+async def test_on_a_terminal_a_list_is_a_table(admin, url, token, tmp_path):
     key = await admin.create_key()
     ours, terminal = pty.openpty()
-    program = "import sys; from tocsin.cli import main; sys.argv[1:] = ['keys', 'list']; main()"
     variables = {"TOCSIN_URL": url, "TOCSIN_ADMIN_TOKEN": token, "COLUMNS": "200", "TERM": "xterm"}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-W", "error", "-c", program),
-        stdout=terminal,
-        env=os.environ | variables,
+    command = await asyncio.to_thread(
+        ForkedCommand,
+        ["keys", "list"],
+        tmp_path,
+        os.environ | variables,
+        output=Path(os.ttyname(terminal)),
+        errors=tmp_path / "errors",
     )
-    assert await process.wait() == 0
+    assert await command.wait() == 0, (tmp_path / "errors").read_text()
     os.close(terminal)
     plain = re.sub("\x1b\\[[0-9;]*m", "", os.read(ours, 10_000).decode())
     heading, row = plain.splitlines()

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page
 from sqlalchemy import URL
-from tests.end_to_end.service import Receiver, Sensor, Service, until
+from tests.end_to_end.service import ForkedService, Receiver, Sensor, Service, until
 
 from browser import open_browser, open_window, sign_in
 
@@ -38,7 +38,7 @@ def sensor(folder: Path) -> Sensor:
 async def service(folder: Path, receiver: Receiver, sensor: Sensor) -> AsyncIterator[Service]:
     """A service with a few incidents, which have arrived."""
     database = URL.create("sqlite", database=str(folder / "tocsin.db"))
-    service = Service(folder, database, receiver.destination)
+    service = ForkedService(folder, database, receiver.destination)
     sensor.write(3)
     await service.start()
     await until(lambda: len(receiver.numbers) == 3)
