@@ -55,11 +55,6 @@ class WindowCursor:
     """The digests and change times of the records that overlap the next window."""
 
     @classmethod
-    def first(cls, start: datetime) -> Self:
-        """Return a cursor that includes all changes since `start`."""
-        return cls(floor_to_second(start))
-
-    @classmethod
     def exactly(cls, start: datetime) -> Self:
         """Return a cursor that excludes all changes before `start`."""
         return cls(floor_to_second(start), floor=floor_to_second(start))

@@ -116,7 +116,11 @@ class WindowedProvider(Provider[S]):
         return record
 
     def longest_window(self, stream: str) -> timedelta | None:  # noqa: ARG002
-        """Return the longest window of one query, None for unlimited."""
+        """Return the longest window of one query, None for unlimited.
+
+        With None, one query covers all of an outage: use it only if the API pages through any
+        number of records, and if a longer query costs the SIEM no more than several short ones.
+        """
         longest: timedelta = self.settings.longest_window
         return longest
 
@@ -147,7 +151,7 @@ class WindowedProvider(Provider[S]):
         reader = self._reader(stream)
         end = floor_to_second(until + reader.lead - settings.settle_delay)
         start = until - settings.first_fetch
-        cursor = WindowCursor.first(start) if position is None else decode_cursor(position)
+        cursor = WindowCursor.exactly(start) if position is None else decode_cursor(position)
         if position is None:  # so that an empty first read is not repeated
             yield Page(next_position=cursor.encode())
         async with aclosing(reader.pages(cursor, end, settings.overlap)) as pages:

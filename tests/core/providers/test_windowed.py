@@ -21,6 +21,16 @@ async def test_the_first_read_begins_as_long_ago_as_it_is_told(world):
     assert await world.reading(first_fetch="1h").read() == ["recent"]
 
 
+async def test_an_overlap_larger_than_the_first_read_brings_nothing_older(world):
+    world.put("old", ago=2 * 3600)
+    world.put("recent", ago=1800)
+    reading = world.reading(first_fetch="1h", overlap="1d")
+    assert await reading.read() == ["recent"]
+    world.clock.advance(minutes=5)
+    world.put("new", ago=60)
+    assert await reading.read() == ["new"]
+
+
 async def test_a_first_read_of_no_time_at_all_brings_what_changes_from_then_on(world):
     world.put("old", ago=3600)
     reading = world.reading(first_fetch="0s")

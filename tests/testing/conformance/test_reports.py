@@ -6,15 +6,16 @@ import inspect
 import os
 import subprocess
 import sys
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from broken import ExampleConformance
+from broken import ExampleConformance, broken_rules
 from broken_others import BlocksForEachRecord
+from pydantic import Field
 from tocsin_example.provider import ExampleProvider
 
-from tocsin import Window
+from tocsin import Duration, Window
 from tocsin.testing.conformance import exempt
 from tocsin.testing.conformance.rules import RuleBroken
 
@@ -244,6 +245,19 @@ def test_numbers_as_text_are_numbers():
 
     with pytest.raises(RuleBroken, match="neither read nor rejected"):
         Suite().test_odd_numeric_times_are_handled()
+
+
+@pytest.mark.parametrize("usual", [timedelta(days=5), timedelta(days=7)])
+def test_a_large_default_of_the_overlap_breaks_no_rule(usual):
+    class Provider(ExampleProvider):
+        class Settings(ExampleProvider.Settings):
+            overlap: Duration = Field(default=usual, le=timedelta(days=7), description="It.")
+
+    rules = [
+        "test_a_larger_overlap_brings_nothing_new",
+        "test_the_first_read_covers_first_fetch",
+    ]
+    assert broken_rules(ExampleConformance, Provider, rules) == set()
 
 
 def test_an_exempt_rule_is_skipped_with_the_reason():
