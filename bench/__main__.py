@@ -25,6 +25,7 @@ from bench import (
     sync,
     verdicts,
 )
+from bench.sizes import QUICK
 from tocsin import gc
 from tocsin.logs import configure_logs
 
@@ -57,6 +58,9 @@ def main() -> None:
     """Run the requested parts."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("part", nargs="?", choices=PARTS | BY_NAME, help="the only part to run")
+    parser.add_argument(
+        QUICK, action="store_true", help="measure large histories at a tenth of their size"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="number of measurements for each")
     wanted = parser.parse_args()
     with Path(os.devnull).open("w") as nowhere:

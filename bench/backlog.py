@@ -16,6 +16,7 @@ from bench.databases import KINDS, NewUrl, new_urls, open_new
 from bench.delivery import SECRET, Deliveries, channels
 from bench.receiver import receive, receive_slowly
 from bench.samples import fill
+from bench.sizes import choose_size
 from bench.subprocesses import child
 from tocsin.delivery import DeliveryQueue, apply_destinations, list_configured_destinations
 from tocsin.events import Notifier, emit_events
@@ -24,7 +25,7 @@ from tocsin.model import Event, EventType
 from tocsin.store import Database
 from tocsin.store.tables import attempts, deliveries, events
 
-FINISHED = (1_000, 1_000_000)
+FINISHED = (1_000, choose_size(1_000_000))
 WAITING = 1_000
 CLAIM = 64
 CLAIMS = 200

@@ -22,7 +22,7 @@ from tocsin.store import open_database
 
 PAGES = {
     "the overview": "/",
-    "50 of 100,000 incidents": "/incidents",
+    f"50 of {INCIDENTS:,} incidents": "/incidents",
     "an incident": f"/incidents/{INCIDENTS // 2}",
 }
 

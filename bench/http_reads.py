@@ -24,20 +24,21 @@ from bench.comparison import OURS, interleave, report_times
 from bench.databases import KINDS, NewUrl, new_urls, open_new
 from bench.load import rate
 from bench.samples import fill
+from bench.sizes import choose_size
 from bench.subprocesses import child, free_port
 from tocsin.clock import SystemClock
 from tocsin.credentials import ApiKey, Hasher, Scope, create_api_key, generate_key
 from tocsin.knowledge.search.indexer import count_unindexed
 from tocsin.store import Database, open_database
 
-INCIDENTS = 100_000
+INCIDENTS = choose_size(100_000)
 PATHS_OF_ONE = tuple(
     f"/api/v1/incidents/{number}"
     for number in random.Random(1).sample(range(1, INCIDENTS + 1), 500)
 )
 KINDS_OF_READS = {
-    "GET one of 100,000 incidents": PATHS_OF_ONE,
-    "GET 20 of 100,000 incidents": ("/api/v1/incidents?limit=20",),
+    f"GET one of {INCIDENTS:,} incidents": PATHS_OF_ONE,
+    f"GET 20 of {INCIDENTS:,} incidents": ("/api/v1/incidents?limit=20",),
 }
 
 

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, delete
 
 from bench.databases import KINDS, NewUrl, new_urls, open_new
 from bench.history import WORDS, entity_of, fill
+from bench.sizes import choose_size
 from tocsin.clock import SystemClock
 from tocsin.events import Notifiers
 from tocsin.knowledge.search import SearchIndexer, search_documents, search_entities
@@ -20,7 +21,7 @@ from tocsin.model import EntityKind
 from tocsin.store import Database
 from tocsin.store.tables import entities
 
-SIZES = (10_000, 1_000_000)
+SIZES = (10_000, choose_size(1_000_000))
 CHUNK = 2_000
 """The number of incidents that are indexed in one transaction, for speed."""
 REPEATS = 300
