@@ -18,10 +18,11 @@ from bench.receiver import receive, receive_slowly
 from bench.samples import fill
 from bench.sizes import choose_size
 from bench.subprocesses import child
-from tocsin.delivery import DeliveryQueue, apply_destinations, list_configured_destinations
+from tocsin.delivery import DeliveryQueue
 from tocsin.events import Notifier, emit_events
 from tocsin.identifiers import new_id
 from tocsin.model import Event, EventType
+from tocsin.node.configuration import apply_file
 from tocsin.store import Database
 from tocsin.store.tables import attempts, deliveries, events
 
@@ -116,9 +117,7 @@ def _event(number: int) -> Event:
 async def _measure_latency(kind: str, new_url: NewUrl, url: str) -> None:
     database = await open_new(new_url)
     async with channels(url) as (configuration, made):
-        await database.write(
-            apply_destinations, list_configured_destinations(configuration), "bench", _NOW
-        )
+        await database.write(apply_file, configuration, "bench", _NOW)
         node = Deliveries(database, configuration, made)
         await node.measure()
         rate = await node.measure() / 2
@@ -170,9 +169,7 @@ def _waiting(send: Callable[[int], None], port: int) -> None:
 async def _backlog(new_url: NewUrl, url: str) -> int:
     database = await open_new(new_url)
     async with channels(url) as (configuration, made):
-        await database.write(
-            apply_destinations, list_configured_destinations(configuration), "bench", _NOW
-        )
+        await database.write(apply_file, configuration, "bench", _NOW)
         await fill(database, "backlog", BACKLOG, quiet=False)
         async with Deliveries(database, configuration, made).running():
             await asyncio.sleep(SECONDS)

@@ -28,13 +28,12 @@ from tocsin.delivery import (
     Renderer,
     Router,
     WorkerPool,
-    apply_destinations,
     is_stored_as,
-    list_configured_destinations,
 )
 from tocsin.events import EVENTS as EVENTS_TOPIC
 from tocsin.events import Notifier, Notifiers, parse_event_row
 from tocsin.metrics import Metrics
+from tocsin.node.configuration import apply_file
 from tocsin.registry import Configuration, PluginFactory, load_configuration
 from tocsin.store import Database
 from tocsin.store.tables import deliveries, events
@@ -66,8 +65,8 @@ async def _measure(kind: str, new_url: NewUrl, url: str, rounds: int) -> None:
     database = await open_new(new_url)
     async with channels(url) as (configuration, made):
         await database.write(
-            apply_destinations,
-            list_configured_destinations(configuration),
+            apply_file,
+            configuration,
             "bench",
             SystemClock().now(),
         )

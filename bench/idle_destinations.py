@@ -27,11 +27,10 @@ from tocsin.delivery import (
     Renderer,
     Router,
     WorkerPool,
-    apply_destinations,
-    list_configured_destinations,
 )
 from tocsin.events import EVENTS, Notifiers
 from tocsin.metrics import Metrics
+from tocsin.node.configuration import apply_file
 from tocsin.registry import PluginFactory, load_configuration
 from tocsin.store import Database
 from tocsin.store.tables import destinations
@@ -120,8 +119,7 @@ async def _node(
         file.write("\n".join(['enabled = ["webhook"]', *blocks]))
         file.flush()
         configuration = await load_configuration(Path(file.name))
-    wanted = list_configured_destinations(configuration)
-    await database.write(apply_destinations, wanted, "bench", clock.now())
+    await database.write(apply_file, configuration, "bench", clock.now())
     if is_paused:
         held = {"state": "paused", "held_until": clock.now() + timedelta(hours=1)}
         await database.write(

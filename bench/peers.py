@@ -27,7 +27,7 @@ from bench.delivery import CONCURRENCY, EVENTS, SECRET, Bare, Deliveries, channe
 from bench.receiver import Request, count_received, receive
 from bench.subprocesses import child, free_port
 from tocsin.clock import SystemClock
-from tocsin.delivery import apply_destinations, list_configured_destinations
+from tocsin.node.configuration import apply_file
 
 APPRISE = "apprise==2.2.0"
 _ROOT = Path(__file__).parents[1]
@@ -78,8 +78,7 @@ def run(rounds: int) -> None:
 async def _measure(kind: str, new_url: NewUrl, url: str, rounds: int) -> None:
     database = await open_new(new_url)
     async with channels(url) as (configuration, made):
-        wanted = list_configured_destinations(configuration)
-        await database.write(apply_destinations, wanted, "bench", SystemClock().now())
+        await database.write(apply_file, configuration, "bench", SystemClock().now())
         node = Deliveries(database, configuration, made)
         bare = Bare(node, url)
 
