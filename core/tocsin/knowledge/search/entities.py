@@ -20,7 +20,7 @@ from sqlalchemy import (
 
 from tocsin.errors import InvalidInputError
 from tocsin.knowledge.search import tokens
-from tocsin.knowledge.search.candidates import MAX_COUNT
+from tocsin.knowledge.search.database_query import MAX_COUNT
 from tocsin.model import Entity, EntityKind
 from tocsin.store.tables import entities, entity_names
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, select
 
 from tocsin.errors import InvalidInputError
 from tocsin.knowledge.search import tokens
-from tocsin.knowledge.search.candidates import (
+from tocsin.knowledge.search.database_query import (
     MAX_COUNT,
     CandidateSearch,
     find_newest_id,

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Connection, event, insert, text
 
 from tocsin.knowledge.search import SearchDocument, search_documents, search_entities
-from tocsin.knowledge.search.candidates import CandidateSearch
+from tocsin.knowledge.search.database_query import CandidateSearch
 from tocsin.knowledge.search.documents import add_prefixes, block_token, index_documents
 from tocsin.knowledge.search.query import parse_search_query
 from tocsin.store.tables import EPOCH, entity_names
