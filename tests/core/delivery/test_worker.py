@@ -192,7 +192,6 @@ class StrangeError(Exception):
         ("https://soar.example.com/\n", None),
         (f"https://soar.example.com/{'x' * 2_000}", None),
         (None, None),
-        (7, None),
     ],
 )
 async def test_only_a_link_that_can_be_followed_is_kept(desk, store, told, kept):
@@ -216,6 +215,8 @@ async def test_the_log_shows_a_status_as_its_number(desk, store):
     [
         None,
         "accepted",
+        Receipt(status=200, response="text"),
+        Receipt(status=200, remote_id=7),
         StrangeError("what"),
         asyncio.CancelledError(),
         TryLater("lone \udcff and \0", response="text", after=3, status="503"),
@@ -231,7 +232,7 @@ async def test_a_channels_mistake_is_an_attempt_like_any_other(desk, store, cloc
     await store(alert(1), alert(2))
     await desk.work()
     assert await desk.state() == ("pending", 1)
-    desk.channel.answer = lambda _: Receipt(status=200, response="ok", remote_id=7)
+    desk.channel.answer = lambda _: Receipt(status=200, response=b"ok", remote_id="7")
     clock.advance(seconds=6)
     await desk.work()
     assert await desk.state() == ("delivered", 2)
