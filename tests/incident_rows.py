@@ -8,6 +8,16 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
+from tocsin.incidents import (
+    Author,
+    DispositionSource,
+    IncidentDisposition,
+    LabelKind,
+    TriageUpdate,
+    add_comment,
+    lock_incident,
+    update_triage,
+)
 from tocsin.incidents.documents import refresh_documents
 from tocsin.store.statements import INCIDENT_CHANGE, INCIDENT_NUMBER, allot_numbers
 from tocsin.store.tables import coverage, incident_entities, incidents
@@ -55,6 +65,22 @@ def change_incident(connection: Connection, number: int, *, now: datetime, **val
         .values(**values, change=change, updated_at=now)
     )
     refresh_documents(connection, [number])
+
+
+def triage_incident(connection: Connection, number: int, *, now: datetime, text: str) -> None:
+    """Triage an incident in every way, with this text in all members that take one."""
+    author = Author(text, f"admin:{text}", DispositionSource.PERSON)
+    labels = {LabelKind.TAG: ["tag", text], LabelKind.WATCHER: [text]}
+    change = TriageUpdate(
+        assignee=text,
+        acknowledged=True,
+        disposition=IncidentDisposition.FALSE_POSITIVE,
+        reason=f"as {text} said",
+        added=labels,
+    )
+    lock_incident(connection, number)
+    update_triage(connection, number, change, author, now)
+    add_comment(connection, number, f"ask {text}", author, now)
 
 
 def _coverage(connection: Connection, now: datetime) -> int:

@@ -14,7 +14,9 @@ import pytest
 from sqlalchemy import select, text, update
 
 from delivery_rows import add_delivery, add_destination
+from incident_rows import triage_incident
 from session_rows import add_session
+from stored_documents import compare_documents
 from tocsin.accounting import Period, report_period
 from tocsin.audit import AuditRecord, record, verify
 from tocsin.clock import SystemClock
@@ -23,6 +25,7 @@ from tocsin.erasure import Eraser, ErasureRequest, TombstoneFile, follow_erasure
 from tocsin.events import Notifiers
 from tocsin.incidents.coverage.positions import StreamKey, load_position
 from tocsin.incidents.storage.store import IncidentPolicy, store_page
+from tocsin.incidents.triage import load_triage
 from tocsin.investigations import load_steps, replace_steps
 from tocsin.knowledge import ObservedRelation, SearchIndexer, record_relations
 from tocsin.model import (
@@ -186,6 +189,25 @@ async def test_an_erased_value_is_nowhere(eraser, request_, fill, dump, database
     assert await database.read(report_period, period, clock.now()) == before
     found = await database.read(verify, eraser._audit_key, now=clock.now())
     assert (found.problems, found.entries) == ([], 3)
+
+
+async def test_a_value_is_erased_from_the_triage_and_tocsins_own_words_stay(
+    eraser, request_, read, dump, database
+):
+    await read()
+    clock = eraser._clock
+    await database.write(triage_incident, 1, now=clock.now(), text=NAME)
+    receipt = await eraser.erase(request_)
+    assert NAME not in await dump()
+    tables = ("incident_triage", "incident_labels", "incident_comments", "incident_changes")
+    assert receipt["erased"].keys() >= set(tables)
+    await eraser.erase(replace(request_, entity=Entity(EntityKind.USER, "watcher")))
+    triage = (await database.read(load_triage, [1]))[1]
+    pseudonym = receipt["pseudonym"]
+    assert (triage["assignee"], triage["watchers"]) == (pseudonym, [pseudonym])
+    assert triage["disposition"] == "false-positive"
+    assert triage["disposition_reason"] == f"as {pseudonym} said"
+    assert await database.read(compare_documents) == 1
 
 
 async def test_what_is_read_afterwards_names_the_pseudonym(eraser, request_, read, dump, database):

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import func, insert, select
 
 from delivery_rows import add_delivery, add_destination
-from incident_rows import add_incidents
+from incident_rows import add_incidents, triage_incident
 from session_rows import add_session
 from tocsin.accounting import Period, report_period, trace_incident
 from tocsin.audit import AuditRecord, Sealer, record, remove_entries, verify
@@ -43,8 +43,12 @@ from tocsin.store.tables import (
     entity_names,
     events,
     incident_alerts,
+    incident_changes,
+    incident_comments,
     incident_counts,
     incident_documents,
+    incident_labels,
+    incident_triage,
     incidents,
     metadata,
     quarantine,
@@ -112,9 +116,12 @@ async def test_an_old_incident_goes_with_all_that_belongs_to_it(
     store, remove, count, clock, database
 ):
     await store("old")
+    await database.write(triage_incident, 1, now=clock.now(), text="ben")
     clock.advance(days=41)
     await store("young")
     assert await remove(remove_incidents) == 1
+    for table in (incident_triage, incident_labels, incident_comments, incident_changes):
+        assert await count(table) == 0
     for table in (incidents, incident_documents, incident_alerts, documents):
         assert await count(table) == 1
     assert await count(entities) == 2
