@@ -18,6 +18,7 @@ RouteAccess = Literal[
     "investigations:read",
     "investigations:write",
     "incidents:read",
+    "incidents:write",
     "search:read",
     "graph:read",
 ]

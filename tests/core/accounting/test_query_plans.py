@@ -84,4 +84,5 @@ async def test_no_statement_of_a_trace_walks_a_whole_table(eventful, database):
     used = " | ".join(found.values())
     assert "ix_events_subject (subject=?)" in used
     assert "ix_relations_target_value_target_kind_id (target_value=? AND target_kind=?)" in used
-    assert len(found) == 7
+    assert "incident_changes" in used
+    assert len(found) == 8

@@ -53,6 +53,7 @@ async def test_an_incident_is_shown_with_its_entities_and_alerts(database):
         ],
         "techniques": ["T1059.001"],
         "tactics": [],
+        "triage": None,
     }
 
 
@@ -207,8 +208,11 @@ def plan(connection: Connection, operation, *args, **kwargs) -> list[str]:
 def assert_indexed(steps: list[str]) -> None:
     assert any(step.startswith("SEARCH") for step in steps)
     for step in steps:
-        # The subquery that bounds a count is scanned, and holds 10,001 rows at most
-        assert not step.startswith("SCAN") or step == "SCAN anon_1", steps
+        # The subquery that bounds a count is scanned, and holds 10,001 rows at most; so is the list
+        # of the page's numbers, by which the triage is looked up
+        assert not step.startswith("SCAN") or step.startswith(("SCAN anon_1", "SCAN json_each")), (
+            steps
+        )
         assert "TEMP B-TREE" not in step, steps
 
 
