@@ -26,7 +26,7 @@ test: $(VENV)/.dev ## Run what CI runs: the checks, and beside them the tests wi
 test-full: $(VENV)/.dev ## Run the checks, and beside them the tests with the marker `full` too
 	$(call beside_checks)
 
-truth: $(VENV)/.dev ## Read 20,000 changes in a day of faults from every provider on both databases (hours)
+truth: $(VENV)/.dev ## Read 20,000 changes in a day of faults from every provider on both databases (an hour of CPU time)
 	@TOCSIN_WHOLE_TRUTH=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/truth/test_truth.py -k 20_000
 
 # The checks run beside the tests and print their result as soon as they end; either may fail
