@@ -20,6 +20,7 @@ from bench import (
     key_flood,
     paginated_api,
     peers,
+    scale,
     schedules,
     search,
     sync,
@@ -50,8 +51,11 @@ BY_NAME = {
     "graph-large": graph.run_large,
     "search": search.run,
     "peers": peers.run,
+    "scale": scale.run,
 }
-"""Parts that only run by name: they take minutes and 12 GB of disk space, or install others."""
+"""Parts that only run by name: they take minutes, 12 GB of disk space, or install others."""
+QUICK = {"scale": scale.run_quickly}
+"""Short forms of parts."""
 
 
 def main() -> None:
@@ -62,7 +66,10 @@ def main() -> None:
         QUICK, action="store_true", help="measure large histories at a tenth of their size"
     )
     parser.add_argument("--rounds", type=int, default=3, help="number of measurements for each")
+    parser.add_argument("--quick", action="store_true", help="run the short form of a part")
     wanted = parser.parse_args()
+    if wanted.quick and wanted.part not in QUICK:
+        parser.error(f"--quick: expected one of {', '.join(QUICK)}")
     with Path(os.devnull).open("w") as nowhere:
         # logs are rendered like a node's, and discarded
         with redirect_stderr(nowhere):
@@ -71,7 +78,8 @@ def main() -> None:
 
 
 def _run(wanted: argparse.Namespace) -> None:
-    chosen = PARTS if wanted.part is None else {wanted.part: (PARTS | BY_NAME)[wanted.part]}
+    parts = PARTS | BY_NAME | (QUICK if wanted.quick else {})
+    chosen = PARTS if wanted.part is None else {wanted.part: parts[wanted.part]}
     gc.tune()  # like a node
     for run in chosen.values():
         run(wanted.rounds)
