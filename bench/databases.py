@@ -17,7 +17,7 @@ from tocsin.store import Database, open_database, upgrade
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-from postgres import Postgres
+from postgres import PASSWORD, Postgres
 
 KINDS = ("SQLite", "PostgreSQL")
 NewUrl = Callable[[], URL]
@@ -33,6 +33,10 @@ class DurablePostgres(Postgres):
         options = f"-h 127.0.0.1 -p {self.port} -k {self.home}"
         self._control("start", "-o", options, "-l", self.home / "log")
         self._connect()
+
+    def add_superuser(self, role: str) -> None:
+        """Add a role that may do everything, with the password of the others."""
+        self._execute(f"CREATE ROLE {role} SUPERUSER LOGIN PASSWORD '{PASSWORD}'")
 
     def stop(self) -> None:
         self._runner.run(self._connection.close())

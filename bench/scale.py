@@ -118,7 +118,11 @@ class Scene:
         """Return what this number of nodes does with the load."""
         database = f"scale_{self._nodes}"
         dsn = await asyncio.to_thread(self._server.create, database)
-        await asyncio.to_thread(self._tocsin, "apply", 0, database, wait=True)
+        for number in range(self._nodes):
+            await asyncio.to_thread(self._server.add_superuser, _name_role(database, number))
+        for command in ("db upgrade", "apply"):
+            process = self._tocsin(command, 0, database)
+            assert await asyncio.to_thread(process.wait) == 0, self._log(0).read_text()
         watch = await ServerWatch.open(dsn, self._server.home / "data")
         try:
             return await self._measure(watch, database)
@@ -160,7 +164,7 @@ class Scene:
         async with AsyncExitStack() as stack:
             processes = []
             for number in range(self._nodes):
-                process = self._tocsin("serve", number, database, wait=False)
+                process = self._tocsin("serve", number, database)
                 stack.callback(_end, process)
                 processes.append(process.pid)
             async with aiohttp.ClientSession() as session, asyncio.timeout(_READY_SECONDS):
@@ -168,29 +172,23 @@ class Scene:
                     await _is_ready(session, url)
             yield processes
 
-    def _tocsin(self, command: str, number: int, database: str, *, wait: bool) -> Any:
-        """Run a command of Tocsin as a node; the role shows which one waits for which."""
-        role = f"node_{database}_{number}"
-        if command == "serve" or number == 0:
-            self._server._execute(  # noqa: SLF001 - it is ours
-                f"DO $$ BEGIN CREATE ROLE {role} SUPERUSER LOGIN PASSWORD 'tests-only'; "
-                "EXCEPTION WHEN duplicate_object THEN NULL; END $$"
-            )
-        url = self._server.dsn(database).replace("//tocsin:", f"//{role}:")
-        data = self._folder / f"node-{number}"
+    def _tocsin(self, command: str, number: int, database: str) -> subprocess.Popen[bytes]:
+        """Run a command of Tocsin as a node; its role shows which node waits for which."""
+        role = _name_role(database, number)
         environment = os.environ | {
-            "TOCSIN_DATABASE_URL": url,
-            "TOCSIN_DATA_DIR": str(data),
+            "TOCSIN_DATABASE_URL": self._server.dsn(database, role),
+            "TOCSIN_DATA_DIR": str(self._folder / f"node-{number}"),
             "TOCSIN_PLUGINS_FILE": str(self._folder / "plugins.toml"),
             "TOCSIN_PORT": self._urls[number].rpartition(":")[2],
             "TOCSIN_BASE_URL": "https://tocsin.example",
             "TOCSIN_ENCRYPTION_KEY": "A" * 43 + "=",
         }
-        line = [sys.executable, "-m", "tocsin", command]
-        with (self._folder / f"log-{number}").open("ab") as log:
-            if wait:
-                return subprocess.run(line, env=environment, stderr=log, stdout=log, check=True)
+        line = [sys.executable, "-m", "tocsin", *command.split()]
+        with self._log(number).open("ab") as log:
             return subprocess.Popen(line, env=environment, stderr=log, stdout=log)
+
+    def _log(self, number: int) -> Path:
+        return self._folder / f"log-{number}"
 
     async def _warm_up(self, session: aiohttp.ClientSession, watch: ServerWatch) -> None:
         """Have every node store and send something, so that nothing is done for the first time."""
@@ -273,6 +271,10 @@ async def _until(watch: ServerWatch, condition: str, *values: int) -> None:
     async with asyncio.timeout(_SETTLED_SECONDS):
         while not await watch.fetch(condition, *values):  # noqa: ASYNC110 - asks a database
             await asyncio.sleep(0.02)
+
+
+def _name_role(database: str, number: int) -> str:
+    return f"node_{database}_{number}"
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -209,8 +209,8 @@ class Postgres:
             raise
         self._runner = runner
 
-    def dsn(self, database: str) -> str:
-        return f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{self.port}/{database}"
+    def dsn(self, database: str, role: str = USER) -> str:
+        return f"postgresql://{role}:{PASSWORD}@127.0.0.1:{self.port}/{database}"
 
     def create(self, database: str, template: str = "template1") -> str:
         """Return the URL of a new database that is a copy of `template`."""
