@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
@@ -22,6 +22,8 @@ Operation = Callable[Concatenate[Connection, P], T]
 class Database(ABC):
     """An open database; data-access functions run on every kind of database."""
 
+    is_shared: ClassVar[bool] = False
+    """Whether several nodes may use it at once."""
     floors: dict[str, int]
     """The highest numbers that are known to be issued, by sequence; none is issued again."""
     keys: dict[str, bytes]

@@ -9,6 +9,8 @@ from sqlalchemy import BigInteger, Connection, Select, cast, func, select
 CHANNEL = "tocsin"
 ALL_TOPICS = ""
 """The topic for listeners that may have missed announcements."""
+ANNOUNCED = "tocsin_announced"
+"""The entry of a connection's `info` for the topics that its transaction announces."""
 
 Listener = Callable[[str], None]
 
@@ -16,10 +18,11 @@ Listener = Callable[[str], None]
 def announce(connection: Connection, topic: str) -> None:
     """Announce a topic to all listening nodes, once this transaction is committed.
 
-    A SQLite database has a single node, so nothing is announced.
+    PostgreSQL holds one lock of the whole server while a transaction with a notification commits,
+    so the notification is sent afterwards. A SQLite database has a single node, so nothing is
+    announced.
     """
-    if connection.dialect.name == "postgresql":
-        connection.execute(select(func.pg_notify(CHANNEL, topic)))
+    connection.info.get(ANNOUNCED, set()).add(topic)
 
 
 def find_absent_nodes(connection: Connection, nodes: Sequence[int]) -> Sequence[int]:
@@ -34,6 +37,13 @@ def find_absent_nodes(connection: Connection, nodes: Sequence[int]) -> Sequence[
 
 def _select_try_lock(node: int) -> Select[tuple[bool]]:
     return select(func.pg_try_advisory_xact_lock(cast(node, BigInteger)))
+
+
+def lock_shared(connection: Connection, what: str) -> None:
+    """Wait for those who lock `what` exclusively, and keep them out until this transaction ends."""
+    if connection.dialect.name == "postgresql":
+        key = func.hashtextextended(what, 0)
+        connection.execute(select(func.pg_advisory_xact_lock_shared(key)))
 
 
 def lock_exclusively(connection: Connection, what: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -19,7 +19,7 @@ from tocsin.loops import beat, wait_for_event
 from tocsin.store.database import Database, Operation, P
 from tocsin.store.driver_queries import DriverQuery, Values
 from tocsin.store.faults import describe_connection_failure, describe_fault
-from tocsin.store.notifications import ALL_TOPICS, CHANNEL, Listener
+from tocsin.store.notifications import ALL_TOPICS, ANNOUNCED, CHANNEL, Listener
 from tocsin.store.redactor import ERASURE_KEY
 from tocsin.store.session_limits import (
     SCHEMA_CHANGE_SECONDS,
@@ -49,6 +49,8 @@ _NO_SESSIONS = (
     "connect to PostgreSQL itself, or to a pooler in session mode (PgBouncer: pool_mode = session)"
 )
 _HEARTBEAT = 10  # seconds until a lost connection is noticed
+_ANNOUNCEMENT_INTERVAL = 0.02  # seconds; topics that are announced meanwhile share a notification
+_NOTIFY = f"SELECT pg_notify('{CHANNEL}', topic) FROM unnest($1::text[]) AS topic"  # noqa: S608
 # A node that misses three heartbeats is frozen: its presence ends, and others take over its work
 _PRESENCE_LIMITS = {"idle_session_timeout": "30000"}
 # Parameter names of libpq and of asyncpg
@@ -172,6 +174,8 @@ class _DriverSession:
 class PostgresDatabase(Database):
     """A PostgreSQL database, shared by any number of nodes."""
 
+    is_shared = True
+
     def __init__(self, url: URL) -> None:
         self.floors, self.keys = {}, {}
         self._engine = _make_engine(
@@ -182,6 +186,9 @@ class PostgresDatabase(Database):
         self._driver = _DriverSessions(_make_engine(url, SESSION_LIMITS, poolclass=NullPool))
         self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._behind = asyncio.Semaphore(POOL // 2)  # the others always find a connection
+        self._announced: set[str] = set()
+        self._has_announced: asyncio.Event | None = None
+        """Wakes the connection that sends announcements; None if there is none."""
         self._under_way = 0
         self._is_idle = asyncio.Event()
 
@@ -250,15 +257,39 @@ class PostgresDatabase(Database):
         and loses its last commits is noticed by that before it issues them again.
         """
         allotted: dict[str, int] = {}
+        announced: set[str] = set()
 
         def operate(connection: Connection) -> T:
-            connection.info[ALLOTTED] = allotted
+            connection.info.update({ALLOTTED: allotted, ANNOUNCED: announced})
             return operation(connection, *args, **kwargs)
 
         result = await self._run(self._engine.begin(), operate)
         for name in allotted.keys() & self.floors.keys():
             self.floors[name] = max(self.floors[name], allotted[name])
+        if announced:
+            await self._announce(announced)
         return result
+
+    async def _announce(self, topics: Collection[str]) -> None:
+        """Announce the topics of a committed transaction.
+
+        A node does so over the connection that listens, others at once. What is lost is only late:
+        loops look for work by themselves, too.
+        """
+        self._announced.update(topics)
+        if self._has_announced is not None:
+            self._has_announced.set()
+            return
+        with suppress(Exception):
+            await self._read(self._notify)
+
+    def _notify(self, connection: Connection) -> None:
+        connection.exec_driver_sql(_NOTIFY, (self._take_announced(),))
+
+    def _take_announced(self) -> list[str]:
+        topics = sorted(self._announced)
+        self._announced.clear()
+        return topics
 
     async def _run(
         self,
@@ -292,15 +323,31 @@ class PostgresDatabase(Database):
         async with self._attending.connect() as connection:
             driver = (await connection.get_raw_connection()).driver_connection
             assert driver is not None  # noqa: S101 - a connected asyncpg connection
-            gone = asyncio.Event()
-            driver.add_termination_listener(lambda _: gone.set())
+            woken = asyncio.Event()
+            driver.add_termination_listener(lambda _: woken.set())
             await driver.add_listener(CHANNEL, lambda *notice: heard(notice[-1]))
             await driver.execute("SELECT pg_advisory_lock($1)", node)
             heard(ALL_TOPICS)
-            while not await wait_for_event(gone, _HEARTBEAT):
-                beat()
-                await driver.execute("SELECT 1", timeout=_HEARTBEAT)
+            self._has_announced = woken
+            try:
+                await self._send_announcements(driver, woken)
+            finally:
+                self._has_announced = None
         raise ConnectionError("the connection that marks this node as alive was lost")
+
+    async def _send_announcements(self, driver: Any, woken: asyncio.Event) -> None:
+        """Send what is announced, each topic once in an interval, until the session ends."""
+        while True:
+            is_woken = self._announced or await wait_for_event(woken, _HEARTBEAT)
+            woken.clear()
+            if driver.is_closed():
+                return
+            beat()
+            if topics := self._take_announced():
+                await driver.execute(_NOTIFY, topics, timeout=_HEARTBEAT)
+                await asyncio.sleep(_ANNOUNCEMENT_INTERVAL)
+            elif not is_woken:
+                await driver.execute("SELECT 1", timeout=_HEARTBEAT)
 
     async def require_sessions(self) -> None:
         """Raise OperatorError where a pooler gives the session of a connection to others.

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import asynccontextmanager
-
 import pytest
 from sqlalchemy import text
 from sqlalchemy.dialects import sqlite
 
+from present_nodes import attending, until_heard
 from tocsin.delivery.queue.queue import DeliveryQueue
 from tocsin.delivery.queue.statements import CLAIMS
 from tocsin.events import emit_events
-from tocsin.store import open_database
 from tocsin.store.sqlite import make_engine
 from tocsin.store.tables import metadata
 
@@ -34,26 +31,12 @@ async def test_on_sqlite_whoever_starts_takes_over_what_its_predecessor_held(dat
     assert len(await successor.claim("soc", 10, clock.now())) == 2
 
 
-@asynccontextmanager
-async def attending(url, number):
-    """A node that is known to be there, with a database connection of its own."""
-    database, is_known = open_database(url), asyncio.Event()
-    task = asyncio.create_task(database.attend(number, lambda _: is_known.set()))
-    await is_known.wait()
-    try:
-        yield DeliveryQueue(database, number)
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        await database.close()
-
-
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 async def test_what_a_node_holds_is_taken_over_once_it_is_gone(database, migrated_url, clock):
     await offer(database, clock, alert(1), alert(2))
     other = DeliveryQueue(database, 8)
-    async with attending(migrated_url, 7) as node:
-        held = await node.claim("soc", 1, clock.now())
+    async with attending(migrated_url, 7) as (node, _):
+        held = await DeliveryQueue(node, 7).claim("soc", 1, clock.now())
         assert [await other.take_over(clock.now()) for _ in range(3)] == [0, 0, 0]
     assert [await other.take_over(clock.now()) for _ in range(3)] == [0, 1, 0]
     [first, _] = await other.claim("soc", 10, clock.now())
@@ -62,21 +45,10 @@ async def test_what_a_node_holds_is_taken_over_once_it_is_gone(database, migrate
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 async def test_a_node_hears_what_another_announces(database, migrated_url, clock):
-    heard, has_heard = [], asyncio.Event()
-
-    def hear(topic):
-        heard.append(topic)
-        has_heard.set()
-
-    listener = open_database(migrated_url)
-    task = asyncio.create_task(listener.attend(7, hear))
-    async with asyncio.timeout(20):
-        while {"", "events", "queued:soc"} - set(heard):
-            await offer(database, clock, alert())
-            await asyncio.sleep(0.01)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    await listener.close()
+    async with attending(migrated_url, 7) as (_, heard):
+        await offer(database, clock, alert())
+        await until_heard(heard, "events")
+        await until_heard(heard, "queued:soc")
 
 
 @pytest.mark.parametrize(
