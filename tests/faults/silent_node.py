@@ -15,7 +15,7 @@ import time
 
 from sqlalchemy import Connection
 
-from tocsin.store import INCIDENT_NUMBER, allot_numbers, lock_exclusively, open_database, parse_url
+from tocsin.store import INCIDENT_CHANGE, allot_numbers, lock_exclusively, open_database, parse_url
 from tocsin.store import postgres as store_postgres
 
 TCP_REPAIR = 19  # linux/tcp.h; closing a socket in this mode sends nothing
@@ -26,7 +26,7 @@ NOT_PERMITTED = "not permitted\n"
 def go_silent(connection: Connection, how: str) -> None:
     """Hold the locks of routing and of intake, and never come to the end of the transaction."""
     lock_exclusively(connection, "routing")
-    allot_numbers(connection, INCIDENT_NUMBER, 1)
+    allot_numbers(connection, INCIDENT_CHANGE, 1)
     if how == "vanish":
         driver = connection.connection.driver_connection
         connected = driver._transport.get_extra_info("socket")

@@ -17,7 +17,7 @@ from sqlalchemy import URL
 
 from end_to_end.service import until
 from tocsin.clock import SystemClock
-from tocsin.store import INCIDENT_NUMBER, allot_numbers
+from tocsin.store import INCIDENT_CHANGE, allot_numbers
 
 from .conftest import account, account_for, wait_for_nodes
 from .silent_node import LOCKED, NOT_PERMITTED
@@ -60,7 +60,7 @@ async def test_others_go_on_soon_after_a_node_went_silent_in_a_transaction(
         await station.add("soc", url, retry_schedule=schedule)
         limits = {"idle_in_transaction_session_timeout": "200"}
         async with silent_node(migrated_url, how, **limits), asyncio.timeout(10):
-            await database.write(allot_numbers, INCIDENT_NUMBER, 1)
+            await database.write(allot_numbers, INCIDENT_CHANGE, 1)
             await station.emit(10)
             await account(database, receiver.oracle)
     assert len(receiver.oracle.arrivals) == 10

@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from tocsin.incidents import refresh_documents
+from tocsin.incidents import lock_incidents, refresh_documents
 from tocsin.investigations import LedgerStep, index_session, load_steps, replace_steps
 from tocsin.knowledge import digest_relation, list_lookup_names, lock_relations, reindex_incidents
 from tocsin.model import Entity, EntityKind, SessionStatus
@@ -159,7 +159,7 @@ def erase_batch(
 
 def _lock(connection: Connection, table: Table) -> None:
     if table in _INCIDENT_TABLES:
-        allot_numbers(connection, INCIDENT_CHANGE, 0)
+        lock_incidents(connection)
     elif table in (relations, relation_sources):
         lock_relations(connection)
 

@@ -38,9 +38,10 @@ from tocsin.incidents.fast_list_pages import (
     DocumentPageQuery,
     load_document_page,
 )
-from tocsin.incidents.inbox import PUSH_STREAM, PushInbox
+from tocsin.incidents.inbox import PushInbox
 from tocsin.incidents.list_pages import IncidentPage, find_incident, list_incidents
 from tocsin.incidents.metrics import SyncMeters
+from tocsin.incidents.push_writer import PUSH_STREAM
 from tocsin.incidents.refused_pushes import PushRefusal
 from tocsin.incidents.storage import (
     AlertDecision,
@@ -49,6 +50,7 @@ from tocsin.incidents.storage import (
     combine_versions,
     digest_identity,
     find_removed,
+    lock_incidents,
 )
 from tocsin.incidents.sync import (
     PROVIDER_STATES,
@@ -145,6 +147,7 @@ __all__ = [
     "load_history",
     "load_read_until",
     "lock_incident",
+    "lock_incidents",
     "refresh_documents",
     "represent_point",
     "restart_documents",

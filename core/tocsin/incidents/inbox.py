@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from datetime import datetime
 from typing import NoReturn
 
 import structlog
-from sqlalchemy import Connection
 
 from tocsin.errors import CredentialsRefused, Refused
 from tocsin.hookspecs import Capability, Provider, PushRequest
-from tocsin.incidents.coverage import ReadCounts, StreamKey
+from tocsin.incidents.coverage import ReadCounts
 from tocsin.incidents.metrics import SyncMeter
+from tocsin.incidents.push_writer import PUSH_STREAM, PushWriter
 from tocsin.incidents.refused_pushes import PushRefusal, RefusedPushes
-from tocsin.incidents.storage import StoreResult, store_received
 from tocsin.incidents.writer import IncidentWriter, SyncContext
 from tocsin.model import Received, Rejected
-from tocsin.store import lock_exclusively
 
 _log = structlog.get_logger()
-PUSH_STREAM = "push"
-"""The stream in the ledger for everything that is pushed to a provider."""
 MAX_BODY_MIB = 16
 """The largest body for a provider without a setting of its own."""
 
@@ -38,7 +33,7 @@ class PushInbox:
     ) -> None:
         self._context = context
         self._meter = meter
-        self._writers: dict[str, IncidentWriter] = {}
+        self._writers: dict[str, PushWriter] = {}
         self.replace((), providers)
         self._refused = RefusedPushes(context.database, context.clock, PUSH_STREAM)
 
@@ -52,7 +47,7 @@ class PushInbox:
                 writer = IncidentWriter(provider, self._context, self._meter(name))
                 for refusal in PushRefusal:  # start at 0, or the first would show no increase
                     writer.meter.count_refused_push(refusal.value, 0)
-                self._writers[name] = writer
+                self._writers[name] = PushWriter(writer)
 
     def has(self, name: str) -> bool:
         """Return whether a provider of this name exists and supports push."""
@@ -60,12 +55,12 @@ class PushInbox:
 
     def get_body_limit(self, name: str) -> int:
         """Return the size of the largest body for a provider, in bytes."""
-        settings = self._writers[name].provider.settings
+        settings = self._writers[name].writer.provider.settings
         return int(getattr(settings, "max_body_mib", MAX_BODY_MIB)) * 2**20
 
     def is_authentic(self, name: str, headers: Mapping[str, str]) -> bool | None:
         """Return whether headers prove who sends them, None if that depends on the body."""
-        return self._writers[name].provider.is_authentic(headers)
+        return self._writers[name].writer.provider.is_authentic(headers)
 
     async def take(self, name: str, request: PushRequest) -> ReadCounts:
         """Store the incidents of a request, batch by batch, and return the counts.
@@ -76,9 +71,9 @@ class PushInbox:
         writer = self._writers[name]
         counts = ReadCounts()
         try:
-            async with aclosing(writer.provider.receive(request)) as batches:
+            async with aclosing(writer.writer.provider.receive(request)) as batches:
                 async for received in batches:
-                    counts += (await self._store(writer, received)).counts
+                    counts += await writer.store(received)
                     if received.rejected:
                         _log_rejected(name, received.rejected, received.further_rejected)
         except CredentialsRefused:
@@ -90,14 +85,14 @@ class PushInbox:
                 reason=str(error),
                 content=request.body,
             )
-            await self._store(writer, Received(rejected=(whole,)))
+            await writer.store(Received(rejected=(whole,)))
             _log_rejected(name, (whole,))
             raise
         return counts
 
     def refuse(self, name: str, refusal: PushRefusal) -> None:
         """Count a request that was refused, for the log, the metrics and the coverage ledger."""
-        self._writers[name].meter.count_refused_push(refusal.value)
+        self._writers[name].writer.meter.count_refused_push(refusal.value)
         self._refused.add(name, refusal)
 
     async def run(self) -> NoReturn:
@@ -107,16 +102,6 @@ class PushInbox:
     async def flush(self) -> None:
         """Record the refused requests that are not recorded yet."""
         await self._refused.flush()
-
-    async def _store(self, writer: IncidentWriter, received: Received) -> StoreResult:
-        key = StreamKey(writer.name, PUSH_STREAM)
-
-        def store(connection: Connection, now: datetime) -> StoreResult:
-            # Two senders may push one incident at once; all other streams have a single reader
-            lock_exclusively(connection, f"push to {writer.name}")
-            return store_received(connection, key, received, policy=writer.policy, now=now)
-
-        return await writer.write(store)
 
 
 def _log_rejected(name: str, rejected: Sequence[Rejected], further: int = 0) -> None:

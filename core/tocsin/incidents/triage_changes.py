@@ -13,6 +13,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from tocsin.clock import isoformat
 from tocsin.errors import InvalidInputError
 from tocsin.incidents.documents import refresh_documents
+from tocsin.incidents.storage import lock_incidents
 from tocsin.incidents.triage import (
     COLUMNS,
     MEMBERS,
@@ -79,7 +80,7 @@ def lock_incident(connection: Connection, number: int) -> int | None:
 
     Until the transaction ends, nobody else stores any incident.
     """
-    allot_numbers(connection, INCIDENT_CHANGE, 0)
+    lock_incidents(connection)
     return connection.scalar(select(incidents.c.change).where(incidents.c.number == number))
 
 

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
 
 from tocsin.clock import Clock
 from tocsin.events import EVENTS, Notifiers
 from tocsin.hookspecs import Capability, Provider
 from tocsin.incidents.metrics import SyncMeter
-from tocsin.incidents.storage import IncidentPolicy, StoreResult
+from tocsin.incidents.storage import IncidentPolicy, StoreResult, count_unknown
 from tocsin.knowledge import INCIDENTS
 from tocsin.loops import beat
-from tocsin.store import Database, Lease
+from tocsin.model import Incident
+from tocsin.store import INCIDENT_NUMBER, Database, Lease, allot_numbers
 from tocsin.tracing import span
+
+StoreOperation = Callable[[Connection, datetime, Sequence[int]], StoreResult]
+"""Stores incidents with a connection, the time, and numbers that are reserved for new ones."""
+_MAX_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +55,14 @@ class IncidentWriter:
         self._events = context.notifiers[EVENTS]
         self._incidents = context.notifiers[INCIDENTS]
 
-    async def write(self, store: Callable[[Connection, datetime], StoreResult]) -> StoreResult:
-        """Run `store` in one transaction, and return its result.
+    async def write(self, incidents: Sequence[Incident], store: StoreOperation) -> StoreResult:
+        """Store `incidents` by running `store` in one transaction, and return its result.
 
-        Raises `LeaseLost` where the lease is lost.
+        It is repeated where another transaction has stored one of them meanwhile. Raises
+        `LeaseLost` where the lease is lost.
         """
         with span("incidents.store", {"provider": self.name}) as traced:
-            stored = await self.database.write(self._store, store)
+            stored = await self._write(store, await self._reserve_numbers(incidents))
             traced.set(asdict(stored.counts) | {"events": stored.events})
         beat()
         if stored.events:
@@ -64,12 +72,30 @@ class IncidentWriter:
         self.meter.count_stored(stored.counts)
         return stored
 
+    async def _write(self, store: StoreOperation, reserved: Sequence[int]) -> StoreResult:
+        for _ in range(_MAX_TRIES - 1):
+            with suppress(IntegrityError):
+                return await self.database.write(self._store, store, reserved)
+        return await self.database.write(self._store, store, reserved)
+
+    async def _reserve_numbers(self, incidents: Sequence[Incident]) -> Sequence[int]:
+        """Return a number for each incident that is not stored; none where nobody else would wait.
+
+        Numbers that are allotted in a transaction keep all others waiting until it is committed.
+        """
+        if not self.database.is_shared or not incidents:
+            return ()
+        unknown = await self.database.lookup(count_unknown, self.name, incidents)
+        if not unknown:
+            return ()
+        return await self.database.write(allot_numbers, INCIDENT_NUMBER, unknown)
+
     def _store(
-        self, connection: Connection, store: Callable[[Connection, datetime], StoreResult]
+        self, connection: Connection, store: StoreOperation, reserved: Sequence[int]
     ) -> StoreResult:
         if self.lease is not None:
             self.lease.confirm(connection)
-        return store(connection, self.clock.now())
+        return store(connection, self.clock.now(), reserved)
 
 
 def build_incident_policy(provider: Provider, public_url: str) -> IncidentPolicy:

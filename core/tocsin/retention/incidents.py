@@ -25,11 +25,10 @@ from sqlalchemy import (
 
 from tocsin.clock import isoformat
 from tocsin.delivery import DEAD, DELIVERED
-from tocsin.incidents import digest_identity
+from tocsin.incidents import digest_identity, lock_incidents
 from tocsin.knowledge import INDEXED_CHANGES, lock_relations
 from tocsin.model import NodeKind
 from tocsin.store import (
-    INCIDENT_CHANGE,
     Archive,
     RemovalBatch,
     allot_numbers,
@@ -80,7 +79,7 @@ def remove_incidents(
     lock_exclusively(connection, "the archive")
     # Neither the indexer nor a provider works on an incident meanwhile
     indexed = allot_numbers(connection, INDEXED_CHANGES, 0).stop - 1
-    allot_numbers(connection, INCIDENT_CHANGE, 0)
+    lock_incidents(connection)
     old = _find_old(connection, before, indexed)
     numbers = [row["number"] for row in old]
     if not numbers:

@@ -19,7 +19,6 @@ from tocsin.store.epochs import (
     Head,
     Rollback,
     begin_epoch,
-    count_skipped_numbers,
     find_rollback,
     load_epoch_number,
     load_epochs,
@@ -41,6 +40,7 @@ from tocsin.store.heartbeats import (
     find_degraded_plugins,
     find_node_keys,
     find_node_roles,
+    find_nodes_with_role,
     find_troubled_nodes,
     record_heartbeat,
 )
@@ -52,7 +52,12 @@ from tocsin.store.locations import (
     parse_url,
     sqlite_file,
 )
-from tocsin.store.notifications import announce, find_absent_nodes, lock_exclusively
+from tocsin.store.notifications import (
+    announce,
+    find_absent_nodes,
+    lock_exclusively,
+    lock_shared,
+)
 from tocsin.store.probe import DatabaseProbe, require_writable
 from tocsin.store.redactor import (
     ERASURE_KEY,
@@ -147,7 +152,6 @@ __all__ = [
     "clean_identifier",
     "clean_text",
     "count_matching",
-    "count_skipped_numbers",
     "create_schema",
     "describe_fault",
     "describe_offset",
@@ -158,6 +162,7 @@ __all__ = [
     "find_missing_limits",
     "find_node_keys",
     "find_node_roles",
+    "find_nodes_with_role",
     "find_rollback",
     "find_troubled_nodes",
     "finish_restore",
@@ -180,6 +185,7 @@ __all__ = [
     "load_redactor",
     "load_stored",
     "lock_exclusively",
+    "lock_shared",
     "make_private_folder",
     "measure_offset",
     "open_database",

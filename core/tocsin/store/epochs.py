@@ -107,12 +107,6 @@ def load_epoch_number(connection: Connection) -> int:
     return int(connection.scalars(_NUMBER).one())
 
 
-def count_skipped_numbers(connection: Connection) -> int:
-    """Return the number of incident numbers that new epochs have left out."""
-    skipped = epochs.c.first_number - 1 - epochs.c.found_number
-    return int(connection.scalar(select(func.sum(skipped))) or 0)
-
-
 def find_rollback(connection: Connection, known: Head) -> Rollback | None:
     """Return how the database is behind a known head; None if it is not.
 

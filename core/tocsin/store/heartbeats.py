@@ -76,6 +76,16 @@ def find_node_roles(connection: Connection, now: datetime) -> Mapping[str, Colle
     }
 
 
+def find_nodes_with_role(connection: Connection, role: str, now: datetime) -> list[int]:
+    """Return the numbers of the nodes with a role that run and are not silent."""
+    query = select(nodes.c.number, nodes.c.roles).where(nodes.c.beat_at > now - SILENCE)
+    return [
+        row.number
+        for row in connection.execute(query).all()
+        if role in (row.roles or ()) and _is_running(connection, row.number)
+    ]
+
+
 def find_node_keys(
     connection: Connection, now: datetime
 ) -> Sequence[tuple[str, Mapping[str, Any]]]:

@@ -13,7 +13,7 @@ from tocsin.errors import OperatorError
 from tocsin.store.database import Database
 from tocsin.store.faults import DatabaseFailure, DatabaseFault, find_fault
 from tocsin.store.schema import check_schema
-from tocsin.store.statements import INCIDENT_NUMBER, allot_numbers
+from tocsin.store.statements import INCIDENT_CHANGE, allot_numbers
 from tocsin.store.tables import deliveries, events, incidents, metadata
 
 PROBE_INTERVAL = 1.0
@@ -125,7 +125,7 @@ def write_as_intake(connection: Connection) -> None:
     for table in (incidents, events, deliveries):
         [key] = table.primary_key
         connection.execute(select(table).order_by(key.desc()).limit(1)).all()
-    allot_numbers(connection, INCIDENT_NUMBER, 0)
+    allot_numbers(connection, INCIDENT_CHANGE, 0)
 
 
 def _identify_server(connection: Connection) -> str:

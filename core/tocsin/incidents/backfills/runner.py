@@ -159,13 +159,15 @@ class BackfillRunner:
         key = StreamKey(backfill.provider, stream)
         policy = replace(self._writer.policy, quiet=not backfill.alert)
 
-        def store(connection: Connection, now: datetime) -> StoreResult:
-            stored = store_received(connection, key, page, policy=policy, now=now, past=True)
+        def store(connection: Connection, now: datetime, reserved: Sequence[int]) -> StoreResult:
+            stored = store_received(
+                connection, key, page, policy=policy, now=now, past=True, reserved=reserved
+            )
             done = BackfillAdvance(progress, stored.counts, _find_reached(page))
             advance_backfill(connection, backfill, done, now)
             return stored
 
-        await self._writer.write(store)
+        await self._writer.write(page.incidents, store)
 
     async def _put_off(self, backfill: Backfill, error: Exception) -> None:
         failure, now = classify_failure(error), self._clock.now()

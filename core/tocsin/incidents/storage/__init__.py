@@ -1,6 +1,7 @@
 """Incident storage: normalization, version merging, alerts; one transaction per page."""
 
 from tocsin.incidents.storage.alerts import AlertDecision, IncidentPolicy
+from tocsin.incidents.storage.known import count_unknown
 from tocsin.incidents.storage.merge import EntityRole, RemovedIncident, combine_versions
 from tocsin.incidents.storage.refreshes import (
     DueRefresh,
@@ -9,7 +10,13 @@ from tocsin.incidents.storage.refreshes import (
     postpone_refresh,
 )
 from tocsin.incidents.storage.removed import digest_identity, find_removed
-from tocsin.incidents.storage.store import StoreResult, store_page, store_received
+from tocsin.incidents.storage.store import (
+    StoreResult,
+    lock_incidents,
+    store_batch,
+    store_page,
+    store_received,
+)
 
 __all__ = [
     "AlertDecision",
@@ -20,10 +27,13 @@ __all__ = [
     "StoreResult",
     "combine_versions",
     "complete_refresh",
+    "count_unknown",
     "digest_identity",
     "find_removed",
     "load_due_refreshes",
+    "lock_incidents",
     "postpone_refresh",
+    "store_batch",
     "store_page",
     "store_received",
 ]

@@ -21,6 +21,16 @@ def fold_versions(page: Iterable[Incident]) -> dict[str, Incident]:
     return folded
 
 
+def merge_parts(parts: Iterable[Mapping[str, Incident]]) -> dict[str, Incident]:
+    """Merge what `fold_versions` returns for several pages, the oldest first."""
+    merged: dict[str, Incident] = {}
+    for part in parts:
+        for name, version in part.items():
+            known = merged.get(name)
+            merged[name] = version if known is None else combine_versions(known, version)
+    return merged
+
+
 def combine_versions(known: Incident, version: Incident) -> Incident:
     """Merge two versions: the newest texts, all entities and alerts."""
     newest = known if is_older(version.changed_at, known.changed_at) else version
@@ -128,6 +138,11 @@ class IncidentChange:
         if self.stored is not None:
             return str(self.stored["alert_outcome"])
         return None if self.removed is None else self.removed.alert_outcome
+
+    @property
+    def alert_count(self) -> int:
+        """The number of alerts with the new ones."""
+        return (self.stored["alert_count"] if self.stored else 0) + len(self.alerts)
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, insert, select, update
+from sqlalchemy import Connection, Table, bindparam, insert, update
 
 from tocsin.events import emit_events
 from tocsin.incidents.coverage import (
@@ -20,25 +20,26 @@ from tocsin.incidents.coverage import (
 )
 from tocsin.incidents.documents import render_document, store_documents
 from tocsin.incidents.storage.alerts import IncidentPolicy, judge_alerts
+from tocsin.incidents.storage.known import load_changes
 from tocsin.incidents.storage.merge import (
     IDENTITY,
-    EntityRole,
     IncidentChange,
-    compare_versions,
     fold_versions,
+    merge_parts,
 )
 from tocsin.incidents.storage.normalize import reject_invalid
 from tocsin.incidents.storage.refreshes import schedule_refreshes
 from tocsin.incidents.storage.removed import recall_removed
 from tocsin.incidents.triage import Triage, load_triage
-from tocsin.model import Alert, Entity, EntityKind, Incident, Page, Received
+from tocsin.model import Page, Received
 from tocsin.store import (
     INCIDENT_CHANGE,
     INCIDENT_NUMBER,
     BulkStatement,
     allot_numbers,
-    is_in,
     load_redactor,
+    lock_exclusively,
+    lock_shared,
 )
 from tocsin.store.tables import (
     incident_alerts,
@@ -47,7 +48,8 @@ from tocsin.store.tables import (
     incidents,
 )
 
-_CHUNK = 50
+_LOCK = "incidents"
+"""Shared by all who store incidents, held alone by those who remove or rewrite them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ class StoreResult:
 
     counts: ReadCounts
     events: int
+    parts: Sequence[ReadCounts]
+    """The counts of each part of a batch; an incident in several of them counts in the first."""
 
 
 def store_page(
@@ -66,6 +70,7 @@ def store_page(
     revision: int,
     policy: IncidentPolicy,
     now: datetime,
+    reserved: Sequence[int] = (),
 ) -> StoreResult:
     """Store a page that was read at `revision` of its stream's position, and return the result.
 
@@ -75,7 +80,7 @@ def store_page(
     ends = (span.end for span in read if isinstance(span.end, datetime) and span.end != span.start)
     until = max(ends, default=None)
     advance_position(connection, key, revision, page.next_position, covered_until=until, now=now)
-    return store_received(connection, key, page, policy=policy, now=now)
+    return store_received(connection, key, page, policy=policy, now=now, reserved=reserved)
 
 
 def store_received(
@@ -86,126 +91,121 @@ def store_received(
     policy: IncidentPolicy,
     now: datetime,
     past: bool = False,
+    reserved: Sequence[int] = (),
 ) -> StoreResult:
-    """Store incidents from a SIEM, and return the result.
+    """Store incidents from a SIEM as a batch of one part."""
+    return store_batch(
+        connection, key, [received], policy=policy, now=now, past=past, reserved=reserved
+    )
+
+
+def store_batch(
+    connection: Connection,
+    key: StreamKey,
+    batch: Sequence[Received],
+    *,
+    policy: IncidentPolicy,
+    now: datetime,
+    past: bool = False,
+    reserved: Sequence[int] = (),
+) -> StoreResult:
+    """Store what a SIEM has sent in several parts, and return the result.
 
     Erased values are replaced first. Invalid incidents are quarantined, like records that cannot be
-    read. Where `received` does not say what it covers, it covers this moment. `past` marks
-    incidents from a backfill.
+    read. Where nothing says what it covers, it covers this moment. `past` marks incidents from a
+    backfill. New incidents get the `reserved` numbers; missing ones are allotted, which others wait
+    for. Raises IntegrityError where another transaction has stored a new incident meanwhile.
     """
-    if (redactor := load_redactor(connection)) is not None:
-        received = redactor.redact(received)
-    received = reject_invalid(key.stream, received)
-    changes = _load_changes(connection, key.provider, fold_versions(received.incidents))
+    lock_shared(connection, _LOCK)
+    redactor = load_redactor(connection)
+    if redactor is not None:
+        batch = [redactor.redact(received) for received in batch]
+    batch = [reject_invalid(key.stream, received) for received in batch]
+    parts = [fold_versions(received.incidents) for received in batch]
+    changes = load_changes(connection, key.provider, merge_parts(parts))
     new = [change for change in changes if change.stored is None]
     changed = [change for change in changes if change.is_changed]
-    count = len(received.rejected) + received.further_rejected
-    counts = ReadCounts(received.records, len(new), len(changed), count)
-    row = record_coverage(connection, key, received.covered, counts, now, past=past)
+    counted = _count_parts(batch, parts, new, changed)
+    counts = sum(counted, ReadCounts())
     recall_removed(connection, key.provider, new)
-    _assign_numbers(connection, new, changed, {"provider": key.provider, "coverage_id": row}, now)
+    _number_incidents(connection, new, key.provider, now, reserved)
+    for change in changed:
+        change.values |= change.identity
+    for change in (*new, *changed):
+        change.values |= {"updated_at": now, "alert_count": change.alert_count}
     events = judge_alerts([*new, *changed], policy, now)
+    for received in batch:
+        further = received.further_rejected
+        quarantine_rejected(connection, key, received.rejected, now, further=further)
+    if ages := policy.refresh_after:
+        names = _find_to_refresh(batch, changes, ages, now, past=past)
+        schedule_refreshes(connection, key.provider, names, ages[0], now)
+    emit_events(connection, events)
+    # Nobody changes the triage meanwhile, which takes the lock alone
+    numbers = [change.values["number"] for change in changed]
+    triage = load_triage(connection, numbers) if numbers else {}
+    rendered = [_render_change(change, triage) for change in new + changed]
+    # All that is left is stored by one transaction at a time, in the order of the changes
+    _number_changes(connection, new + changed)
+    covered = [interval for received in batch for interval in received.covered]
+    row = record_coverage(connection, key, covered, counts, now, past=past)
+    for change in new:
+        change.values["coverage_id"] = row
     _insert(connection, incidents, [change.values for change in new])
     _update(connection, [change.values for change in changed])
     _insert(connection, incident_entities, _build_rows(new + changed, _entity_rows))
     _update_roles(connection, changed)
-    # Read after the sequence was locked by allotting: nobody changes the triage until the commit
-    numbers = [change.values["number"] for change in changed]
-    triage = load_triage(connection, numbers) if numbers else {}
-    store_documents(connection, (_render_change(change, triage) for change in new + changed))
+    store_documents(
+        connection,
+        (
+            (change.values["number"], change.values["change"], document)
+            for change, document in zip(new + changed, rendered, strict=True)
+        ),
+    )
     _insert(connection, incident_techniques, _build_rows(new + changed, _technique_rows))
     _insert(connection, incident_alerts, _build_rows(new + changed, _alert_rows))
-    further = received.further_rejected
-    quarantine_rejected(connection, key, received.rejected, now, further=further)
-    if after := policy.refresh_after:
-        is_young = _is_younger_than(after[-1], now)
-        young = [change.incident.external_id for change in new if not past or is_young(change)]
-        optional = {one.external_id for one in received.incidents if one.only_if_stored}
-        left_out = optional - {change.incident.external_id for change in changes}
-        incomplete = (name for name in received.incomplete if name not in left_out)
-        names = list(dict.fromkeys((*young, *incomplete)))
-        schedule_refreshes(connection, key.provider, names, after[0], now)
-    emit_events(connection, events)
-    return StoreResult(counts, len(events))
+    return StoreResult(counts, len(events), counted)
 
 
-def _load_changes(
-    connection: Connection, provider: str, page: Mapping[str, Incident]
-) -> list[IncidentChange]:
-    """Return the change of each incident, with the parts that are not stored yet.
-
-    A new incident that may only change a stored one has none.
-    """
-    stored = _load_stored(connection, provider, list(page))
-    entities = _load_entities(connection, [row["number"] for row in stored.values()])
-    alerts = _load_alerts(
-        connection, {row["number"]: page[name].alerts for name, row in stored.items()}
-    )
-    changes = []
-    for external_id, incident in page.items():
-        row = stored.get(external_id)
-        if row is None and incident.only_if_stored:
-            continue
-        number = row["number"] if row else None
-        known = entities.get(number, {}), alerts.get(number, set())
-        changes.append(compare_versions(incident, row, *known))
-    return changes
+def lock_incidents(connection: Connection) -> None:
+    """Exclude all who store incidents until this transaction ends."""
+    lock_exclusively(connection, _LOCK)
 
 
-_STORED = select(incidents).where(
-    incidents.c.provider == bindparam("provider"), is_in(incidents.c.external_id, "external_ids")
-)
-_ENTITIES = select(
-    incident_entities.c.incident_number,
-    incident_entities.c.kind,
-    incident_entities.c.value,
-    incident_entities.c.role,
-).where(is_in(incident_entities.c.incident_number, "numbers"))
-_ALERTS = select(incident_alerts.c.incident_number, incident_alerts.c.external_id).where(
-    is_in(incident_alerts.c.incident_number, "numbers"),
-    is_in(incident_alerts.c.external_id, "external_ids"),
-)
+def _count_parts(
+    batch: Sequence[Received],
+    parts: Sequence[Collection[str]],
+    new: Iterable[IncidentChange],
+    changed: Iterable[IncidentChange],
+) -> list[ReadCounts]:
+    left_new = {change.incident.external_id for change in new}
+    left_changed = {change.incident.external_id for change in changed}
+    counts = []
+    for received, names in zip(batch, parts, strict=True):
+        found_new, found_changed = left_new.intersection(names), left_changed.intersection(names)
+        rejected = len(received.rejected) + received.further_rejected
+        counts.append(ReadCounts(received.records, len(found_new), len(found_changed), rejected))
+        left_new -= found_new
+        left_changed -= found_changed
+    return counts
 
 
-def _load_stored(
-    connection: Connection, provider: str, external_ids: Sequence[str]
-) -> dict[str, Mapping[str, Any]]:
-    asked = {"provider": provider, "external_ids": external_ids}
-    rows: dict[str, Mapping[str, Any]] = {}
-    rows |= {row["external_id"]: row for row in connection.execute(_STORED, asked).mappings()}
-    return rows
-
-
-def _load_entities(
-    connection: Connection, numbers: Sequence[int]
-) -> dict[int | None, dict[Entity, EntityRole | None]]:
-    known: dict[int | None, dict[Entity, EntityRole | None]] = {}
-    if not numbers:
-        return known
-    for number, kind, value, role in connection.execute(_ENTITIES, {"numbers": numbers}):
-        entity = Entity(EntityKind(kind), value)
-        known.setdefault(number, {})[entity] = EntityRole(role) if role else None
-    return known
-
-
-def _load_alerts(
-    connection: Connection, mentioned: Mapping[int, Sequence[Alert]]
-) -> dict[int | None, set[str]]:
-    """Return the IDs of the mentioned alerts that are stored, by incident number."""
-    known: dict[int | None, set[str]] = {}
-    # The databases combine each number with each identifier, so the lists are kept short
-    for numbers in _chunks(list(mentioned)):
-        names = {alert.external_id for number in numbers for alert in mentioned[number]}
-        if names:
-            asked = {"numbers": numbers, "external_ids": sorted(names)}
-            for number, external_id in connection.execute(_ALERTS, asked):
-                known.setdefault(number, set()).add(external_id)
-    return known
-
-
-def _chunks(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
-    for start in range(0, len(numbers), _CHUNK):
-        yield numbers[start : start + _CHUNK]
+def _find_to_refresh(
+    batch: Sequence[Received],
+    changes: Sequence[IncidentChange],
+    ages: Sequence[timedelta],
+    now: datetime,
+    *,
+    past: bool,
+) -> list[str]:
+    """Return the incidents that are new, or whose details are missing."""
+    is_young = _is_younger_than(ages[-1], now)
+    new = (change for change in changes if change.stored is None)
+    young = [change.incident.external_id for change in new if not past or is_young(change)]
+    optional = {one.external_id for each in batch for one in each.incidents if one.only_if_stored}
+    left_out = optional - {change.incident.external_id for change in changes}
+    incomplete = (name for each in batch for name in each.incomplete if name not in left_out)
+    return list(dict.fromkeys((*young, *incomplete)))
 
 
 def _is_younger_than(age: timedelta, now: datetime) -> Callable[[IncidentChange], bool]:
@@ -213,31 +213,29 @@ def _is_younger_than(age: timedelta, now: datetime) -> Callable[[IncidentChange]
     return lambda change: (change.incident.changed_at or change.incident.occurred_at) > now - age
 
 
-def _assign_numbers(
+def _number_incidents(
     connection: Connection,
     new: Sequence[IncidentChange],
-    changed: Sequence[IncidentChange],
-    common: Mapping[str, Any],
+    provider: str,
     now: datetime,
+    reserved: Sequence[int],
 ) -> None:
-    """Assign numbers to new incidents, and change numbers to new and changed ones."""
-    change_numbers = iter(_allot(connection, INCIDENT_CHANGE, len(new) + len(changed)))
+    """Set the columns that identify new incidents."""
     unknown = sum(change.removed is None for change in new)
-    numbers = iter(_allot(connection, INCIDENT_NUMBER, unknown))
+    missing = max(0, unknown - len(reserved))
+    numbers = iter((*reserved, *_allot(connection, INCIDENT_NUMBER, missing)))
     for change in new:
         known = change.removed
         number, created_at = (known.number, known.created_at) if known else (next(numbers), now)
         identity = {"number": number, "external_id": change.incident.external_id}
-        change.values |= {**common, **identity, "created_at": created_at}
-    for change in changed:
-        change.values |= change.identity
-    for change in (*new, *changed):
-        counted = change.stored["alert_count"] if change.stored else 0
-        change.values |= {
-            "change": next(change_numbers),
-            "updated_at": now,
-            "alert_count": counted + len(change.alerts),
-        }
+        change.values |= {"provider": provider, **identity, "created_at": created_at}
+
+
+def _number_changes(connection: Connection, changes: Sequence[IncidentChange]) -> None:
+    for change, number in zip(
+        changes, _allot(connection, INCIDENT_CHANGE, len(changes)), strict=True
+    ):
+        change.values["change"] = number
 
 
 def _allot(connection: Connection, name: str, count: int) -> Iterable[int]:
@@ -301,8 +299,8 @@ def _entity_rows(change: IncidentChange) -> Iterator[dict[str, Any]]:
         yield {**since, **named, "role": role and role.value}
 
 
-def _render_change(change: IncidentChange, triage: Mapping[int, Triage]) -> tuple[int, int, str]:
-    """Return the number, the change and the document of an incident."""
+def _render_change(change: IncidentChange, triage: Mapping[int, Triage]) -> str:
+    """Return the document of an incident."""
     columns = {**(change.stored or {}), **change.values}
     entities = (*change.known_entities, *change.entities)
     named = (
@@ -313,8 +311,7 @@ def _render_change(change: IncidentChange, triage: Mapping[int, Triage]) -> tupl
         )
         for entity in entities
     )
-    number = columns["number"]
-    return number, columns["change"], render_document(columns, named, triage.get(number))
+    return render_document(columns, named, triage.get(columns["number"]))
 
 
 def _technique_rows(change: IncidentChange) -> Iterator[dict[str, Any]]:

@@ -137,10 +137,12 @@ class IncidentRefresher:
         writer = self._writer
         received = Received(incidents=tuple(one.incident for one in refreshed if one.incident))
 
-        def store(connection: Connection, now: datetime) -> StoreResult:
+        def store(connection: Connection, now: datetime, reserved: Sequence[int]) -> StoreResult:
             for one in refreshed:
                 complete_refresh(connection, writer.name, one.due, self._after)
             key = StreamKey(writer.name, REFRESH_STREAM)
-            return store_received(connection, key, received, policy=writer.policy, now=now)
+            return store_received(
+                connection, key, received, policy=writer.policy, now=now, reserved=reserved
+            )
 
-        await writer.write(store)
+        await writer.write(received.incidents, store)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -135,10 +136,18 @@ class StreamReader:
     async def _store(
         self, key: StreamKey, page: Page, revision: int, policy: IncidentPolicy
     ) -> None:
-        def store(connection: Connection, now: datetime) -> StoreResult:
-            return store_page(connection, key, page, revision=revision, policy=policy, now=now)
+        def store(connection: Connection, now: datetime, reserved: Sequence[int]) -> StoreResult:
+            return store_page(
+                connection,
+                key,
+                page,
+                revision=revision,
+                policy=policy,
+                now=now,
+                reserved=reserved,
+            )
 
-        stored = await self._writer.write(store)
+        stored = await self._writer.write(page.incidents, store)
         _log_page(key, page)
         self._rejections[key.stream].count(page, stored.counts.rejected)
         if key.stream in self._first_reads:

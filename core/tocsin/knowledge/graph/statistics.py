@@ -20,9 +20,9 @@ from sqlalchemy import (
 
 from tocsin.knowledge.graph.steps import INCIDENT_RELATIONS
 from tocsin.model import EntityKind, NodeKind, RelationType
-from tocsin.store import INCIDENT_NUMBER, count_skipped_numbers, load_last_allotted
 from tocsin.store.tables import (
     entities,
+    incident_counts,
     incident_entities,
     incident_techniques,
     incidents,
@@ -54,12 +54,10 @@ class GraphCounts:
 def count_graph(connection: Connection) -> GraphCounts:
     """Return the size of the graph, with large counts cut at `MAX_COUNT`.
 
-    Incidents are numbered without gaps but those before a new epoch, so their count is exact. Only
-    indexed entities count, those that an incident names.
+    The count of incidents is exact. Only indexed entities count, those that an incident names.
     """
-    skipped = count_skipped_numbers(connection)
-    numbered = load_last_allotted(connection, INCIDENT_NUMBER) - skipped
-    nodes = {NodeKind.INCIDENT.value: BoundedCount(numbered, exact=True)}
+    stored = int(connection.scalar(select(func.sum(incident_counts.c.count))) or 0)
+    nodes = {NodeKind.INCIDENT.value: BoundedCount(stored, exact=True)}
     edges: dict[str, BoundedCount] = {}
     for what, name, counted in connection.execute(_counts()):
         count = BoundedCount(min(counted, MAX_COUNT), exact=counted <= MAX_COUNT)
