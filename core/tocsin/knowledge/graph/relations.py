@@ -10,17 +10,18 @@ from datetime import datetime
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, RowMapping, bindparam, delete, select, tuple_
+from sqlalchemy import Connection, RowMapping, bindparam, delete, false, select, tuple_
 
 from tocsin.knowledge.graph.nodes import normalize_node
 from tocsin.knowledge.sql_lists import parse_incident_number
 from tocsin.model import Marking, Node, NodeKind, RelationType
-from tocsin.store import BulkStatement, build_insert, lock_exclusively
+from tocsin.store import BulkStatement, build_insert, lock_exclusively, lock_shared
 from tocsin.store.tables import relation_sources, relations
 
 MAX_SOURCES = 20
 """Number of newest sources stored for each relation."""
 _CHUNK = 500
+_LOCK = "relations"
 _Ends = tuple[Node, RelationType, Node]
 
 
@@ -42,20 +43,21 @@ def record_relations(
 
     A relation is counted once for each moment outside its known time range, so repeated reports do
     not count. The newest sources and the strictest marking are kept. Relations of a node with
-    itself and with invalid incident numbers are left out. Writers exclude each other, so that they
-    cannot deadlock.
+    itself and with invalid incident numbers are left out. All writers lock relations in the order
+    of their digests, so that they cannot deadlock.
     """
     updates = _collect_updates(seen)
     if not updates:
         return
-    lock_relations(connection)
+    lock_shared(connection, _LOCK)
+    _LOCK_OR_INSERT.run(connection, [update.new_row for update in updates])
     for start in range(0, len(updates), _CHUNK):
         _record(connection, updates[start : start + _CHUNK])
 
 
 def lock_relations(connection: Connection) -> None:
-    """Exclude other writers of relations until this transaction ends."""
-    lock_exclusively(connection, "relations")
+    """Exclude all writers of relations until this transaction ends."""
+    lock_exclusively(connection, _LOCK)
 
 
 @dataclass(slots=True)
@@ -75,11 +77,15 @@ class _RelationUpdate:
         self.moments.add(seen.at)
         self.sources[known_from] = max(self.sources.get(known_from, seen.at), seen.at)
 
-    def changed(self, known: RowMapping | None) -> tuple[Any, ...] | None:
+    @property
+    def new_row(self) -> tuple[Any, ...]:
+        """The relation as a row of `_COLUMNS`, if it is not known yet."""
+        moments = self.moments
+        return self._row(min(moments), max(moments), len(moments), self.tlp, self.pap)
+
+    def changed(self, known: RowMapping) -> tuple[Any, ...] | None:
         """Return the relation as a row of `_COLUMNS`; None if nothing changes."""
         first, last = min(self.moments), max(self.moments)
-        if known is None:
-            return self._row(first, last, len(self.moments), self.tlp, self.pap)
         old = (*(known[name] for name in _CHANGING),)
         new = (
             min(first, known["first_seen"]),
@@ -100,7 +106,7 @@ class _RelationUpdate:
 
 
 def _collect_updates(seen: Mapping[str, Iterable[ObservedRelation]]) -> list[_RelationUpdate]:
-    """Return each relation once, with all its reports."""
+    """Return each relation once, with all its reports, in the order of their digests."""
     spelt: dict[_Ends, _RelationUpdate | None] = {}
     updates: dict[str, _RelationUpdate] = {}
     for known_from, several in seen.items():
@@ -111,7 +117,7 @@ def _collect_updates(seen: Mapping[str, Iterable[ObservedRelation]]) -> list[_Re
                 spelt[ends] = new and updates.setdefault(new.digest, new)
             if (update := spelt[ends]) is not None:
                 update.add(one, known_from)
-    return list(updates.values())
+    return [updates[digest] for digest in sorted(updates)]
 
 
 def _new_update(ends: _Ends) -> _RelationUpdate | None:
@@ -141,18 +147,15 @@ def _is_node(node: Node) -> bool:
 
 
 def _record(connection: Connection, updates: Sequence[_RelationUpdate]) -> None:
+    """Update relations that this transaction has locked or inserted, with their sources."""
     known = _load_known(connection, [update.digest for update in updates])
-    rows = [row for update in updates if (row := update.changed(known.get(update.digest)))]
+    rows = [row for update in updates if (row := update.changed(known[update.digest]))]
     _UPSERT.run(connection, rows)
-    new = _load_known(
-        connection, [update.digest for update in updates if update.digest not in known]
-    )
-    ids = {digest: row["id"] for digest, row in {**known, **new}.items()}
     kept = _load_sources(connection, [row["id"] for row in known.values()])
     added: list[tuple[Any, ...]] = []
     dropped: list[tuple[int, str]] = []
     for update in updates:
-        relation = ids[update.digest]
+        relation = known[update.digest]["id"]
         before = kept[relation]
         newest = _newest(before, update.sources)
         added += [(relation, *one) for one in newest.items() if one not in before.items()]
@@ -163,7 +166,7 @@ def _record(connection: Connection, updates: Sequence[_RelationUpdate]) -> None:
 
 
 def _load_known(connection: Connection, digests: Sequence[str]) -> dict[str, RowMapping]:
-    rows = connection.execute(_KNOWN, {"digests": digests}).mappings() if digests else ()
+    rows = connection.execute(_KNOWN, {"digests": digests}).mappings()
     return {row["digest"]: row for row in rows}
 
 
@@ -171,7 +174,7 @@ def _load_sources(
     connection: Connection, ids: Sequence[int]
 ) -> defaultdict[int, dict[str, datetime]]:
     kept: defaultdict[int, dict[str, datetime]] = defaultdict(dict)
-    for relation, source, at in connection.execute(_SOURCES, {"ids": ids}) if ids else ():
+    for relation, source, at in connection.execute(_SOURCES, {"ids": ids}):
         kept[relation][source] = at
     return kept
 
@@ -208,8 +211,14 @@ _DROP = delete(relation_sources).where(
 )
 
 
+def _build_lock(connection: Connection) -> Any:
+    """Return the statement that inserts a relation, or locks the known one and changes nothing."""
+    statement = build_insert(connection, relations)
+    unchanged = {"count": relations.c.count}
+    return statement.on_conflict_do_update(index_elements=["digest"], set_=unchanged, where=false())
+
+
 def _build_upsert(connection: Connection) -> Any:
-    """Return the statement that writes a relation; writers exclude each other."""
     statement = build_insert(connection, relations)
     changes = {name: statement.excluded[name] for name in _CHANGING}
     return statement.on_conflict_do_update(index_elements=["digest"], set_=changes)
@@ -222,5 +231,6 @@ def _build_source_upsert(connection: Connection) -> Any:
     )
 
 
+_LOCK_OR_INSERT = BulkStatement(_build_lock, _COLUMNS)
 _UPSERT = BulkStatement(_build_upsert, _COLUMNS)
 _ADD_SOURCES = BulkStatement(_build_source_upsert, ("relation_id", "source", "at"))

@@ -104,6 +104,18 @@ async def test_relations_are_recorded_side_by_side_without_waiting_in_a_ring(gra
     assert all(len(edge.known_from) == 8 for edge in found.edges)
 
 
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_nobody_waits_for_who_records_other_relations(graph):
+    first, second = (
+        {"session:1": [ObservedRelation(IP, CONNECTED, Node("ip", f"198.51.100.{n}"), NOW)]}
+        for n in (1, 2)
+    )
+    async with graph.database._engine.begin() as connection:
+        await connection.run_sync(record_relations, first)
+        await graph.database.write(record_relations, second)
+    assert len((await graph.read(find_neighborhood, IP)).edges) == 2
+
+
 async def test_a_transaction_may_record_several_times(graph):
     def record(connection, ends) -> None:
         for place, end in enumerate(ends):
@@ -112,8 +124,8 @@ async def test_a_transaction_may_record_several_times(graph):
             )
 
     ends = [Node("ip", f"198.51.100.{number}") for number in range(20)]
-    writes = (graph.database.write(record, ends[:: 1 if turn % 2 else -1]) for turn in range(8))
-    await asyncio.gather(*writes)
+    await graph.database.write(record, ends)
+    await graph.database.write(record, ends[::-1])
     assert len((await graph.read(find_neighborhood, IP)).edges) == 20
 
 
