@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from threading import Lock
 from time import time_ns
 
@@ -31,6 +32,11 @@ class _MonotonicUlids:
 def _format_ulid(ulid: int) -> str:
     """Return 26 characters, two at a time, which is faster than the library."""
     return "".join([_PAIRS[ulid >> shift & 1023] for shift in range(120, -1, -10)])
+
+
+def first_id(kind: str, moment: datetime) -> str:
+    """Return an identifier that sorts before all that are made from this moment on."""
+    return f"{kind}_{_format_ulid(int(moment.timestamp() * 1_000) << 80)}"
 
 
 _ulids = _MonotonicUlids()

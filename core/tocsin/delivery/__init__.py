@@ -77,6 +77,7 @@ from tocsin.delivery.queue.states import (
     is_stored_as,
 )
 from tocsin.delivery.rendering import Renderer
+from tocsin.delivery.routing.assignment import ShardAssignment
 from tocsin.delivery.routing.hold import (
     count_missed_events,
     find_routing_hold,
@@ -125,6 +126,7 @@ __all__ = [
     "Router",
     "SampleResult",
     "SampleSender",
+    "ShardAssignment",
     "StopReason",
     "StoredAttemptLog",
     "WorkerPool",

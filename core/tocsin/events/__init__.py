@@ -7,6 +7,7 @@ from tocsin.events.outbox import (
     UnroutedEvents,
     emit_events,
     find_still_unrouted,
+    find_unrouted_before,
     hold_events,
     hold_unrouted_events,
     load_unrouted,
@@ -17,19 +18,24 @@ from tocsin.events.outbox import (
     retry_routing,
 )
 from tocsin.events.payloads import ENVELOPES
+from tocsin.events.shards import SHARDS, EventShare, lock_subjects
 
 __all__ = [
     "ENVELOPES",
     "EVENTS",
     "RESTORED",
+    "SHARDS",
+    "EventShare",
     "Notifier",
     "Notifiers",
     "UnroutedEvents",
     "emit_events",
     "find_still_unrouted",
+    "find_unrouted_before",
     "hold_events",
     "hold_unrouted_events",
     "load_unrouted",
+    "lock_subjects",
     "mark_routed",
     "parse_event_row",
     "read_traceparent",

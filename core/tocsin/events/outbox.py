@@ -17,6 +17,7 @@ from sqlalchemy import (
     update,
 )
 
+from tocsin.events.shards import EventShare, build_share
 from tocsin.model import Event, EventType
 from tocsin.store import BulkStatement, Row, announce, clean_text, is_in, load_epoch_number
 from tocsin.store.tables import events
@@ -31,22 +32,26 @@ RESTORED = "restored from the backup"
 _IS_UNROUTED = events.c.routed.is_(False) & events.c.routing_error.is_(None)
 
 
-def _select_unrouted(*, whole: bool) -> Select[Any]:
-    rest = (events.c.related, events.c.context) if whole else ()
+def _select_unrouted(*, whole: bool, shared: bool = False) -> Select[Any]:
     columns = (
         events.c.id,
         events.c.event_type,
         events.c.timestamp,
         events.c.data,
         events.c.subject,
+        events.c.related,
+        *((events.c.context,) if whole else ()),
     )
-    return (
-        select(*columns, *rest).where(_IS_UNROUTED).order_by(events.c.id).limit(bindparam("most"))
-    )
+    conditions = (_IS_UNROUTED, build_share()) if shared else (_IS_UNROUTED,)
+    return select(*columns).where(*conditions).order_by(events.c.id).limit(bindparam("most"))
 
 
 UNROUTED = _select_unrouted(whole=False)
-_UNROUTED_WHOLE = _select_unrouted(whole=True)
+_UNROUTED = {
+    (whole, shared): _select_unrouted(whole=whole, shared=shared)
+    for whole in (False, True)
+    for shared in (False, True)
+}
 
 
 def emit_events(connection: Connection, new_events: Sequence[Event]) -> None:
@@ -84,23 +89,28 @@ class UnroutedEvents:
     """Reasons by ID of events among them whose rows cannot be read."""
 
 
-def load_unrouted(connection: Connection, limit: int, *, whole: bool = True) -> UnroutedEvents:
-    """Return the oldest events that are not routed yet.
+def load_unrouted(
+    connection: Connection, limit: int, *, whole: bool = True, share: EventShare | None = None
+) -> UnroutedEvents:
+    """Return the oldest events that are not routed yet, all or those of a share.
 
-    Unless `whole`, the events lack `related` and `context`, which is most of their size.
+    Unless `whole`, the events lack `context`, which is most of their size.
     """
-    statement = _UNROUTED_WHOLE if whole else UNROUTED
+    statement = _UNROUTED[whole, share is not None]
+    parameters: dict[str, Any] = {"most": limit}
+    if share is not None:
+        parameters |= {"shards": share.shards, "until": share.until}
     try:
-        rows = connection.execute(statement, {"most": limit}).mappings()
+        rows = connection.execute(statement, parameters).mappings()
         return UnroutedEvents([parse_event_row(row) for row in rows])
     except (ValueError, TypeError):  # of one row; such as an event type of a later version
-        return _load_readable(connection, limit)
+        ids = connection.execute(statement.with_only_columns(events.c.id), parameters)
+        return _load_readable(connection, ids.scalars().all())
 
 
-def _load_readable(connection: Connection, limit: int) -> UnroutedEvents:
-    oldest = select(events.c.id).where(_IS_UNROUTED).order_by(events.c.id).limit(limit)
+def _load_readable(connection: Connection, ids: Iterable[str]) -> UnroutedEvents:
     found = UnroutedEvents([])
-    for id_ in connection.scalars(oldest).all():
+    for id_ in ids:
         try:
             row = connection.execute(select(events).where(events.c.id == id_)).mappings().one()
             found.events.append(parse_event_row(row))
@@ -112,6 +122,14 @@ def _load_readable(connection: Connection, limit: int) -> UnroutedEvents:
 def find_still_unrouted(connection: Connection, ids: Iterable[str]) -> frozenset[str]:
     """Return those of these events that nobody has routed meanwhile."""
     return frozenset(connection.scalars(_STILL_UNROUTED, {"ids": list(ids)}))
+
+
+def find_unrouted_before(
+    connection: Connection, subjects: Iterable[str], id_: str
+) -> list[tuple[str, str]]:
+    """Return ID and subject of the unrouted events of these subjects before an event."""
+    query = _BEFORE, {"subjects": sorted(subjects), "id": id_}
+    return [(row.id, row.subject) for row in connection.execute(*query)]
 
 
 def hold_events(connection: Connection, reasons: Mapping[str, str]) -> None:
@@ -151,6 +169,9 @@ def mark_routed(connection: Connection, routed: Sequence[Event]) -> None:
 
 
 _STILL_UNROUTED = select(events.c.id).where(is_in(events.c.id, "ids"), _IS_UNROUTED)
+_BEFORE = select(events.c.id, events.c.subject).where(
+    _IS_UNROUTED, is_in(events.c.subject, "subjects"), events.c.id < bindparam("id")
+)
 _MARK_ROUTED = update(events).where(is_in(events.c.id, "ids")).values(routed=True)
 
 

@@ -17,10 +17,13 @@ class RoutingResult:
     """Number of events that were routed, and where their deliveries went."""
 
     count: int
+    """Only 0 where nothing is left, unless events have to wait for others."""
     queued: frozenset[str]
     """Destinations that may have deliveries to claim."""
     leased: Mapping[str, Sequence[ClaimedDelivery]]
     """Deliveries that were leased to workers of this node, by destination."""
+    is_waiting: bool = False
+    """Whether events wait for earlier ones of related subjects, which another node routes."""
 
 
 @dataclass(slots=True)

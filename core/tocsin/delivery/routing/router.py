@@ -7,156 +7,47 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property
 from time import monotonic, time_ns
 from types import MappingProxyType
-from typing import Any, Self
 
 import structlog
-from pydantic import ValidationError
-from sqlalchemy import Connection, or_, select
+from sqlalchemy import Connection, select
 
 from tocsin import metrics, tracing
 from tocsin.clock import Clock
-from tocsin.conditions import Condition
 from tocsin.delivery.destinations.channels import OBSERVER_PREFIX
-from tocsin.delivery.destinations.repository import (
-    Destination,
-    DestinationState,
-    StopReason,
-    load_destination,
-)
 from tocsin.delivery.queue.queue import DeliveryQueue
 from tocsin.delivery.queue.states import Vacancy, queue_topic
+from tocsin.delivery.routing.assignment import ShardAssignment
 from tocsin.delivery.routing.hold import load_applied_from
 from tocsin.delivery.routing.plan import RoutingPlan, RoutingResult, trace_plan
+from tocsin.delivery.routing.route import Route, Routes, load_revisions
 from tocsin.delivery.sending.worker import Worker
 from tocsin.delivery.sending.worker_pool import WorkerPool
 from tocsin.events import (
     EVENTS,
+    EventShare,
     Notifiers,
     UnroutedEvents,
     find_still_unrouted,
+    find_unrouted_before,
     hold_events,
     load_unrouted,
+    lock_subjects,
     mark_routed,
 )
-from tocsin.hookspecs import Channel
 from tocsin.loops import run_forever, run_to_end
-from tocsin.model import Event, EventType, Severity
-from tocsin.registry import ManagedBy
-from tocsin.sandbox import AllowanceExhausted
-from tocsin.store import Database, lock_exclusively
-from tocsin.store.tables import deliveries, destinations
+from tocsin.model import Event
+from tocsin.store import Database
+from tocsin.store.tables import deliveries
 
 _POLL = timedelta(seconds=1)
 _BATCH = 200
 _MIN_BATCH = 32  # however little room free workers have
 _MAX_ROUTING_SECONDS = 0.25
 _VACANCY_PATIENCE = timedelta(milliseconds=200)
-_ROUTED = (
-    select(destinations.c.name, destinations.c.revision)
-    .where(
-        destinations.c.state != DestinationState.DELETED,
-        or_(destinations.c.reason.is_(None), destinations.c.reason != StopReason.REMOVED),
-    )
-    .order_by(destinations.c.name)
-)
+_RELATED_DELAY = timedelta(milliseconds=50)
 _log = structlog.get_logger()
-
-
-@dataclass(frozen=True)
-class Route:
-    """Routing settings of one destination."""
-
-    destination: str
-    events: frozenset[EventType] = frozenset(EventType)
-    min_severity: Severity = Severity.INFORMATIONAL
-    providers: frozenset[str] = frozenset()
-    when: str | None = None
-
-    @classmethod
-    def of(cls, destination: Destination) -> Self:
-        """Return the route to a destination, even if its plugin is not available.
-
-        Observer plugins receive all events, and so do destinations whose settings cannot be read.
-        """
-        if destination.managed_by is ManagedBy.PLUGIN:
-            return cls(destination.name)
-        model = Channel.Settings
-        routing = {"plugin", "events", "min_severity", "providers", "when"}
-        known = {name: value for name, value in destination.settings.items() if name in routing}
-        try:
-            settings = model.model_validate({"plugin": destination.plugin, **known})
-        except ValidationError as error:
-            facts = {"destination": destination.name, "reason": str(error)}
-            _log.warning("invalid routing settings; delivering all events", **facts)
-            return cls(destination.name)
-        return cls(
-            destination.name,
-            frozenset(settings.events),
-            settings.min_severity,
-            frozenset(settings.providers),
-            settings.when,
-        )
-
-    @cached_property
-    def _severities(self) -> frozenset[str]:
-        return frozenset(
-            severity for severity in Severity if severity.rank >= self.min_severity.rank
-        )
-
-    @cached_property
-    def _condition(self) -> Condition | None:
-        return None if self.when is None else Condition(self.when)
-
-    def takes(self, event: Event) -> bool:
-        """Return whether the event goes to the destination; raises `AllowanceExhausted`."""
-        if event.event_type not in self.events:
-            return False
-        if event.event_type is EventType.INCIDENT_ALERT and not self._takes_alert(event.data):
-            return False
-        return self._condition is None or self._fulfils(event, self._condition)
-
-    def _takes_alert(self, data: Any) -> bool:
-        if self.providers and data["provider"] not in self.providers:
-            return False
-        return data["severity"] in self._severities
-
-    def _fulfils(self, event: Event, condition: Condition) -> bool:
-        """Return whether the condition holds; the event passes if it cannot be evaluated."""
-        try:
-            return condition.holds(event.variables())
-        except AllowanceExhausted:
-            raise
-        except Exception as error:  # noqa: BLE001 - operators' expressions may raise anything
-            facts = {"destination": self.destination, "event_id": event.id, "reason": str(error)}
-            _log.warning("condition cannot be evaluated; delivering the event", **facts)
-            return True
-
-
-class Routes:
-    """Current routes, cached until destinations change."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[int, Route]] = {}
-
-    def current(self, connection: Connection, revisions: Sequence[tuple[str, int]]) -> list[Route]:
-        """Return the route to each of these destinations."""
-        routes = []
-        for name, revision in revisions:
-            known = self._known.get(name)
-            if known is None or known[0] != revision:
-                destination = load_destination(connection, name)
-                assert destination is not None  # noqa: S101 - rows of destinations are kept
-                known = self._known[name] = revision, Route.of(destination)
-            routes.append(known[1])
-        return routes
-
-
-def load_revisions(connection: Connection) -> Sequence[tuple[str, int]]:
-    """Return the destinations that receive new events, with their revisions."""
-    return [(name, revision) for name, revision in connection.execute(_ROUTED)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +57,8 @@ class RoutingBatch:
     unrouted: UnroutedEvents
     routes: Sequence[Route]
     revisions: Sequence[tuple[str, int]]
+    is_share: bool
+    """Whether there may be older unrouted events of other shards."""
 
 
 async def route_events(
@@ -176,8 +69,9 @@ async def route_events(
     now: datetime,
     *,
     workers: Mapping[str, Worker] = MappingProxyType({}),
+    share: EventShare | None = None,
 ) -> RoutingResult:
-    """Turn the oldest unrouted events into deliveries.
+    """Turn the oldest unrouted events into deliveries, all or those of a share.
 
     Conditions are evaluated in a thread of their own and outside of any transaction, because they
     may be slow. If destinations change meanwhile, routing starts again. `workers` are those with a
@@ -185,7 +79,7 @@ async def route_events(
     """
     while True:
         started_ns = time_ns()
-        batch = await database.read(_read_batch, routes, most, whole=bool(workers))
+        batch = await database.read(_read_batch, routes, most, whole=bool(workers), share=share)
         if not batch.unrouted.events and not batch.unrouted.unreadable:
             return RoutingResult(0, frozenset(), {})
         stopped = threading.Event()
@@ -203,11 +97,14 @@ async def route_events(
             return result
 
 
-def _read_batch(connection: Connection, routes: Routes, most: int, *, whole: bool) -> RoutingBatch:
+def _read_batch(
+    connection: Connection, routes: Routes, most: int, *, whole: bool, share: EventShare | None
+) -> RoutingBatch:
     revisions = load_revisions(connection)
     current = routes.current(connection, revisions)
     whole = whole or tracing.is_on() or any(route.when is not None for route in current)
-    return RoutingBatch(load_unrouted(connection, most, whole=whole), current, revisions)
+    unrouted = load_unrouted(connection, most, whole=whole, share=share)
+    return RoutingBatch(unrouted, current, revisions, is_share=share is not None)
 
 
 def _match_events(batch: RoutingBatch, stopped: threading.Event) -> RoutingPlan:
@@ -270,8 +167,10 @@ def _store_plan(
 
     So if destinations have changed, or another node has routed all of these events meanwhile.
     """
-    # or a later event could be offered before an earlier one
-    lock_exclusively(connection, "routing")
+    # or a later event of a subject could be offered before an earlier one
+    lock_subjects(
+        connection, {name for each in plan.routed for name in (each.subject, *each.related)}
+    )
     if load_revisions(connection) != batch.revisions:
         return None
     ids = {event.id for event in plan.routed} | set(batch.unrouted.unreadable)
@@ -279,6 +178,10 @@ def _store_plan(
     if not waiting:
         return None
     routed = [event for event in plan.routed if event.id in waiting]
+    if batch.is_share and len(ready := _find_ready(connection, routed)) < len(routed):
+        routed, waiting = ready, {event.id for event in ready}
+        if not routed:
+            return RoutingResult(0, frozenset(), {}, is_waiting=True)
     known = _find_offered(connection, batch, routed)
 
     def is_new(event: Event, to: str) -> bool:
@@ -295,6 +198,26 @@ def _store_plan(
     filled = {to for to, claims in leased.items() if len(claims) == vacancies[to].most}
     queued = {to for _, to in wanted if to not in leased or to in filled}
     return RoutingResult(len(routed) + len(unreadable), frozenset(queued), leased)
+
+
+def _find_ready(connection: Connection, routed: Sequence[Event]) -> Sequence[Event]:
+    """Return the events before the first that has to wait for others of related subjects.
+
+    Those belong to other shards, and another node is about to route them.
+    """
+    related = {subject for event in routed for subject in event.related}
+    if not related:
+        return routed
+    ours = {event.id for event in routed}
+    others = [
+        (id_, subject)
+        for id_, subject in find_unrouted_before(connection, related, routed[-1].id)
+        if id_ not in ours
+    ]
+    for at, event in enumerate(routed):
+        if any(id_ < event.id and subject in event.related for id_, subject in others):
+            return routed[:at]
+    return routed
 
 
 def _batch_size(workers: Mapping[str, Worker]) -> int:
@@ -326,14 +249,20 @@ class Router:
         routed: metrics.Counter,
         *,
         pool: WorkerPool | None = None,
+        assignment: ShardAssignment | None = None,
     ) -> None:
-        """Lease deliveries to the free workers of the `pool`, if any."""
+        """Lease deliveries to the free workers of the `pool`, if any.
+
+        With an `assignment`, leave most events of other nodes' shards to them.
+        """
         self._queue = queue
         self._database = database
         self._clock = clock
         self._notifiers = notifiers
         self._routed = routed
         self._pool = pool
+        self._assignment = assignment
+        self._is_behind = self._is_waiting = False
         self._has_leased = False
         self._routes = Routes()
         self._is_applied: bool | None = None
@@ -344,21 +273,20 @@ class Router:
 
     async def _step(self) -> None:
         if not await self.route_waiting():
-            await self._notifiers[EVENTS].wait(_POLL)
+            await self._notifiers[EVENTS].wait(_RELATED_DELAY if self._is_waiting else _POLL)
 
     async def route_waiting(self) -> int:
         """Route the waiting events, and return their number: 0 until something was applied."""
         if not self._is_applied and not await self._look_for_application():
             return 0
-        workers = await self._find_free()
+        workers, now = await self._find_free(), self._clock.now()
+        most, share = _batch_size(workers), None
+        if self._assignment is not None:
+            share = await self._assignment.find(now, is_behind=self._is_behind)
         result = await route_events(
-            self._database,
-            self._queue,
-            self._routes,
-            _batch_size(workers),
-            self._clock.now(),
-            workers=workers,
+            self._database, self._queue, self._routes, most, now, workers=workers, share=share
         )
+        self._is_behind, self._is_waiting = result.count >= most, result.is_waiting
         self._has_leased = bool(result.leased)
         self._routed.inc(result.count)
         for name in result.queued:

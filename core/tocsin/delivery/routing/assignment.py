@@ -1,0 +1,55 @@
+"""Assignment of shards to the nodes that route, so that they seldom work on the same events."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from time import monotonic
+
+from tocsin.events import SHARDS, EventShare
+from tocsin.identifiers import first_id
+from tocsin.store import Database, find_nodes_with_role
+
+_REFRESH_SECONDS = 2.0
+_PATIENCE = timedelta(seconds=2)
+"""The age at which an event is routed by any node: its own may be busy, frozen or gone."""
+_LOOK_AROUND_SECONDS = 5.0
+
+
+class ShardAssignment:
+    """The shards of one node.
+
+    It only saves work: locks keep the order of events, whoever routes them.
+    """
+
+    def __init__(self, database: Database, node: int, role: str) -> None:
+        self._database = database
+        self._node = node
+        self._role = role
+        self._shards: tuple[int, ...] | None = None
+        self._refresh_at = 0.0
+        self._look_around_at = 0.0
+
+    async def find(self, now: datetime, *, is_behind: bool) -> EventShare | None:
+        """Return the events that this node should route next; None for all of them.
+
+        A node that `is_behind` with its own shards looks at others every few seconds only.
+        """
+        moment = monotonic()
+        if moment >= self._refresh_at:
+            self._refresh_at = moment + _REFRESH_SECONDS
+            self._shards = await self._load(now)
+        if self._shards is None:
+            return None
+        if is_behind and moment < self._look_around_at:
+            return EventShare(self._shards, "")
+        self._look_around_at = moment + _LOOK_AROUND_SECONDS
+        return EventShare(self._shards, first_id("evt", now - _PATIENCE))
+
+    async def _load(self, now: datetime) -> tuple[int, ...] | None:
+        if not self._database.is_shared:
+            return None
+        nodes = await self._database.read(find_nodes_with_role, self._role, now)
+        ranks = sorted({*nodes, self._node})
+        if len(ranks) == 1:
+            return None
+        return tuple(range(ranks.index(self._node), SHARDS, len(ranks)))
