@@ -105,7 +105,7 @@ async def test_what_is_pushed_at_once_shares_transactions(database, make_writer,
     writer = make_writer()
     given = [*(received(number) for number in range(20)), received(3, 20)]
     counts = await asyncio.gather(*(writer.store(each) for each in given))
-    assert sizes == [1, 20]
+    assert sizes == [21]
     assert [each.new for each in counts] == [1] * 21
     assert [each.records for each in counts] == [1] * 20 + [2]
     query = select(func.sum(coverage.c.records), func.sum(coverage.c.new))

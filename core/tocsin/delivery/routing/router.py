@@ -179,7 +179,7 @@ def _store_plan(
         return None
     routed = [event for event in plan.routed if event.id in waiting]
     if batch.is_share and len(ready := _find_ready(connection, routed)) < len(routed):
-        routed, waiting = ready, {event.id for event in ready}
+        routed, waiting = ready, frozenset(event.id for event in ready)
         if not routed:
             return RoutingResult(0, frozenset(), {}, is_waiting=True)
     known = _find_offered(connection, batch, routed)
@@ -200,7 +200,7 @@ def _store_plan(
     return RoutingResult(len(routed) + len(unreadable), frozenset(queued), leased)
 
 
-def _find_ready(connection: Connection, routed: Sequence[Event]) -> Sequence[Event]:
+def _find_ready(connection: Connection, routed: list[Event]) -> list[Event]:
     """Return the events before the first that has to wait for others of related subjects.
 
     Those belong to other shards, and another node is about to route them.
