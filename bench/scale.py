@@ -258,8 +258,13 @@ class Scene:
     async def _push(self, session: aiohttp.ClientSession, url: str, incidents: int) -> None:
         body = orjson.dumps([_incident(next(self._numbers)) for _ in range(incidents)])
         headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
-        async with session.post(f"{url}/api/push/pushed", data=body, headers=headers) as response:
-            assert response.status == 200, await response.text()
+        while True:  # a sender repeats what a busy database has not taken
+            address = f"{url}/api/push/pushed"
+            async with session.post(address, data=body, headers=headers) as response:
+                if response.status == 200:
+                    return
+                assert response.status == 503, await response.text()
+            await asyncio.sleep(0.5)
 
     def _feed(self, number: int, alerts: int) -> None:
         with (self._folder / f"eve-{number}.json").open("ab") as file:
