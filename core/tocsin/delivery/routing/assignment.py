@@ -10,8 +10,8 @@ from tocsin.identifiers import first_id
 from tocsin.store import Database, find_nodes_with_role
 
 _REFRESH_SECONDS = 2.0
-_PATIENCE = timedelta(seconds=2)
-"""The age at which an event is routed by any node: its own may be busy, frozen or gone."""
+_PATIENCE = timedelta(seconds=10)
+"""The age at which an event is routed by any node: its own may be busy or frozen."""
 _LOOK_AROUND_SECONDS = 5.0
 
 

@@ -1,4 +1,4 @@
-"""What is stored of received incidents."""
+"""Stored parts of received incidents."""
 
 from __future__ import annotations
 
