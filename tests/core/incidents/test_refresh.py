@@ -176,8 +176,8 @@ async def test_those_that_are_due_together_are_stored_together(sync, store_new, 
     clock.advance(minutes=2)
     write, stored = sync._writer.write, []
 
-    async def count(store):
-        stored.append(await write(store))
+    async def count(*given):
+        stored.append(await write(*given))
         return stored[-1]
 
     sync._writer.write = count
