@@ -23,6 +23,7 @@ from bench.delivery import SECRET
 from bench.postgres_usage import ServerWatch, read_cpu
 from bench.receiver import count_received, receive
 from bench.scale_report import DESTINATIONS, Load, Measured, report
+from bench.sizes import QUICK
 from bench.subprocesses import child, free_port
 
 NODES = (1, 2, 4)
@@ -67,21 +68,13 @@ WHERE a.number = 1 AND e.timestamp >= $1
 """
 
 
-WHOLE = Load(pushed=4_000, polled=4_000, paced=600, per_second=20)
-QUICK = Load(pushed=600, polled=600, paced=100, per_second=20)
+WHOLE_LOAD = Load(pushed=4_000, polled=4_000, paced=600, per_second=20)
+QUICK_LOAD = Load(pushed=600, polled=600, paced=100, per_second=20)
 
 
 def run(_rounds: int) -> None:
-    """Measure 1, 2 and 4 nodes."""
-    _run(WHOLE)
-
-
-def run_quickly(_rounds: int) -> None:
-    """Measure 1, 2 and 4 nodes for about two minutes on two cores."""
-    _run(QUICK)
-
-
-def _run(load: Load) -> None:
+    """Measure 1, 2 and 4 nodes; with `--quick`, in about two minutes on two idle cores."""
+    load = QUICK_LOAD if QUICK in sys.argv else WHOLE_LOAD
     os.environ |= {"BENCH_SECRET": SECRET, "BENCH_TOKEN": TOKEN}
     results = []
     with TemporaryDirectory(prefix="tocsin-bench-") as name, DurablePostgres(Path(name)) as server:
