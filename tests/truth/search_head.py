@@ -35,7 +35,7 @@ class OfSplunk(OfSimulators):
         return SplunkSimulator(Findings(clock))
 
     def settings(self, simulator: SplunkSimulator) -> dict[str, Any]:
-        return {"token": TOKEN}
+        return {"token": TOKEN, "refresh_after": ()}
 
     def truth(self, siem: Siem) -> dict[str, Known]:
         return {name: known(case) for name, case in siem.truth().items()}
