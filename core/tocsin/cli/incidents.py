@@ -24,7 +24,7 @@ _COLUMNS = Columns(
         *("occurred_at", "created_at", "updated_at", "alert_count", "url"),
         *TRIAGED,
     ),
-    brief=("number", "severity", "status", "provider", "assignee", "occurred_at", "title"),
+    brief=("number", "severity", "status", "assignee", "occurred_at", "title"),
 )
 _DETAILS = (
     *_COLUMNS.every,

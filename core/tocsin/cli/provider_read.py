@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator
 from contextlib import aclosing
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ from typing import Annotated, Any
 import structlog
 import typer
 
-from tocsin.cli.output import AsJson, Columns, Wide, print_records
+from tocsin.cli.output import AsJson, Columns, Wide, print_line, print_records
 from tocsin.clock import SystemClock, isoformat
 from tocsin.errors import OperatorError
 from tocsin.hookspecs import Provider
@@ -46,8 +47,7 @@ def read_provider(
     records, error = asyncio.run(_read(settings, name, stream, pages))
     print_records(records, _COLUMNS, as_json=as_json, wide=wide)
     if error is not None:
-        message = f"providers.{name}: {type(error).__name__}: {error}"
-        typer.echo(message, err=True)
+        print_line(f"providers.{name}: {type(error).__name__}: {error}", file=sys.stderr)
         raise typer.Exit(1)
 
 

@@ -627,7 +627,7 @@ async def test_where_nothing_answers_it_is_said_what_to_look_at(refused, unused_
     errors = await refused("keys", "list", "--url", url)
     assert f"port {unused_tcp_port}: cannot connect; check that Tocsin is running there" in errors
     assert "repeat" not in errors
-    assert "check before you repeat it" in await refused("keys", "disable", "K1", "--url", url)
+    assert "check before you send it again" in await refused("keys", "disable", "K1", "--url", url)
 
 
 # TLS

@@ -28,7 +28,7 @@ from tocsin.delivery.destinations.samples import build_sample
 from tocsin.events import emit_events
 from tocsin.events.payloads import ENVELOPES
 from tocsin.identifiers import new_id
-from tocsin.incidents.list_pages import COLUMNS, represent_incident
+from tocsin.incidents.documents import COLUMNS, represent_incident
 from tocsin.model import Event, EventType
 from tocsin.registry import ManagedBy
 from tocsin.store.tables import deliveries, destinations
