@@ -70,7 +70,7 @@ async def test_a_large_list_is_stored_in_short_transactions(api, monkeypatch):
     total = LIMITS.batch_records + 1
     body = [CASE | {"external_id": f"case-{number}"} for number in range(total)]
     assert await counts(api, body) == counted(total, new=total, rejected=0)
-    assert sizes == [LIMITS.batch_records, 1, 0]
+    assert [size for size in sizes if size] == [LIMITS.batch_records, 1]
 
 
 @on_sqlite
