@@ -10,8 +10,6 @@ from sqlalchemy import Connection, insert, select, update
 
 from tocsin.incidents import (
     Author,
-    DispositionSource,
-    IncidentDisposition,
     LabelKind,
     TriageUpdate,
     add_comment,
@@ -19,6 +17,7 @@ from tocsin.incidents import (
     update_triage,
 )
 from tocsin.incidents.documents import refresh_documents
+from tocsin.model import DispositionSource, IncidentDisposition
 from tocsin.store.statements import INCIDENT_CHANGE, INCIDENT_NUMBER, allot_numbers
 from tocsin.store.tables import coverage, incident_entities, incidents
 

@@ -9,15 +9,20 @@ import typer
 from tocsin.cli.options import choice_option
 from tocsin.cli.output import AsJson, Columns, Wide, print_record, print_records
 from tocsin.cli.service_api import ApiKey, ApiUrl, Limit, run_with_key
-from tocsin.cli.triage import TRIAGED, add_commands, add_triage_columns
-from tocsin.incidents import DispositionFilter
-from tocsin.model import IncidentStatus, Severity
+from tocsin.cli.triage import (
+    INCIDENTS_PATH,
+    TRIAGE_DETAILS,
+    TRIAGED,
+    Number,
+    add_commands,
+    add_triage_columns,
+)
+from tocsin.model import DispositionFilter, IncidentStatus, Severity
 
 app = typer.Typer(
     no_args_is_help=True, help="List, show and triage incidents of a running service."
 )
 
-_PATH = "/api/v1/incidents"
 _COLUMNS = Columns(
     (
         *("number", "provider", "external_id", "external_number", "severity", "status", "title"),
@@ -30,8 +35,7 @@ _DETAILS = (
     *_COLUMNS.every,
     *("description", "raw_severity", "severity_assumed", "raw_status", "merged_into"),
     *("source_url", "techniques", "tactics", "entities"),
-    *("acknowledged_at", "disposition_reason", "disposition_source", "disposition_by"),
-    *("disposition_at", "linked_incidents", "watchers", "comment_count"),
+    *TRIAGE_DETAILS,
 )
 
 
@@ -77,7 +81,7 @@ def list_all(
         url,
         api_key,
         lambda api: api.collect(
-            _PATH,
+            INCIDENTS_PATH,
             "incidents",
             limit=limit,
             severity=severity,
@@ -96,15 +100,13 @@ def list_all(
 
 @app.command()
 def show(
-    number: Annotated[
-        int, typer.Argument(metavar="NUMBER", min=1, max=10**18 - 1, help="Incident number.")
-    ],
+    number: Number,
     url: ApiUrl = None,
     api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Show an incident with its entities."""
-    record = run_with_key(url, api_key, lambda api: api.call("GET", f"{_PATH}/{number}"))
+    record = run_with_key(url, api_key, lambda api: api.call("GET", f"{INCIDENTS_PATH}/{number}"))
     entities = [f"{entity['kind']}:{entity['value']}" for entity in record["entities"]]
     shown = record if as_json else add_triage_columns(record, _DETAILS) | {"entities": entities}
     print_record(shown, _DETAILS, as_json=as_json)

@@ -11,23 +11,20 @@ from tocsin.cli.options import choice_option
 from tocsin.cli.output import AsJson, Columns, Wide, print_json, print_record, print_records
 from tocsin.cli.service_api import NULL, ApiKey, ApiUrl, Limit, ServiceApi, run_with_key
 from tocsin.errors import OperatorError
-from tocsin.incidents import DispositionSource, IncidentDisposition
+from tocsin.model import DispositionSource, IncidentDisposition
 
-_PATH = "/api/v1/incidents"
+INCIDENTS_PATH = "/api/v1/incidents"
 _NUMBER = {"min": 1, "max": 10**18 - 1}
 Numbers = Annotated[
     list[int], typer.Argument(metavar="NUMBER...", help="Incident numbers.", **_NUMBER)
 ]
 Number = Annotated[int, typer.Argument(metavar="NUMBER", help="Incident number.", **_NUMBER)]
 TRIAGED = ("assignee", "acknowledged_by", "disposition", "tags")
-_COLUMNS = Columns(
-    (
-        *("number", *TRIAGED, "acknowledged_at"),
-        *("disposition_reason", "disposition_source", "disposition_by", "disposition_at"),
-        *("linked_incidents", "watchers", "comment_count"),
-    ),
-    brief=("number", *TRIAGED),
+TRIAGE_DETAILS = (
+    *("acknowledged_at", "disposition_reason", "disposition_source", "disposition_by"),
+    *("disposition_at", "linked_incidents", "watchers", "comment_count"),
 )
+_COLUMNS = Columns(("number", *TRIAGED, *TRIAGE_DETAILS), brief=("number", *TRIAGED))
 _COMMENTS = Columns(("id", "created_at", "created_by", "text"))
 
 
@@ -197,7 +194,9 @@ def _change(
     """Change incidents one after the other, and print their triage."""
 
     async def update(api: ServiceApi) -> list[dict[str, Any]]:
-        return [await api.call("PATCH", f"{_PATH}/{each}", body=change) for each in numbers]
+        return [
+            await api.call("PATCH", f"{INCIDENTS_PATH}/{each}", body=change) for each in numbers
+        ]
 
     records = run_with_key(url, api_key, update)
     if as_json:
@@ -218,7 +217,7 @@ def _comment(
 
     Requires an API key with the scope `incidents:write`.
     """
-    path, body = f"{_PATH}/{number}/comments", {"text": text}
+    path, body = f"{INCIDENTS_PATH}/{number}/comments", {"text": text}
     record = run_with_key(url, api_key, lambda api: api.call("POST", path, body=body))
     print_record(record, _COMMENTS.every, as_json=as_json)
 
@@ -236,6 +235,6 @@ def _list_comments(
 
     Requires an API key with the scope `incidents:read`.
     """
-    path = f"{_PATH}/{number}/comments"
+    path = f"{INCIDENTS_PATH}/{number}/comments"
     records = run_with_key(url, api_key, lambda api: api.collect(path, "comments", limit=limit))
     print_records(records, _COMMENTS, as_json=as_json, wide=wide)

@@ -10,43 +10,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, exists, select
 
 from tocsin.clock import isoformat_or_none
-from tocsin.model import Vocabulary
+from tocsin.model import DispositionFilter
 from tocsin.store import is_in
 from tocsin.store.tables import incident_labels, incident_triage, incidents
-
-
-class IncidentDisposition(Vocabulary):
-    """Result of the triage of an incident."""
-
-    TRUE_POSITIVE = "true-positive"
-    BENIGN_TRUE_POSITIVE = "benign-true-positive"
-    FALSE_POSITIVE = "false-positive"
-    DUPLICATE = "duplicate"
-    UNDETERMINED = "undetermined"
-
-
-NONE = "none"
-"""As a filter: incidents without an assignee, or without a disposition."""
-
-
-class DispositionFilter(Vocabulary):
-    """Disposition in a filter."""
-
-    TRUE_POSITIVE = IncidentDisposition.TRUE_POSITIVE.value
-    BENIGN_TRUE_POSITIVE = IncidentDisposition.BENIGN_TRUE_POSITIVE.value
-    FALSE_POSITIVE = IncidentDisposition.FALSE_POSITIVE.value
-    DUPLICATE = IncidentDisposition.DUPLICATE.value
-    UNDETERMINED = IncidentDisposition.UNDETERMINED.value
-    NONE = NONE
-
-
-class DispositionSource(Vocabulary):
-    """Origin of a disposition."""
-
-    PERSON = "person"
-    RULE = "rule"
-    PLAYBOOK = "playbook"
-    SIEM = "siem"
 
 
 class LabelKind(StrEnum):
@@ -57,6 +23,8 @@ class LabelKind(StrEnum):
     WATCHER = "watcher"
 
 
+_NONE = DispositionFilter.NONE
+"""As a filter: incidents without an assignee, or without a disposition."""
 MEMBERS = {
     LabelKind.TAG: "tags",
     LabelKind.LINK: "linked_incidents",
@@ -119,7 +87,7 @@ class TriageFilter:
     def list_conditions(self) -> Iterator[ColumnElement[bool]]:
         """Yield the conditions for rows of `incidents`."""
         for column, wanted in ((_t.assignee, self.assignee), (_t.disposition, self.disposition)):
-            if wanted == NONE:
+            if wanted == _NONE:
                 yield ~_has_triage(column.is_not(None))
             elif wanted is not None:
                 yield _has_triage(column == wanted)

@@ -18,14 +18,12 @@ from tocsin.incidents.triage import (
     COLUMNS,
     MEMBERS,
     UNTRIAGED,
-    DispositionSource,
-    IncidentDisposition,
     LabelKind,
     Triage,
     load_triage,
     sort_labels,
 )
-from tocsin.model import Json
+from tocsin.model import DispositionSource, IncidentDisposition, Json
 from tocsin.store import INCIDENT_CHANGE, allot_numbers, build_insert, is_in
 from tocsin.store.tables import (
     incident_changes,

@@ -67,6 +67,7 @@ from tocsin.model.report import (
     Verdict,
 )
 from tocsin.model.tactics import TACTICS, name_tactic, parse_tactics, sort_tactics
+from tocsin.model.triage import DispositionFilter, DispositionSource, IncidentDisposition
 from tocsin.model.vocabulary import EntityKind, IncidentStatus, Json, Severity, Vocabulary
 
 __all__ = [
@@ -82,6 +83,8 @@ __all__ = [
     "Covered",
     "Delivery",
     "Disposition",
+    "DispositionFilter",
+    "DispositionSource",
     "Edge",
     "EnricherSource",
     "Enrichment",
@@ -103,6 +106,7 @@ __all__ = [
     "Health",
     "Idempotency",
     "Incident",
+    "IncidentDisposition",
     "IncidentRecord",
     "IncidentStatus",
     "Inquiry",

@@ -24,17 +24,27 @@ def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with(name):
     assert help_text.splitlines()[0] == COMMANDS[name].summary
 
 
-@pytest.mark.parametrize("option", ["--help", "--version"])
-def test_help_and_version_import_no_command(option):
+def list_imports(*arguments: str) -> set[str]:
+    """Return the top-level packages that a command imports."""
     program = (
         "import sys; from tocsin.cli import app\n"
-        f"try: app([{option!r}])\n"
+        f"try: app({arguments!r})\n"
         "finally: print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
     )
     ended = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert not HEAVY & set(ended.stderr.split())
+    return set(ended.stderr.split())
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_import_no_command(option):
+    assert not HEAVY & list_imports(option)
+
+
+@pytest.mark.full
+def test_commands_for_incidents_import_no_server():
+    assert not {"aiohttp", "alembic"} & list_imports("incidents", "--help")
 
 
 @pytest.mark.parametrize("name", tocsin.__all__)

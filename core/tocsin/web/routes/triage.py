@@ -6,7 +6,8 @@ from sqlalchemy import Connection
 
 from tocsin import incidents
 from tocsin.credentials import Scope
-from tocsin.incidents import KEEP, Author, DispositionSource, LabelKind, TriageUpdate
+from tocsin.incidents import KEEP, Author, LabelKind, TriageUpdate
+from tocsin.model import DispositionSource
 from tocsin.store import clean_text
 from tocsin.web.context import AuditedChange, Endpoint, RequestContext, Response
 from tocsin.web.etags import is_expected

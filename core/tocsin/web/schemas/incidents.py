@@ -14,8 +14,8 @@ from pydantic import (
 )
 
 from tocsin.fields import any_case, parse_iso_duration
-from tocsin.incidents import DispositionFilter, EntityRole, TriageFilter
-from tocsin.model import EntityKind, IncidentStatus, Json, Severity
+from tocsin.incidents import EntityRole, TriageFilter
+from tocsin.model import DispositionFilter, EntityKind, IncidentStatus, Json, Severity
 from tocsin.web.pagination import ChangeCursor
 from tocsin.web.parsing import QueryModel, ResponseModel
 from tocsin.web.schemas.examples import URL

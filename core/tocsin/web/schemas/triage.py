@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar, Self
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from tocsin.fields import any_case
-from tocsin.incidents import MAX_LABELS, DispositionSource, IncidentDisposition
-from tocsin.model import Json
+from tocsin.incidents import MAX_LABELS
+from tocsin.model import DispositionSource, IncidentDisposition, Json
 from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel
 from tocsin.web.schemas.examples import COMMENT_ID, CREATED, URL
 from tocsin.web.schemas.fields import Limit, Name, Text, TotalRelation, cursor_field

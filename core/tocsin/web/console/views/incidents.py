@@ -6,8 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tocsin.accounting import MAX_INVESTIGATIONS
-from tocsin.incidents import UNTRIAGED, DispositionFilter, IncidentDisposition
-from tocsin.model import IncidentStatus, Persona, Severity
+from tocsin.incidents import UNTRIAGED
+from tocsin.model import (
+    DispositionFilter,
+    IncidentDisposition,
+    IncidentStatus,
+    Persona,
+    Severity,
+)
 from tocsin.reports import draw_timeline
 from tocsin.web.console.forms import Form, to_number
 from tocsin.web.console.page_request import PageRequest, select_query
