@@ -16,7 +16,7 @@ from tocsin.testing.conformance.rules import (
     expect_failure,
     rule,
 )
-from tocsin.testing.conformance.settings import iter_secrets
+from tocsin.testing.conformance.settings import expect_no_secret_sent
 from tocsin.testing.conformance.texts import HOSTILE
 from tocsin.testing.faults import Fault
 from tocsin.testing.vendor_api import ErrorResponse
@@ -170,8 +170,7 @@ class EventDeliveryRules(EventChannelSuite):
             await harness.channel.check()
             asked = harness.receiver.requests
             sent = " ".join(unquote(one.path) + " ".join(one.query.values()) for one in asked)
-            shown = [name for name, secret in iter_secrets(harness.channel) if secret in sent]
-            expect(not shown, f"the secret `{', '.join(shown)}` in a URL")
+            expect_no_secret_sent(harness.channel, sent)
 
     @rule
     async def test_a_check_delivers_nothing(self) -> None:

@@ -118,6 +118,12 @@ def expect_no_secret_shown(made: Provider | Enricher | Channel) -> None:
     expect(not shown, f"the secret `{', '.join(shown)}` in {printed}")
 
 
+def expect_no_secret_sent(made: Enricher | Channel, urls: str) -> None:
+    """Check that the requested URLs, as one text, contain no secret."""
+    shown = [name for name, secret in iter_secrets(made) if secret in urls]
+    expect(not shown, f"the secret `{', '.join(shown)}` in a URL")
+
+
 def iter_secrets(made: Provider | Enricher | Channel) -> Iterator[tuple[str, str]]:
     """Yield the names and values of the secrets in an object's settings."""
     for name in sorted(made.settings.secret_fields()):
