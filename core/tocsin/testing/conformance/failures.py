@@ -215,7 +215,7 @@ class FailureRules(HttpConformance):
                 harness.simulator.retry_after = _DELAY
                 harness.simulator.fail(fault)
                 error = await harness.reader.failure()
-                _expect_failure(error, TryLater, shape)
+                expect_failure(error, TryLater, shape)
                 if not shape or harness.simulator.sends_delays:
                     _expect_after(error, shape)
                 await harness.persist()
@@ -225,7 +225,7 @@ class FailureRules(HttpConformance):
         for shape in self._shapes(fault):
             async with self._begun(shape) as harness:
                 harness.simulator.fail(fault)
-                _expect_failure(await harness.reader.failure(), wanted, shape)
+                expect_failure(await harness.reader.failure(), wanted, shape)
                 await harness.persist()
                 harness.expect_all()
 
@@ -244,10 +244,6 @@ class FailureRules(HttpConformance):
             await _begin(harness)
             harness.simulator.refuses_faults = bool(shape)
             yield harness
-
-
-def _expect_failure(error: Exception | None, wanted: type[Exception], shape: str) -> None:
-    expect(isinstance(error, wanted), f"{describe_error(error)}, expected {wanted.__name__}{shape}")
 
 
 def _expect_after(error: Exception | None, shape: str) -> None:

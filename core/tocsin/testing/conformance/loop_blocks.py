@@ -33,7 +33,7 @@ async def run_watched(doing: Awaitable[None], plugin: type) -> None:
         held.pop(None, None)
         seconds = sum(seconds for seconds, _ in held.values())
         if seconds >= LONGEST_BLOCK and task is not None:
-            [longest, *_] = sorted(held, key=lambda frame: -held[frame][0])
+            longest = max(held, key=lambda frame: held[frame][0])
             blocks.append(f"it was held for {seconds:.1f} s or more, at {longest}")
             loop.call_soon_threadsafe(task.cancel)
 

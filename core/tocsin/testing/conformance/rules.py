@@ -43,10 +43,10 @@ def expect(kept: object, seen: str) -> None:
         raise RuleViolation(seen)
 
 
-def expect_failure(error: BaseException | None, wanted: type[Exception]) -> None:
-    """Return if a read failed with the expected error."""
+def expect_failure(error: BaseException | None, wanted: type[Exception], shape: str = "") -> None:
+    """Return if a read failed with the expected error; `shape` ends the observation."""
     __tracebackhide__ = True
-    seen = f"{describe_error(error)}, expected {wanted.__name__}"
+    seen = f"{describe_error(error)}, expected {wanted.__name__}{shape}"
     expect(isinstance(error, wanted), seen)
 
 
