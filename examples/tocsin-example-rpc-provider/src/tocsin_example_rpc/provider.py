@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import Any
 
 from pydantic import BaseModel, Field, SecretStr, field_validator
@@ -29,7 +30,6 @@ from tocsin import (
     WindowedProvider,
 )
 
-NOT_FOUND = 404
 SEVERITIES = {
     "1": Severity.INFORMATIONAL,
     "2": Severity.LOW,
@@ -136,7 +136,7 @@ class RpcProvider(WindowedProvider[RpcSettings]):
         try:
             answer = await self._call("cases.get", {"id": external_id})
         except Refused as refused:
-            if refused.status == NOT_FOUND:
+            if refused.is_missing:
                 return None
             raise
         return self.to_incident(answer.json["result"])
@@ -148,7 +148,11 @@ class RpcProvider(WindowedProvider[RpcSettings]):
             "/rpc", {"method": method, "params": params, "token": self._token}
         )
         failure = find_failure(method, answer)
-        if isinstance(failure, CredentialsRefused) and failure.status == 401 and not is_new:  # noqa: PLR2004
+        if (
+            isinstance(failure, CredentialsRefused)
+            and failure.status == HTTPStatus.UNAUTHORIZED
+            and not is_new
+        ):
             self._renew_at = None
             return await self._call(method, params)
         if failure is not None:
@@ -193,8 +197,9 @@ def to_failure(code: int, message: str, delay: object) -> PluginFailure:
         return CredentialsRefused(message, status=code)
     if code in (429, 502, 503):
         after = timedelta(seconds=delay) if isinstance(delay, int) else None
-        return TryLater(message, after=after, throttled=code == 429, status=code)  # noqa: PLR2004
-    if 400 <= code < 500:  # noqa: PLR2004
+        throttled = code == HTTPStatus.TOO_MANY_REQUESTS
+        return TryLater(message, after=after, throttled=throttled, status=code)
+    if HTTPStatus.BAD_REQUEST <= code < HTTPStatus.INTERNAL_SERVER_ERROR:
         return Refused(message, status=code)
     return Broken(message)
 
