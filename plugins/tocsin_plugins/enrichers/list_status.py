@@ -11,7 +11,7 @@ import typer
 from pydantic import BaseModel, Field
 
 from tocsin import ConsolePage, ConsoleSection, ExtensionRequest, Metric, OperatorError, Route
-from tocsin_plugins.enrichers.lists import Lists, read_list
+from tocsin_plugins.enrichers.lists import Lists, select_reader
 
 commands = typer.Typer(no_args_is_help=True, help="Check lists of entities.")
 
@@ -27,7 +27,7 @@ def check_list(
 ) -> None:
     """Count the entries of a list before you configure it."""
     try:
-        entries = read_list(str(path))(path.read_bytes())
+        entries = select_reader(str(path))(path.read_bytes())
     except (OSError, ValueError) as error:
         raise OperatorError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     expired = entries.expired(datetime.now(UTC))

@@ -33,7 +33,7 @@ def _lower(word: Any) -> Any:
     return word.lower() if isinstance(word, str) else word
 
 
-def read_list(path: str) -> Callable[[bytes], ListIndex]:
+def select_reader(path: str) -> Callable[[bytes], ListIndex]:
     """Return the reader for a file of this name: STIX 2.1, or CSV."""
     return read_stix if path.lower().endswith((".json", ".stix")) else read_csv
 
@@ -60,7 +60,7 @@ class Lists(Enricher):
         """Store the arguments; do no I/O."""
         super().__init__(settings, tools)
         self._file: WatchedFile[ListIndex] = WatchedFile(
-            settings.path, read_list(settings.path), tools
+            settings.path, select_reader(settings.path), tools
         )
 
     @property
