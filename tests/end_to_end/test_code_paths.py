@@ -35,7 +35,7 @@ OTHER_WORK = re.compile(
     rf"|{CORE}/(?:shapes|incidents/drift)/.*\.py|{CORE}/hookspecs/provider\.py"
 )
 """What a round of the sync loop does besides reading: nothing for this incident."""
-MAX_FILES_OF_AN_INCIDENT = 38
+MAX_FILES_OF_AN_INCIDENT = 35
 MAX_FILES_OF_A_REQUEST = 15
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -4,6 +4,8 @@ from tocsin.events.notifier import Notifier, Notifiers
 from tocsin.events.outbox import (
     EVENTS,
     RESTORED,
+    SHARDS,
+    EventShare,
     UnroutedEvents,
     emit_events,
     find_still_unrouted,
@@ -11,6 +13,7 @@ from tocsin.events.outbox import (
     hold_events,
     hold_unrouted_events,
     load_unrouted,
+    lock_subjects,
     mark_routed,
     parse_event_row,
     read_traceparent,
@@ -18,7 +21,6 @@ from tocsin.events.outbox import (
     retry_routing,
 )
 from tocsin.events.payloads import ENVELOPES
-from tocsin.events.shards import SHARDS, EventShare, lock_subjects
 
 __all__ = [
     "ENVELOPES",

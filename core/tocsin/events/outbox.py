@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Integer,
     RowMapping,
     Select,
     bindparam,
+    func,
     insert,
+    literal_column,
+    or_,
     select,
+    text,
     update,
 )
 
-from tocsin.events.shards import EventShare, build_share
 from tocsin.model import Event, EventType
 from tocsin.store import BulkStatement, Row, announce, clean_text, is_in, load_epoch_number
 from tocsin.store.tables import events
@@ -30,6 +34,34 @@ _MAX_REASON = 1_000  # characters
 RESTORED = "restored from the backup"
 """The start of the reason why what was pending in a backup is on hold."""
 _IS_UNROUTED = events.c.routed.is_(False) & events.c.routing_error.is_(None)
+SHARDS = 16
+"""The groups of subjects whose events several nodes route at once."""
+# Everyone shares the lock of all shards, which excludes those who lock it alone
+_LOCK_SHARDS = text(
+    f"""
+    SELECT pg_advisory_xact_lock_shared(hashtextextended('routing', 0))::text
+    UNION ALL SELECT pg_advisory_xact_lock(hashtextextended('routing ' || shard, 0))::text FROM (
+        SELECT DISTINCT hashtextextended(subject, 0) & {SHARDS - 1} AS shard
+        FROM unnest(CAST(:subjects AS text[])) AS subject ORDER BY shard
+    ) AS shards
+    """  # noqa: S608 - a constant
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EventShare:
+    """The events that one of several nodes routes."""
+
+    shards: tuple[int, ...]
+    until: str
+    """Events of other shards are included if their IDs are before this one; empty for none."""
+
+
+def _build_share() -> ColumnElement[bool]:
+    """Return the condition of the events of a share, on PostgreSQL."""
+    hashed = func.hashtextextended(events.c.subject, literal_column("0"), type_=Integer())
+    shard = hashed.op("&")(literal_column(str(SHARDS - 1)))
+    return or_(is_in(shard, "shards"), events.c.id < bindparam("until"))
 
 
 def _select_unrouted(*, whole: bool, shared: bool = False) -> Select[Any]:
@@ -42,7 +74,7 @@ def _select_unrouted(*, whole: bool, shared: bool = False) -> Select[Any]:
         events.c.related,
         *((events.c.context,) if whole else ()),
     )
-    conditions = (_IS_UNROUTED, build_share()) if shared else (_IS_UNROUTED,)
+    conditions = (_IS_UNROUTED, _build_share()) if shared else (_IS_UNROUTED,)
     return select(*columns).where(*conditions).order_by(events.c.id).limit(bindparam("most"))
 
 
@@ -130,6 +162,15 @@ def find_unrouted_before(
     """Return ID and subject of the unrouted events of these subjects before an event."""
     query = _BEFORE, {"subjects": sorted(subjects), "id": id_}
     return [(row.id, row.subject) for row in connection.execute(*query)]
+
+
+def lock_subjects(connection: Connection, subjects: Collection[str]) -> None:
+    """Lock the shards of these subjects until this transaction ends, in the same order everywhere.
+
+    SQLite has a single writing transaction anyway.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(_LOCK_SHARDS, {"subjects": sorted(subjects)})
 
 
 def hold_events(connection: Connection, reasons: Mapping[str, str]) -> None:

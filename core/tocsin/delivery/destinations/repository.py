@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, func, select
+from sqlalchemy import Connection, RowMapping, Select, func, or_, select
 
 from tocsin.delivery.health.breaker import HealthStatus
 from tocsin.delivery.queue.states import DEAD, ON_HOLD, PENDING, is_stored_as
@@ -181,3 +181,18 @@ def count_waiting(connection: Connection, name: str) -> dict[str, int]:
 
 def _count_deliveries(name: str, state: str) -> Select[Any]:
     return select(func.count()).where(is_stored_as(state), deliveries.c.destination == name)
+
+
+_RECEIVING = (
+    select(destinations.c.name, destinations.c.revision)
+    .where(
+        destinations.c.state != DestinationState.DELETED,
+        or_(destinations.c.reason.is_(None), destinations.c.reason != StopReason.REMOVED),
+    )
+    .order_by(destinations.c.name)
+)
+
+
+def load_revisions(connection: Connection) -> Sequence[tuple[str, int]]:
+    """Return the destinations that receive new events, with their revisions."""
+    return [(name, revision) for name, revision in connection.execute(_RECEIVING)]

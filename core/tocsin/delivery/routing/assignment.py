@@ -5,8 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from time import monotonic
 
-from tocsin.events import SHARDS, EventShare
+from sqlalchemy import Connection
+
+from tocsin.events import SHARDS, EventShare, find_unrouted_before
 from tocsin.identifiers import first_id
+from tocsin.model import Event
 from tocsin.store import Database, find_nodes_with_role
 
 _REFRESH_SECONDS = 2.0
@@ -53,3 +56,23 @@ class ShardAssignment:
         if len(ranks) == 1:
             return None
         return tuple(range(ranks.index(self._node), SHARDS, len(ranks)))
+
+
+def find_ready(connection: Connection, routed: list[Event]) -> list[Event]:
+    """Return the events before the first that has to wait for others of related subjects.
+
+    Those belong to other shards, and another node is about to route them.
+    """
+    related = {subject for event in routed for subject in event.related}
+    if not related:
+        return routed
+    ours = {event.id for event in routed}
+    others = [
+        (id_, subject)
+        for id_, subject in find_unrouted_before(connection, related, routed[-1].id)
+        if id_ not in ours
+    ]
+    for at, event in enumerate(routed):
+        if any(id_ < event.id and subject in event.related for id_, subject in others):
+            return routed[:at]
+    return routed

@@ -1,4 +1,4 @@
-"""The loop that turns events into deliveries."""
+"""Routes of destinations, and the loop that turns events into deliveries."""
 
 from __future__ import annotations
 
@@ -7,21 +7,29 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from time import monotonic, time_ns
 from types import MappingProxyType
+from typing import Any, Self
 
 import structlog
+from pydantic import ValidationError
 from sqlalchemy import Connection, select
 
 from tocsin import metrics, tracing
 from tocsin.clock import Clock
+from tocsin.conditions import Condition
 from tocsin.delivery.destinations.channels import OBSERVER_PREFIX
+from tocsin.delivery.destinations.repository import (
+    Destination,
+    load_destination,
+    load_revisions,
+)
 from tocsin.delivery.queue.queue import DeliveryQueue
 from tocsin.delivery.queue.states import Vacancy, queue_topic
-from tocsin.delivery.routing.assignment import ShardAssignment
+from tocsin.delivery.routing.assignment import ShardAssignment, find_ready
 from tocsin.delivery.routing.hold import load_applied_from
 from tocsin.delivery.routing.plan import RoutingPlan, RoutingResult, trace_plan
-from tocsin.delivery.routing.route import Route, Routes, load_revisions
 from tocsin.delivery.sending.worker import Worker
 from tocsin.delivery.sending.worker_pool import WorkerPool
 from tocsin.events import (
@@ -30,14 +38,16 @@ from tocsin.events import (
     Notifiers,
     UnroutedEvents,
     find_still_unrouted,
-    find_unrouted_before,
     hold_events,
     load_unrouted,
     lock_subjects,
     mark_routed,
 )
+from tocsin.hookspecs import Channel
 from tocsin.loops import run_forever, run_to_end
-from tocsin.model import Event
+from tocsin.model import Event, EventType, Severity
+from tocsin.registry import ManagedBy
+from tocsin.sandbox import AllowanceExhausted
 from tocsin.store import Database
 from tocsin.store.tables import deliveries
 
@@ -48,6 +58,95 @@ _MAX_ROUTING_SECONDS = 0.25
 _VACANCY_PATIENCE = timedelta(milliseconds=200)
 _RELATED_DELAY = timedelta(milliseconds=50)
 _log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Route:
+    """Routing settings of one destination."""
+
+    destination: str
+    events: frozenset[EventType] = frozenset(EventType)
+    min_severity: Severity = Severity.INFORMATIONAL
+    providers: frozenset[str] = frozenset()
+    when: str | None = None
+
+    @classmethod
+    def of(cls, destination: Destination) -> Self:
+        """Return the route to a destination, even if its plugin is not available.
+
+        Observer plugins receive all events, and so do destinations whose settings cannot be read.
+        """
+        if destination.managed_by is ManagedBy.PLUGIN:
+            return cls(destination.name)
+        model = Channel.Settings
+        routing = {"plugin", "events", "min_severity", "providers", "when"}
+        known = {name: value for name, value in destination.settings.items() if name in routing}
+        try:
+            settings = model.model_validate({"plugin": destination.plugin, **known})
+        except ValidationError as error:
+            facts = {"destination": destination.name, "reason": str(error)}
+            _log.warning("invalid routing settings; delivering all events", **facts)
+            return cls(destination.name)
+        return cls(
+            destination.name,
+            frozenset(settings.events),
+            settings.min_severity,
+            frozenset(settings.providers),
+            settings.when,
+        )
+
+    @cached_property
+    def _severities(self) -> frozenset[str]:
+        return frozenset(
+            severity for severity in Severity if severity.rank >= self.min_severity.rank
+        )
+
+    @cached_property
+    def _condition(self) -> Condition | None:
+        return None if self.when is None else Condition(self.when)
+
+    def takes(self, event: Event) -> bool:
+        """Return whether the event goes to the destination; raises `AllowanceExhausted`."""
+        if event.event_type not in self.events:
+            return False
+        if event.event_type is EventType.INCIDENT_ALERT and not self._takes_alert(event.data):
+            return False
+        return self._condition is None or self._fulfils(event, self._condition)
+
+    def _takes_alert(self, data: Any) -> bool:
+        if self.providers and data["provider"] not in self.providers:
+            return False
+        return data["severity"] in self._severities
+
+    def _fulfils(self, event: Event, condition: Condition) -> bool:
+        """Return whether the condition holds; the event passes if it cannot be evaluated."""
+        try:
+            return condition.holds(event.variables())
+        except AllowanceExhausted:
+            raise
+        except Exception as error:  # noqa: BLE001 - operators' expressions may raise anything
+            facts = {"destination": self.destination, "event_id": event.id, "reason": str(error)}
+            _log.warning("condition cannot be evaluated; delivering the event", **facts)
+            return True
+
+
+class Routes:
+    """Current routes, cached until destinations change."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, Route]] = {}
+
+    def current(self, connection: Connection, revisions: Sequence[tuple[str, int]]) -> list[Route]:
+        """Return the route to each of these destinations."""
+        routes = []
+        for name, revision in revisions:
+            known = self._known.get(name)
+            if known is None or known[0] != revision:
+                destination = load_destination(connection, name)
+                assert destination is not None  # noqa: S101 - rows of destinations are kept
+                known = self._known[name] = revision, Route.of(destination)
+            routes.append(known[1])
+        return routes
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +277,7 @@ def _store_plan(
     if not waiting:
         return None
     routed = [event for event in plan.routed if event.id in waiting]
-    if batch.is_share and len(ready := _find_ready(connection, routed)) < len(routed):
+    if batch.is_share and len(ready := find_ready(connection, routed)) < len(routed):
         routed, waiting = ready, frozenset(event.id for event in ready)
         if not routed:
             return RoutingResult(0, frozenset(), {}, is_waiting=True)
@@ -198,26 +297,6 @@ def _store_plan(
     filled = {to for to, claims in leased.items() if len(claims) == vacancies[to].most}
     queued = {to for _, to in wanted if to not in leased or to in filled}
     return RoutingResult(len(routed) + len(unreadable), frozenset(queued), leased)
-
-
-def _find_ready(connection: Connection, routed: list[Event]) -> list[Event]:
-    """Return the events before the first that has to wait for others of related subjects.
-
-    Those belong to other shards, and another node is about to route them.
-    """
-    related = {subject for event in routed for subject in event.related}
-    if not related:
-        return routed
-    ours = {event.id for event in routed}
-    others = [
-        (id_, subject)
-        for id_, subject in find_unrouted_before(connection, related, routed[-1].id)
-        if id_ not in ours
-    ]
-    for at, event in enumerate(routed):
-        if any(id_ < event.id and subject in event.related for id_, subject in others):
-            return routed[:at]
-    return routed
 
 
 def _batch_size(workers: Mapping[str, Worker]) -> int:

@@ -1,7 +1,6 @@
 """Incident storage: normalization, version merging, alerts; one transaction per page."""
 
 from tocsin.incidents.storage.alerts import AlertDecision, IncidentPolicy
-from tocsin.incidents.storage.known import count_unknown
 from tocsin.incidents.storage.merge import EntityRole, RemovedIncident, combine_versions
 from tocsin.incidents.storage.refreshes import (
     DueRefresh,
@@ -12,6 +11,7 @@ from tocsin.incidents.storage.refreshes import (
 from tocsin.incidents.storage.removed import digest_identity, find_removed
 from tocsin.incidents.storage.store import (
     StoreResult,
+    count_unknown,
     lock_incidents,
     store_batch,
     store_page,

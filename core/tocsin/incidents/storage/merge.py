@@ -163,6 +163,32 @@ class IncidentChange:
         stored = set(self.known_entities)
         return {entity: role for entity, role in self.roles.items() if entity in stored}
 
+    def entity_rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows of its new entities."""
+        since = {"incident_number": self.values["number"], "change": self.values["change"]}
+        for entity in self.entities:
+            role = self.roles.get(entity)
+            named = {"kind": entity.kind.value, "value": entity.value}
+            yield {**since, **named, "role": role and role.value}
+
+    def technique_rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows of its new techniques."""
+        known = self.stored["techniques"] if self.stored else ()
+        for technique in self.values["techniques"]:
+            if technique not in known:
+                yield {"incident_number": self.values["number"], "technique": technique}
+
+    def alert_rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows of its new alerts."""
+        for alert in self.alerts:
+            yield {
+                "incident_number": self.values["number"],
+                "external_id": alert.external_id,
+                "title": alert.title,
+                "severity": alert.severity.value,
+                "occurred_at": alert.occurred_at,
+            }
+
 
 def compare_versions(
     incident: Incident,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, select, update
 
+from tocsin.incidents.storage.merge import IncidentChange
+from tocsin.model import Received
 from tocsin.store import BulkStatement, build_insert
 from tocsin.store.tables import rereads
 
@@ -37,6 +39,29 @@ _SCHEDULE = BulkStatement(
     lambda connection: build_insert(connection, rereads).on_conflict_do_nothing(),
     ("provider", "external_id", "step", "created_at", "due_at"),
 )
+
+
+def find_incidents_to_refresh(
+    batch: Sequence[Received],
+    changes: Sequence[IncidentChange],
+    ages: Sequence[timedelta],
+    now: datetime,
+    *,
+    past: bool,
+) -> list[str]:
+    """Return the incidents that are new, or whose details are missing."""
+    is_young = _is_younger_than(ages[-1], now)
+    new = (change for change in changes if change.stored is None)
+    young = [change.incident.external_id for change in new if not past or is_young(change)]
+    optional = {one.external_id for each in batch for one in each.incidents if one.only_if_stored}
+    left_out = optional - {change.incident.external_id for change in changes}
+    incomplete = (name for each in batch for name in each.incomplete if name not in left_out)
+    return list(dict.fromkeys((*young, *incomplete)))
+
+
+def _is_younger_than(age: timedelta, now: datetime) -> Callable[[IncidentChange], bool]:
+    """Return a test for incidents that may still grow: a backfill brings old ones as well."""
+    return lambda change: (change.incident.changed_at or change.incident.occurred_at) > now - age
 
 
 def load_due_refreshes(

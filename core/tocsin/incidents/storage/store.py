@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, insert, update
+from sqlalchemy import Connection, Table, and_, bindparam, func, insert, select, update
 
 from tocsin.events import emit_events
 from tocsin.incidents.coverage import (
@@ -20,23 +20,26 @@ from tocsin.incidents.coverage import (
 )
 from tocsin.incidents.documents import render_document, store_documents
 from tocsin.incidents.storage.alerts import IncidentPolicy, judge_alerts
-from tocsin.incidents.storage.known import load_changes
 from tocsin.incidents.storage.merge import (
     IDENTITY,
+    EntityRole,
     IncidentChange,
+    compare_versions,
     fold_versions,
     merge_parts,
 )
-from tocsin.incidents.storage.normalize import reject_invalid
-from tocsin.incidents.storage.refreshes import schedule_refreshes
+from tocsin.incidents.storage.normalize import IDENTIFIER, reject_invalid
+from tocsin.incidents.storage.refreshes import find_incidents_to_refresh, schedule_refreshes
 from tocsin.incidents.storage.removed import recall_removed
 from tocsin.incidents.triage import Triage, load_triage
-from tocsin.model import Page, Received
+from tocsin.model import Alert, Entity, EntityKind, Incident, Page, Received
 from tocsin.store import (
     INCIDENT_CHANGE,
     INCIDENT_NUMBER,
     BulkStatement,
     allot_numbers,
+    clean_identifier,
+    is_in,
     load_redactor,
     lock_exclusively,
     lock_shared,
@@ -50,6 +53,25 @@ from tocsin.store.tables import (
 
 _LOCK = "incidents"
 """Shared by all who store incidents, held alone by those who remove or rewrite them."""
+_CHUNK = 50
+_IS_ASKED = and_(
+    incidents.c.provider == bindparam("provider"), is_in(incidents.c.external_id, "external_ids")
+)
+# Who stores another version at once waits, and then finds this one; the order avoids deadlocks
+_STORED = (
+    select(incidents).where(_IS_ASKED).order_by(incidents.c.number).with_for_update(key_share=True)
+)
+_ENTITIES = select(
+    incident_entities.c.incident_number,
+    incident_entities.c.kind,
+    incident_entities.c.value,
+    incident_entities.c.role,
+).where(is_in(incident_entities.c.incident_number, "numbers"))
+_ALERTS = select(incident_alerts.c.incident_number, incident_alerts.c.external_id).where(
+    is_in(incident_alerts.c.incident_number, "numbers"),
+    is_in(incident_alerts.c.external_id, "external_ids"),
+)
+_COUNT = select(func.count()).select_from(incidents).where(_IS_ASKED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +144,7 @@ def store_batch(
         batch = [redactor.redact(received) for received in batch]
     batch = [reject_invalid(key.stream, received) for received in batch]
     parts = [fold_versions(received.incidents) for received in batch]
-    changes = load_changes(connection, key.provider, merge_parts(parts))
+    changes = _load_changes(connection, key.provider, merge_parts(parts))
     new = [change for change in changes if change.stored is None]
     changed = [change for change in changes if change.is_changed]
     counted = _count_parts(batch, parts, new, changed)
@@ -138,7 +160,7 @@ def store_batch(
         further = received.further_rejected
         quarantine_rejected(connection, key, received.rejected, now, further=further)
     if ages := policy.refresh_after:
-        names = _find_to_refresh(batch, changes, ages, now, past=past)
+        names = find_incidents_to_refresh(batch, changes, ages, now, past=past)
         schedule_refreshes(connection, key.provider, names, ages[0], now)
     emit_events(connection, events)
     # Nobody changes the triage meanwhile, which takes the lock alone
@@ -153,7 +175,7 @@ def store_batch(
         change.values["coverage_id"] = row
     _insert(connection, incidents, [change.values for change in new])
     _update(connection, [change.values for change in changed])
-    _insert(connection, incident_entities, _build_rows(new + changed, _entity_rows))
+    _insert(connection, incident_entities, _build_rows(new + changed, IncidentChange.entity_rows))
     _update_roles(connection, changed)
     store_documents(
         connection,
@@ -162,14 +184,91 @@ def store_batch(
             for change, document in zip(new + changed, rendered, strict=True)
         ),
     )
-    _insert(connection, incident_techniques, _build_rows(new + changed, _technique_rows))
-    _insert(connection, incident_alerts, _build_rows(new + changed, _alert_rows))
+    _insert(
+        connection, incident_techniques, _build_rows(new + changed, IncidentChange.technique_rows)
+    )
+    _insert(connection, incident_alerts, _build_rows(new + changed, IncidentChange.alert_rows))
     return StoreResult(counts, len(events), counted)
+
+
+def count_unknown(connection: Connection, provider: str, page: Iterable[Incident]) -> int:
+    """Return how many of these incidents are new; an estimate if some are redacted later."""
+    ids = {
+        clean_identifier(incident.external_id, IDENTIFIER)
+        for incident in page
+        if isinstance(incident.external_id, str) and not incident.only_if_stored
+    }
+    asked = {"provider": provider, "external_ids": list(ids)}
+    return len(ids) - int(connection.execute(_COUNT, asked).scalar_one())
 
 
 def lock_incidents(connection: Connection) -> None:
     """Exclude all who store incidents until this transaction ends."""
     lock_exclusively(connection, _LOCK)
+
+
+def _load_changes(
+    connection: Connection, provider: str, page: Mapping[str, Incident]
+) -> list[IncidentChange]:
+    """Return the change of each incident, with the parts that are not stored yet.
+
+    A new incident that may only change a stored one has none.
+    """
+    stored = _load_stored(connection, provider, list(page))
+    entities = _load_entities(connection, [row["number"] for row in stored.values()])
+    alerts = _load_alerts(
+        connection, {row["number"]: page[name].alerts for name, row in stored.items()}
+    )
+    changes = []
+    for external_id, incident in page.items():
+        row = stored.get(external_id)
+        if row is None and incident.only_if_stored:
+            continue
+        number = row["number"] if row else None
+        known = entities.get(number, {}), alerts.get(number, set())
+        changes.append(compare_versions(incident, row, *known))
+    return changes
+
+
+def _load_stored(
+    connection: Connection, provider: str, external_ids: Sequence[str]
+) -> dict[str, Mapping[str, Any]]:
+    asked = {"provider": provider, "external_ids": external_ids}
+    rows: dict[str, Mapping[str, Any]] = {}
+    rows |= {row["external_id"]: row for row in connection.execute(_STORED, asked).mappings()}
+    return rows
+
+
+def _load_entities(
+    connection: Connection, numbers: Sequence[int]
+) -> dict[int | None, dict[Entity, EntityRole | None]]:
+    known: dict[int | None, dict[Entity, EntityRole | None]] = {}
+    if not numbers:
+        return known
+    for number, kind, value, role in connection.execute(_ENTITIES, {"numbers": numbers}):
+        entity = Entity(EntityKind(kind), value)
+        known.setdefault(number, {})[entity] = EntityRole(role) if role else None
+    return known
+
+
+def _load_alerts(
+    connection: Connection, mentioned: Mapping[int, Sequence[Alert]]
+) -> dict[int | None, set[str]]:
+    """Return the IDs of the mentioned alerts that are stored, by incident number."""
+    known: dict[int | None, set[str]] = {}
+    # The databases combine each number with each identifier, so the lists are kept short
+    for numbers in _chunks(list(mentioned)):
+        names = {alert.external_id for number in numbers for alert in mentioned[number]}
+        if names:
+            asked = {"numbers": numbers, "external_ids": sorted(names)}
+            for number, external_id in connection.execute(_ALERTS, asked):
+                known.setdefault(number, set()).add(external_id)
+    return known
+
+
+def _chunks(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+    for start in range(0, len(numbers), _CHUNK):
+        yield numbers[start : start + _CHUNK]
 
 
 def _count_parts(
@@ -188,29 +287,6 @@ def _count_parts(
         left_new -= found_new
         left_changed -= found_changed
     return counts
-
-
-def _find_to_refresh(
-    batch: Sequence[Received],
-    changes: Sequence[IncidentChange],
-    ages: Sequence[timedelta],
-    now: datetime,
-    *,
-    past: bool,
-) -> list[str]:
-    """Return the incidents that are new, or whose details are missing."""
-    is_young = _is_younger_than(ages[-1], now)
-    new = (change for change in changes if change.stored is None)
-    young = [change.incident.external_id for change in new if not past or is_young(change)]
-    optional = {one.external_id for each in batch for one in each.incidents if one.only_if_stored}
-    left_out = optional - {change.incident.external_id for change in changes}
-    incomplete = (name for each in batch for name in each.incomplete if name not in left_out)
-    return list(dict.fromkeys((*young, *incomplete)))
-
-
-def _is_younger_than(age: timedelta, now: datetime) -> Callable[[IncidentChange], bool]:
-    """Return a test for incidents that may still grow: a backfill brings old ones as well."""
-    return lambda change: (change.incident.changed_at or change.incident.occurred_at) > now - age
 
 
 def _number_incidents(
@@ -291,14 +367,6 @@ def _build_rows(
     return [row for change in changes for row in make(change)]
 
 
-def _entity_rows(change: IncidentChange) -> Iterator[dict[str, Any]]:
-    since = {"incident_number": change.values["number"], "change": change.values["change"]}
-    for entity in change.entities:
-        role = change.roles.get(entity)
-        named = {"kind": entity.kind.value, "value": entity.value}
-        yield {**since, **named, "role": role and role.value}
-
-
 def _render_change(change: IncidentChange, triage: Mapping[int, Triage]) -> str:
     """Return the document of an incident."""
     columns = {**(change.stored or {}), **change.values}
@@ -312,21 +380,3 @@ def _render_change(change: IncidentChange, triage: Mapping[int, Triage]) -> str:
         for entity in entities
     )
     return render_document(columns, named, triage.get(columns["number"]))
-
-
-def _technique_rows(change: IncidentChange) -> Iterator[dict[str, Any]]:
-    known = change.stored["techniques"] if change.stored else ()
-    for technique in change.values["techniques"]:
-        if technique not in known:
-            yield {"incident_number": change.values["number"], "technique": technique}
-
-
-def _alert_rows(change: IncidentChange) -> Iterator[dict[str, Any]]:
-    for alert in change.alerts:
-        yield {
-            "incident_number": change.values["number"],
-            "external_id": alert.external_id,
-            "title": alert.title,
-            "severity": alert.severity.value,
-            "occurred_at": alert.occurred_at,
-        }
