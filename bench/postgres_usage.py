@@ -15,9 +15,10 @@ from typing import Any
 
 import asyncpg
 
+from tocsin.events import SHARDS
+
 _TICK = 0.02
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-_SHARDS = 16
 _NAMED = ("routing", "relations", "incidents", "push to pushed", "the archive")
 _WAITS = """
 SELECT waiting.query, waiting.wait_event, bool_or(blocking.usename <> waiting.usename) AS foreign
@@ -123,7 +124,7 @@ class ServerWatch:
     async def sampling(self) -> AsyncIterator[LockSamples]:
         """Sample the locks meanwhile."""
         samples = LockSamples()
-        names = [*_NAMED, *(f"routing {shard}" for shard in range(_SHARDS))]
+        names = [*_NAMED, *(f"routing {shard}" for shard in range(SHARDS))]
         labels = {row["key"]: row["name"] for row in await self._connection.fetch(_LABELS, names)}
         begin = time.monotonic()
         task = asyncio.create_task(self._sample(samples, labels))
