@@ -8,8 +8,8 @@ from hashlib import blake2b
 from aiohttp import hdrs, web
 
 CACHE_CONTROL = "private, no-cache"
-_ETAG = re.compile(r'(?:W/)?("[^"]*")')
-_STRONG_ETAG = re.compile(r'(?<!W/)("[^"]*")')
+_ETAG = re.compile(r'(W/)?("[^"]*")')
+"""A tag, after the mark of a weak one."""
 
 
 class ResponseTags:
@@ -39,7 +39,7 @@ def is_held(request: web.Request, tag: str) -> bool:
     if fields is None:
         return False
     held = ",".join(fields)
-    return held.strip() == "*" or tag in _ETAG.findall(held)
+    return held.strip() == "*" or any(found == tag for _, found in _ETAG.findall(held))
 
 
 def is_expected(request: web.Request, tag: str) -> bool:
@@ -48,7 +48,7 @@ def is_expected(request: web.Request, tag: str) -> bool:
     if fields is None:
         return True
     expected = ",".join(fields)
-    return expected.strip() == "*" or tag in _STRONG_ETAG.findall(expected)
+    return expected.strip() == "*" or ("", tag) in _ETAG.findall(expected)
 
 
 def apply_etag(request: web.Request, response: web.Response, tag: str) -> web.Response:
