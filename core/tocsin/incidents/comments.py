@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, bindparam, func, insert, select
 
 from tocsin.clock import isoformat
 from tocsin.errors import ConflictError
@@ -15,10 +15,16 @@ from tocsin.identifiers import new_id
 from tocsin.incidents.triage import UNTRIAGED, load_triage
 from tocsin.incidents.triage_changes import Author, record_changes, store_triage
 from tocsin.model import Json
-from tocsin.store.tables import incident_comments
+from tocsin.store.tables import incident_comments, incident_triage, incidents
 
 MAX_COMMENTS = 500
 """The number of comments on an incident."""
+_total = (
+    select(func.coalesce(incident_triage.c.comment_count, 0))
+    .select_from(incidents)
+    .outerjoin(incident_triage, incident_triage.c.incident_number == incidents.c.number)
+    .where(incidents.c.number == bindparam("number"))
+)
 
 
 def add_comment(
@@ -55,15 +61,17 @@ class CommentPage:
 
 def list_comments(
     connection: Connection, number: int, *, limit: int, before: str | None
-) -> CommentPage:
-    """Return a page of the comments of an incident."""
+) -> CommentPage | None:
+    """Return a page of the comments of an incident, None for an unknown number."""
+    total = connection.scalar(_total, {"number": number})
+    if total is None:
+        return None
     c = incident_comments.c
     query = select(incident_comments).where(c.incident_number == number)
     query = query.order_by(c.id.desc()).limit(limit + 1)
     if before is not None:
         query = query.where(c.id < before)
     rows = connection.execute(query).mappings().all()
-    total = load_triage(connection, [number]).get(number, UNTRIAGED)["comment_count"]
     following = rows[limit - 1]["id"] if len(rows) > limit else None
     return CommentPage(list(map(_represent_comment, rows[:limit])), total, following)
 

@@ -99,11 +99,15 @@ def create_comment(connection: Connection, call: RequestContext) -> Response:
 def list_comments(connection: Connection, call: RequestContext) -> Response:
     """Return one page of the comments on an incident."""
     query: CommentQuery = call.query
-    number, url = parse_number(call.path["number"]), call.services.public_url
-    if number is None or incidents.find_incident(connection, number, public_url=url) is None:
-        raise INCIDENT_NOT_FOUND.error()
+    number = parse_number(call.path["number"])
     before = None if query.cursor is None else _PREFIX + query.cursor.before
-    page = incidents.list_comments(connection, number, limit=query.limit, before=before)
+    page = (
+        incidents.list_comments(connection, number, limit=query.limit, before=before)
+        if number
+        else None
+    )
+    if page is None:
+        raise INCIDENT_NOT_FOUND.error()
     content = {"comments": page.comments, "total": page.total, "total_relation": "eq"}
     following = PageCursor(COMMENTS, page.next.removeprefix(_PREFIX)) if page.next else None
     return page_response(call, content, following)
