@@ -19,7 +19,8 @@ from tocsin.web.schemas.plugins import ChannelList, PluginDetail, PluginList, Pl
 async def list_plugins(call: RequestContext) -> Response:
     """Return all installed plugins by name, with their state on this node."""
     found = await _describe_plugins(call)
-    items = [_represent(plugin, call) for plugin in found.values()]
+    left_out, degraded = _list_absences(call), call.services.node.degraded
+    items = [_represent(plugin, left_out, degraded) for plugin in found.values()]
     return Response({"plugins": items, "total": len(items)})
 
 
@@ -32,7 +33,8 @@ async def get_plugin(call: RequestContext) -> Response:
         raise PLUGIN_NOT_FOUND.error()
     kinds = [_kind(kind) for kind in found.kinds]
     detail = {"hooks": list(found.hooks), "kinds": kinds}
-    return Response(_represent(found, call) | detail)
+    left_out, degraded = _list_absences(call), call.services.node.degraded
+    return Response(_represent(found, left_out, degraded) | detail)
 
 
 async def _describe_plugins(call: RequestContext) -> Mapping[str, PluginDescription]:
@@ -41,17 +43,21 @@ async def _describe_plugins(call: RequestContext) -> Mapping[str, PluginDescript
     return {plugin.name: plugin for plugin in plugins}
 
 
-def _represent(found: PluginDescription, call: RequestContext) -> dict[str, Any]:
-    node = call.services.node
-    left_out = {absent.name: absent.reason for absent in node.absent}
-    degraded = _find_defects(found, node.degraded)
+def _list_absences(call: RequestContext) -> Mapping[str, str]:
+    return {absent.name: absent.reason for absent in call.services.node.absent}
+
+
+def _represent(
+    found: PluginDescription, left_out: Mapping[str, str], degraded: Mapping[str, str]
+) -> dict[str, Any]:
+    defects = _find_defects(found, degraded)
     return {
         "name": found.name,
         "distribution": found.distribution,
         "version": found.version,
-        "state": PluginState.DEGRADED if degraded else _state(found),
+        "state": PluginState.DEGRADED if defects else _state(found),
         "absent": found.absent,
-        "degraded": degraded,
+        "degraded": defects,
         "offers": list(dict.fromkeys(kind.section for kind in found.kinds)),
         "used_by": [{"table": table, "absent": left_out.get(table)} for table in found.used_by],
     }
