@@ -30,6 +30,12 @@ def require_kind(result: object, kind: type[T], method: Callable[..., Any]) -> T
     return result
 
 
+def require_items(result: object, method: Callable[..., Any]) -> Sequence[object]:
+    """Return the result of a method that returns several; TypeError if it is no sequence."""
+    # `require_kind` creates no instance of the class.
+    return require_kind(result, Sequence, method)  # type: ignore[type-abstract]
+
+
 def require_result(result: object, kind: type[T], method: Callable[..., Any]) -> T:
     """Return the result of a method; TypeError if it or one of its fields has another type."""
     made = require_kind(result, kind, method)

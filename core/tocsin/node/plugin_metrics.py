@@ -11,7 +11,7 @@ import structlog
 from tocsin.hookspecs import Metric
 from tocsin.loops import PLUGIN_FAILURES, was_cancelled
 from tocsin.metrics import MetricFamily, Metrics
-from tocsin.plugin_results import require_kind, require_result
+from tocsin.plugin_results import require_items, require_result
 from tocsin.registry import PluginInventory
 
 _SECONDS = 2
@@ -70,7 +70,7 @@ class PluginMetrics:
 def _group(plugin: str, hook: MetricsHook, found: object) -> list[MetricFamily]:
     """Return the metrics by name; TypeError or ValueError if they do not fit together."""
     families: dict[str, MetricFamily] = {}
-    for one in require_kind(found, Sequence, hook):  # type: ignore[type-abstract]
+    for one in require_items(found, hook):
         metric = require_result(one, Metric, hook)
         name = f"tocsin_plugin_{plugin.replace('-', '_')}_{metric.name}"
         first = MetricFamily(name, metric.kind, metric.description, tuple(metric.labels))

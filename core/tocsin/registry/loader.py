@@ -15,7 +15,7 @@ import structlog
 from tocsin import hookspecs
 from tocsin.errors import ConfigurationProblem, OperatorError
 from tocsin.hookspecs import Channel, ConsolePage, Enricher, Investigator, Provider, Route
-from tocsin.plugin_results import find_wrong_signature, require_kind
+from tocsin.plugin_results import find_wrong_signature, require_items, require_kind
 from tocsin.registry.entry_points import (
     ON_BY_DEFAULT,
     InstalledPlugin,
@@ -224,8 +224,7 @@ async def _call(hook: Callable[[], Any]) -> Any:
 
 def _all_of_kind(hook: Callable[[], Any], offered: Any, kind: type[T]) -> Sequence[T]:
     """Return the objects from a hook; TypeError if it or one of them has another type."""
-    found = require_kind(offered, Sequence, hook)  # type: ignore[type-abstract]
-    return [require_kind(one, kind, hook) for one in found]
+    return [require_kind(one, kind, hook) for one in require_items(offered, hook)]
 
 
 def _of_kind(hook: Callable[[], Any], offered: Any, kind: type[Any]) -> Any:

@@ -15,7 +15,7 @@ from tocsin.credentials import Scope
 from tocsin.errors import RequestError
 from tocsin.hookspecs import ConsoleSection, ExtensionRequest, Route
 from tocsin.loops import PLUGIN_FAILURES, was_cancelled
-from tocsin.plugin_results import require_kind, require_result
+from tocsin.plugin_results import require_items, require_kind, require_result
 from tocsin.registry import PluginInventory
 from tocsin.web.context import AccessRole, ApiServices, Endpoint, RequestContext, Response
 from tocsin.web.parsing import BodyModel, QueryModel, parse_body
@@ -123,6 +123,6 @@ def check_sections(
             "columns": [str(column) for column in section.columns],
             "rows": [[str(cell) for cell in row] for row in section.rows],
         }
-        for one in require_kind(sections, Sequence, method)  # type: ignore[type-abstract]
+        for one in require_items(sections, method)
         for section in [require_result(one, ConsoleSection, method)]
     ]
