@@ -273,12 +273,14 @@ async def _check_plugin(
 async def _load_health(plugin: Provider | Channel | Enricher) -> Health:
     try:
         async with asyncio.timeout(_TIMEOUT_SECONDS):
-            return require_result(await plugin.check(), Health, plugin.check)
+            health = await plugin.check()
     except PluginFailure as error:
         return Health(detail="", problems=(str(error),))
     except TimeoutError:
         return Health(detail="", problems=(f"no response within {_TIMEOUT_SECONDS} seconds",))
-    except TypeError as error:
-        return Health(detail="", problems=(f"health check failed: {error}",))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's bug must not affect others
         return Health(detail="", problems=(f"health check failed: {error!r}",))
+    try:
+        return require_result(health, Health, plugin.check)
+    except TypeError as error:
+        return Health(detail="", problems=(f"health check failed: {error}",))
