@@ -13,6 +13,8 @@ import orjson
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_LIST_DEPTH = 30
+_OBJECT = (dict, Mapping)
+"""Types of objects; `dict` is first, as it is tested faster than the abstract class."""
 
 
 def parse_json(content: bytes) -> Any:
@@ -48,7 +50,7 @@ def values_at(document: Any, path: str, *, enter_lists: bool = True) -> Iterator
 def _collect(document: Any, path: str, enter_lists: bool, found: list[Any]) -> None:
     holders = _list_items(document) if enter_lists and isinstance(document, list) else (document,)
     for holder in holders:
-        if not isinstance(holder, dict | Mapping):
+        if not isinstance(holder, _OBJECT):
             continue
         if (value := holder.get(path)) is not None:
             found += _list_items(value) if enter_lists else (value,)
