@@ -92,7 +92,7 @@ class LoopMonitor:
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._callback: FrameType | None = None
-        self._stacks: dict[Stack, list[float]] = {}
+        self._stacks: dict[Stack, float] = {}
         self._is_reported = False
 
     def __enter__(self) -> Self:
@@ -145,7 +145,7 @@ class LoopMonitor:
             return
         stack = tuple(_list_frames(frame))
         if stack in self._stacks or len(self._stacks) < _MOST_STACKS:
-            self._stacks.setdefault(stack, [0.0])[0] += seconds
+            self._stacks[stack] = self._stacks.get(stack, 0.0) + seconds
         stall = self._describe(now, is_over=False)
         if stall.seconds >= self._threshold:
             self.latest = stall
@@ -162,8 +162,7 @@ class LoopMonitor:
             self._report(stall)
 
     def _describe(self, now: float, *, is_over: bool) -> Stall:
-        stacks = tuple((stack, seconds) for stack, [seconds] in self._stacks.items())
-        return Stall(stacks, now, is_over)
+        return Stall(tuple(self._stacks.items()), now, is_over)
 
 
 class _ProcessorTime:

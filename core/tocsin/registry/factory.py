@@ -153,12 +153,11 @@ class LivePlugins:
 
     def find_objects(self, plugin: str) -> dict[str, Made]:
         """Return the running providers, enrichers and investigator of a plugin, by table."""
-        found = {f"providers.{name}": made for name, made in self.providers.items()}
-        objects: dict[str, Made] = {
-            **found,
-            **{f"enrichers.{name}": made for name, made in self.enrichers.items()},
-            **({} if self.investigator is None else {"investigator": self.investigator}),
-        }
+        objects: dict[str, Made] = {}
+        objects |= {f"providers.{name}": made for name, made in self.providers.items()}
+        objects |= {f"enrichers.{name}": made for name, made in self.enrichers.items()}
+        if self.investigator is not None:
+            objects["investigator"] = self.investigator
         return {path: made for path, made in objects.items() if made.settings.plugin == plugin}
 
     async def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Annotated, ClassVar
 
@@ -91,9 +92,10 @@ class IncidentQuery(QueryModel):
     @property
     def triage(self) -> TriageFilter | None:
         """The filter by triage, None for incidents of any."""
-        names = ("assignee", "disposition", "acknowledged", "tag", "watcher")
-        given = {name: getattr(self, name) for name in names}
-        return TriageFilter(**given) if any(v is not None for v in given.values()) else None
+        wanted = TriageFilter(
+            **{each.name: getattr(self, each.name) for each in fields(TriageFilter)}
+        )
+        return None if wanted == TriageFilter() else wanted
 
 
 class EntityItem(ResponseModel):
