@@ -149,6 +149,7 @@ def tocsin_providers(): return Shapeless
     [
         ("return True", "health check failed: `Shapeless.check` (/"),
         ("raise SystemExit(3)", "health check failed: SystemExit(3)"),
+        ("raise TypeError('odd')", "health check failed: TypeError('odd')"),
     ],
 )
 def test_check_tells_of_a_check_that_is_none(tocsin, tmp_path, check, words):
