@@ -30,7 +30,7 @@ FOUNDATIONS = re.compile(
 )
 """What every path uses, and what only tests use: no stations of the tour of an incident."""
 OTHER_WORK = re.compile(
-    rf"{CORE}/incidents/(?:sync/pauses|sync/refresh|sync/status|pages|storage/refreshes|storage/removed|backfills/.*)\.py|{CORE}/delivery/sending/worker_pool\.py"
+    rf"{CORE}/incidents/(?:sync/pauses|sync/refresh|sync/status|storage/refreshes|storage/removed|backfills/.*)\.py|{CORE}/delivery/sending/worker_pool\.py"
     rf"|{CORE}/delivery/queue/overview\.py"
     rf"|{CORE}/(?:shapes|incidents/drift)/.*\.py|{CORE}/hookspecs/provider\.py"
 )

@@ -23,9 +23,10 @@ from tocsin import (
     Severity,
     Tools,
     TryLater,
+    plugin_results,
 )
 from tocsin.events import Notifiers
-from tocsin.incidents import ProviderSync, SyncContext, pages
+from tocsin.incidents import ProviderSync, SyncContext
 from tocsin.plugin_health import PluginHealth
 from tocsin.store.tables import coverage, events, incidents
 
@@ -281,8 +282,8 @@ async def test_a_wrong_page_is_named_with_its_line(make_sync, monkeypatch, resul
 
 
 async def test_a_read_that_hangs_is_degraded_and_then_fails(make_sync, monkeypatch, health):
-    monkeypatch.setattr(pages, "SLOW_AFTER", pages.SLOW_AFTER / 12_000)
-    monkeypatch.setattr(pages, "PAGE_LIMIT", pages.PAGE_LIMIT / 6_000)
+    monkeypatch.setattr(plugin_results, "SLOW_AFTER", plugin_results.SLOW_AFTER / 12_000)
+    monkeypatch.setattr(plugin_results, "PAGE_LIMIT", plugin_results.PAGE_LIMIT / 6_000)
     seen = []
 
     async def read(self, stream, position, until):

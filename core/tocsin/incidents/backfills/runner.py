@@ -37,11 +37,11 @@ from tocsin.incidents.coverage import (
     merge_spans,
 )
 from tocsin.incidents.failures import classify_failure
-from tocsin.incidents.pages import iterate_pages
 from tocsin.incidents.storage import StoreResult, store_received
 from tocsin.incidents.writer import IncidentWriter
 from tocsin.loops import was_cancelled
 from tocsin.model import Page, Window
+from tocsin.plugin_results import iterate_pages
 from tocsin.store import LeaseLost
 from tocsin.store.tables import backfills
 

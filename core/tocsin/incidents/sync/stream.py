@@ -19,11 +19,11 @@ from tocsin.incidents.coverage import (
     load_position,
     mark_first_read_done,
 )
-from tocsin.incidents.pages import iterate_pages
 from tocsin.incidents.storage import IncidentPolicy, StoreResult, store_page
 from tocsin.incidents.writer import IncidentWriter
 from tocsin.model import Page
 from tocsin.plugin_health import get_plugin_health
+from tocsin.plugin_results import iterate_pages
 from tocsin.tracing import span
 
 MAX_PAGES = 200
