@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from tocsin.delivery.queue import statements as queue
 from tocsin.events import outbox
-from tocsin.incidents.storage import known
+from tocsin.incidents.storage import store
 from tocsin.knowledge.search import documents, indexer
 from tocsin.store import BulkStatement, BulkUpdate
 from tocsin.store.sqlite import make_engine
@@ -27,9 +27,9 @@ LISTS = [
     queue.SELECT_SUBJECTS,
     queue.EXTEND,
     queue.RELEASE,
-    known._STORED,
-    known._ENTITIES,
-    known._ALERTS,
+    store._STORED,
+    store._ENTITIES,
+    store._ALERTS,
     documents._known,
     indexer._entities,
     indexer._alerts,
@@ -48,7 +48,7 @@ async def test_a_list_is_looked_up_in_an_index_however_large_the_table_is(tmp_pa
             rows = connection.execute(text(f"EXPLAIN QUERY PLAN {compiled}"), parameters)
             steps = [row.detail for row in rows]
             scanned += [step for step in steps if "SCAN" in step and "json_each" not in step]
-            if statement is known._STORED:  # not all of the provider
+            if statement is store._STORED:  # not all of the provider
                 assert "external_id=?" in steps[0]
     engine.dispose()
     assert scanned == []
