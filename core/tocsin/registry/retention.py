@@ -50,7 +50,7 @@ class RetentionSettings(BaseModel):
     )
     audit: _Proved | None = Field(
         default=None,
-        description="The audit log, up to a sealed cut. At least 32 days.",
+        description="Audit entries, up to a sealed entry. At least 32 days.",
     )
     archive: Path | None = Field(
         default=None,
