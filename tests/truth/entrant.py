@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from tocsin import Entity, IncidentStatus, Provider, Severity
 from tocsin.events import Notifier, Notifiers
 from tocsin.incidents import ProviderSync, SyncContext
+from tocsin.incidents.sync.lease import acquire_lease, find_slower_streams
 from tocsin.store import Database
 from tocsin.testing import Case, ManualClock, Scenario, open_provider
 
@@ -87,6 +88,9 @@ class ReadEntrant(Entrant):
             notifiers = PassingNotifiers(clock, provider.settings.poll_interval / 2)
             around = SyncContext(database, clock, notifiers, PUBLIC_URL, jitter=lambda: 0.5)
             sync = ProviderSync(provider, around)
+            known = self.name, provider.settings, 1, clock.now()
+            slower = find_slower_streams(provider)
+            await database.write(acquire_lease, *known, intervals=slower)
 
             async def turn() -> timedelta:
                 await sync.step()

@@ -89,6 +89,11 @@ class LookbackProvider(WindowedProvider):
         """
         return super().longest_window(stream) if stream == NEW else None
 
+    def read_interval(self, stream: str) -> timedelta:
+        """Return the interval between reads of a stream."""
+        poll = super().read_interval(stream)
+        return poll if stream == NEW else max(poll, self.settings.changes_every)
+
     def listed_for(self, stream: str, window: Window) -> Window:
         """Return the creation times to list for a window of a stream."""
         if stream == NEW:

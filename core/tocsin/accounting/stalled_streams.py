@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,8 +15,8 @@ from tocsin.store.tables import coverage, providers, stream_positions
 
 STALL_TOLERANCE = timedelta(hours=1)
 """The delay after which a time-based stream counts as stalled."""
-MAX_MISSED_POLLS = 3
-"""The same for rarely polled streams, in polls."""
+MAX_MISSED_READS = 3
+"""The same for streams that are rarely read, in intervals of their reads."""
 REMOVED_PROVIDER_WINDOW = timedelta(days=7)
 """The time for which the streams of a removed provider are reported."""
 
@@ -39,22 +39,31 @@ def find_stalled_streams(
     A file that does not grow is not read, so only time-based streams can stall.
     """
     earliest = min(period.since, period.until - REMOVED_PROVIDER_WINDOW)
-    patience = _load_tolerances(connection)
+    tolerances = _load_tolerances(connection, read)
     return [
         {"provider": key.provider, "stream": key.stream, "read_at": isoformat(read_at)}
         for key, read_at in sorted(read.items(), key=lambda item: item[1])
-        if earliest < read_at < period.until - patience.get(key.provider, STALL_TOLERANCE)
+        if earliest < read_at < period.until - tolerances.get(key, STALL_TOLERANCE)
         and key not in excused
         and _is_time_based(connection, key, read_at)
     ]
 
 
-def _load_tolerances(connection: Connection) -> Mapping[str, timedelta]:
-    """Return the tolerated delay of each provider, by its poll interval."""
-    rows = connection.execute(select(providers.c.name, providers.c.poll_ms))
+def _load_tolerances(
+    connection: Connection, streams: Iterable[StreamKey]
+) -> Mapping[StreamKey, timedelta]:
+    """Return the tolerated delay of each stream of known providers."""
+    table = providers.c
+    rows = connection.execute(select(table.name, table.poll_ms, table.stream_intervals_ms))
+    known = {row.name: row for row in rows}
+    intervals = {
+        key: (row.stream_intervals_ms or {}).get(key.stream, row.poll_ms)
+        for key in streams
+        if (row := known.get(key.provider))
+    }
     return {
-        name: max(STALL_TOLERANCE, MAX_MISSED_POLLS * timedelta(milliseconds=poll))
-        for name, poll in rows
+        key: max(STALL_TOLERANCE, MAX_MISSED_READS * timedelta(milliseconds=interval))
+        for key, interval in intervals.items()
     }
 
 

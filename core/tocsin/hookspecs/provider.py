@@ -187,6 +187,15 @@ class Provider(Configurable[S], ABC):
         """Return the names of the streams. Each is read separately and has its own position."""
         return ("changed",)
 
+    def read_interval(self, stream: str) -> timedelta:  # noqa: ARG002
+        """Return the interval at which `read` covers new time of a stream: the poll interval.
+
+        Override it for a stream that `read` often leaves as it is. `tocsin prove` reports a stream
+        as silent after three intervals, or after an hour if that is longer.
+        """
+        interval: timedelta = self.settings.poll_interval
+        return interval
+
     @abstractmethod
     def read(
         self, stream: str, position: Mapping[str, Any] | None, until: datetime

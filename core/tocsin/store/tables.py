@@ -336,6 +336,7 @@ providers = Table(
     Column("name", String(100), primary_key=True),
     Column("plugin", String(100), nullable=False),
     Column("poll_ms", BigInteger, nullable=False),
+    Column("stream_intervals_ms", Document),  # of streams that are read less often
     Column("node", BigInteger),
     Column("lease", String(40)),
     Column("leased_until", Timestamp),

@@ -6,9 +6,11 @@ from datetime import timedelta
 
 import pytest
 
+from tocsin import Provider
 from tocsin.accounting import period_report
 from tocsin.incidents import PUSH_STREAM
 from tocsin.incidents.coverage.positions import StreamKey
+from tocsin.incidents.sync.lease import acquire_lease
 from tocsin.model import Rejected
 
 from .conftest import KEY
@@ -207,6 +209,17 @@ async def test_a_feed_that_was_not_read_for_over_an_hour_is_silent(happened, clo
     clock.advance(minutes=1)
     assert await happened.unaccounted() == [("silent", "edge/changed")]
     clock.advance(days=3)
+    assert await happened.unaccounted() == [("silent", "edge/changed")]
+
+
+async def test_a_stream_that_is_rarely_read_is_silent_after_three_of_its_intervals(happened, clock):
+    settings = Provider.Settings(plugin="cloud", poll_interval="1m")
+    intervals = {KEY.stream: 2 * HOUR}
+    await happened.database.write(acquire_lease, KEY.provider, settings, 1, clock.now(), intervals)
+    await read_an_hour(happened, clock)
+    clock.advance(hours=6)
+    assert await happened.unaccounted() == []
+    clock.advance(minutes=1)
     assert await happened.unaccounted() == [("silent", "edge/changed")]
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 import structlog
 from sqlalchemy import Connection, select
@@ -28,14 +29,24 @@ from tocsin.store.tables import providers
 RENEWAL_INTERVAL = timedelta(seconds=20)
 TAKEOVER_INTERVAL = timedelta(seconds=2)
 """The interval at which a waiting node tries to acquire the lease."""
+_MILLISECOND = timedelta(milliseconds=1)
 _leased = LeasedTable(providers, providers.c.name)
 _log = structlog.get_logger()
 
 
 def acquire_lease(
-    connection: Connection, provider: str, settings: Provider.Settings, node: int, now: datetime
+    connection: Connection,
+    provider: str,
+    settings: Provider.Settings,
+    node: int,
+    now: datetime,
+    *,
+    intervals: Mapping[str, timedelta] = MappingProxyType({}),
 ) -> Lease | None:
-    """Return the lease of a provider, None while another node that is present holds it."""
+    """Return the lease of a provider, None while another node that is present holds it.
+
+    Stores the `intervals` of the streams that are read less often than the provider is polled.
+    """
     columns = providers.c
     first_row = {"name": provider, "plugin": settings.plugin, "poll_ms": 0, "failures": 0}
     new = build_insert(connection, providers).values(first_row)
@@ -44,8 +55,11 @@ def acquire_lease(
     row = connection.execute(query.where(columns.name == provider)).one()
     if not _leased.is_free(row, now) and not find_absent_nodes(connection, [row.node]):
         return None
-    poll_ms = settings.poll_interval // timedelta(milliseconds=1)
-    values = {"plugin": settings.plugin, "poll_ms": poll_ms}
+    values = {
+        "plugin": settings.plugin,
+        "poll_ms": settings.poll_interval // _MILLISECOND,
+        "stream_intervals_ms": {name: each // _MILLISECOND for name, each in intervals.items()},
+    }
     token = _leased.acquire(connection, row, provider, node, now, **values)
     return None if token is None else Lease(_leased, provider, token)
 
@@ -90,12 +104,21 @@ async def hold_lease(
 
 async def _wait_for_lease(provider: Provider, database: Database, clock: Clock, node: int) -> Lease:
     settings, name = provider.settings, provider.tools.name
+    slower = find_slower_streams(provider)
     while True:
-        lease = await database.write(acquire_lease, name, settings, node, clock.now())
+        now = clock.now()
+        lease = await database.write(acquire_lease, name, settings, node, now, intervals=slower)
         if lease is not None:
             return lease
         beat()
         await clock.sleep(TAKEOVER_INTERVAL)
+
+
+def find_slower_streams(provider: Provider) -> dict[str, timedelta]:
+    """Return the intervals of the streams that are read less often than the provider is polled."""
+    poll = provider.settings.poll_interval
+    intervals = {stream: provider.read_interval(stream) for stream in provider.streams()}
+    return {stream: interval for stream, interval in intervals.items() if interval > poll}
 
 
 async def _keep_lease(lease: Lease, database: Database, clock: Clock) -> None:

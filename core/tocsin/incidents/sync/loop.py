@@ -101,7 +101,8 @@ class ProviderSync:
             beat()
             if not self._is_away:
                 await self.read_the_past(again_at)
-            await self._new_backfill.wait(min(rest, self._refresher.interval, BACKFILL_POLL))
+            if not self._refresher.has_more:
+                await self._new_backfill.wait(min(rest, self._refresher.interval, BACKFILL_POLL))
             if not self._is_away:
                 await self._refresher.work()
 

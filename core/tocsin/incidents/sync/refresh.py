@@ -33,6 +33,7 @@ LONGEST_ROUND = timedelta(seconds=10)
 """Limits of one batch of refreshes, so that the regular reads are not delayed."""
 _SHORTEST = timedelta(seconds=5)
 _SHORTEST_PAUSE = timedelta(minutes=1)
+_LONGEST_PAUSE = timedelta(hours=1)
 _MAX_DELAY = timedelta(days=1)
 # Errors that are not caused by the requested incident
 _OUTAGES = (TryLater, Misconfigured, LeaseLost, OSError, OperationalError, InterfaceError)
@@ -55,6 +56,8 @@ class IncidentRefresher:
         self._after = writer.policy.refresh_after
         self._failures = 0
         self._rests_until: datetime | None = None
+        self.has_more = False
+        """Whether the last batch left incidents due that can be refreshed now."""
 
     @property
     def interval(self) -> timedelta:
@@ -62,28 +65,33 @@ class IncidentRefresher:
         return max(_SHORTEST, self._after[0] / 4) if self._after else timedelta.max
 
     async def work(self) -> None:
-        """Refresh due incidents; during an outage of the SIEM they remain due."""
+        """Refresh one batch of due incidents; during an outage of the SIEM they remain due."""
         writer = self._writer
+        self.has_more = False
         if not self._after:
             return
         now = writer.clock.now()
         if self._rests_until is not None and now < self._rests_until:
             return
+        batch = await writer.database.read(load_due_refreshes, writer.name, BATCH_SIZE, now)
         refreshed: list[_Refreshed] = []
-        for due in await writer.database.read(load_due_refreshes, writer.name, BATCH_SIZE, now):
+        self.has_more = len(batch) == BATCH_SIZE
+        for due in batch:
+            if writer.clock.now() - now >= LONGEST_ROUND:
+                self.has_more = True
+                break
             try:
                 refreshed.append(_Refreshed(due, await self._read(due.external_id)))
             except Exception as error:
                 if was_cancelled():
                     raise
                 if not await self._continue_after(due, error):
+                    self.has_more = False
                     break
             else:
                 self._failures = 0
-            if writer.clock.now() - now >= LONGEST_ROUND:
-                break
-        if refreshed:
-            await self._store(refreshed)
+        if refreshed and not await self._store(refreshed):
+            self.has_more = False
 
     async def _store(self, refreshed: Sequence[_Refreshed]) -> bool:
         """Store what was read in one transaction, or each by itself if that fails.
@@ -122,7 +130,10 @@ class IncidentRefresher:
         self._rests_until = self._writer.clock.now() + pause
 
     async def _postpone(self, due: DueRefresh, error: Exception) -> None:
-        """Postpone a refresh that failed; after a day, skip this step."""
+        """Postpone a refresh that failed, by the time for which it has been due.
+
+        After a day, skip this step.
+        """
         writer, now = self._writer, self._writer.clock.now()
         facts = {"provider": writer.name, "external_id": due.external_id}
         _log.warning("incident not refreshed", **facts, reason=repr(error))
@@ -130,7 +141,8 @@ class IncidentRefresher:
         if age > _MAX_DELAY + self._after[-1]:
             await self._write([_Refreshed(due, None)])
         else:
-            due_at = now + max(_SHORTEST_PAUSE, age)
+            overdue = age - self._after[min(due.step, len(self._after) - 1)]
+            due_at = now + min(max(_SHORTEST_PAUSE, overdue), _LONGEST_PAUSE)
             await writer.database.write(postpone_refresh, writer.name, due, due_at=due_at)
 
     async def _write(self, refreshed: Sequence[_Refreshed]) -> None:
