@@ -215,7 +215,10 @@ async def test_a_feed_that_was_not_read_for_over_an_hour_is_silent(happened, clo
 async def test_a_stream_that_is_rarely_read_is_silent_after_three_of_its_intervals(happened, clock):
     settings = Provider.Settings(plugin="cloud", poll_interval="1m")
     intervals = {KEY.stream: 2 * HOUR}
-    await happened.database.write(acquire_lease, KEY.provider, settings, 1, clock.now(), intervals)
+    when = clock.now()
+    await happened.database.write(
+        acquire_lease, KEY.provider, settings, 1, when, intervals=intervals
+    )
     await read_an_hour(happened, clock)
     clock.advance(hours=6)
     assert await happened.unaccounted() == []
