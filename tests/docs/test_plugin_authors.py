@@ -20,7 +20,8 @@ from tocsin.cli.scaffold import Scaffold
 from tocsin.providers.cursor import MAX_SEEN
 from tocsin.providers.window_reader import MAX_PAGES
 
-FOLDER = Path(__file__).parents[2] / "docs" / "plugin-authors"
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "docs" / "plugin-authors"
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.md"))}
 each_page = pytest.mark.parametrize("name", PAGES)
 
@@ -49,6 +50,22 @@ def test_the_reference_has_every_name_that_may_be_imported(module):
 
 def test_every_page_is_named_in_the_first():
     assert set(re.findall(r"\(([a-z-]+\.md)\)", PAGES["README.md"])) == PAGES.keys() - {"README.md"}
+
+
+def test_every_name_of_code_in_a_sentence_exists():
+    sources = (
+        path.read_text(encoding="utf-8")
+        for folder in ("core", "connectors", "plugins", "examples")
+        for path in (ROOT / folder).rglob("*.py")
+    )
+    known = set(re.findall(r"[a-z]\w*_\w+", "\n".join(sources)))
+    unknown = {}
+    for name in PAGES.keys() - GENERATED:
+        sentences = re.sub(r"^```.*?^```", "", PAGES[name], flags=re.DOTALL | re.MULTILINE)
+        code = "\n".join(re.findall(r"`([^`\n/]+)`", sentences))
+        named = set(re.findall(r"(?<!\w)(?!tocsin_)[a-z][a-z0-9]*(?:_[a-z0-9]+)+", code))
+        unknown[name] = named - known
+    assert {name: names for name, names in unknown.items() if names} == {}
 
 
 @each_page
