@@ -14,6 +14,7 @@ from tocsin.accounting.anomalies import find_anomalies, represent_anomaly, was_c
 from tocsin.accounting.coverage_report import CoverageReport, report_coverage
 from tocsin.accounting.delivery_outcomes import summarize_deliveries
 from tocsin.accounting.intervals import MAX_LISTED, Period
+from tocsin.accounting.triage_report import summarize_triage
 from tocsin.clock import isoformat
 from tocsin.incidents import PUSH_STREAM, AlertDecision
 from tocsin.store.tables import incidents, removed_incidents
@@ -39,6 +40,7 @@ def report_period(connection: Connection, period: Period, now: datetime) -> dict
         "silent": reading.silent,
         "quarantined": reading.quarantined,
         "incidents": _count_incidents(connection, period),
+        "triage": summarize_triage(connection, period),
         "events": arrivals.events,
         "destinations": arrivals.destinations,
         "not_arrived": arrivals.not_arrived,

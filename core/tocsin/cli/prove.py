@@ -101,8 +101,8 @@ def _parse_since(text: str) -> timedelta:
 def _records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the rows of the account, section by section.
 
-    The sections are coverage with failed reads, incidents, events, destinations, undelivered
-    events and anomalies (UNACCOUNTED). Within a section, rows keep the order in which
+    The sections are coverage with failed reads, incidents, triage, events, destinations,
+    undelivered events and anomalies (UNACCOUNTED). Within a section, rows keep the order in which
     `accounting.report_period` returns them: sources and destinations by name, undelivered events
     by time (oldest first), anomalies by kind.
     """
@@ -110,6 +110,7 @@ def _records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for name, count in proof["incidents"].items():
         yield _record("incidents", name, None, count)
     yield _record("incidents", "quarantined records", None, proof["quarantined"])
+    yield from _triage_records(proof["triage"])
     for name, count in proof["events"].items():
         yield _record("events", name, None, count)
     for counts in proof["destinations"]:
@@ -117,6 +118,15 @@ def _records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield _record("destination", counts["destination"], None, ", ".join(states))
     yield from _undelivered_records(proof)
     yield from _unaccounted_records(proof)
+
+
+def _triage_records(triage: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for author in triage["authors"]:
+        detail = f"changes: {author['changes']}, incidents: {author['incidents']}"
+        yield _record("triage", f"{author['by']} ({author['actor']})", None, detail)
+    for name, count in triage["dispositions"].items():
+        if count:
+            yield _record("triage", name, None, count)
 
 
 def _unaccounted_records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -36,7 +36,7 @@ from tocsin.model import Json, Marking
 from tocsin.registry import AbsentPlugin, PluginInventory
 from tocsin.store import Database, DatabaseFault, DriverQuery
 from tocsin.web.client_addresses import ClientAddresses
-from tocsin.web.etags import ResponseTags
+from tocsin.web.etags import ResponseTags, is_expected
 from tocsin.web.parsing import BodyModel, QueryModel
 from tocsin.web.problems import OAuthProblem, ProblemType
 from tocsin.web.push_bodies import PushBodies
@@ -182,6 +182,12 @@ class RequestContext:
     body: Any = None
     prepared: Any = None
     """Result of the endpoint's `prepare`."""
+    expected_tag: str | None = None
+    """Tag of the version for which a form of the console was made."""
+
+    def expects(self, tag: str) -> bool:
+        """Return whether the request is to apply to this version (RFC 9110 section 13.1.1)."""
+        return self.expected_tag in {None, tag} and is_expected(self.request, tag)
 
     @property
     def url(self) -> URL:

@@ -9,6 +9,8 @@ import pytest
 from tocsin.delivery import record_application
 from tocsin.delivery.destinations.repository import DestinationState, StopReason
 from tocsin.events import hold_events
+from tocsin.incidents import Author, TriageUpdate, add_comment, update_triage
+from tocsin.model import DispositionSource, IncidentDisposition
 from tocsin.store.statements import record_events_kept_from
 from tocsin.store.tables import sequences
 
@@ -27,6 +29,34 @@ async def test_incidents_are_counted_by_what_was_said_of_their_alert(happened):
         "quiet": 2,
         "rose-unalerted": 1,
     }
+
+
+async def test_what_people_did_to_incidents_is_counted(happened, clock):
+    numbers = [await happened.sync() for _ in range(3)]
+    ana = Author("ana", "oidc:1", DispositionSource.PERSON)
+    ben = Author("ben", "key:2", DispositionSource.PLAYBOOK)
+    duplicate = TriageUpdate(disposition=IncidentDisposition.DUPLICATE)
+
+    async def change(number, update, author):
+        await happened.database.write(update_triage, number, update, author, clock.now())
+
+    await change(numbers[0], TriageUpdate(disposition=IncidentDisposition.TRUE_POSITIVE), ana)
+    clock.advance(hours=2)
+    await happened.database.write(add_comment, numbers[0], "seen", ana, clock.now())
+    await change(numbers[1], duplicate, ana)
+    await change(numbers[1], TriageUpdate(assignee="ben"), ana)
+    await change(numbers[2], duplicate, ben)
+    triage = (await happened.prove(back=timedelta(hours=1)))["triage"]
+    assert triage["authors"] == [
+        {"by": "ben", "actor": "key:2", "changes": 1, "incidents": 1},
+        {"by": "ana", "actor": "oidc:1", "changes": 3, "incidents": 2},
+    ]
+    assert {name: count for name, count in triage["dispositions"].items() if count} == {
+        "duplicate": 2
+    }
+    earlier = await happened.prove(ended=timedelta(hours=1))
+    assert [each["changes"] for each in earlier["triage"]["authors"]] == [1]
+    assert earlier["triage"]["dispositions"]["true-positive"] == 1
 
 
 async def test_an_event_is_as_badly_off_as_its_worst_delivery(happened):

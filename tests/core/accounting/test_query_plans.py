@@ -18,7 +18,8 @@ pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 PARTIAL = r"ix_(deliveries_(due|waiting|resting)|events_unrouted)"
 """These hold only what is not done yet, so to walk them costs nothing for what is."""
 WALK = re.compile(
-    r"SCAN (coverage|events|deliveries|attempts|incidents|sessions|relations|write_backs)"
+    r"SCAN (coverage|events|deliveries|attempts|incidents|sessions|relations|write_backs"
+    r"|incident_changes|incident_triage)"
     r"(?! USING (COVERING )?INDEX " + PARTIAL + r"\b)"
 )
 

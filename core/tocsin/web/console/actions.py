@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 from hashlib import sha256
+from http import HTTPStatus
 from inspect import iscoroutinefunction
 from typing import Any, Protocol, cast
 
@@ -17,12 +18,17 @@ from tocsin.errors import RequestError
 from tocsin.web.console.forms import Form, read_fields
 from tocsin.web.console.page_request import PageRequest, find_endpoint
 from tocsin.web.console.pages import ConsoleAction, message_key
-from tocsin.web.console.sessions import ONCE, ConsoleSessions, SignedInUser
+from tocsin.web.console.sessions import ONCE, VERSION, ConsoleSessions, SignedInUser
 from tocsin.web.context import ApiServices, AsyncHandler, RequestContext, Response
 from tocsin.web.dispatch import MutationHandler
 from tocsin.web.idempotency import IdempotentRequest, compute_fingerprint
 from tocsin.web.parsing import invalid_request, list_field_errors
 from tocsin.web.problems import ProblemError, describe_error
+
+_CHANGED = (
+    "Nothing was stored, because the incident has changed since you opened this page. The page now "
+    "shows the current values, and the form keeps yours. Submit it again to apply them."
+)
 
 
 class RenderPage(Protocol):
@@ -60,6 +66,8 @@ class ActionHandler:
             answer = await self._run(request, user, form)
         except RequestError as error:
             fault = describe_error(request, error)
+            if fault.status == HTTPStatus.PRECONDITION_FAILED:
+                fault = ProblemError(fault.status, _CHANGED)
             return await self._render(request, user, fault=fault, given=form)
         if self._action.keeps:
             message = self._action.message
@@ -70,7 +78,9 @@ class ActionHandler:
         page_request = PageRequest(services=self._services, user=user, http=request)
         model = self._endpoint.body
         body = None if model is None else _parse(model, self._action.body(form))
-        call = page_request.call(self._endpoint, request.match_info, {}, body=body)
+        call = page_request.call(
+            self._endpoint, request.match_info, {}, body=body, expected_tag=form.get(VERSION)
+        )
         if iscoroutinefunction(self._action.handler):
             return await cast("AsyncHandler", self._action.handler)(call)
         attempt = self._attempt(call, form)

@@ -17,6 +17,7 @@ from tocsin.web.context import (
     AsyncHandler,
     Endpoint,
     RequestContext,
+    Response,
     TransactionHandler,
 )
 from tocsin.web.endpoints import ENDPOINTS
@@ -56,12 +57,22 @@ class PageRequest:
         `path` contains the path parameters of the endpoint (default: those of the page), `query`
         its query parameters.
         """
+        return (await self.answer(handler, path, **query)).content
+
+    async def answer(
+        self,
+        handler: TransactionHandler | AsyncHandler,
+        path: Mapping[str, str] | None = None,
+        /,
+        **query: str,
+    ) -> Response:
+        """Return the response of the endpoint with its version, like `ask`."""
         endpoint = find_endpoint(handler)
         call = self.call(endpoint, self.path if path is None else path, query)
         if iscoroutinefunction(handler):
-            return (await cast("AsyncHandler", handler)(call)).content
+            return await cast("AsyncHandler", handler)(call)
         read = self.services.database.lookup if endpoint.is_brief else self.services.database.read
-        return (await read(cast("TransactionHandler", handler), call)).content
+        return await read(cast("TransactionHandler", handler), call)
 
     def call(
         self,
@@ -70,6 +81,7 @@ class PageRequest:
         query: Mapping[str, str],
         *,
         body: BaseModel | None = None,
+        expected_tag: str | None = None,
     ) -> RequestContext:
         """Return the context of an endpoint call by the user; raises ProblemError (404, 422)."""
         if not all(part.isprintable() for part in path.values()):
@@ -85,6 +97,7 @@ class PageRequest:
             path=path,
             query=parsed,
             body=body,
+            expected_tag=expected_tag,
         )
 
 

@@ -35,6 +35,9 @@ FORM_TOKEN = "form_token"  # noqa: S105 - its name
 ONCE = "once"
 """Form field that identifies a form that is submitted twice, for example by a double click."""
 
+VERSION = "version"
+"""Form field with the tag of the record that the form was made for."""
+
 _LONGEST_SECRET = 100
 _SAME_SITE = {"", "same-origin", "none"}
 _FOREIGN_FORM = (

@@ -10,7 +10,6 @@ from tocsin.incidents import KEEP, Author, LabelKind, TriageUpdate
 from tocsin.model import DispositionSource
 from tocsin.store import clean_text
 from tocsin.web.context import AuditedChange, Endpoint, RequestContext, Response
-from tocsin.web.etags import is_expected
 from tocsin.web.pagination import PageCursor, page_response
 from tocsin.web.record_problems import INCIDENT_CHANGED, INCIDENT_NOT_FOUND, TOO_MANY_COMMENTS
 from tocsin.web.routes.incidents import parse_number
@@ -75,7 +74,7 @@ def _lock(connection: Connection, call: RequestContext) -> int:
     if number is None or change is None:
         raise INCIDENT_NOT_FOUND.error()
     tag = call.services.tags.make(f"{change:x}")
-    if not is_expected(call.request, tag):
+    if not call.expects(tag):
         raise INCIDENT_CHANGED.error({"ETag": tag}, tag=tag)
     return number
 

@@ -308,6 +308,36 @@ class UnexplainedItem(ResponseModel):
     detail: str
 
 
+class TriageAuthor(ResponseModel):
+    """Number of triage changes by a user or credential."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"by": "ana", "actor": "admin:ana"}
+
+    by: str
+    actor: str = Field(description="The user or credential, as in the audit log.")
+    changes: int = Field(description="Number of changes and comments.")
+    incidents: int = Field(description="Number of incidents that they changed.")
+
+
+class PeriodTriage(ResponseModel):
+    """Triage in a period, of incidents that are still stored."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "dispositions": {
+            "true-positive": 0,
+            "benign-true-positive": 0,
+            "false-positive": 1,
+            "duplicate": 0,
+            "undetermined": 0,
+        },
+    }
+
+    authors: list[TriageAuthor]
+    dispositions: dict[str, int] = Field(
+        description="Number of incidents whose disposition was set in the period, by disposition."
+    )
+
+
 class Proof(ResponseModel):
     """Audit of a period."""
 
@@ -353,6 +383,7 @@ class Proof(ResponseModel):
         description="Number of new incidents, by alert outcome. `removed` is the number of those "
         "that retention has removed since; without any, it is absent."
     )
+    triage: PeriodTriage
     events: dict[str, int] = Field(description="Number of events, by outcome.")
     destinations: list[DestinationCounts]
     not_arrived: list[OutstandingDelivery] = Field(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from copy import copy
 from dataclasses import replace
 from datetime import timedelta
@@ -93,6 +94,42 @@ async def test_an_admin_triages_by_forms_without_scripts(api, person, store):
     assert "There is no incident 99." in refused
     await person.submit(page, f"{page}/classify", disposition="")
     assert "Disposition none" in await person.text(page)
+
+
+async def test_a_form_does_not_overwrite_what_somebody_else_has_changed(api, person, store):
+    page = f"/incidents/{await store()}"
+    html = await person.html(page)
+    [old] = set(re.findall(r'name="version" value="([^"]+)"', html))
+    analyst = Caller(api, await api.analyst())
+    await analyst.ask("PATCH", f"/api/v1{page}", json={"disposition": "true-positive"})
+    mine = {"disposition": "duplicate", "disposition_reason": "as #7", "version": unescape(old)}
+    html = await person.submit(page, f"{page}/classify", 412, **mine)
+    assert "Nothing was stored, because the incident has changed" in html
+    assert "true positive by playbooks" in html
+    html = await person.html(page)
+    [current] = set(re.findall(r'name="version" value="([^"]+)"', html))
+    mine["version"] = unescape(current)
+    assert "duplicate by ana" in await person.submit(page, f"{page}/classify", **mine)
+    # a comment overwrites nothing
+    assert "Comment added." in await person.submit(
+        page, f"{page}/comment", text="mine", version=unescape(old)
+    )
+
+
+async def test_older_comments_are_one_link_away(api, person, store):
+    page = f"/incidents/{await store()}"
+    analyst = Caller(api, await api.analyst())
+    for number in range(52):
+        await analyst.ask("POST", f"/api/v1{page}/comments", 201, json={"text": f"say {number:02}"})
+    latest = await person.html(page)
+    assert "say 51" in latest
+    assert "say 01" not in latest
+    [older] = re.findall(r'href="([^"]+)">Older comments', latest)
+    html = await person.html(unescape(older))
+    assert "say 00" in html
+    assert "say 01" in html
+    assert "say 51" not in html
+    assert f'href="{page}#comments">Latest comments' in html
 
 
 async def test_a_viewer_reads_the_triage_and_changes_nothing(api, viewer, store):

@@ -27,6 +27,8 @@ from tocsin.web.routes.sessions import start_investigation
 from tocsin.web.routes.triage import create_comment, list_comments, update_incident
 
 _ONE = "/incidents/{number}"
+_COMMENTS = "comments"
+"""Query parameter with the cursor of older comments."""
 _FILTERS = (
     *("severity", "status", "timespan"),
     *("assignee", "disposition", "acknowledged", "tag", "watcher"),
@@ -59,7 +61,10 @@ async def show_incidents(request: PageRequest) -> Mapping[str, Any]:
 
 async def show_incident(request: PageRequest) -> Mapping[str, Any]:
     """Return an incident with its trace, timeline and investigations."""
-    incident = await request.ask(get_incident)
+    answer = await request.answer(get_incident)
+    incident: Any = answer.content
+    assert answer.version is not None  # noqa: S101 - it is the incident's `change`
+    older = {"cursor": request.query[_COMMENTS]} if _COMMENTS in request.query else {}
     trace = await request.ask(get_incident_trace)
     history = build_history(incident, trace)
     return {
@@ -70,7 +75,9 @@ async def show_incident(request: PageRequest) -> Mapping[str, Any]:
         "timeline": draw_timeline(history),
         "personas": list(Persona),
         "triage": incident["triage"] or UNTRIAGED,
-        "comments": await request.ask(list_comments),
+        "version": request.services.tags.make(answer.version),
+        "comments": await request.ask(list_comments, **older),
+        "is_latest": not older,
         "dispositions": list(IncidentDisposition),
     }
 
