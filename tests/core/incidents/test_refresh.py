@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import delete
@@ -200,6 +200,26 @@ async def test_all_that_are_due_are_read_again_before_the_next_poll(sync, store_
     await sync.step()
     assert waits == 1
     assert {row["step"] for row in await rows(rereads)} == {1}
+
+
+async def test_a_siem_that_is_away_is_left_alone_though_refreshes_are_due(sync, store_new, clock):
+    await store_new(*range(2 * refresh.BATCH_SIZE))
+    clock.advance(minutes=2)
+    await sync.read_all()
+    sync._is_away, waits = True, []
+
+    async def read_all():
+        return sync.provider.settings.poll_interval
+
+    async def wait(at_most):
+        waits.append(at_most)
+        clock.advance(seconds=at_most.total_seconds())
+
+    sync.read_all, sync._new_backfill.wait = read_all, wait
+    asked = len(sync.provider.again)
+    await sync.step()
+    assert sum(waits, timedelta(0)) == sync.provider.settings.poll_interval
+    assert len(sync.provider.again) == asked
 
 
 async def test_those_that_are_due_together_are_stored_together(sync, store_new, rows, clock):

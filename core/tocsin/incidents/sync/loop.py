@@ -101,7 +101,7 @@ class ProviderSync:
             beat()
             if not self._is_away:
                 await self.read_the_past(again_at)
-            if not self._refresher.has_more:
+            if self._is_away or not self._refresher.has_more:
                 await self._new_backfill.wait(min(rest, self._refresher.interval, BACKFILL_POLL))
             if not self._is_away:
                 await self._refresher.work()
