@@ -39,7 +39,12 @@ from tocsin.incidents.fast_list_pages import (
     load_document_page,
 )
 from tocsin.incidents.inbox import PushInbox
-from tocsin.incidents.list_pages import IncidentPage, find_incident, list_incidents
+from tocsin.incidents.list_pages import (
+    IncidentOrder,
+    IncidentPage,
+    find_incident,
+    list_incidents,
+)
 from tocsin.incidents.metrics import SyncMeters
 from tocsin.incidents.push_writer import PUSH_STREAM
 from tocsin.incidents.refused_pushes import PushRefusal
@@ -103,6 +108,7 @@ __all__ = [
     "DocumentRebuild",
     "DriftGauges",
     "EntityRole",
+    "IncidentOrder",
     "IncidentPage",
     "LabelKind",
     "ProviderFacts",

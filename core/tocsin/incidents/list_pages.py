@@ -6,9 +6,9 @@ it cannot: lists with a time span, pages with a missing document, and the consol
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -19,6 +19,7 @@ from sqlalchemy import (
     Select,
     bindparam,
     func,
+    or_,
     select,
 )
 
@@ -30,7 +31,7 @@ from tocsin.incidents.documents import (
     represent_triaged_incident,
 )
 from tocsin.incidents.triage import TriageFilter, load_triage
-from tocsin.model import IncidentStatus, Severity
+from tocsin.model import IncidentStatus, Severity, Vocabulary
 from tocsin.store import (
     INCIDENT_CHANGE,
     MAX_COUNTED,
@@ -38,7 +39,7 @@ from tocsin.store import (
     build_bounded_count,
     load_last_allotted,
 )
-from tocsin.store.tables import incident_entities, incidents
+from tocsin.store.tables import EPOCH, incident_entities, incidents
 
 NEWEST = 2**63 - 1
 _shown = select(*(incidents.c[name] for name in COLUMNS), incidents.c.change)
@@ -59,16 +60,34 @@ _first_changes = (
 _first_change = select(func.min(_first_changes.subquery().c.change))
 
 
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class IncidentOrder(Vocabulary):
+    """Order of a list of incidents."""
+
+    CHANGED = "changed"
+    """The most recently changed first."""
+    OCCURRED = "occurred"
+    """The most recently occurred first."""
+    SEVERITY = "severity"
+    """The most severe first, of each severity the most recently changed."""
+
+
+SortPosition = tuple[int | str, int]
+"""Microseconds since the epoch and a number, or a severity and a `change`."""
+
+
 @dataclass(frozen=True, slots=True)
 class IncidentPage:
-    """One page of a list; `next` and `resume` are values of `change` to continue from."""
+    """One page of a list; `next` and `resume` are what to continue from."""
 
     incidents: list[dict[str, Any]]
     total: int
     exact: bool
     """False where there are more than `total`."""
-    next: int | None
-    """The last `change` of this page where more follows, else None."""
+    next: int | SortPosition | None
+    """The last `change` or position of this page where more follows, else None."""
     resume: int
     """A client that reads the list to its end has seen every change up to this one."""
     version: str
@@ -102,12 +121,16 @@ def list_incidents(
     before: int | None = None,
     after: int | None = None,
     triage: TriageFilter | None = None,
+    provider: str | None = None,
+    order: IncidentOrder = IncidentOrder.CHANGED,
+    position: SortPosition | None = None,
 ) -> IncidentPage:
-    """Return a page of matching incidents, the most recently changed first.
+    """Return a page of matching incidents, by default the most recently changed first.
 
     With `after`, return those changed after that `change`, in the order of their changes. `since`
-    excludes incidents unchanged from that time on; `before` continues an earlier page. Raises
-    InvalidInputError for an `after` beyond the latest change of this database.
+    excludes incidents unchanged from that time on; `before` continues an earlier page, and in
+    other orders `position`. Raises InvalidInputError for an `after` beyond the latest change of
+    this database.
     """
     # Every statement sees what was committed when it started. The sequence is therefore read first:
     # all changes up to it are visible to the statements below, whatever is committed meanwhile.
@@ -122,31 +145,69 @@ def list_incidents(
         "status": status,
         "limit": limit + 1,
     }
-    count = _select_count(severity is not None, status is not None)
-    page = _select_page(severity is not None, status is not None, ascending=after is not None)
-    if triage is not None:
-        count = build_bounded_count(
-            incidents,
-            (
-                *build_conditions(severity is not None, status is not None),
-                *triage.list_conditions(),
-            ),
-        )
-        page = page.where(*triage.list_conditions())
+    filters = (severity is not None, status is not None)
+    further = [] if triage is None else [*triage.list_conditions()]
+    if provider is not None:
+        further.append(incidents.c.provider == provider)
+    conditions = (*build_conditions(*filters), *further)
+    count = build_bounded_count(incidents, conditions) if further else _select_count(*filters)
     total = Total.of(connection.execute(count, values).scalar_one())
-    found = connection.execute(page, values).mappings().all()
+    if order is IncidentOrder.CHANGED:
+        page = _select_page(*filters, ascending=after is not None)
+        found = connection.execute(page.where(*further), values).mappings().all()
+    else:
+        found = _load_sorted(connection, order, position, conditions, values)
     rows = found[:limit]
     last: int = rows[-1]["change"] if rows else oldest
     return IncidentPage(
         incidents=_represent_rows(connection, rows, public_url),
         total=total.count,
         exact=total.exact,
-        next=last if len(found) > limit else None,
+        next=_describe_position(order, rows[-1]) if len(found) > limit else None,
         resume=newest if after is None else last,
         version=build_version(
             newest, total, [row["change"] for row in rows], len(rows), len(found) > limit
         ),
     )
+
+
+def _load_sorted(
+    connection: Connection,
+    order: IncidentOrder,
+    position: SortPosition | None,
+    conditions: Iterable[ColumnElement[bool]],
+    values: Mapping[str, Any],
+) -> Sequence[RowMapping]:
+    c = incidents.c
+    query = _shown.where(*conditions).limit(bindparam("limit"))
+    if order is IncidentOrder.OCCURRED:
+        query = query.order_by(c.occurred_at.desc(), c.number.desc())
+        if position is not None:
+            at = EPOCH + int(position[0]) * _MICROSECOND
+            is_later = or_(c.occurred_at < at, c.number < position[1])
+            query = query.where(c.occurred_at <= at, is_later)
+        return connection.execute(query, values).mappings().all()
+    # One statement for each severity, which an index answers in the order of changes
+    highest, before = position or (Severity.CRITICAL, NEWEST)
+    found: list[RowMapping] = []
+    for severity in reversed(Severity):
+        rest = values["limit"] - len(found)
+        is_wanted = severity.rank <= Severity(str(highest)).rank
+        if rest and is_wanted and values["severity"] in {None, severity}:
+            is_before = c.change < (before if severity == highest else NEWEST)
+            each = query.where(c.severity == severity, is_before).order_by(c.change.desc())
+            found += connection.execute(each, {**values, "limit": rest}).mappings().all()
+    return found
+
+
+def _describe_position(order: IncidentOrder, row: RowMapping) -> int | SortPosition:
+    match order:
+        case IncidentOrder.OCCURRED:
+            return (row["occurred_at"] - EPOCH) // _MICROSECOND, row["number"]
+        case IncidentOrder.SEVERITY:
+            return row["severity"], row["change"]
+    change: int = row["change"]
+    return change
 
 
 def _find_first_change(connection: Connection, since: datetime | None, newest: int) -> int:

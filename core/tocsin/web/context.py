@@ -217,7 +217,8 @@ class Response:
     content: Json | bytes
     headers: Mapping[str, str] = field(default_factory=dict)
     status: int | None = None
-    change: AuditedChange | None = None
+    change: AuditedChange | Sequence[AuditedChange] | None = None
+    """What is recorded in the audit log, each as an entry."""
     version: str | None = None
     """What a read depends on, for its tag: changes that are stored. None to hash the content."""
 

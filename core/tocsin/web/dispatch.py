@@ -22,6 +22,7 @@ from tocsin.web.context import (
     AccessRole,
     ApiServices,
     AsyncHandler,
+    AuditedChange,
     Endpoint,
     RequestContext,
     Response,
@@ -216,15 +217,19 @@ class MutationHandler:
         self._confirm(connection, call.request)
         answer = cast("TransactionHandler", endpoint.handler)(connection, call)
         now = self._services.clock.now()
-        if endpoint.action is not None and answer.change is not None:
+        change = answer.change
+        changes = [change] if isinstance(change, AuditedChange) else change or []
+        for each in changes:
+            if endpoint.action is None:
+                break
             entry = build_audit_entry(
                 self._services,
                 call.request,
                 now,
                 actor=call.principal.id,
-                action=answer.change.action or endpoint.action,
-                target=answer.change.target,
-                details=answer.change.details,
+                action=each.action or endpoint.action,
+                target=each.target,
+                details=each.details,
             )
             audit.record(connection, entry)
         if attempt is not None:

@@ -21,7 +21,7 @@ from tocsin.errors import TocsinError
 from tocsin.model import Json
 from tocsin.store import build_insert
 from tocsin.store.tables import idempotency_keys
-from tocsin.web.context import Response
+from tocsin.web.context import AuditedChange, Response
 from tocsin.web.request_problems import (
     IDEMPOTENCY_KEY_IN_FLIGHT,
     IDEMPOTENCY_KEY_REUSED,
@@ -131,7 +131,7 @@ def store_response(
         "fingerprint": attempt.fingerprint,
         "status": status,
         "content": None if secret else answer.content,
-        "record": answer.change.target if answer.change else None,
+        "record": answer.change.target if isinstance(answer.change, AuditedChange) else None,
         "created_at": now,
     }
     statement = build_insert(connection, idempotency_keys).values(row).on_conflict_do_nothing()

@@ -130,7 +130,7 @@ async def test_parameters_and_security_are_named(document):
     listing = document["paths"]["/api/v1/incidents"]["get"]
     names = [parameter.get("name") for parameter in listing["parameters"]]
     assert names[:3] == ["severity", "status", "timespan"]
-    assert names[8:11] == ["limit", "cursor", "changed_after"]
+    assert names[9:12] == ["limit", "cursor", "changed_after"]
     assert listing["security"] == [{"apiKey": []}, {"oauth2": ["incidents:read"]}]
     assert listing["x-required-scope"] == "incidents:read"
     assert set(document["components"]["securitySchemes"]["apiKey"]["x-scopes"]) == set(Scope)
@@ -326,6 +326,7 @@ CALLS = [
     ("POST", PUSH, {"json": {"external_id": "case-17"}}),
     ("GET", "/api/v1/incidents", {}),
     ("GET", "/api/v1/incidents/{number}", {}),
+    ("PATCH", "/api/v1/incidents", {"json": {"numbers": [1, 99], "change": {"assignee": "ana"}}}),
     ("PATCH", "/api/v1/incidents/{number}", {"json": {"assignee": "ana", "add_tags": ["vip"]}}),
     ("POST", "/api/v1/incidents/{number}/comments", {"json": {"text": "seen"}}),
     ("GET", "/api/v1/incidents/{number}/comments", {}),

@@ -18,7 +18,7 @@ on_one_database = pytest.mark.parametrize("database_url", ["sqlite"], indirect=T
 # The table of the specification, and what was added; an endpoint takes the first line that fits.
 TABLE = [
     ("GET", r"/api/v1/incidents(/.*)?", "incidents:read"),
-    ("PATCH", r"/api/v1/incidents/{number}", "incidents:write"),
+    ("PATCH", r"/api/v1/incidents(/{number})?", "incidents:write"),
     ("POST", r"/api/v1/incidents/{number}/comments", "incidents:write"),
     ("POST", r"/api/v1/incidents/{number}/enrich", "investigations:write"),
     ("POST", r"/api/v1/investigations/start", "investigations:write"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
@@ -19,6 +20,7 @@ from tocsin.incidents.storage.alerts import IncidentPolicy
 from tocsin.incidents.storage.store import store_page
 from tocsin.model import Incident, Page, Severity
 from tocsin.store.tables import incident_triage
+from tocsin.web.schemas.triage import MAX_TRIAGED
 
 ONE = f"{INCIDENTS}/1"
 COMMENTS = f"{ONE}/comments"
@@ -178,6 +180,75 @@ async def test_incidents_are_filtered_by_triage(analyst, write):
     rest = await analyst.read(INCIDENTS, assignee="none", cursor=first["next_cursor"])
     numbers = [one["number"] for page in (first, rest) for one in page["incidents"]]
     assert sorted(numbers) == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("sort", "expected"), [("Occurred", [3, 1, 5, 4, 2]), ("severity", [4, 5, 2, 3, 1])]
+)
+async def test_incidents_are_sorted_over_pages(analyst, write, sort, expected):
+    severities = ("Low", "High", "Low", "Critical", "High")
+    for severity, hour in zip(severities, (4, 1, 5, 2, 3), strict=True):
+        occurred = NOW + timedelta(hours=hour)
+        await write(add_incidents, severity=severity, occurred_at=occurred)
+    seen, cursor = [], {}
+    while True:
+        page = await analyst.read(INCIDENTS, sort=sort, limit=2, **cursor)
+        assert page["total"] == 5
+        seen += [one["number"] for one in page["incidents"]]
+        if page["next_cursor"] is None:
+            break
+        cursor = {"cursor": page["next_cursor"]}
+    assert seen == expected
+    first = await analyst.read(INCIDENTS, sort=sort, limit=1)
+    refused = await analyst.ask("GET", f"{INCIDENTS}?cursor={first['next_cursor']}", 422)
+    assert "the same sort" in str(refused)
+    query = f"sort={sort}&changed_after={first['resume_cursor']}"
+    assert "omit sort" in str(await analyst.ask("GET", f"{INCIDENTS}?{query}", 422))
+    high = await analyst.read(INCIDENTS, sort=sort, severity="high")
+    assert sorted(one["number"] for one in high["incidents"]) == [2, 5]
+
+
+async def test_incidents_are_filtered_by_provider(analyst, write):
+    await write(add_incidents, 2)
+    await write(add_incidents, provider="cloud")
+    page = await analyst.read(INCIDENTS, provider="cloud")
+    assert ([one["number"] for one in page["incidents"]], page["total"]) == ([3], 1)
+
+
+async def test_several_incidents_are_triaged_and_each_outcome_is_told(api, admin, analyst, write):
+    await write(add_incidents, 4)
+    await analyst.ask("PATCH", f"{INCIDENTS}/2", json={"assignee": "ana", "add_links": [3]})
+    body = {"numbers": [4, 3, 2, 9, 4], "change": {"assignee": "ana", "add_links": [3]}}
+    results = (await analyst.ask("PATCH", INCIDENTS, json=body))["results"]
+    assert [(each["number"], each["outcome"]) for each in results] == [
+        (4, "updated"),
+        (3, "refused"),
+        (2, "unchanged"),
+        (9, "not-found"),
+    ]
+    assert results[1]["detail"] == "Incident 3 cannot be linked to itself."
+    triage = {n: (await analyst.read(f"{INCIDENTS}/{n}"))["triage"] for n in (3, 4)}
+    assert (triage[3]["assignee"], triage[3]["linked_incidents"]) == (None, [2, 4])
+    assert triage[4]["assignee"] == "ana"
+    entries = await admin.audited(target="incident:4")
+    assert [(each["action"], each["details"]["assignee"]) for each in entries] == [
+        ("incident.triage", {"from": None, "to": "ana"})
+    ]
+    assert len(await admin.audited(action="incident.triage")) == 2
+    assert await api.services.database.read(compare_documents) == 4
+
+
+@on_one_database
+async def test_the_number_of_incidents_that_one_request_triages_is_bounded(api, analyst, write):
+    change = {"assignee": "ana"}
+    for numbers in ([], list(range(1, MAX_TRIAGED + 2)), [0]):
+        body = {"numbers": numbers, "change": change}
+        assert "numbers" in str(await analyst.ask("PATCH", INCIDENTS, 422, json=body))
+    await analyst.ask("PATCH", INCIDENTS, 422, json={"numbers": [1], "change": {}})
+    reader = Caller(api, await api.reader())
+    body = {"numbers": [1], "change": change}
+    refused = await reader.ask("PATCH", INCIDENTS, 403, json=body)
+    assert refused["required_scope"] == "incidents:write"
 
 
 async def test_comments_are_listed_in_pages_and_found(api, analyst, write, add):

@@ -25,11 +25,21 @@ from tocsin.web.context import (
     Response,
 )
 from tocsin.web.direct_reads import join_key
-from tocsin.web.pagination import ChangeCursor, make_next_link, total_fields
+from tocsin.web.pagination import (
+    ChangeCursor,
+    CompositeCursor,
+    make_next_link,
+    total_fields,
+)
 from tocsin.web.parsing import parse_query
 from tocsin.web.problems import ProblemError
 from tocsin.web.record_problems import INCIDENT_NOT_FOUND
-from tocsin.web.schemas.incidents import IncidentItem, IncidentList, IncidentQuery
+from tocsin.web.schemas.incidents import (
+    SORTED_CURSORS,
+    IncidentItem,
+    IncidentList,
+    IncidentQuery,
+)
 
 # As many digits as the integers of every database hold
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
@@ -74,6 +84,7 @@ def list_incidents(connection: Connection, call: RequestContext) -> Response:
     """Return one page of incidents."""
     query: IncidentQuery = call.query
     start = query.changed_after or query.cursor
+    changes = start if isinstance(start, ChangeCursor) else None
     page = incidents.list_incidents(
         connection,
         public_url=call.services.public_url,
@@ -81,11 +92,14 @@ def list_incidents(connection: Connection, call: RequestContext) -> Response:
         severity=query.severity,
         status=query.status,
         since=call.services.clock.now() - query.timespan if query.timespan else None,
-        before=start.before if start else None,
-        after=start.after if start else None,
+        before=changes.before if changes else None,
+        after=changes.after if changes else None,
         triage=query.triage,
+        provider=query.provider,
+        order=query.sort,
+        position=start.parts[:2] if isinstance(start, CompositeCursor) else None,  # type: ignore[arg-type]
     )
-    cursors = _Cursors.after(page, start)
+    cursors = _Cursors.after(page, start, query.sort)
     content = {"incidents": page.incidents, **total_fields(page), **cursors.members}
     headers = {} if cursors.next is None else {"Link": call.next_link(cursors.next)}
     return Response(content, headers, version=page.version)
@@ -99,13 +113,22 @@ class _Cursors(NamedTuple):
 
     @classmethod
     def after(
-        cls, page: incidents.IncidentPage | incidents.DocumentPage, start: ChangeCursor | None
+        cls,
+        page: incidents.IncidentPage | incidents.DocumentPage,
+        start: ChangeCursor | CompositeCursor | None,
+        order: incidents.IncidentOrder = incidents.IncidentOrder.CHANGED,
     ) -> _Cursors:
         # What changes while pages are turned moves ahead of the first, so that is where to resume.
-        resume = start.resume if start and start.resume is not None else page.resume
-        ascending = start is not None and start.ascending
+        resume = page.resume
+        if isinstance(start, CompositeCursor):
+            resume = int(start.parts[2])
+        elif start is not None and start.resume is not None:
+            resume = start.resume
+        ascending = isinstance(start, ChangeCursor) and start.ascending
         following = None
-        if page.next is not None:
+        if isinstance(page.next, tuple):
+            following = CompositeCursor(SORTED_CURSORS[order], (*page.next, resume)).encode()
+        elif page.next is not None:
             following = ChangeCursor(page.next, None if ascending else resume).encode()
         return cls(following, ChangeCursor(resume).encode())
 
@@ -158,9 +181,12 @@ class _PagePlan(NamedTuple):
 def _plan_page(text: str, public_url: str) -> _PagePlan | None:
     """Return how the page of a query is read; None if by its incidents; raises ProblemError."""
     query = parse_query(URL.build(query_string=text, encoded=True), IncidentQuery)
-    if query.timespan is not None or query.triage is not None:
-        return None
     start = query.changed_after or query.cursor
+    wanted = (query.timespan, query.triage, query.provider)
+    if any(each is not None for each in wanted) or isinstance(start, CompositeCursor):
+        return None
+    if query.sort is not incidents.IncidentOrder.CHANGED:
+        return None
     page = incidents.DocumentPageQuery(
         limit=query.limit,
         severity=query.severity,
@@ -183,7 +209,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/v1/incidents",
         access=Scope.INCIDENTS_READ,
-        summary="List incidents, most recently changed first",
+        summary="List incidents, by default most recently changed first",
         handler=list_incidents,
         direct=fetch_incidents,
         query=IncidentQuery,

@@ -6,8 +6,9 @@ from sqlalchemy import Connection
 
 from tocsin import incidents
 from tocsin.credentials import Scope
+from tocsin.errors import InvalidInputError
 from tocsin.incidents import KEEP, Author, LabelKind, TriageUpdate
-from tocsin.model import DispositionSource
+from tocsin.model import DispositionSource, Json
 from tocsin.store import clean_text
 from tocsin.web.context import AuditedChange, Endpoint, RequestContext, Response
 from tocsin.web.pagination import PageCursor, page_response
@@ -15,12 +16,15 @@ from tocsin.web.record_problems import INCIDENT_CHANGED, INCIDENT_NOT_FOUND, TOO
 from tocsin.web.routes.incidents import parse_number
 from tocsin.web.schemas.triage import (
     COMMENTS,
+    BulkTriageChange,
     CommentItem,
     CommentList,
     CommentQuery,
     NewComment,
     TriageChange,
     TriagedIncident,
+    TriageOutcome,
+    TriageResults,
 )
 
 _LONGEST_NAME = 100
@@ -44,6 +48,31 @@ def update_incident(connection: Connection, call: RequestContext) -> Response:
     headers = {"ETag": call.services.tags.make(f"{found.change:x}")}
     change = AuditedChange(target=f"incident:{number}", details=changed) if changed else None
     return Response(content, headers, change=change)
+
+
+def update_incidents(connection: Connection, call: RequestContext) -> Response:
+    """Update the triage of several incidents alike, and return the outcome for each.
+
+    An incident for which the change is refused does not keep the others from being changed.
+    """
+    body: BulkTriageChange = call.body
+    author, now = _identify_author(call), call.services.clock.now()
+    update = _build_update(body.change)
+    results: list[dict[str, Json]] = []
+    changes: list[AuditedChange] = []
+    for number in dict.fromkeys(body.numbers):
+        outcome, detail = TriageOutcome.NOT_FOUND, None
+        if incidents.lock_incident(connection, number) is not None:
+            try:
+                changed = incidents.update_triage(connection, number, update, author, now)
+            except InvalidInputError as error:  # before anything is stored
+                outcome, detail = TriageOutcome.REFUSED, str(error)
+            else:
+                outcome = TriageOutcome.UPDATED if changed else TriageOutcome.UNCHANGED
+                if changed:
+                    changes.append(AuditedChange(target=f"incident:{number}", details=changed))
+        results.append({"number": number, "outcome": outcome, "detail": detail})
+    return Response({"results": results}, change=changes)
 
 
 def _build_update(body: TriageChange) -> TriageUpdate:
@@ -115,6 +144,16 @@ def list_comments(connection: Connection, call: RequestContext) -> Response:
 _INCIDENT = "/api/v1/incidents/{number}"
 
 ENDPOINTS = (
+    Endpoint(
+        method="PATCH",
+        path="/api/v1/incidents",
+        access=Scope.INCIDENTS_WRITE,
+        summary="Update the triage of several incidents",
+        handler=update_incidents,
+        body=BulkTriageChange,
+        response=TriageResults,
+        action="incident.triage",
+    ),
     Endpoint(
         method="PATCH",
         path=_INCIDENT,

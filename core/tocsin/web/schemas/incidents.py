@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Annotated, ClassVar
@@ -15,9 +16,9 @@ from pydantic import (
 )
 
 from tocsin.fields import any_case, parse_iso_duration
-from tocsin.incidents import EntityRole, TriageFilter
+from tocsin.incidents import EntityRole, IncidentOrder, TriageFilter
 from tocsin.model import DispositionFilter, EntityKind, IncidentStatus, Json, Severity
-from tocsin.web.pagination import ChangeCursor
+from tocsin.web.pagination import ChangeCursor, CompositeCursor
 from tocsin.web.parsing import QueryModel, ResponseModel
 from tocsin.web.schemas.examples import URL
 from tocsin.web.schemas.fields import TotalRelation
@@ -33,8 +34,30 @@ def _parse_timespan(text: str) -> timedelta:
     return timespan
 
 
+_COUNT = range(10**18)
+_MOMENT = range(-62_135_596_800_000_000, 253_402_300_800_000_000)
+"""Microseconds from the epoch to the first and the last time of a datetime."""
+SORTED_CURSORS = {IncidentOrder.OCCURRED: "o", IncidentOrder.SEVERITY: "s"}
+"""The list in each order, in its cursors: the position of two parts, and where to resume."""
+
+
+def _decode_cursor(text: str) -> ChangeCursor | CompositeCursor:
+    try:
+        return ChangeCursor.decode(text)
+    except ValueError:
+        for kind, first in (("o", _MOMENT), ("s", str)):
+            with suppress(ValueError):
+                cursor = CompositeCursor.decode(kind, (first, _COUNT, _COUNT), text)
+                if kind == "s":
+                    Severity(str(cursor.parts[0]))
+                return cursor
+        raise
+
+
 CursorField = Annotated[
-    ChangeCursor, BeforeValidator(ChangeCursor.decode), WithJsonSchema({"type": "string"})
+    ChangeCursor | CompositeCursor,
+    BeforeValidator(_decode_cursor),
+    WithJsonSchema({"type": "string"}),
 ]
 
 ResumeField = Annotated[
@@ -72,6 +95,7 @@ class IncidentQuery(QueryModel):
     tag: Annotated[_Filter, StringConstraints(to_lower=True)] | None = Field(
         default=None, description="Filter by tag, case-insensitive."
     )
+    provider: _Filter | None = Field(default=None, description="Filter by provider.")
     watcher: _Filter | None = Field(default=None, description="Filter by watcher.")
     limit: int = Field(default=50, ge=1, le=200, description="Maximum number.")
     cursor: CursorField | None = Field(
@@ -82,11 +106,21 @@ class IncidentQuery(QueryModel):
         description="A `resume_cursor`: returns only later changes, oldest first. If empty, "
         "starts from the beginning. Cannot be combined with `cursor`.",
     )
+    sort: Annotated[IncidentOrder, any_case(IncidentOrder)] = Field(
+        default=IncidentOrder.CHANGED,
+        description="Order, case-insensitive: most recently changed, most recently occurred, or "
+        "most severe first.",
+    )
 
     @model_validator(mode="after")
     def _one_place_to_start(self) -> IncidentQuery:
         if self.cursor is not None and self.changed_after is not None:
             raise ValueError("use cursor or changed_after, not both")
+        if self.changed_after is not None and self.sort is not IncidentOrder.CHANGED:
+            raise ValueError("changed_after lists incidents in the order of changes; omit sort")
+        kind = self.cursor.kind if isinstance(self.cursor, CompositeCursor) else None
+        if self.cursor is not None and kind != SORTED_CURSORS.get(self.sort):
+            raise ValueError("use the same sort as in the request that returned this cursor")
         return self
 
     @property

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from tocsin.fields import any_case
 from tocsin.incidents import MAX_LABELS
-from tocsin.model import DispositionSource, IncidentDisposition, Json
+from tocsin.model import DispositionSource, IncidentDisposition, Json, Vocabulary
 from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel
 from tocsin.web.schemas.examples import COMMENT_ID, CREATED, URL
 from tocsin.web.schemas.fields import Limit, Name, Text, TotalRelation, cursor_field
@@ -129,6 +129,54 @@ class TriagedIncident(ResponseModel):
     number: int
     triage: TriageItem | None
     url: str = Field(description="URL of its page in the console.")
+
+
+MAX_TRIAGED = 100
+"""The number of incidents that one request changes."""
+
+
+class BulkTriageChange(BodyModel):
+    """The same change to the triage of several incidents."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "numbers": [4711, 4712],
+        "change": {"disposition": "duplicate"},
+    }
+
+    numbers: list[IncidentNumber] = Field(
+        min_length=1, max_length=MAX_TRIAGED, description="Numbers of the incidents."
+    )
+    change: TriageChange
+
+
+class TriageOutcome(Vocabulary):
+    """Result of a change to one of several incidents."""
+
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+    REFUSED = "refused"
+    NOT_FOUND = "not-found"
+
+
+class TriageResult(ResponseModel):
+    """Result of the change for one incident."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"number": 4711, "outcome": "updated"}
+
+    number: int
+    outcome: TriageOutcome = Field(
+        description="`unchanged` if the incident already had these values. Nothing is stored for "
+        "`refused` and `not-found`; the other incidents are changed all the same."
+    )
+    detail: str | None = Field(description="Why the change was refused.")
+
+
+class TriageResults(ResponseModel):
+    """Result of a change to several incidents."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {}
+
+    results: list[TriageResult] = Field(description="One for each number, in the order given.")
 
 
 class NewComment(BodyModel):

@@ -240,6 +240,28 @@ document.addEventListener("keydown", (event) => {
   document.getElementById("find")?.focus();
 });
 
+/** Keys of the incident list: j and k move, x selects, a and e lead to the fields, ? explains. */
+document.addEventListener("keydown", (event) => {
+  const list = document.querySelector(".worklist");
+  if (!list || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.matches("input:not([type=checkbox]), textarea, select")) return;
+  const rows = [...list.tBodies[0].rows];
+  const at = rows.findIndex((row) => row.contains(document.activeElement));
+  const go = (row) => row?.querySelector("th a").focus();
+  const field = (name) => document.querySelector(`.selection [name=${name}]`)?.focus();
+  const keys = {
+    j: () => go(rows[at + 1]),
+    k: () => go(rows[at < 0 ? 0 : at - 1]),
+    x: () => rows[at]?.querySelector("[type=checkbox]")?.click(),
+    a: () => field("assignee"),
+    e: () => field("disposition"),
+    "?": () => document.querySelector("details.keys")?.toggleAttribute("open"),
+  };
+  if (!keys[event.key]) return;
+  event.preventDefault();
+  keys[event.key]();
+});
+
 /** Scroll a diagram that is wider than the page to its center. */
 for (const scroller of document.querySelectorAll(".scroller")) {
   const middle = scroller.querySelector(".middle")?.getBoundingClientRect();

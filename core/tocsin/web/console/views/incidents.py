@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tocsin.accounting import MAX_INVESTIGATIONS
-from tocsin.incidents import UNTRIAGED
+from tocsin.incidents import UNTRIAGED, IncidentOrder
 from tocsin.model import (
     DispositionFilter,
     IncidentDisposition,
@@ -24,14 +24,19 @@ from tocsin.web.routes.accounting import get_incident_trace
 from tocsin.web.routes.enrichment import enrich_incident
 from tocsin.web.routes.incidents import get_incident, list_incidents
 from tocsin.web.routes.sessions import start_investigation
-from tocsin.web.routes.triage import create_comment, list_comments, update_incident
+from tocsin.web.routes.triage import (
+    create_comment,
+    list_comments,
+    update_incident,
+    update_incidents,
+)
 
 _ONE = "/incidents/{number}"
 _COMMENTS = "comments"
 """Query parameter with the cursor of older comments."""
 _FILTERS = (
-    *("severity", "status", "timespan"),
-    *("assignee", "disposition", "acknowledged", "tag", "watcher"),
+    *("severity", "status", "provider", "timespan"),
+    *("assignee", "disposition", "acknowledged", "tag", "watcher", "sort"),
 )
 _LABELS = tuple(
     f"{verb}_{kind}" for verb in ("add", "remove") for kind in ("tags", "links", "watchers")
@@ -42,10 +47,28 @@ _TIMESPANS = {
     "P7D": "last 7 days",
     "P30D": "last 30 days",
 }
+_ORDERS = {
+    IncidentOrder.CHANGED.value: "last updated",
+    IncidentOrder.OCCURRED.value: "last occurred",
+    IncidentOrder.SEVERITY.value: "most severe",
+}
+
+
+def _list_views(name: str) -> Mapping[str, Mapping[str, str]]:
+    """Return the filters of the views that are one link away, for a user."""
+    return {
+        "All": {},
+        "New": {"status": "New"},
+        "Unassigned": {"assignee": "none"},
+        "Mine": {"assignee": name},
+        "Not acknowledged": {"acknowledged": "false"},
+        "Without a disposition": {"disposition": "none"},
+        "Most severe": {"sort": IncidentOrder.SEVERITY.value, "disposition": "none"},
+    }
 
 
 async def show_incidents(request: PageRequest) -> Mapping[str, Any]:
-    """Return one page of incidents, most recently updated first."""
+    """Return one page of incidents, by default most recently updated first."""
     chosen = select_query(request, *_FILTERS)
     cursor = select_query(request, "cursor")
     return {
@@ -56,6 +79,11 @@ async def show_incidents(request: PageRequest) -> Mapping[str, Any]:
         "statuses": list(IncidentStatus),
         "timespans": _TIMESPANS,
         "dispositions": list(DispositionFilter),
+        "settable": list(IncidentDisposition),
+        "providers": sorted(each.name for each in request.services.providers),
+        "orders": _ORDERS,
+        "views": _list_views(request.user.principal.name),
+        "query": {**chosen, **cursor},
     }
 
 
@@ -97,6 +125,25 @@ def _read_disposition(form: Form) -> Mapping[str, Any]:
     return {"disposition": None}
 
 
+def _read_bulk_change(form: Form) -> Mapping[str, Any]:
+    """Return the selected incidents, and the change of all fields that are filled in."""
+    change: dict[str, Any] = {}
+    if disposition := form.text("disposition"):
+        change["disposition"] = None if disposition == DispositionFilter.NONE else disposition
+    if assignee := form.text("assignee_me") or form.text("assignee"):
+        change["assignee"] = assignee
+    if reason := form.text("disposition_reason"):
+        change["disposition_reason"] = reason
+    if form.text("acknowledged"):
+        change["acknowledged"] = True
+    if tags := form.text("add_tags"):
+        change["add_tags"] = [tag.strip() for tag in tags.split(",") if tag.strip()]
+    return {
+        "numbers": [to_number(text) for text in form.several.get("number", ())],
+        "change": change,
+    }
+
+
 def _read_labels(form: Form) -> Mapping[str, Any]:
     """Return the labels in the fields of a form, each a list separated by commas."""
     texts = {
@@ -133,6 +180,14 @@ _TRIAGE_FORMS: Mapping[str, tuple[Callable[[Form], Mapping[str, Any]], str]] = {
     "label": (_read_labels, "Incident updated."),
 }
 ACTIONS = (
+    ConsoleAction(
+        path="/incidents/triage",
+        handler=update_incidents,
+        page="/incidents",
+        message="",
+        body=_read_bulk_change,
+        keeps=True,
+    ),
     *(
         ConsoleAction(
             path=f"{_ONE}/{name}", handler=update_incident, page=_ONE, message=message, body=body
