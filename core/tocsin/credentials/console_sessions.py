@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -22,12 +23,28 @@ class ConsoleRole(Vocabulary):
     """Role of a console user."""
 
     ADMIN = "admin"
+    """Everything, including credentials and plugins."""
+    OPERATOR = "operator"
+    """What analysts do, and destinations, schedules and backfills."""
+    ANALYST = "analyst"
+    """Triage, investigations and replays."""
+    AUDITOR = "auditor"
+    """Read-only access, including the audit log."""
     VIEWER = "viewer"
     """Read-only access."""
 
     def includes(self, other: ConsoleRole) -> bool:
         """Return whether this role has all permissions of the other."""
-        return self is ConsoleRole.ADMIN or other is ConsoleRole.VIEWER
+        return other in {self, ConsoleRole.VIEWER, *_INCLUDED[self]}
+
+
+_INCLUDED: Mapping[ConsoleRole, Collection[ConsoleRole]] = {
+    ConsoleRole.ADMIN: tuple(ConsoleRole),
+    ConsoleRole.OPERATOR: (ConsoleRole.ANALYST,),
+    ConsoleRole.ANALYST: (),
+    ConsoleRole.AUDITOR: (),
+    ConsoleRole.VIEWER: (),
+}
 
 
 @dataclass(frozen=True, slots=True)

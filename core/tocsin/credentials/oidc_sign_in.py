@@ -63,20 +63,20 @@ class OidcRoles:
     """Mapping of the issuer's roles to console roles."""
 
     claim: str
-    admin: str
-    viewer: str
+    names: Mapping[ConsoleRole, str]
+    """The issuer's name of each role, the most powerful first; empty for roles not in use."""
 
     def map_role(self, claims: Mapping[str, Any]) -> ConsoleRole:
         """Return the console role for the claims; raises AccessDeniedError if there is none."""
         roles = find_roles(claims, self.claim)
-        if self.admin in roles:
-            return ConsoleRole.ADMIN
-        if self.viewer in roles:
-            return ConsoleRole.VIEWER
+        used = {role: name for role, name in self.names.items() if name}
+        for role, name in used.items():
+            if name in roles:
+                return role
+        wanted = " nor ".join(f"{name} ({role})" for role, name in used.items())
         raise AccessDeniedError(
             f"The issuer signed you in as {read_display_name(claims)}, but you do not have a "
-            f"role in Tocsin. The claim {self.claim} contains neither {self.admin} (admins) nor "
-            f"{self.viewer} (read-only access).",
+            f"role in Tocsin. The claim {self.claim} contains neither {wanted}.",
         )
 
 
@@ -311,6 +311,16 @@ def _build_issuer(settings: Settings, keys: IssuerKeys, clock: Clock) -> OidcIss
     )
 
 
+def _list_role_names(settings: Settings) -> Mapping[ConsoleRole, str]:
+    return {
+        ConsoleRole.ADMIN: settings.oidc_role,
+        ConsoleRole.OPERATOR: settings.oidc_operator_role,
+        ConsoleRole.ANALYST: settings.oidc_analyst_role,
+        ConsoleRole.AUDITOR: settings.oidc_auditor_role,
+        ConsoleRole.VIEWER: settings.oidc_viewer_role,
+    }
+
+
 def _build_sign_in(
     settings: Settings, vault: Vault, keys: IssuerKeys, http: HttpClient, clock: Clock
 ) -> OidcSignIn:
@@ -323,7 +333,7 @@ def _build_sign_in(
     return OidcSignIn(
         settings.oidc_issuer,
         client=client,
-        roles=OidcRoles(settings.oidc_role_claim, settings.oidc_role, settings.oidc_viewer_role),
+        roles=OidcRoles(settings.oidc_role_claim, _list_role_names(settings)),
         attempts=SignInAttempts(partial(vault.open_cipher, SIGN_IN_KEY_PURPOSE), clock),
         grants=SealedGrants(partial(vault.open_cipher, GRANT_PURPOSE)),
         check_interval=timedelta(seconds=settings.oidc_recheck_seconds),

@@ -135,6 +135,18 @@ class Settings(BaseSettings):
     oidc_role: str = Field(
         default="admin", min_length=1, description="Role that grants admin access."
     )
+    oidc_operator_role: str = Field(
+        default="",
+        description="Role that grants the console role `operator`; empty: nobody has it.",
+    )
+    oidc_analyst_role: str = Field(
+        default="",
+        description="Role that grants the console role `analyst`; empty: nobody has it.",
+    )
+    oidc_auditor_role: str = Field(
+        default="",
+        description="Role that grants the console role `auditor`; empty: nobody has it.",
+    )
     oidc_viewer_role: str = Field(
         default="viewer",
         min_length=1,

@@ -21,6 +21,7 @@ from tocsin.credentials import (
     AccessTokens,
     Admins,
     Authenticator,
+    ConsoleRole,
     Hasher,
     KeyRows,
     OidcSignIn,
@@ -275,6 +276,8 @@ class Endpoint:
     """Work before the transaction, such as hashing."""
     action: str | None = None
     """Action in the audit log."""
+    role: ConsoleRole = ConsoleRole.ADMIN
+    """The least role that may change something with it in the console."""
     idempotent: bool = False
     """Whether it takes an Idempotency-Key."""
     is_conditional: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
+from functools import partial
 from hashlib import sha256
 from http import HTTPStatus
 from inspect import iscoroutinefunction
@@ -13,7 +14,6 @@ from aiohttp import web
 from pydantic import BaseModel, ValidationError
 from yarl import URL
 
-from tocsin.credentials import ConsoleRole
 from tocsin.errors import RequestError
 from tocsin.web.console.forms import Form, read_fields
 from tocsin.web.console.page_request import PageRequest, find_endpoint
@@ -55,11 +55,12 @@ class ActionHandler:
         self._sessions = sessions
         self._render = render
         self._endpoint = find_endpoint(action.handler)
-        self._changing = MutationHandler(self._endpoint, services, sessions.confirm)
+        confirm = partial(sessions.confirm, role=self._endpoint.role)
+        self._changing = MutationHandler(self._endpoint, services, confirm)
 
     async def perform(self, request: web.Request) -> web.StreamResponse:
         """Redirect to the next page, or render the page with the error."""
-        user = await self._sessions.admit(request, ConsoleRole.ADMIN)
+        user = await self._sessions.admit(request, self._endpoint.role)
         form = await read_fields(request)
         self._sessions.require_own_form(request, user, form)
         try:

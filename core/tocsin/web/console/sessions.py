@@ -65,8 +65,12 @@ class SignedInUser:
 
     @property
     def is_admin(self) -> bool:
-        """Whether the user can make changes."""
+        """Whether the user can change everything."""
         return self.session.role is ConsoleRole.ADMIN
+
+    def may(self, role: str) -> bool:
+        """Return whether the user has all permissions of a role."""
+        return self.session.role.includes(ConsoleRole(role))
 
     @cached_property
     def form_token(self) -> str:
@@ -95,7 +99,9 @@ class ConsoleSessions:
         if user.session.is_due(self._services.clock.now()):
             user = await self._check(request, user)
         if not user.session.role.includes(role):
-            raise ProblemError(403, f"The role {role} is required. You are signed in as a viewer.")
+            raise ProblemError(
+                403, f"The role {role} is required. You have the role {user.session.role}."
+            )
         return user
 
     async def _check(self, request: web.Request, user: SignedInUser) -> SignedInUser:
@@ -162,10 +168,10 @@ class ConsoleSessions:
         postpone_check(connection, user.secret, user.session, now)
         return True
 
-    def confirm(self, connection: Connection, request: web.Request) -> None:
-        """Raise ProblemError (401) unless an admin is still signed in."""
+    def confirm(self, connection: Connection, request: web.Request, role: ConsoleRole) -> None:
+        """Raise ProblemError (401) unless a user with the role is still signed in."""
         user = self.find(connection, request)
-        if user is None or not user.is_admin:
+        if user is None or not user.session.role.includes(role):
             raise ProblemError(401, "Your session has ended. Nothing was changed.")
 
     def require_own_form(

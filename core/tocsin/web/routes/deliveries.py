@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from tocsin import delivery
+from tocsin.credentials import ConsoleRole
 from tocsin.delivery import (
     Destination,
     DestinationState,
@@ -159,6 +160,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="Replay a delivery",
         handler=replay_delivery,
+        role=ConsoleRole.ANALYST,
         response=DeliveryDetail,
         action="delivery.replay",
         idempotent=True,

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from tocsin import audit, delivery
 from tocsin.clock import isoformat, isoformat_or_none
+from tocsin.credentials import ConsoleRole
 from tocsin.delivery import (
     Destination,
     DestinationSpec,
@@ -313,6 +314,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="Create a destination",
         handler=create_destination,
+        role=ConsoleRole.OPERATOR,
         prepare=validate_new,
         body=NewDestination,
         response=DestinationItem,
@@ -345,6 +347,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="Update, disable or enable a destination",
         handler=update_destination,
+        role=ConsoleRole.OPERATOR,
         prepare=validate_change,
         body=DestinationChange,
         response=DestinationItem,
@@ -362,6 +365,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="Delete a destination; its pending deliveries are not sent",
         handler=delete_destination,
+        role=ConsoleRole.OPERATOR,
         response=DestinationItem,
         action="destination.delete",
         problems=(DESTINATION_NOT_FOUND, DESTINATION_MANAGED),
@@ -372,6 +376,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="Resume a destination after an automatic stop",
         handler=resume_destination,
+        role=ConsoleRole.OPERATOR,
         response=ResumedDestination,
         action="destination.resume",
         problems=(DESTINATION_NOT_FOUND, DESTINATION_DELETED, DESTINATION_NOT_RESUMABLE),
@@ -382,6 +387,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="Send a test event to a destination",
         handler=send_test_event,
+        role=ConsoleRole.OPERATOR,
         prepare=send_sample,
         body=SampleRequest,
         body_required=False,

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from tocsin import audit
-from tocsin.credentials import Scope
+from tocsin.credentials import ConsoleRole, Scope
 from tocsin.enrichment import (
     EnrichmentChanges,
     EnrichmentDifference,
@@ -121,6 +121,7 @@ ENDPOINTS = (
         access=Scope.INVESTIGATIONS_WRITE,
         summary="Enrich the entities of an incident",
         handler=enrich_incident,
+        role=ConsoleRole.ANALYST,
         response=IncidentEnrichment,
         problems=(INCIDENT_NOT_FOUND, TOO_MANY_ENRICHMENTS, ENRICHMENT_TOO_SLOW),
     ),

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from tocsin import incidents
 from tocsin.clock import isoformat
+from tocsin.credentials import ConsoleRole
 from tocsin.hookspecs import Capability
 from tocsin.incidents import BackfillOrigin, BackfillState
 from tocsin.model import Window
@@ -121,6 +122,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="Backfill a time range from a provider, in the background",
         handler=create_backfill,
+        role=ConsoleRole.OPERATOR,
         body=NewBackfill,
         response=BackfillItem,
         action="backfill.create",
@@ -153,6 +155,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="Cancel a backfill",
         handler=cancel_backfill,
+        role=ConsoleRole.OPERATOR,
         response=BackfillItem,
         action="backfill.cancel",
         problems=(BACKFILL_NOT_FOUND,),

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from tocsin import delivery
 from tocsin.clock import isoformat, isoformat_or_none
+from tocsin.credentials import ConsoleRole
 from tocsin.delivery import ReplayExtent
 from tocsin.model import Json
 from tocsin.web.context import AccessRole, AuditedChange, Endpoint, RequestContext, Response
@@ -119,6 +120,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="Replay many deliveries, in the background",
         handler=create_replay,
+        role=ConsoleRole.ANALYST,
         prepare=measure_replay,
         body=NewReplay,
         response=Replay,
@@ -132,6 +134,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="Route events again that matched no destination",
         handler=reroute_events,
+        role=ConsoleRole.OPERATOR,
         prepare=count_unmatched,
         body=NewReroute,
         response=Reroute,
@@ -163,6 +166,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="Cancel a replay",
         handler=cancel_replay,
+        role=ConsoleRole.ANALYST,
         response=Replay,
         action="replay.cancel",
         problems=(REPLAY_NOT_FOUND,),

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from tocsin import schedules
 from tocsin.clock import isoformat
+from tocsin.credentials import ConsoleRole
 from tocsin.errors import NameTakenError
 from tocsin.model import Json
 from tocsin.recurrence import ScheduleDefinition
@@ -248,6 +249,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="Create a schedule",
         handler=create_schedule,
+        role=ConsoleRole.OPERATOR,
         body=NewSchedule,
         response=ScheduleDetail,
         action="schedule.create",
@@ -288,6 +290,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="Update the definition of a schedule",
         handler=update_schedule,
+        role=ConsoleRole.OPERATOR,
         body=ScheduleChange,
         response=ScheduleDetail,
         action="schedule.change",
@@ -299,6 +302,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="Delete a schedule; its runs stay available",
         handler=delete_schedule,
+        role=ConsoleRole.OPERATOR,
         response=ScheduleDetail,
         action="schedule.delete",
         problems=(SCHEDULE_NOT_FOUND, SCHEDULE_MANAGED),
@@ -309,6 +313,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="Run a schedule now, even if it is disabled",
         handler=run_schedule,
+        role=ConsoleRole.OPERATOR,
         response=ScheduleRun,
         action="schedule.run",
         idempotent=True,
@@ -321,6 +326,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="Enable a schedule and reset its failures",
         handler=enable_schedule,
+        role=ConsoleRole.OPERATOR,
         response=ScheduleDetail,
         action="schedule.enable",
         problems=(SCHEDULE_NOT_FOUND, SCHEDULE_DELETED, SCHEDULE_REMOVED),
@@ -331,6 +337,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="Disable a schedule until it is enabled again",
         handler=disable_schedule,
+        role=ConsoleRole.OPERATOR,
         response=ScheduleDetail,
         action="schedule.disable",
         problems=(SCHEDULE_NOT_FOUND, SCHEDULE_DELETED),

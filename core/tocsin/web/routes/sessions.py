@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from tocsin import investigations
-from tocsin.credentials import Scope
+from tocsin.credentials import ConsoleRole, Scope
 from tocsin.validation import suggest_nearest
 from tocsin.web.context import AuditedChange, Endpoint, RequestContext, Response
 from tocsin.web.parsing import invalid_request
@@ -124,6 +124,7 @@ ENDPOINTS = (
         access=Scope.INVESTIGATIONS_WRITE,
         summary="Start an investigation",
         handler=start_investigation,
+        role=ConsoleRole.ANALYST,
         body=NewInvestigation,
         response=StartedSession,
         action="investigation.start",
@@ -146,6 +147,7 @@ ENDPOINTS = (
         access=Scope.INVESTIGATIONS_WRITE,
         summary="Send a follow-up message to a session",
         handler=send_session_message,
+        role=ConsoleRole.ANALYST,
         body=NewMessage,
         response=StartedSession,
         action="session.message",
@@ -159,6 +161,7 @@ ENDPOINTS = (
         access=Scope.INVESTIGATIONS_WRITE,
         summary="Cancel an active session",
         handler=cancel_session,
+        role=ConsoleRole.ANALYST,
         response=Session,
         action="session.cancel",
         problems=(SESSION_NOT_FOUND,),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from tocsin import incidents
-from tocsin.credentials import Scope
+from tocsin.credentials import ConsoleRole, Scope
 from tocsin.errors import InvalidInputError
 from tocsin.incidents import KEEP, Author, LabelKind, TriageUpdate
 from tocsin.model import DispositionSource, Json
@@ -150,6 +150,7 @@ ENDPOINTS = (
         access=Scope.INCIDENTS_WRITE,
         summary="Update the triage of several incidents",
         handler=update_incidents,
+        role=ConsoleRole.ANALYST,
         body=BulkTriageChange,
         response=TriageResults,
         action="incident.triage",
@@ -160,6 +161,7 @@ ENDPOINTS = (
         access=Scope.INCIDENTS_WRITE,
         summary="Update the triage of an incident",
         handler=update_incident,
+        role=ConsoleRole.ANALYST,
         body=TriageChange,
         response=TriagedIncident,
         action="incident.triage",
@@ -182,6 +184,7 @@ ENDPOINTS = (
         access=Scope.INCIDENTS_WRITE,
         summary="Add a comment to an incident",
         handler=create_comment,
+        role=ConsoleRole.ANALYST,
         body=NewComment,
         response=CommentItem,
         action="incident.comment",

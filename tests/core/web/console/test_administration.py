@@ -44,7 +44,7 @@ async def client_page(api, **body: object) -> tuple[str, dict]:
 
 @pytest.mark.parametrize("path", [KEYS, CLIENTS, PLUGINS, f"{PLUGINS}/webhook", AUDIT])
 async def test_viewers_see_nothing_of_the_administration(viewer, path):
-    assert "role admin is required" in await viewer.text(path, 403)
+    assert "is required. You have the role viewer." in await viewer.text(path, 403)
     assert "Administration" not in await viewer.text("/")
 
 

@@ -154,6 +154,18 @@ async def test_roles_and_their_claim_are_settings(issuer, database, clock):
         assert [role for _, _, role in await sessions(api)] == ["viewer"]
 
 
+async def test_the_most_powerful_of_the_issuers_roles_counts(issuer, database, clock):
+    issuer.claims |= {"roles": ["viewer", "analyst", "soc-ops"]}
+    async with open_for(issuer, database, clock, oidc_operator_role="soc-ops") as api:
+        await Browser(api).sign_in()
+        assert [role for _, _, role in await sessions(api)] == ["operator"]
+    issuer.claims |= {"roles": ["viewer", "analyst"]}  # a name that is not in use
+    async with open_for(issuer, database, clock) as api:
+        await Browser(api).sign_in()
+        assert "viewer" in [role for _, _, role in await sessions(api)]
+        assert "analyst" not in [role for _, _, role in await sessions(api)]
+
+
 async def test_without_the_issuer_its_sessions_end(issuer, database, clock):
     async with open_for(issuer, database, clock) as api:
         await Browser(api).sign_in()
@@ -177,7 +189,7 @@ async def test_without_a_role_it_is_said_which_is_missing(browser, issuer):
     issuer.claims |= {"roles": ["<script>"], "name": "<b>Ana</b>"}
     text = await refused(browser, await browser.sign_in(), 403)
     assert "signed you in as <b>Ana</b>" in text
-    assert "The claim roles contains neither admin (admins) nor viewer" in text
+    assert "The claim roles contains neither admin (admin) nor viewer (viewer)" in text
 
 
 async def test_the_issuers_own_error_is_shown_as_text(browser, issuer):

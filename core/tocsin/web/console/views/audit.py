@@ -84,7 +84,7 @@ PAGES = (
         view=show_audit,
         template="audit.html.j2",
         section="audit",
-        role=ConsoleRole.ADMIN,
+        role=ConsoleRole.AUDITOR,
     ),
 )
 ACTIONS: tuple[ConsoleAction, ...] = ()

@@ -128,14 +128,14 @@ PAGES = (
         view=show_settings,
         template="destination_form.html.j2",
         section=_SECTION,
-        role=ConsoleRole.ADMIN,
+        role=ConsoleRole.OPERATOR,
     ),
     ConsolePage(
         path=_NEW,
         view=show_new,
         template="destination_form.html.j2",
         section=_SECTION,
-        role=ConsoleRole.ADMIN,
+        role=ConsoleRole.OPERATOR,
     ),
 )
 ACTIONS = (

@@ -89,7 +89,7 @@ PAGES = (
         view=show_new_backfill,
         template="new_backfill.html.j2",
         section=_SECTION,
-        role=ConsoleRole.ADMIN,
+        role=ConsoleRole.OPERATOR,
     ),
 )
 ACTIONS = (

@@ -118,7 +118,7 @@ PAGES = (
         view=show_new,
         template="schedule_new.html.j2",
         section="schedules",
-        role=ConsoleRole.ADMIN,
+        role=ConsoleRole.OPERATOR,
     ),
     ConsolePage(
         path=_ONE,
@@ -132,7 +132,7 @@ PAGES = (
         view=show_change,
         template="schedule_change.html.j2",
         section="schedules",
-        role=ConsoleRole.ADMIN,
+        role=ConsoleRole.OPERATOR,
     ),
 )
 ACTIONS = (
