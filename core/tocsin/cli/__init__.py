@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Callable
 from types import TracebackType
 from typing import Annotated, NoReturn
 
@@ -51,13 +52,18 @@ def _configure_logs() -> None:
 
 
 def main() -> None:
-    """Run the command line.
+    """Run the command line."""
+    run(lambda: app(obj=_configure_logs))
+
+
+def run(command: Callable[[], object]) -> None:
+    """Run a command.
 
     Exits without a traceback on an operator's error (2) and on a fault of the database (3).
     """
     sys.excepthook = _print_traceback
     try:
-        app(obj=_configure_logs)
+        command()
     except OperatorError as error:
         _exit(error)
     except Exception as error:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from typing import Annotated
 
 import structlog
 import typer
@@ -26,7 +27,16 @@ FORCED_STATUS = 4
 _log = structlog.get_logger()
 
 
-def serve() -> None:
+def serve(
+    is_dev: Annotated[
+        bool,
+        typer.Option(
+            "--dev",
+            help="For plugin development: restart when plugins.toml, a template or the code of a "
+            "plugin changes, and retry without growing delays.",
+        ),
+    ] = False,
+) -> None:
     """Run the service.
 
     Stops gracefully on SIGINT or SIGTERM, within 30 seconds; a second signal stops it immediately.
@@ -35,18 +45,29 @@ def serve() -> None:
     Exit status: 0 if it stopped gracefully, 3 if the database cannot be used, 4 if the stop was
     forced.
     """
+    if is_dev:
+        from tocsin.cli.dev_server import DevServer
+
+        sys.exit(DevServer(load_settings()).run())
+    serve_node()
+
+
+def serve_node(*, is_dev: bool = False) -> None:
+    """Run a node until it is stopped; with `is_dev`, it retries without growing delays."""
     settings = load_settings()
     configure_logs(settings.log_format, settings.log_level)
-    asyncio.run(_serve(settings))
+    asyncio.run(_serve(settings, is_dev=is_dev))
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, *, is_dev: bool) -> None:
     begin = time.monotonic()
     from tocsin import node
 
     imported_in = time.monotonic() - begin
     stop, reload, loop = asyncio.Event(), asyncio.Event(), asyncio.get_running_loop()
-    serving = asyncio.create_task(node.serve(settings, stop, reload, imported_in=imported_in))
+    serving = asyncio.create_task(
+        node.serve(settings, stop, reload, imported_in=imported_in, is_dev=is_dev)
+    )
     watchdog = _Watchdog(loop, serving)
     watchdog.start()
 
@@ -68,7 +89,7 @@ async def _serve(settings: Settings) -> None:
     try:
         await serving
     except asyncio.CancelledError:
-        raise typer.Exit(FORCED_STATUS) from None
+        sys.exit(FORCED_STATUS)
 
 
 class _Watchdog(threading.Thread):

@@ -65,6 +65,7 @@ from tocsin.delivery.queue.requeue import (
     release_on_hold,
     requeue_destination,
     requeue_on_hold,
+    requeue_pending,
 )
 from tocsin.delivery.queue.restored import hold_pending_deliveries, release_restored_deliveries
 from tocsin.delivery.queue.states import (
@@ -167,6 +168,7 @@ __all__ = [
     "replay_delivery",
     "requeue_destination",
     "requeue_on_hold",
+    "requeue_pending",
     "require_destination",
     "reroute_events",
     "resume_destination",

@@ -38,6 +38,8 @@ class SyncContext:
     node: int = 0
     jitter: Callable[[], float] = random.random
     """Returns the share, from 0 to 1, of the random extension of a pause."""
+    grows_pauses: bool = True
+    """Whether the pause of a failing provider grows with each failure."""
 
 
 class IncidentWriter:

@@ -30,6 +30,7 @@ from tocsin.delivery import (
     StoredAttemptLog,
     WorkerPool,
     find_routing_hold,
+    requeue_pending,
 )
 from tocsin.erasure import ERASURE_PURPOSE
 from tocsin.events import Notifiers
@@ -89,11 +90,13 @@ async def open_node(
     settings: Settings,
     clock: Clock | None = None,
     reread: Callable[[], Settings] | None = None,
+    *,
+    is_dev: bool = False,
 ) -> AsyncIterator[ServiceNode]:
     """Build a node without starting it, and close its resources afterwards.
 
     The configuration is validated before anything is opened. `reread` reads the settings again at a
-    reload; by default they stay. Raises OperatorError.
+    reload; by default they stay. See `serve` for `is_dev`. Raises OperatorError.
     """
     clock = clock or SystemClock()
     configuration = await load_configuration(
@@ -135,6 +138,7 @@ async def open_node(
             channels=channels,
             renderer=renderer,
             audit_key=vault.derive(SEAL),
+            is_dev=is_dev,
         )
         providers = describe_providers(configuration, plugins.absent)
         gauges = register_drift_gauges(metrics, database, providers)
@@ -181,6 +185,8 @@ async def open_node(
             )
         )
         app = make_app(api.services, has_api=NodeRole.API in settings.roles)
+        if is_dev:
+            await database.write(requeue_pending, now)
         taken = await workers.queue.take_over(now, certain=is_sqlite(url))
         workers.metrics.taken_over.inc(taken)
         node = ServiceNode(
@@ -263,6 +269,7 @@ def _build_workers(
     channels: ChannelFactory,
     renderer: Renderer,
     audit_key: bytes,
+    is_dev: bool,
 ) -> Workers:
     notifiers, number = Notifiers(), secrets.randbits(63)
     delivery_metrics = DeliveryMetrics(metrics, database, clock)
@@ -276,7 +283,14 @@ def _build_workers(
         notifiers=notifiers,
         meters=delivery_metrics.meters,
     )
-    context = SyncContext(database, clock, notifiers, settings.public_url, number)
+    context = SyncContext(
+        database,
+        clock,
+        notifiers,
+        settings.public_url,
+        number,
+        grows_pauses=not is_dev,
+    )
     scheduler = build_scheduler(settings, database, clock, notifiers, metrics)
     read = SyncMeters(metrics)
     return Workers(
@@ -328,18 +342,22 @@ async def serve(
     reload_requested: asyncio.Event | None = None,
     *,
     imported_in: float = 0.0,
+    is_dev: bool = False,
 ) -> None:
     """Build a node and run it until `stop` is set, at any time; raises OperatorError.
 
     It reads its files again whenever `reload_requested` is set. The log of the start contains the
-    seconds that imports took before it.
+    seconds that imports took before it. With `is_dev`, all pending deliveries are due at the start,
+    and the delay between failed reads does not grow.
     """
     begin = time.monotonic()
     async with AsyncExitStack() as stack:
         manager = ServiceManager.from_environment()
         following = asyncio.create_task(manager.follow(stop))
         stack.callback(following.cancel)
-        opening = stack.enter_async_context(open_node(settings, reread=load_settings))
+        opening = stack.enter_async_context(
+            open_node(settings, reread=load_settings, is_dev=is_dev)
+        )
         if (node := await run_unless_stopped(opening, stop)) is not None:
             gc.tune()
             gc.return_large_blocks()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from sqlalchemy import insert, select, update
 
@@ -24,7 +26,7 @@ from tocsin.delivery.destinations.repository import (
 )
 from tocsin.delivery.health.breaker import HealthStatus
 from tocsin.delivery.queue.queue import DeliveryQueue
-from tocsin.delivery.queue.requeue import requeue_on_hold
+from tocsin.delivery.queue.requeue import requeue_on_hold, requeue_pending
 from tocsin.errors import NameTakenError
 from tocsin.events import emit_events
 from tocsin.registry import ManagedBy
@@ -190,6 +192,22 @@ async def test_what_was_on_hold_is_tried_again_after_a_change(office, database):
     assert [state for state, _ in await office.states()] == ["pending", "on_hold"]
     assert await database.write(requeue_on_hold, office.clock.now()) == 1
     assert [state for state, _ in await office.states()] == ["pending", "pending"]
+
+
+async def test_what_waits_for_its_retry_is_due_when_a_node_is_restarted_for_development(
+    office, database
+):
+    await office.make()
+    await office.offer()
+    await database.write(
+        lambda connection: connection.execute(
+            update(deliveries).values(due_at=office.clock.now() + timedelta(hours=1))
+        )
+    )
+    now = office.clock.now()
+    assert await office.queue.claim("soc", 10, now) == []
+    assert await database.write(requeue_pending, now) == 1
+    assert len(await office.queue.claim("soc", 10, now)) == 1
 
 
 # Deleting

@@ -168,6 +168,14 @@ async def test_a_success_ends_the_stretch_of_a_failure(make_sync, rows):
     assert outcomes == ["later", "read", "later"]
 
 
+async def test_pauses_do_not_grow_during_development(make_sync):
+    sync = make_sync(poll_interval="1m")
+    sync._grows_pauses = False
+    for _ in range(3):
+        sync.provider.script = [TryLater("busy")]
+        assert await sync.read_all() == timedelta(minutes=1)
+
+
 async def test_pauses_grow_with_failures_and_shrink_with_success(make_sync):
     sync = make_sync(poll_interval="1m")
     assert await sync.read_all() == timedelta(minutes=1)

@@ -80,6 +80,11 @@ def _requeue_matching(connection: Connection, condition: ColumnElement[bool], no
     return int(connection.execute(due).rowcount)
 
 
+def requeue_pending(connection: Connection, now: datetime) -> int:
+    """Make all pending deliveries due that are not in progress, and return their number."""
+    return _requeue_matching(connection, _IS_WAITING, now)
+
+
 def expire_deliveries(connection: Connection, now: datetime) -> int:
     """Mark waiting deliveries of deleted destinations dead, and return their number.
 

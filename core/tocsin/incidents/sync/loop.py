@@ -53,6 +53,7 @@ class ProviderSync:
         self._clock = context.clock
         self._node = context.node
         self._jitter = context.jitter
+        self._grows_pauses = context.grows_pauses
         self._new_backfill = context.notifiers[BACKFILLS]
         self._writer = IncidentWriter(provider, context, meter or SyncMeter.none())
         self._reader = StreamReader(self._writer)
@@ -131,7 +132,8 @@ class ProviderSync:
         if has_more and not errors:
             return timedelta(0)
         poll: timedelta = self._provider.settings.poll_interval
-        pause = compute_pause(errors, self._failures, poll, jitter=self._jitter())
+        failures = self._failures if self._grows_pauses else 0
+        pause = compute_pause(errors, failures, poll, jitter=self._jitter())
         if errors:
             again_at = isoformat(self._clock.now() + pause)
             _log.warning("next read delayed", provider=self.name, again_at=again_at)

@@ -1,0 +1,99 @@
+"""`tocsin serve --dev`: restarts the service when a file of a plugin changes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from tocsin.cli.output import print_text
+from tocsin.registry import installed_plugins
+from tocsin.settings import Settings
+
+_POLL = 0.3
+"""Seconds between looks at the files, and without a change before a restart."""
+_NODE = (
+    "from tocsin.cli import run; from tocsin.cli.serve import serve_node; "
+    "run(lambda: serve_node(is_dev=True))"
+)
+_UNWATCHED = {"__pycache__", ".git", ".venv", "node_modules"}
+
+
+class DevServer:
+    """Runs the service in a process of its own, and replaces the process after each change."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._is_stopping = False
+
+    def run(self) -> int:
+        """Return the exit status of the service when this process gets a signal to stop."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._stop)
+        while True:
+            stamps = self._stamp_files()
+            # A terminal signals the whole group: the service is stopped by this process alone
+            node = subprocess.Popen([sys.executable, "-c", _NODE], start_new_session=True)  # noqa: S603
+            changed = self._wait_for_change(stamps, node)
+            node.terminate()
+            status = node.wait()
+            if self._is_stopping:
+                return status
+            print_text(f"{changed} changed; restarting", file=sys.stderr)
+
+    def _stop(self, *_: object) -> None:
+        self._is_stopping = True
+
+    def _wait_for_change(
+        self, stamps: Mapping[Path, float], node: subprocess.Popen[bytes]
+    ) -> Path | None:
+        """Return the first file that changed once all are written, None at a signal to stop."""
+        is_reported, last = False, stamps
+        while not self._is_stopping:
+            time.sleep(_POLL)
+            if node.poll() is not None and not is_reported:
+                print_text("the service stopped; waiting for a change", file=sys.stderr)
+                is_reported = True
+            found = self._stamp_files()
+            if found == last != stamps:
+                return min(path for path, _ in found.items() ^ stamps.items())
+            last = found
+        return None
+
+    def _stamp_files(self) -> Mapping[Path, float]:
+        """Return the times of the last change of all watched files."""
+        folders = [*_find_plugin_code(), self._settings.templates_dir]
+        files = [path for folder in folders if folder is not None for path in _list_files(folder)]
+        stamps = {}
+        for path in (self._settings.plugins_file, *files):
+            try:
+                stamps[path] = path.stat().st_mtime
+            except FileNotFoundError:
+                continue
+        return stamps
+
+
+def _find_plugin_code() -> Sequence[Path]:
+    """Return the folders and modules of all installed plugins, without importing them."""
+    found = []
+    for name in {plugin.entry_point.module.partition(".")[0] for plugin in installed_plugins()}:
+        spec = find_spec(name)
+        if spec is not None:
+            folders = spec.submodule_search_locations or ([spec.origin] if spec.origin else [])
+            found += [Path(folder) for folder in folders]
+    return found
+
+
+def _list_files(place: Path) -> Iterator[Path]:
+    """Yield the files of a folder, or a file itself."""
+    if place.is_file():
+        yield place
+        return
+    for folder, subfolders, names in os.walk(place):
+        subfolders[:] = [each for each in subfolders if each not in _UNWATCHED]
+        yield from (Path(folder, name) for name in names)
