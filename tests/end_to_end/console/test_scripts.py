@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
-from tests.end_to_end.service import Service
+from tests.end_to_end.service import Sensor, Service
 
 from browser import needs_chromium, open_window, sign_in
 
@@ -134,3 +134,37 @@ async def test_a_filter_takes_the_time_of_the_viewer_and_sends_utc(darwin: Page)
     await darwin.get_by_role("button", name="Filter").click()
     await darwin.wait_for_url("**since=2026-11-21T21%3A30%3A00Z*")
     assert await since.input_value() == "2026-11-22T07:00"
+
+
+@pytest.mark.full
+async def test_incidents_are_triaged_with_the_keyboard_alone(window: Page):
+    await window.goto("/incidents")
+    for key in "jxjxje":
+        await window.keyboard.press(key)
+    await expect(window.locator(".worklist :checked")).to_have_count(2)
+    await expect(window.locator(".selection [name=disposition]")).to_be_focused()
+    await window.keyboard.type("dup")
+    await window.keyboard.press("Tab")
+    await window.keyboard.type("of #1")
+    await window.keyboard.press("Enter")
+    await expect(window.get_by_role("status").first).to_contain_text("2 of 2 selected incidents")
+    await window.goto("/incidents?disposition=duplicate")
+    await expect(window.locator(".worklist tbody tr")).to_have_count(2)
+
+
+@pytest.mark.full
+async def test_the_incident_list_is_live_and_keeps_its_rows_while_some_are_selected(
+    window: Page, sensor: Sensor
+):
+    await window.goto("/incidents")
+    rows = window.locator(".worklist tbody tr")
+    count = await rows.count()
+    box = rows.first.get_by_role("checkbox")
+    await box.check()
+    sensor.write(1)
+    await window.wait_for_timeout(8_000)
+    await expect(rows).to_have_count(count)
+    await expect(box).to_be_checked()
+    await box.uncheck()
+    await box.blur()
+    await expect(rows).to_have_count(count + 1, timeout=20_000)

@@ -380,7 +380,7 @@ async def test_a_viewer_sees_everything_and_changes_nothing(api, soar, viewer):
     assert "http://127.0.0.1:9/" in text
     assert (await viewer.html(PAGE)).count('method="post"') == 1  # signing out
     for page in (NEW, f"{PAGE}/settings"):
-        assert "role admin is required" in await viewer.text(page, 403)
+        assert "role operator is required" in await viewer.text(page, 403)
     for action in ("stop", "start", "resume", "delete", "test", "settings"):
         assert (await viewer.post(f"{PAGE}/{action}")).status == 403
     assert (await stored(api)).state is DestinationState.ACTIVE

@@ -145,7 +145,9 @@ for (const end of ["pointerup", "pointercancel"]) {
 function isBusy(main) {
   const active = document.activeElement;
   const isWriting = main.contains(active) && active.matches("input, textarea, select");
-  return isPressing || isWriting || (window.getSelection()?.toString() ?? "") !== "";
+  // A list keeps its rows where they are while some are selected, or its top is out of sight
+  const isAtWork = main.querySelector(".worklist :checked") || (main.querySelector(".worklist") && window.scrollY > 200);
+  return isPressing || isWriting || isAtWork || (window.getSelection()?.toString() ?? "") !== "";
 }
 
 /** Return a key that identifies an element before and after the page is redrawn. */

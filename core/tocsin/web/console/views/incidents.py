@@ -167,6 +167,7 @@ PAGES = (
         view=show_incidents,
         template="incidents.html.j2",
         section="incidents",
+        is_live=True,
     ),
     ConsolePage(path=_ONE, view=show_incident, template="incident.html.j2", section="incidents"),
 )
