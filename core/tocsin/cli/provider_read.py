@@ -18,7 +18,13 @@ from tocsin.hookspecs import Provider
 from tocsin.logs import configure_logs
 from tocsin.model import Page
 from tocsin.observables import Environment
-from tocsin.registry import AbsentPlugin, PluginFactory, load_configuration, start_plugin
+from tocsin.registry import (
+    AbsentPlugin,
+    PluginFactory,
+    load_configuration,
+    start_plugin,
+    table_path,
+)
 from tocsin.settings import Settings, load_settings
 from tocsin.validation import suggest_nearest
 
@@ -58,7 +64,10 @@ async def _read(
     configuration = await load_configuration(
         settings.plugins_file, templates_dir=settings.templates_dir, sections=("providers",)
     )
-    found = {item.name: item for item in configuration.providers if item.kind is not None}
+    found = {item.name: item for item in configuration.providers}
+    for absent in configuration.absent:
+        if absent.name == table_path("providers", name):
+            raise OperatorError(f"{absent.name}: {absent.reason}")
     if name not in found:
         names = ", ".join(found) or "none yet"
         message = f"NAME: found {name!r}; use one of: {names}"

@@ -72,6 +72,20 @@ def test_a_provider_that_cannot_be_read_says_why(tocsin):
     assert "--stream: found 'old'; use one of: changed" in errors
 
 
+def test_a_provider_whose_plugin_cannot_be_imported_says_why(tocsin, tmp_path):
+    (tmp_path / "broken_plugin.py").write_text("import nothing_of_this_name\n")
+    folder = tmp_path / "broken_plugin-1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-plugin\nVersion: 1\n")
+    (folder / "entry_points.txt").write_text("[tocsin.plugins]\nbroken = broken_plugin\n")
+    enabled = FILE.replace("enabled = [", 'enabled = ["broken", ')
+    (tmp_path / "plugins.toml").write_text(f'{enabled}\n[providers.far]\nplugin = "broken"\n')
+    status, _, errors = tocsin("providers", "read", "far", **SECRETS)
+    assert status == 2
+    assert "providers.far: its plugin 'broken' was not loaded" in errors
+    assert "nothing_of_this_name" in errors
+
+
 def test_a_backfill_is_asked_for_listed_and_cancelled(tocsin):
     status, out, _ = tocsin("sync", "backfill", "--provider", "edge", *ASKED, **SECRETS)
     id_, *rest = out.rstrip("\n").split("\t")
