@@ -171,6 +171,31 @@ async def test_older_comments_are_one_link_away(api, person, store):
     assert f'href="{page}#comments">Latest comments' in html
 
 
+async def test_the_timeline_names_a_comment_and_not_its_id(api, person, store):
+    page = f"/incidents/{await store()}"
+    await person.submit(page, f"{page}/comment", text="asked the network team")
+    await person.submit(page, f"{page}/classify", disposition="duplicate")
+    text = await person.text(page)
+    assert "ana Comment added." in text
+    assert "Disposition: none to duplicate." in text
+    assert "cmt_" not in text
+    assert "Disposition by" not in text
+
+
+async def test_the_overview_counts_incidents_to_work_on_and_leads_to_them(person, store):
+    await store(count=2, severity="Critical", status="New")
+    await store(severity="Low", status="Closed")
+    html = await person.html("/")
+    links = [unescape(link) for link in re.findall(r'href="(/incidents\?[^"]+)"><strong>2<', html)]
+    assert links == [
+        "/incidents?status=New",
+        "/incidents?severity=Critical&disposition=none",
+        "/incidents?status=New&assignee=none",
+    ]
+    for link in links:
+        assert "Incidents 2" in await person.text(link)
+
+
 async def test_a_viewer_reads_the_triage_and_changes_nothing(api, viewer, store):
     number = await store()
     analyst = Caller(api, await api.analyst())

@@ -10,6 +10,8 @@ from tocsin.incidents import describe_change
 from tocsin.model import Severity, Statement, TimelineEntry
 
 _TOCSIN = "Tocsin"
+_IMPLIED = "disposition_by"
+"""The changed member that the author of the change implies."""
 
 
 def build_history(incident: Mapping[str, Any], trace: Mapping[str, Any]) -> Sequence[TimelineEntry]:
@@ -46,7 +48,11 @@ def _list_deliveries(events: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEn
 def _list_triage(changes: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry]:
     for change in changes:
         for member in change["members"]:
+            if member["name"] == _IMPLIED:
+                continue
             text = f"{member['name'].replace('_', ' ').capitalize()}: {describe_change(member)}."
+            if member["name"] == "comments":  # the change has only its ID
+                text = "Comment added."
             yield _build_entry(change["at"], change["by"], text)
 
 

@@ -11,6 +11,7 @@ from tocsin.web.console.page_request import PageRequest
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
 from tocsin.web.routes.accounting import get_proof
 from tocsin.web.routes.destinations import list_destinations
+from tocsin.web.routes.incidents import list_incidents
 from tocsin.web.routes.providers import list_providers
 from tocsin.web.routes.schedules import list_schedules, list_upcoming_runs
 from tocsin.web.routes.service import get_readiness
@@ -38,6 +39,10 @@ async def _account(request: PageRequest) -> Mapping[str, Any]:
     counts = {each["destination"]: each for each in proof["destinations"]}
     return {
         "loaded_at": now,
+        "open_incidents": [
+            (words, filters, await request.ask(list_incidents, {}, limit="1", **filters))
+            for words, filters in _OPEN.items()
+        ],
         "proof": proof,
         "providers": providers,
         "strips": build_coverage_bars(proof, providers),
@@ -49,6 +54,14 @@ async def _account(request: PageRequest) -> Mapping[str, Any]:
         "disabled_total": schedules["total"],
         "upcoming": upcoming,
     }
+
+
+_OPEN = {
+    "new {}": {"status": "New"},
+    "critical {} without a disposition": {"severity": "Critical", "disposition": "none"},
+    "new and unassigned {}": {"status": "New", "assignee": "none"},
+}
+"""Filters of the incidents that the overview counts."""
 
 
 async def _destinations(request: PageRequest) -> list[Mapping[str, Any]]:
