@@ -95,6 +95,8 @@ def mend_query(query: dict[str, Any], path: str) -> None:
     if "changed_after" in query:
         query["changed_after"] = CURSORS[path]
         query.pop("cursor", None)
+    if path == "/api/v1/incidents" and query.keys() & {"cursor", "changed_after"}:
+        query.pop("sort", None)  # a cursor is of one order
     if path == "/api/v1/graph/export":
         query.setdefault("value", "192.0.2.1")  # most of the others go with one
     if path.startswith("/api/v1/search") and "q" in query:
