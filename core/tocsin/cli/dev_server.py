@@ -8,11 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from tocsin.cli.output import print_text
-from tocsin.registry import installed_plugins
+from tocsin.file_stamps import stamp_file
+from tocsin.registry import find_code, installed_plugins
 from tocsin.settings import Settings
 
 _POLL = 0.3
@@ -36,10 +36,11 @@ class DevServer:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._stop)
         while True:
-            stamps = self._stamp_files()
+            places = self._list_places()
+            stamps = _stamp_files(places)
             # A terminal signals the whole group: the service is stopped by this process alone
-            node = subprocess.Popen([sys.executable, "-c", _NODE], start_new_session=True)  # noqa: S603
-            changed = self._wait_for_change(stamps, node)
+            node = subprocess.Popen([sys.executable, "-c", _NODE], start_new_session=True)  # noqa: S603 - its own interpreter and a constant
+            changed = self._wait_for_change(places, stamps, node)
             node.terminate()
             status = node.wait()
             if self._is_stopping:
@@ -49,8 +50,17 @@ class DevServer:
     def _stop(self, *_: object) -> None:
         self._is_stopping = True
 
+    def _list_places(self) -> Sequence[Path]:
+        """Return the watched files and folders, without importing a plugin."""
+        code = {place for plugin in installed_plugins() for place in find_code(plugin)}
+        places = (self._settings.plugins_file, self._settings.templates_dir, *code)
+        return [place for place in places if place is not None]
+
     def _wait_for_change(
-        self, stamps: Mapping[Path, float], node: subprocess.Popen[bytes]
+        self,
+        places: Sequence[Path],
+        stamps: Mapping[Path, object],
+        node: subprocess.Popen[bytes],
     ) -> Path | None:
         """Return the first file that changed once all are written, None at a signal to stop."""
         is_reported, last = False, stamps
@@ -59,39 +69,20 @@ class DevServer:
             if node.poll() is not None and not is_reported:
                 print_text("the service stopped; waiting for a change", file=sys.stderr)
                 is_reported = True
-            found = self._stamp_files()
+            found = _stamp_files(places)
             if found == last != stamps:
                 return min(path for path, _ in found.items() ^ stamps.items())
             last = found
         return None
 
-    def _stamp_files(self) -> Mapping[Path, float]:
-        """Return the times of the last change of all watched files."""
-        folders = [*_find_plugin_code(), self._settings.templates_dir]
-        files = [path for folder in folders if folder is not None for path in _list_files(folder)]
-        stamps = {}
-        for path in (self._settings.plugins_file, *files):
-            try:
-                stamps[path] = path.stat().st_mtime
-            except FileNotFoundError:
-                continue
-        return stamps
 
-
-def _find_plugin_code() -> Sequence[Path]:
-    """Return the folders and modules of all installed plugins, without importing them."""
-    found = []
-    for name in {plugin.entry_point.module.partition(".")[0] for plugin in installed_plugins()}:
-        spec = find_spec(name)
-        if spec is not None:
-            folders = spec.submodule_search_locations or ([spec.origin] if spec.origin else [])
-            found += [Path(folder) for folder in folders]
-    return found
+def _stamp_files(places: Sequence[Path]) -> Mapping[Path, object]:
+    return {path: stamp_file(path) for place in places for path in _list_files(place)}
 
 
 def _list_files(place: Path) -> Iterator[Path]:
-    """Yield the files of a folder, or a file itself."""
-    if place.is_file():
+    """Yield the files of a folder, or the file itself, which need not exist."""
+    if not place.is_dir():
         yield place
         return
     for folder, subfolders, names in os.walk(place):

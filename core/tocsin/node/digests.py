@@ -86,11 +86,3 @@ def _digest_file(path: Path) -> bytes | None:
     with suppress(OSError):
         return hashlib.sha256(path.read_bytes()).digest()
     return None
-
-
-def stamp_file(path: Path) -> object:
-    """Return a value that changes when a file is written or replaced."""
-    with suppress(OSError):
-        status = path.stat()
-        return status.st_mtime_ns, status.st_ino, status.st_size
-    return None

@@ -26,6 +26,7 @@ from tocsin.delivery import (
     load_destinations,
 )
 from tocsin.errors import ConfigurationError, ConfigurationProblem, OperatorError
+from tocsin.file_stamps import stamp_file
 from tocsin.hookspecs import Provider
 from tocsin.incidents import DriftGauges, describe_providers
 from tocsin.loops import run_forever
@@ -45,7 +46,6 @@ from tocsin.node.digests import (
     digest_templates,
     list_plugins,
     list_secret_files,
-    stamp_file,
 )
 from tocsin.node.plugin_changes import (
     PreparedPlugins,

@@ -8,6 +8,7 @@ from tocsin.registry.configuration import (
 )
 from tocsin.registry.entry_points import (
     InstalledPlugin,
+    find_code,
     index_by_name,
     installed_plugins,
     list_declared_hooks,
@@ -72,6 +73,7 @@ __all__ = [
     "check_configuration",
     "describe_plugin",
     "explain_absence",
+    "find_code",
     "index_by_name",
     "installed_plugins",
     "list_declared_hooks",

@@ -56,20 +56,28 @@ def describe_unknown(name: str) -> str:
     return f"no plugin {name!r} is installed"
 
 
+def find_code(plugin: InstalledPlugin) -> Sequence[Path]:
+    """Return the folders of a plugin's package, or the file of its module, without importing it."""
+    spec = find_spec(plugin.entry_point.module.partition(".")[0])
+    if spec is None:
+        return ()
+    if spec.submodule_search_locations is not None:
+        return [Path(folder) for folder in spec.submodule_search_locations]
+    return [Path(spec.origin)] if spec.origin else ()
+
+
 def list_declared_hooks(plugin: InstalledPlugin) -> Sequence[str]:
     """Return the hooks that the source of a plugin's module declares, without importing it.
 
     None are found in a module that imports its hooks from another one.
     """
-    package, _, rest = plugin.entry_point.module.partition(".")
-    spec = find_spec(package)
-    folders = (spec.submodule_search_locations if spec else None) or ()
-    for folder in folders:
-        path = Path(folder, *filter(None, rest.split(".")))
+    _, *rest = plugin.entry_point.module.split(".")
+    for place in find_code(plugin):
+        path = place.joinpath(*rest)
         for file in (path / "__init__.py", path.with_suffix(".py")):
             if file.is_file():
                 return _find_hooks(file)
-    return _find_hooks(Path(spec.origin)) if spec and spec.origin and not rest else ()
+    return ()
 
 
 def _find_hooks(file: Path) -> Sequence[str]:

@@ -13,27 +13,33 @@ import pytest
 
 import tocsin_connectors
 import tocsin_plugins
-from tocsin.cli.dev_server import DevServer, _find_plugin_code, _list_files
+from tocsin.cli.dev_server import DevServer, _list_files, _stamp_files
 from tocsin.settings import Settings
 
 
-def test_the_code_of_every_installed_plugin_is_watched():
-    folders = set(_find_plugin_code())
+@pytest.fixture
+def server(tmp_path):
+    return DevServer(Settings(plugins_file=tmp_path / "plugins.toml", data_dir=tmp_path))
+
+
+def test_the_code_of_every_installed_plugin_is_watched(server):
+    folders = set(server._list_places())
     assert {Path(each.__file__).parent for each in (tocsin_connectors, tocsin_plugins)} <= folders
     files = {path.name for folder in folders for path in _list_files(folder)}
     assert "__init__.py" in files
     assert not any(name.endswith(".pyc") for name in files)
 
 
-def test_a_change_is_noticed_once_it_is_written(tmp_path):
-    settings = Settings(plugins_file=tmp_path / "plugins.toml", data_dir=tmp_path)
-    server, stopped = DevServer(settings), subprocess.Popen([sys.executable, "-c", ""])
+def test_a_change_is_noticed_once_it_is_written(server, tmp_path):
+    plugins = tmp_path / "plugins.toml"
+    stopped = subprocess.Popen([sys.executable, "-c", ""])
     stopped.wait()
-    stamps = server._stamp_files()
-    threading.Timer(0.1, settings.plugins_file.touch).start()
-    assert server._wait_for_change(stamps, stopped) == settings.plugins_file
+    places = server._list_places()
+    stamps = _stamp_files(places)
+    threading.Timer(0.1, plugins.touch).start()
+    assert server._wait_for_change(places, stamps, stopped) == plugins
     server._stop()
-    assert server._wait_for_change(stamps, stopped) is None
+    assert server._wait_for_change(places, stamps, stopped) is None
 
 
 @pytest.mark.full
