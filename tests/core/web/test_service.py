@@ -125,7 +125,7 @@ async def test_there_is_nothing_elsewhere(api, path):
 
 
 async def test_another_method_is_answered_by_those_that_are_there(api):
-    response = await api.client.delete("/api/v1/incidents")
+    response = await api.client.delete("/api/v1/search")
     document = await problem(response, 405)
     assert response.headers["Allow"] == "GET, HEAD, OPTIONS"
     assert document["detail"] == "This path only supports GET, HEAD, OPTIONS."
