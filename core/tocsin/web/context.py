@@ -219,9 +219,15 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
     status: int | None = None
     change: AuditedChange | Sequence[AuditedChange] | None = None
-    """What is recorded in the audit log, each as an entry."""
     version: str | None = None
     """What a read depends on, for its tag: changes that are stored. None to hash the content."""
+
+    @property
+    def changes(self) -> Sequence[AuditedChange]:
+        """The changes for the audit log, each of which becomes an entry."""
+        if self.change is None:
+            return ()
+        return (self.change,) if isinstance(self.change, AuditedChange) else self.change
 
 
 TransactionHandler = Callable[[Connection, RequestContext], Response]

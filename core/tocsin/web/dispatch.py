@@ -22,7 +22,6 @@ from tocsin.web.context import (
     AccessRole,
     ApiServices,
     AsyncHandler,
-    AuditedChange,
     Endpoint,
     RequestContext,
     Response,
@@ -217,21 +216,18 @@ class MutationHandler:
         self._confirm(connection, call.request)
         answer = cast("TransactionHandler", endpoint.handler)(connection, call)
         now = self._services.clock.now()
-        change = answer.change
-        changes = [change] if isinstance(change, AuditedChange) else change or []
-        for each in changes:
-            if endpoint.action is None:
-                break
-            entry = build_audit_entry(
-                self._services,
-                call.request,
-                now,
-                actor=call.principal.id,
-                action=each.action or endpoint.action,
-                target=each.target,
-                details=each.details,
-            )
-            audit.record(connection, entry)
+        if endpoint.action is not None:
+            for change in answer.changes:
+                entry = build_audit_entry(
+                    self._services,
+                    call.request,
+                    now,
+                    actor=call.principal.id,
+                    action=change.action or endpoint.action,
+                    target=change.target,
+                    details=change.details,
+                )
+                audit.record(connection, entry)
         if attempt is not None:
             status = answer.status or endpoint.status
             secret = endpoint.shows_secret

@@ -66,19 +66,20 @@ class IncidentRefresher:
 
     async def work(self) -> None:
         """Refresh one batch of due incidents; during an outage of the SIEM they remain due."""
-        writer = self._writer
         self.has_more = False
-        if not self._after:
-            return
-        now = writer.clock.now()
-        if self._rests_until is not None and now < self._rests_until:
-            return
+        self.has_more = await self._refresh_batch()
+
+    async def _refresh_batch(self) -> bool:
+        """Refresh one batch, and return whether more incidents can be refreshed now."""
+        writer, now = self._writer, self._writer.clock.now()
+        if not self._after or (self._rests_until is not None and now < self._rests_until):
+            return False
         batch = await writer.database.read(load_due_refreshes, writer.name, BATCH_SIZE, now)
+        has_more = len(batch) == BATCH_SIZE
         refreshed: list[_Refreshed] = []
-        self.has_more = len(batch) == BATCH_SIZE
         for due in batch:
             if writer.clock.now() - now >= LONGEST_ROUND:
-                self.has_more = True
+                has_more = True
                 break
             try:
                 refreshed.append(_Refreshed(due, await self._read(due.external_id)))
@@ -86,12 +87,12 @@ class IncidentRefresher:
                 if was_cancelled():
                     raise
                 if not await self._continue_after(due, error):
-                    self.has_more = False
+                    has_more = False
                     break
             else:
                 self._failures = 0
-        if refreshed and not await self._store(refreshed):
-            self.has_more = False
+        is_stored = not refreshed or await self._store(refreshed)
+        return has_more and is_stored
 
     async def _store(self, refreshed: Sequence[_Refreshed]) -> bool:
         """Store what was read in one transaction, or each by itself if that fails.

@@ -61,12 +61,9 @@ class SignedInUser:
     def principal(self) -> Principal:
         """Principal for endpoints and the audit log."""
         session = self.session
-        return Principal(session.principal, session.name, is_admin=self.is_admin)
-
-    @property
-    def is_admin(self) -> bool:
-        """Whether the user can change everything."""
-        return self.session.role is ConsoleRole.ADMIN
+        return Principal(
+            session.principal, session.name, is_admin=session.role is ConsoleRole.ADMIN
+        )
 
     def may(self, role: str) -> bool:
         """Return whether the user has all permissions of a role."""

@@ -97,7 +97,9 @@ def list_incidents(connection: Connection, call: RequestContext) -> Response:
         triage=query.triage,
         provider=query.provider,
         order=query.sort,
-        position=start.parts[:2] if isinstance(start, CompositeCursor) else None,  # type: ignore[arg-type]
+        position=(
+            (start.parts[0], int(start.parts[1])) if isinstance(start, CompositeCursor) else None
+        ),
     )
     cursors = _Cursors.after(page, start, query.sort)
     content = {"incidents": page.incidents, **total_fields(page), **cursors.members}

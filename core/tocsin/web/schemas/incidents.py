@@ -45,13 +45,17 @@ def _decode_cursor(text: str) -> ChangeCursor | CompositeCursor:
     try:
         return ChangeCursor.decode(text)
     except ValueError:
-        for kind, first in (("o", _MOMENT), ("s", str)):
-            with suppress(ValueError):
-                cursor = CompositeCursor.decode(kind, (first, _COUNT, _COUNT), text)
-                if kind == "s":
-                    Severity(str(cursor.parts[0]))
-                return cursor
+        with suppress(ValueError):
+            return _decode_sorted(IncidentOrder.OCCURRED, _MOMENT, text)
+        with suppress(ValueError):
+            cursor = _decode_sorted(IncidentOrder.SEVERITY, str, text)
+            Severity(str(cursor.parts[0]))
+            return cursor
         raise
+
+
+def _decode_sorted(order: IncidentOrder, first: type[str] | range, text: str) -> CompositeCursor:
+    return CompositeCursor.decode(SORTED_CURSORS[order], (first, _COUNT, _COUNT), text)
 
 
 CursorField = Annotated[

@@ -146,7 +146,8 @@ function isBusy(main) {
   const active = document.activeElement;
   const isWriting = main.contains(active) && active.matches("input, textarea, select");
   // A list keeps its rows where they are while some are selected, or its top is out of sight
-  const isAtWork = main.querySelector(".worklist :checked") || (main.querySelector(".worklist") && window.scrollY > 200);
+  const list = main.querySelector(".worklist");
+  const isAtWork = list && (list.querySelector(":checked") || window.scrollY > 200);
   return isPressing || isWriting || isAtWork || (window.getSelection()?.toString() ?? "") !== "";
 }
 
