@@ -190,8 +190,8 @@ class Provider(Configurable[S], ABC):
     def read_interval(self, stream: str) -> timedelta:  # noqa: ARG002
         """Return the interval at which `read` covers new time of a stream: the poll interval.
 
-        Override it for a stream that `read` often leaves as it is. `tocsin prove` reports a stream
-        as silent after three intervals, or after an hour if that is longer.
+        Override it for a stream that is read less often. `tocsin prove` reports a stream as silent
+        after three intervals, or after an hour if that is longer.
         """
         interval: timedelta = self.settings.poll_interval
         return interval
