@@ -125,10 +125,20 @@ class Deliveries:
         )
         await fleet.follow()
         router = Router(queue, self.database, clock, notifiers, metrics.routed, pool=fleet)
-        loop = asyncio.create_task(router.run())
+        has_joined = asyncio.Event()
+
+        def hear(topic: str) -> None:
+            has_joined.set()
+            notifiers.notify_topic(topic)
+
+        # without a connection that listens, every write would announce its topics separately
+        attending = self.database.attend(1, hear)
+        loops = [asyncio.create_task(loop) for loop in (router.run(), attending)]
+        await has_joined.wait()
         yield notifiers[EVENTS_TOPIC]
-        loop.cancel()
-        await asyncio.gather(loop, return_exceptions=True)
+        for loop in loops:
+            loop.cancel()
+        await asyncio.gather(*loops, return_exceptions=True)
         await fleet.finish()
 
     async def until_settled(self) -> None:

@@ -7,14 +7,14 @@ import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from statistics import median
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-from sqlalchemy import Connection, update
+from sqlalchemy import update
 
 from bench.databases import KINDS, NewUrl, new_urls, open_new
 from bench.delivery import SECRET
@@ -39,6 +39,7 @@ DESTINATIONS = (1, 1_000)
 AWAY = 900
 SECONDS = 10
 PUSHES = 20
+_STARTING = 0.1  # of a core; a node whose workers have all started takes less
 _REFUSED = "http://127.0.0.1:9/hook"  # the discard port, where nothing listens
 _BLOCK = """
 [destinations.d{place}]
@@ -139,7 +140,7 @@ async def _node(
     router = Router(queue, database, clock, notifiers, metrics.routed, pool=pool)
     await pool.follow()
     loops = [asyncio.create_task(loop) for loop in (pool.run(), router.run())]
-    await asyncio.sleep(3)  # until every worker has started
+    await _settle()
     yield database, notifiers
     for loop in loops:
         loop.cancel()
@@ -148,5 +149,10 @@ async def _node(
     await database.close()
 
 
-def _pause_all(connection: Connection, until: datetime) -> None:
-    connection.execute(update(destinations).values(state="paused", held_until=until))
+async def _settle() -> None:
+    """Return once every worker has started: when the process has been idle for a second."""
+    share = 1.0
+    while share > _STARTING:
+        began = time.process_time()
+        await asyncio.sleep(1)
+        share = time.process_time() - began
