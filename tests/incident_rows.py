@@ -19,7 +19,7 @@ from tocsin.incidents import (
 from tocsin.incidents.documents import refresh_documents
 from tocsin.model import DispositionSource, IncidentDisposition
 from tocsin.store.statements import INCIDENT_CHANGE, INCIDENT_NUMBER, allot_numbers
-from tocsin.store.tables import coverage, incident_entities, incidents
+from tocsin.store.tables import coverage, incident_entities, incidents, quarantine
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -118,3 +118,12 @@ def _usual(number: int, change: int, page: int, now: datetime) -> dict[str, Any]
         "alert_outcome": "alerted",
         "coverage_id": page,
     }
+
+
+def add_quarantined(
+    connection: Connection, provider: str, rejected_at: datetime, count: int = 1
+) -> None:
+    """Add records that could not be parsed, of a source without time."""
+    row = {"provider": provider, "stream": "push", "source": "push", "location": "whole request"}
+    row |= {"reason": "not JSON", "content": b"{", "created_at": rejected_at}
+    connection.execute(insert(quarantine), [row] * count)

@@ -78,7 +78,7 @@ async def test_one_good_record_among_many_bad_ones_is_stored_and_the_others_coun
     bad = LIMITS.batch_records
     found = await counts(api, [{}] * bad + [CASE])
     assert found == counted(bad + 1, new=1, rejected=bad)
-    kept = await api.services.database.read(list_quarantine, PUSHED, 1_000)
+    kept = (await api.services.database.read(list_quarantine, PUSHED, 1_000)).records
     assert len(kept) == MAX_REJECTED + 1
     assert kept[0]["reason"].startswith(f"{bad - MAX_REJECTED} further records were rejected")
 

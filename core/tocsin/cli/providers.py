@@ -52,7 +52,7 @@ _COVERAGE = Columns(
     brief=("provider", "from", "to", "outcome", "new", "reason"),
 )
 _QUARANTINE = Columns(
-    ("provider", "source", "location", "reason", "content", "created_at"),
+    ("provider", "source", "location", "reason", "content", "created_at", "id"),
     brief=("provider", "created_at", "location", "reason"),
 )
 
@@ -144,7 +144,7 @@ def quarantine(
     settings = load_settings()
     if provider is not None:
         require_known(settings, provider)
-    records = run_on_database(
+    page = run_on_database(
         settings, lambda database: database.read(list_quarantine, provider, limit)
     )
-    print_records(records, _QUARANTINE, as_json=as_json, wide=wide)
+    print_records(page.records, _QUARANTINE, as_json=as_json, wide=wide)

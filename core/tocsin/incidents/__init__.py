@@ -20,6 +20,7 @@ from tocsin.incidents.coverage import (
     iter_still_lost,
     list_coverage,
     list_quarantine,
+    load_quarantined,
     load_read_until,
     represent_point,
 )
@@ -143,6 +144,7 @@ __all__ = [
     "load_document_page",
     "load_drift",
     "load_history",
+    "load_quarantined",
     "load_read_until",
     "lock_incident",
     "lock_incidents",

@@ -144,6 +144,7 @@ DESTINATION_NOT_FOUND = _not_found("destination", "/api/admin/destinations/soar"
 DELIVERY_NOT_FOUND = _not_found("delivery", f"/api/admin/deliveries/{DELIVERY_ID}")
 REPLAY_NOT_FOUND = _not_found("replay", f"/api/admin/replays/{REPLAY_ID}")
 BACKFILL_NOT_FOUND = _not_found("backfill", f"/api/admin/backfills/{BACKFILL_ID}")
+QUARANTINED_RECORD_NOT_FOUND = _not_found("quarantined record", "/api/admin/quarantine/17")
 SCHEDULE_NOT_FOUND = _not_found("schedule", f"/api/admin/schedules/{SCHEDULE_ID}")
 PLUGIN_NOT_FOUND = _not_found("plugin", "/api/admin/plugins/webhook")
 SESSION_NOT_FOUND = _not_found("session", f"/api/v1/sessions/{SESSION_ID}")

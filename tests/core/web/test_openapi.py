@@ -11,7 +11,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from api_callers import GOOD_DESTINATION
 from api_server import PUSH_TOKEN, PUSHED, URL, open_api
 from delivery_rows import add_delivery
-from incident_rows import add_incidents
+from incident_rows import add_incidents, add_quarantined
 from openapi_rules import check
 from session_rows import add_session
 from tocsin.credentials import Scope, generate_key
@@ -299,6 +299,8 @@ CALLS = [
     ("GET", "/api/admin/backfills", {}),
     ("GET", "/api/admin/backfills/{backfill_id}", {}),
     ("POST", "/api/admin/backfills/{backfill_id}/cancel", {}),
+    ("GET", "/api/admin/quarantine", {}),
+    ("GET", "/api/admin/quarantine/{record_id}", {}),
     ("POST", "/api/admin/schedules", {"json": SCHEDULE}),
     ("GET", "/api/admin/schedules", {}),
     ("GET", "/api/admin/schedules/upcoming", {}),
@@ -363,14 +365,21 @@ CALLS = [
 """A call of every endpoint, in an order in which each succeeds."""
 
 
-async def test_every_answer_is_as_described(api, document):
+async def test_every_answer_is_as_described(api, document, clock):
     called = {(method, path) for method, path, _ in CALLS}
     assert called == {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}
     await api.services.database.write(add_incidents, entities=[("ip", "192.0.2.1")])
+    await api.services.database.write(add_quarantined, "edge", clock.now())
     admin, reader = await api.admin(), await api.analyst()
     delivery = await api.services.database.write(add_delivery)
     session = await api.services.database.write(add_session)
-    known: dict = {"number": 1, "name": "soar", "delivery_id": delivery, "provider": PUSHED}
+    known: dict = {
+        "number": 1,
+        "record_id": 1,
+        "name": "soar",
+        "delivery_id": delivery,
+        "provider": PUSHED,
+    }
     known |= {"session_id": session, "step": 1, "value": "192.0.2.1", "plugin": "webhook"}
     for method, path, request in CALLS:
         headers = admin if path.startswith(ADMIN) else reader if "/v1/" in path else {}

@@ -51,7 +51,7 @@ async def rows(api, table) -> int:
 
 
 async def quarantined(api) -> list[dict]:
-    return await api.services.database.read(list_quarantine, PUSHED, 100)
+    return (await api.services.database.read(list_quarantine, PUSHED, 100)).records
 
 
 async def test_what_is_pushed_is_stored_and_alerted_once_it_is_answered(api):

@@ -7,8 +7,6 @@ from tocsin.incidents.coverage.ledger import (
     ReadCounts,
     ReadFailure,
     list_coverage,
-    list_quarantine,
-    quarantine_rejected,
     record_coverage,
     record_failure,
     represent_point,
@@ -30,12 +28,19 @@ from tocsin.incidents.coverage.positions import (
     load_read_until,
     mark_first_read_done,
 )
+from tocsin.incidents.coverage.quarantine import (
+    QuarantinePage,
+    list_quarantine,
+    load_quarantined,
+    quarantine_rejected,
+)
 
 __all__ = [
     "BYTES",
     "ROW_SPAN",
     "CoverageOutcome",
     "Loss",
+    "QuarantinePage",
     "ReadCounts",
     "ReadFailure",
     "StalePosition",
@@ -49,6 +54,7 @@ __all__ = [
     "list_quarantine",
     "load_covered_until",
     "load_position",
+    "load_quarantined",
     "load_read_until",
     "mark_first_read_done",
     "merge_spans",

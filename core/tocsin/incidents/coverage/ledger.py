@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Row, RowMapping, Select, Table, bindparam, insert, select, update
+from sqlalchemy import Connection, Row, RowMapping, bindparam, insert, select, update
 
 from tocsin.clock import isoformat
 from tocsin.incidents.coverage.positions import StreamKey
-from tocsin.model import Covered, Rejected
+from tocsin.model import Covered
 from tocsin.store import clean_text
-from tocsin.store.tables import EPOCH, coverage, quarantine
+from tocsin.store.tables import EPOCH, coverage
 
 
 class CoverageOutcome(StrEnum):
@@ -35,8 +35,6 @@ ROW_SPAN = timedelta(hours=1)
 # Backfills write rows between those of the regular reads
 _CANDIDATES = 5
 _IDENTICAL_COLUMNS = ("unit", "outcome", "reason", "past")
-_MAX_CONTENT = 16_384
-_EXCERPT = 200
 
 _latest = (
     select(coverage)
@@ -232,54 +230,12 @@ def _to_number(point: datetime | int) -> int:
     return point if isinstance(point, int) else (point - EPOCH) // timedelta(microseconds=1)
 
 
-def quarantine_rejected(
-    connection: Connection,
-    key: StreamKey,
-    rejected: Sequence[Rejected],
-    now: datetime,
-    *,
-    further: int = 0,
-) -> None:
-    """Store records that cannot be read, and the number of `further` ones."""
-    if further:
-        reason = f"{further:,} further records were rejected and not kept"
-        uncounted = Rejected(
-            source=key.stream, location="further records", reason=reason, content=b""
-        )
-        rejected = (*rejected, uncounted)
-    rows = [
-        {
-            "provider": key.provider,
-            "stream": key.stream,
-            "source": clean_text(record.source, MAX_SOURCE),
-            "location": clean_text(record.location, MAX_REASON),
-            "reason": clean_text(record.reason, MAX_REASON),
-            "content": record.content[:_MAX_CONTENT],
-            "created_at": now,
-        }
-        for record in rejected
-    ]
-    if rows:
-        connection.execute(insert(quarantine), rows)
-
-
 def list_coverage(connection: Connection, provider: str | None, limit: int) -> list[dict[str, Any]]:
     """Return the latest rows of the ledger, the newest first."""
-    rows = connection.execute(_select_newest(coverage, provider, limit))
-    return [_represent_interval(row) for row in rows]
-
-
-def list_quarantine(
-    connection: Connection, provider: str | None, limit: int
-) -> list[dict[str, Any]]:
-    """Return the latest quarantined records, the newest first."""
-    rows = connection.execute(_select_newest(quarantine, provider, limit))
-    return [_represent_record(row) for row in rows]
-
-
-def _select_newest(table: Table, provider: str | None, limit: int) -> Select[Any]:
-    query = select(table).order_by(table.c.id.desc()).limit(limit)
-    return query if provider is None else query.where(table.c.provider == provider)
+    query = select(coverage).order_by(coverage.c.id.desc()).limit(limit)
+    if provider is not None:
+        query = query.where(coverage.c.provider == provider)
+    return [_represent_interval(row) for row in connection.execute(query)]
 
 
 def _represent_interval(row: Row[Any]) -> dict[str, Any]:
@@ -304,14 +260,3 @@ def _represent_interval(row: Row[Any]) -> dict[str, Any]:
 def represent_point(number: int, unit: str) -> str | int:
     """Return the JSON of one end of an interval: a byte offset or a time."""
     return number if unit == BYTES else isoformat(EPOCH + timedelta(microseconds=number))
-
-
-def _represent_record(row: Row[Any]) -> dict[str, Any]:
-    return {
-        "provider": row.provider,
-        "source": row.source,
-        "location": row.location,
-        "reason": row.reason,
-        "content": row.content[:_EXCERPT].decode("utf-8", "replace"),
-        "created_at": isoformat(row.created_at),
-    }

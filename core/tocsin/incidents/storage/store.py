@@ -158,7 +158,8 @@ def store_batch(
     events = judge_alerts([*new, *changed], policy, now)
     for received in batch:
         further = received.further_rejected
-        quarantine_rejected(connection, key, received.rejected, now, further=further)
+        if received.rejected or further:
+            quarantine_rejected(connection, key, received.rejected, now, further=further)
     if ages := policy.refresh_after:
         names = find_incidents_to_refresh(batch, changes, ages, now, past=past)
         schedule_refreshes(connection, key.provider, names, ages[0], now)

@@ -40,6 +40,7 @@ from tocsin.web.console.views import (
     overview,
     plugins,
     providers,
+    quarantine,
     schedules,
     search,
 )
@@ -57,6 +58,7 @@ _VIEWS = (
     deliveries,
     destinations,
     providers,
+    quarantine,
     api_keys,
     api_clients,
     plugins,

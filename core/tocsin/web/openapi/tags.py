@@ -69,8 +69,8 @@ TAGS = (
     ),
     EndpointTag(
         "Providers",
-        "Provider status, and backfills of time ranges.",
-        ("/api/admin/providers", "/api/admin/backfills"),
+        "Provider status, backfills of time ranges, and records that could not be parsed.",
+        ("/api/admin/providers", "/api/admin/backfills", "/api/admin/quarantine"),
     ),
     EndpointTag(
         "Destinations",

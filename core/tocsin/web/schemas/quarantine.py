@@ -1,0 +1,75 @@
+"""Schemas of quarantined records."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import ClassVar
+
+from pydantic import Field
+
+from tocsin.model import Json
+from tocsin.web.parsing import QueryModel, ResponseModel
+from tocsin.web.schemas.examples import CREATED
+from tocsin.web.schemas.fields import Limit, TotalRelation, cursor_field
+from tocsin.web.schemas.providers import ProviderName
+
+LIST = "q"
+
+
+class QuarantineItem(ResponseModel):
+    """A record that could not be parsed."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "id": 17,
+        "provider": "edge",
+        "stream": "alerts",
+        "source": "alerts",
+        "location": "changed from 2026-11-21T05:00:00+00:00 to 2026-11-21T05:33:00+00:00",
+        "reason": "created_at: missing",
+        "content": '{"id": 4711, "scenario": "crowdsecurity/ssh-bf"}',
+        "created_at": CREATED,
+    }
+
+    id: int
+    provider: str
+    stream: str
+    source: str = Field(description="Stream or file that the record came from.")
+    location: str = Field(description="Location in the source, such as `byte 10240`.")
+    reason: str
+    content: str = Field(
+        description="The record as it was received; in lists, its first 200 bytes."
+    )
+    created_at: datetime = Field(description="Time at which it was rejected.")
+
+
+class QuarantinedRecord(QuarantineItem):
+    """A record that could not be parsed, with up to 16 KiB of its content."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "from": "2026-11-21T05:00:00.000Z",
+        "to": "2026-11-21T05:33:00.000Z",
+    }
+
+    from_: datetime | None = Field(
+        alias="from",
+        description="Start of the time range whose read rejected the record. A backfill of the "
+        "range reads the record again. Null if the source is not time-based.",
+    )
+    to: datetime | None = Field(description="End of this time range, exclusive.")
+
+
+class QuarantineQuery(QueryModel):
+    """Filters and page of quarantined records."""
+
+    provider: ProviderName | None = Field(default=None, description="Filter by provider.")
+    limit: Limit = 50
+    cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
+
+
+class QuarantineList(ResponseModel):
+    """One page of quarantined records."""
+
+    records: list[QuarantineItem]
+    total: int = Field(description="Number of matches, counted up to 10,000.")
+    total_relation: TotalRelation
+    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
