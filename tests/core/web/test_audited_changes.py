@@ -19,7 +19,7 @@ from api_callers import (
 )
 from api_server import problem
 from delivery_rows import NOW, add_delivery
-from incident_rows import add_incidents
+from incident_rows import add_incidents, add_quarantined
 from session_rows import add_session
 from tocsin import Window
 from tocsin.credentials import Scope
@@ -72,6 +72,7 @@ async def paths(admin) -> dict[str, str]:
     database = admin.api.services.database
     delivery = await database.write(add_delivery, to=name)
     replay = await database.write(add_replay)
+    await database.write(add_quarantined, "edge", NOW)
     return {
         "key_id": key["key_id"],
         "client_id": client["client_id"],
@@ -79,6 +80,7 @@ async def paths(admin) -> dict[str, str]:
         "plugin": "webhook",
         "delivery_id": delivery,
         "replay_id": replay,
+        "record_id": "1",
         "backfill_id": await database.write(add_backfill),
         "schedule_id": await database.write(add_schedule),
         "number": str((await database.write(add_incidents))[0]),
