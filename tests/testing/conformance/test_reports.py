@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import os
 import subprocess
@@ -15,8 +16,10 @@ from broken_others import BlocksForEachRecord
 from pydantic import Field
 from tocsin_example.provider import ExampleProvider
 
+import tocsin
 from tocsin import Duration, Window
 from tocsin.testing.conformance import exempt
+from tocsin.testing.conformance.loop_blocks import run_watched
 from tocsin.testing.conformance.rules import RuleBroken
 
 SUITE = """
@@ -130,6 +133,17 @@ def test_code_that_blocks_the_event_loop_is_named_by_any_rule():
     assert f'broken_others.py", line {line}, in BlocksForEachRecord.to_incident' in str(
         caught.value
     )
+
+
+def test_code_of_tocsin_that_a_plugin_calls_is_not_blamed_on_the_plugin():
+    file = Path(tocsin.__file__).with_name("slow.py")
+    slow = compile("import time; time.sleep(0.3)", str(file), "exec")
+
+    class Caller:
+        async def read(self):
+            exec(slow)
+
+    asyncio.run(run_watched(Caller().read(), Caller))
 
 
 def test_nothing_watches_the_event_loop_of_an_exempt_suite():

@@ -9,11 +9,13 @@ import sys
 from collections.abc import Awaitable
 from pathlib import Path
 
+import tocsin
 from tocsin.loop_monitor import LoopMonitor, Stack, StackFrame, Stall
 
 LONGEST_BLOCK = 0.2
 """Seconds for which a plugin may hold the event loop."""
 _INTERVAL = 0.02
+_TOCSIN = f"{Path(inspect.getfile(tocsin)).parent}{os.sep}"
 
 
 class LoopBlocked(AssertionError):  # noqa: N818 - an observation
@@ -26,7 +28,10 @@ async def run_watched(doing: Awaitable[None], plugin: type) -> None:
     task, loop, blocks = asyncio.current_task(), asyncio.get_running_loop(), list[str]()
 
     def find(stack: Stack) -> StackFrame | None:
-        return next((frame for frame in stack if frame.file.startswith(folders)), None)
+        """Return the plugin's call; None if it waits for a call of Tocsin, which is not its own."""
+        written = (frame for frame in stack if frame.file.startswith((*folders, _TOCSIN)))
+        innermost = next(written, None)
+        return innermost if innermost and innermost.file.startswith(folders) else None
 
     def report(stall: Stall) -> None:
         held = stall.attribute(find)
