@@ -39,6 +39,7 @@ from tocsin.incidents.fast_list_pages import (
     DocumentPageQuery,
     load_document_page,
 )
+from tocsin.incidents.filters import IncidentFilter
 from tocsin.incidents.inbox import PushInbox
 from tocsin.incidents.list_pages import (
     IncidentOrder,
@@ -109,6 +110,7 @@ __all__ = [
     "DocumentRebuild",
     "DriftGauges",
     "EntityRole",
+    "IncidentFilter",
     "IncidentOrder",
     "IncidentPage",
     "LabelKind",

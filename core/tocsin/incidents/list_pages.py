@@ -30,6 +30,7 @@ from tocsin.incidents.documents import (
     represent_entities,
     represent_triaged_incident,
 )
+from tocsin.incidents.filters import IncidentFilter
 from tocsin.incidents.triage import TriageFilter, load_triage
 from tocsin.model import IncidentStatus, Severity, Vocabulary
 from tocsin.store import (
@@ -121,7 +122,7 @@ def list_incidents(
     before: int | None = None,
     after: int | None = None,
     triage: TriageFilter | None = None,
-    provider: str | None = None,
+    content: IncidentFilter | None = None,
     order: IncidentOrder = IncidentOrder.CHANGED,
     position: SortPosition | None = None,
 ) -> IncidentPage:
@@ -146,9 +147,8 @@ def list_incidents(
         "limit": limit + 1,
     }
     filters = (severity is not None, status is not None)
-    further = [] if triage is None else [*triage.list_conditions()]
-    if provider is not None:
-        further.append(incidents.c.provider == provider)
+    wanted = (each for each in (triage, content) if each is not None)
+    further = [condition for each in wanted for condition in each.list_conditions()]
     conditions = (*build_conditions(*filters), *further)
     count = build_bounded_count(incidents, conditions) if further else _select_count(*filters)
     total = Total.of(connection.execute(count, values).scalar_one())

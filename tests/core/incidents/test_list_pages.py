@@ -9,7 +9,7 @@ from sqlalchemy import Connection, event
 
 from incident_rows import NOW, add_incidents, change_incident
 from tocsin.credentials import load_api_key
-from tocsin.incidents import list_pages
+from tocsin.incidents import IncidentFilter, list_pages
 from tocsin.model import IncidentStatus, Severity
 
 URL = "https://tocsin.example"
@@ -238,3 +238,24 @@ async def test_single_reads_go_by_their_key(database):
     await database.write(add_incidents)
     assert_indexed(await database.read(plan, list_pages.find_incident, 1, public_url=URL))
     assert_indexed(await database.read(plan, load_api_key, "k" * 16))
+
+
+async def test_incidents_are_filtered_by_what_they_contain(database):
+    entities = [("ip", "192.0.2.1"), ("host", "ws-1")]
+    await database.write(add_incidents, title="100% of a disk", entities=entities)
+    await database.write(add_incidents, title="Brute force", techniques=["T1110.003"])
+    await database.write(add_incidents, now=NOW + timedelta(days=1), occurred_at=NOW)
+    await database.write(add_incidents, occurred_at=NOW + timedelta(hours=1))
+    for wanted, expected in (
+        ({"title": "0% OF"}, [1]),
+        ({"title": "_"}, []),
+        ({"entity": "WS-1."}, [1]),
+        ({"entity": "192.0.2"}, []),
+        ({"technique": "T1110"}, [2]),
+        ({"technique": "T111"}, []),
+        ({"technique": "T1110.003", "title": "force", "provider": "sensors"}, [2]),
+        ({"occurred_since": NOW + timedelta(hours=1)}, [4]),
+        ({"occurred_until": NOW + timedelta(hours=1)}, [3, 2, 1]),
+    ):
+        page = await list_incidents(database, content=IncidentFilter(**wanted))
+        assert (numbers(page), page.total) == (expected, len(expected)), wanted

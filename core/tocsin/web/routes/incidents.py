@@ -95,7 +95,7 @@ def list_incidents(connection: Connection, call: RequestContext) -> Response:
         before=changes.before if changes else None,
         after=changes.after if changes else None,
         triage=query.triage,
-        provider=query.provider,
+        content=query.content,
         order=query.sort,
         position=(
             (start.parts[0], int(start.parts[1])) if isinstance(start, CompositeCursor) else None
@@ -184,7 +184,7 @@ def _plan_page(text: str, public_url: str) -> _PagePlan | None:
     """Return how the page of a query is read; None if by its incidents; raises ProblemError."""
     query = parse_query(URL.build(query_string=text, encoded=True), IncidentQuery)
     start = query.changed_after or query.cursor
-    wanted = (query.timespan, query.triage, query.provider)
+    wanted = (query.timespan, query.triage, query.content)
     if any(each is not None for each in wanted) or isinstance(start, CompositeCursor):
         return None
     if query.sort is not incidents.IncidentOrder.CHANGED:

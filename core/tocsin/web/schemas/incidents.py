@@ -16,12 +16,12 @@ from pydantic import (
 )
 
 from tocsin.fields import any_case, parse_iso_duration
-from tocsin.incidents import EntityRole, IncidentOrder, TriageFilter
+from tocsin.incidents import EntityRole, IncidentFilter, IncidentOrder, TriageFilter
 from tocsin.model import DispositionFilter, EntityKind, IncidentStatus, Json, Severity
 from tocsin.web.pagination import ChangeCursor, CompositeCursor
 from tocsin.web.parsing import QueryModel, ResponseModel
 from tocsin.web.schemas.examples import URL
-from tocsin.web.schemas.fields import TotalRelation
+from tocsin.web.schemas.fields import Timestamp, TotalRelation
 from tocsin.web.schemas.triage import TriageItem
 
 LONGEST_TIMESPAN = timedelta(days=3650)
@@ -70,6 +70,7 @@ ResumeField = Annotated[
 
 
 _Filter = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00]*$")]
+_Entity = Annotated[str, StringConstraints(min_length=1, max_length=2_048, pattern=r"^[^\x00]*$")]
 
 
 class IncidentQuery(QueryModel):
@@ -101,6 +102,21 @@ class IncidentQuery(QueryModel):
     )
     provider: _Filter | None = Field(default=None, description="Filter by provider.")
     watcher: _Filter | None = Field(default=None, description="Filter by watcher.")
+    title: _Filter | None = Field(
+        default=None, description="Only incidents whose title contains this text, in any case."
+    )
+    entity: _Entity | None = Field(
+        default=None, description="Only incidents with an entity of this value, of any kind."
+    )
+    technique: Annotated[_Filter, StringConstraints(to_upper=True)] | None = Field(
+        default=None, description="ATT&CK technique ID, which includes its sub-techniques."
+    )
+    since: Timestamp | None = Field(
+        default=None, description="Only incidents that occurred at or after this time."
+    )
+    until: Timestamp | None = Field(
+        default=None, description="Only incidents that occurred before this time."
+    )
     limit: int = Field(default=50, ge=1, le=200, description="Maximum number.")
     cursor: CursorField | None = Field(
         default=None, description="The `next_cursor` of the previous page."
@@ -134,6 +150,19 @@ class IncidentQuery(QueryModel):
             **{each.name: getattr(self, each.name) for each in fields(TriageFilter)}
         )
         return None if wanted == TriageFilter() else wanted
+
+    @property
+    def content(self) -> IncidentFilter | None:
+        """The filter by content, None for incidents of any."""
+        wanted = IncidentFilter(
+            provider=self.provider,
+            title=self.title,
+            entity=self.entity,
+            technique=self.technique,
+            occurred_since=self.since,
+            occurred_until=self.until,
+        )
+        return None if wanted == IncidentFilter() else wanted
 
 
 class EntityItem(ResponseModel):

@@ -16,7 +16,7 @@ from tocsin.model import (
 )
 from tocsin.reports import draw_timeline
 from tocsin.web.console.forms import Form, to_number
-from tocsin.web.console.page_request import PageRequest, select_query
+from tocsin.web.console.page_request import PageRequest, select_period, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
 from tocsin.web.console.views.history import build_history
 from tocsin.web.console.views.investigations import read_question
@@ -35,9 +35,24 @@ _ONE = "/incidents/{number}"
 _COMMENTS = "comments"
 """Query parameter with the cursor of older comments."""
 _FILTERS = (
-    *("severity", "status", "provider", "timespan"),
+    *("severity", "status", "provider", "timespan", "title", "entity", "technique"),
     *("assignee", "disposition", "acknowledged", "tag", "watcher", "sort"),
 )
+_COLUMNS = {
+    "severity": "Severity",
+    "status": "Status",
+    "assignee": "Assignee",
+    "disposition": "Disposition",
+    "provider": "Provider",
+    "entities": "Entities",
+    "techniques": "Techniques",
+    "tags": "Tags",
+    "alerts": "Alerts",
+    "occurred": "Occurred",
+    "updated": "Updated",
+}
+_TIME_COLUMNS = ("updated", "occurred")
+_USUAL_COLUMNS = ("severity", "status", "assignee", "disposition", "provider", "alerts")
 _LABELS = tuple(
     f"{verb}_{kind}" for verb in ("add", "remove") for kind in ("tags", "links", "watchers")
 )
@@ -69,11 +84,18 @@ def _list_views(name: str) -> Mapping[str, Mapping[str, str]]:
 
 async def show_incidents(request: PageRequest) -> Mapping[str, Any]:
     """Return one page of incidents, by default most recently updated first."""
-    chosen = select_query(request, *_FILTERS)
+    filters = select_query(request, *_FILTERS) | select_period(request)
     cursor = select_query(request, "cursor")
+    columns = _read_columns(request)
+    layout = {"columns": ",".join(columns)} if columns else {}
+    is_by_occurrence = filters.get("sort") == IncidentOrder.OCCURRED
     return {
-        "page": await request.ask(list_incidents, {}, **chosen, **cursor),
-        "chosen": chosen,
+        "page": await request.ask(list_incidents, {}, **filters, **cursor),
+        "chosen": filters,
+        "layout": layout,
+        "untriaged": UNTRIAGED,
+        "columns": columns or (*_USUAL_COLUMNS, _TIME_COLUMNS[is_by_occurrence]),
+        "column_names": _COLUMNS,
         "is_first": not cursor,
         "severities": list(reversed(Severity)),
         "statuses": list(IncidentStatus),
@@ -83,8 +105,15 @@ async def show_incidents(request: PageRequest) -> Mapping[str, Any]:
         "providers": sorted(each.name for each in request.services.providers),
         "orders": _ORDERS,
         "views": _list_views(request.user.principal.name),
-        "query": {**chosen, **cursor},
+        "query": {**filters, **layout, **cursor},
     }
+
+
+def _read_columns(request: PageRequest) -> tuple[str, ...]:
+    """Return the chosen columns in their order, none if they are the usual ones."""
+    given = ",".join(request.http.query.getall("columns", [])).split(",")
+    columns = tuple(name for name in _COLUMNS if name in given)
+    return () if columns in {(*_USUAL_COLUMNS, time) for time in _TIME_COLUMNS} else columns
 
 
 async def show_incident(request: PageRequest) -> Mapping[str, Any]:
