@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,7 +41,9 @@ pool_mode = {mode}
 class PgBouncer:
     """PgBouncer in front of a database; `url` is where clients get there."""
 
-    def __init__(self, folder: Path, server: Postgres, database: URL, mode: str) -> None:
+    def __init__(
+        self, folder: Path, server: Postgres, database: URL, mode: str, settings: Mapping[str, str]
+    ) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
@@ -50,7 +52,8 @@ class PgBouncer:
         self._server = server
         self._settings = folder / "pgbouncer.ini"
         known = {"server": server.port, "database": database.database, "port": port, "mode": mode}
-        self._settings.write_text(_SETTINGS.format(user=USER, password=PASSWORD, **known))
+        more = "".join(f"{name} = {value}\n" for name, value in settings.items())
+        self._settings.write_text(_SETTINGS.format(user=USER, password=PASSWORD, **known) + more)
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -74,9 +77,11 @@ class PgBouncer:
 
 
 @contextmanager
-def pooling(folder: Path, server: Postgres, database: URL, mode: str) -> Iterator[PgBouncer]:
-    """Run PgBouncer in front of a database."""
-    pooler = PgBouncer(folder, server, database, mode)
+def pooling(
+    folder: Path, server: Postgres, database: URL, mode: str, **settings: str
+) -> Iterator[PgBouncer]:
+    """Run PgBouncer in front of a database, with further settings of its own."""
+    pooler = PgBouncer(folder, server, database, mode, settings)
     try:
         pooler.start()
         yield pooler

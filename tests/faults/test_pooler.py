@@ -1,4 +1,4 @@
-"""A node that reaches PostgreSQL through a real PgBouncer in session mode."""
+"""A node that reaches PostgreSQL through a real PgBouncer, in session or transaction mode."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import asyncio
 from itertools import count
 
 import aiohttp
+import asyncpg
 import pytest
 
 from end_to_end.service import Service, until
 from pgbouncer import WHY_NOT, pooling
+from postgres import USER
+from tocsin.store.session_limits import SESSION_LIMITS
 
 from .conftest import account_for
 
@@ -49,12 +52,32 @@ class Sender:
             return False
 
 
+@pytest.fixture
+async def limited_role(migrated_url):
+    """Gives the role the limits that a pooler in transaction mode cannot set."""
+
+    async def execute(*statements: str) -> None:
+        connection = await asyncpg.connect(migrated_url.render_as_string(hide_password=False))
+        for statement in statements:
+            await connection.execute(f"ALTER ROLE {USER} IN DATABASE shared {statement}")
+        await connection.close()
+
+    await execute(*(f"SET {name} = {value}" for name, value in SESSION_LIMITS.items()))
+    yield
+    await execute("RESET ALL")
+
+
 @pytest.mark.full  # a node in a process of its own, and a pooler that is away for a second
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+@pytest.mark.usefixtures("limited_role")
 async def test_pgbouncer_restarted_under_load_loses_nothing(
-    tmp_path, postgres, migrated_url, receiver
+    tmp_path, postgres, migrated_url, receiver, mode
 ):
-    with pooling(tmp_path, postgres, migrated_url, "session") as pooler:
+    with pooling(tmp_path, postgres, migrated_url, mode) as pooler:
         service = Service(tmp_path, pooler.url)
+        if mode == "transaction":
+            direct = migrated_url.render_as_string(hide_password=False)
+            service.environment["TOCSIN_DATABASE_SESSION_URL"] = direct
         (tmp_path / "token").write_text(TOKEN)
         (tmp_path / "plugins.toml").write_text(
             """

@@ -182,7 +182,9 @@ def restore(
         progress=show_progress,
         erase=erase,
     )
-    done = asyncio.run(restore_backup(url, wanted, replace=replace))
+    done = asyncio.run(
+        restore_backup(parse_url(settings.session_database), wanted, replace=replace)
+    )
     _end_progress()
     if as_json:
         print_json(

@@ -46,7 +46,7 @@ from tocsin.store import (
     is_sqlite,
     measure_offset,
     open_database,
-    parse_url,
+    parse_urls,
     sqlite_file,
 )
 from tocsin.tracing import describe_endpoint, find_missing
@@ -156,7 +156,8 @@ async def _check_database(
     """Check the database, and the destinations created over the API."""
     from tocsin.node import plan_file
 
-    url = parse_url(settings.database)
+    urls = parse_urls(settings)
+    url = urls.main
     file = HeadFile(settings.data_dir, identify_location(url))
     is_missing = is_sqlite(url) and not sqlite_file(url).exists()
     if is_missing and not file.load([]):
@@ -165,7 +166,7 @@ async def _check_database(
     if is_missing:
         report.fail("database", describe_past(file) or "missing")
         return
-    database = open_database(url)
+    database = open_database(url, urls.sessions)
     try:
         await database.require_sessions()
         await check_presence(database, file)

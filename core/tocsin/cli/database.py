@@ -39,6 +39,7 @@ from tocsin.store import (
     identify_location,
     is_sqlite,
     open_database,
+    open_session_database,
     parse_url,
     plan_upgrade,
     sqlite_file,
@@ -69,7 +70,7 @@ def run_on_database(settings: Settings, work: Callable[[Database], Awaitable[T]]
         )
 
     async def run() -> T:
-        database = open_database(url)
+        database = open_session_database(settings)
         try:
             await check_presence(database, file)
             await check_schema(database)
@@ -235,7 +236,7 @@ async def _upgrade(settings: Settings, *, plan: bool) -> Sequence[Migration]:
     if plan and file is not None and not file.exists():
         raise OperatorError(f"no database at {file.resolve()}; `tocsin db upgrade` would create it")
     with nullcontext() if plan or file is None else hold_lock(file):
-        database = open_database(url)
+        database = open_session_database(settings)
         try:
             if plan:
                 return await database.read(plan_upgrade)

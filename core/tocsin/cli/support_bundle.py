@@ -33,7 +33,7 @@ from tocsin.incidents import describe_providers, list_providers
 from tocsin.redaction import HIDDEN, Redactor, list_secret_values
 from tocsin.registry import Configuration, PluginFactory, check_configuration, installed_plugins
 from tocsin.settings import Settings, load_settings
-from tocsin.store import Database, is_sqlite, open_database, parse_url, sqlite_file
+from tocsin.store import Database, is_sqlite, open_session_database, parse_url, sqlite_file
 from tocsin.store.tables import metadata
 
 PERIOD = timedelta(days=7)
@@ -128,8 +128,9 @@ async def collect(settings: Settings, now: datetime, log: Path | None = None) ->
 def _list_secrets(settings: Settings, configuration: Configuration) -> Iterator[str]:
     """Yield the secrets of the settings, of the environment and of all tables."""
     yield from list_secret_values(settings)
-    if password := parse_url(settings.database).password:
-        yield str(password)
+    for url in (settings.database, settings.session_database):
+        if password := parse_url(url).password:
+            yield str(password)
     for name, value in os.environ.items():
         if is_secret_name(name) and not name.endswith("_FILE"):
             yield value
@@ -169,7 +170,7 @@ async def _describe_database(
     url = parse_url(settings.database)
     if is_sqlite(url) and not sqlite_file(url).exists():
         return {}
-    database = open_database(url)
+    database = open_session_database(settings)
     try:
         secrets.update(await _list_stored_secrets(settings, configuration, database))
         return await database.read(_read_database, configuration, now)

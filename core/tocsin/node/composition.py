@@ -12,8 +12,6 @@ from datetime import datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 
-from sqlalchemy import URL
-
 from tocsin import gc
 from tocsin.audit import SEAL
 from tocsin.clock import Clock, SystemClock
@@ -70,6 +68,7 @@ from tocsin.retention import GrowthGauges, build_retention
 from tocsin.settings import NodeRole, Settings, load_settings
 from tocsin.store import (
     Database,
+    DatabaseUrls,
     HeadFile,
     check_schema,
     hold_lock,
@@ -78,6 +77,7 @@ from tocsin.store import (
     measure_offset,
     open_database,
     parse_url,
+    parse_urls,
     sqlite_file,
     upgrade,
 )
@@ -102,13 +102,14 @@ async def open_node(
     configuration = await load_configuration(
         settings.plugins_file, templates_dir=settings.templates_dir
     )
-    url = parse_url(settings.database)
+    urls = parse_urls(settings)
+    url = urls.main
     async with AsyncExitStack() as stack:
         name = f"{platform.node()}:{settings.port}"
         if settings.tracing:
             await stack.enter_async_context(open_tracing(version("tocsin"), name))
         stack.enter_context(hold_lock(sqlite_file(url)) if is_sqlite(url) else nullcontext())
-        database = await open_ready_database(url, stack, is_copied=settings.upgrade_copy)
+        database = await open_ready_database(urls, stack, is_copied=settings.upgrade_copy)
         head = HeadKeeper(HeadFile(settings.data_dir, identify_location(url)), database, clock)
         await head.start()
         vault = await open_proven_vault(settings, database)
@@ -240,14 +241,15 @@ async def _load_shared_time(database: Database, clock: Clock) -> datetime:
 
 
 async def open_ready_database(
-    url: URL, stack: AsyncExitStack, *, is_copied: bool = False
+    urls: DatabaseUrls, stack: AsyncExitStack, *, is_copied: bool = False
 ) -> Database:
     """Open the database: upgrade the schema of SQLite, check the schema of PostgreSQL.
 
     A SQLite file that `is_copied` is copied before it is upgraded. Raises OperatorError where the
     database cannot be used.
     """
-    database = open_database(url)
+    url = urls.main
+    database = open_database(url, urls.sessions)
     stack.push_async_callback(database.close)
     await database.require_sessions()
     if is_sqlite(url):

@@ -58,6 +58,11 @@ class Settings(BaseSettings):
         description="`sqlite:///path` or `postgresql://user:password@host/name`. Default: "
         "`tocsin.db` in the data directory.",
     )
+    database_session_url: SecretStr = Field(
+        default=SecretStr(""),
+        description="URL of the same PostgreSQL database without a pooler that shares sessions, "
+        "for notifications, presence and local commands. Default: the database URL.",
+    )
     plugins_file: Path = Field(
         default=Path("plugins.toml"), description="File that enables and configures plugins."
     )
@@ -286,6 +291,11 @@ class Settings(BaseSettings):
         """The database URL or its default."""
         given = self.database_url.get_secret_value()
         return given or f"sqlite:///{self.data_dir / 'tocsin.db'}"
+
+    @property
+    def session_database(self) -> str:
+        """The database URL for what needs sessions of its own, as local commands do."""
+        return self.database_session_url.get_secret_value() or self.database
 
     @property
     def public_url(self) -> str:

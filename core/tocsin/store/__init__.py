@@ -46,10 +46,13 @@ from tocsin.store.heartbeats import (
 )
 from tocsin.store.leases import LEASE_DURATION, Lease, LeasedTable, LeaseLost
 from tocsin.store.locations import (
+    DatabaseUrls,
     identify_location,
     is_sqlite,
     open_database,
+    open_session_database,
     parse_url,
+    parse_urls,
     sqlite_file,
 )
 from tocsin.store.notifications import (
@@ -122,6 +125,7 @@ __all__ = [
     "DatabaseFault",
     "DatabaseProbe",
     "DatabaseReplaced",
+    "DatabaseUrls",
     "DriverQuery",
     "Epoch",
     "Erasure",
@@ -189,7 +193,9 @@ __all__ = [
     "make_private_folder",
     "measure_offset",
     "open_database",
+    "open_session_database",
     "parse_url",
+    "parse_urls",
     "plan_upgrade",
     "reclaim_space",
     "record_events_kept_from",

@@ -2,35 +2,70 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from tocsin.errors import OperatorError
+from tocsin.settings import Settings
 from tocsin.store.database import Database
 from tocsin.store.files import make_private_folder
+from tocsin.store.server_address import (
+    DATABASE_URL,
+    DEFAULT_PORT,
+    SESSION_URL,
+    read_address,
+    split_hosts,
+)
 from tocsin.store.sqlite import SqliteDatabase
 
-DEFAULT_PORT = 5432
-"""The port of PostgreSQL servers."""
 URL_FORMS = "sqlite:///path or postgresql://user:password@host/name"
 
 
-def parse_url(text: str) -> URL:
+@dataclass(frozen=True, slots=True)
+class DatabaseUrls:
+    """URLs of the database that a node uses."""
+
+    main: URL
+    sessions: URL | None
+    """For what needs a session of its own, where `main` leads through a pooler."""
+
+
+def parse_url(text: str, variable: str = DATABASE_URL) -> URL:
     """Parse a database URL; raises OperatorError for unsupported ones."""
     try:
-        url = make_url(text)
+        url = make_url(split_hosts(text))
     except (ArgumentError, ValueError):
-        raise OperatorError(f"TOCSIN_DATABASE_URL: not a URL; use {URL_FORMS}") from None
+        raise OperatorError(f"{variable}: not a URL; use {URL_FORMS}") from None
     backend = url.get_backend_name()
     if backend not in {"sqlite", "postgresql", "postgres"}:
-        raise OperatorError(f"TOCSIN_DATABASE_URL: found {backend!r}; use {URL_FORMS}")
-    if backend == "sqlite" and url.database in {None, "", ":memory:"}:
-        raise OperatorError(
-            f"TOCSIN_DATABASE_URL: a SQLite database requires a file; use {URL_FORMS}"
-        )
+        raise OperatorError(f"{variable}: found {backend!r}; use {URL_FORMS}")
+    if backend != "sqlite":
+        read_address(url, variable)
+    elif url.database in {None, "", ":memory:"}:
+        raise OperatorError(f"{variable}: a SQLite database requires a file; use {URL_FORMS}")
     return url
+
+
+def parse_urls(settings: Settings) -> DatabaseUrls:
+    """Return the URLs of the settings; raises OperatorError with the problems of all."""
+    texts = {DATABASE_URL: settings.database}
+    if sessions := settings.database_session_url.get_secret_value():
+        texts[SESSION_URL] = sessions
+    urls: dict[str, URL] = {}
+    problems: list[str] = []
+    for variable, text in texts.items():
+        try:
+            urls[variable] = parse_url(text, variable)
+        except OperatorError as error:
+            problems.append(str(error))
+    if sessions and any(map(is_sqlite, urls.values())):
+        problems.append(f"{SESSION_URL}: only PostgreSQL has sessions; remove it")
+    if problems:
+        raise OperatorError("\n".join(problems))
+    return DatabaseUrls(urls[DATABASE_URL], urls.get(SESSION_URL))
 
 
 def is_sqlite(url: URL) -> bool:
@@ -43,15 +78,24 @@ def sqlite_file(url: URL) -> Path:
     return Path(str(url.database))
 
 
-def open_database(url: URL) -> Database:
-    """Open the database; a missing SQLite file is created."""
+def open_database(url: URL, sessions: URL | None = None) -> Database:
+    """Open the database; a missing SQLite file is created.
+
+    See PostgresDatabase for `sessions`.
+    """
     if is_sqlite(url):
         path = sqlite_file(url)
         make_private_folder(path.parent)
         return SqliteDatabase(path)
     from tocsin.store.postgres import PostgresDatabase  # with much of SQLAlchemy
 
-    return PostgresDatabase(url)
+    return PostgresDatabase(url, sessions)
+
+
+def open_session_database(settings: Settings) -> Database:
+    """Open the database of the settings without a pooler that shares sessions, for a command."""
+    urls = parse_urls(settings)
+    return open_database(urls.sessions or urls.main)
 
 
 def format_location(url: URL) -> str:
@@ -63,4 +107,5 @@ def identify_location(url: URL) -> str:
     """Return where a database is, alike however its URL is written, without credentials."""
     if is_sqlite(url):
         return str(sqlite_file(url).resolve())
-    return f"postgresql://{url.host or ''}:{url.port or DEFAULT_PORT}/{url.database or ''}"
+    hosts = ",".join(f"{host}:{port}" for host, port in read_address(url).hosts)
+    return f"postgresql://{hosts or f':{DEFAULT_PORT}'}/{url.database or ''}"

@@ -4,38 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.pool import NullPool
 
 from tocsin.errors import OperatorError, TocsinError
 from tocsin.loops import beat, wait_for_event
 from tocsin.store.database import Database, Operation, P
 from tocsin.store.driver_queries import DriverQuery, Values
+from tocsin.store.driver_sessions import DriverSessions
 from tocsin.store.faults import describe_connection_failure, describe_fault
 from tocsin.store.notifications import ALL_TOPICS, ANNOUNCED, CHANNEL, Listener
+from tocsin.store.postgres_engine import make_engine
 from tocsin.store.redactor import ERASURE_KEY
+from tocsin.store.server_address import DATABASE_URL, SESSION_URL, read_address
 from tocsin.store.session_limits import (
-    SCHEMA_CHANGE_SECONDS,
     SESSION_LIMITS,
+    SHARES_SESSIONS,
     allow_long_transaction,
-    limit_sessions,
+    list_missing_defaults,
 )
 from tocsin.store.statements import ALLOTTED, FLOORS
-from tocsin.store.text import dump_json, load_json
 
 T = TypeVar("T")
 POOL = 10
-DRIVER_CONNECTIONS = 6
-"""Connections for `fetch_row`, which are opened when they are needed."""
-_CONNECT_SECONDS = 10
-_RECONNECT_SECONDS = 5
 _POOL_SECONDS = 15  # until a connection of the pool is free
 _RETRIED_STATES = (
     "40001",
@@ -45,53 +42,19 @@ _MAX_TRIES = 3
 _NOTIFICATION_SECONDS = 5
 _POOLER_STATES = ("26000", "42P05")  # a prepared statement that is not there, or is already
 _NO_SESSIONS = (
-    "TOCSIN_DATABASE_URL: found a connection pooler that shares sessions between its clients; "
-    "connect to PostgreSQL itself, or to a pooler in session mode (PgBouncer: pool_mode = session)"
+    "%s: found a connection pooler that shares sessions between its clients; connect to PostgreSQL "
+    "itself, or to a pooler in session mode (PgBouncer: pool_mode = session)"
+)
+_NO_SESSION_URL = f"{_NO_SESSIONS % DATABASE_URL}, or also set {SESSION_URL} to such a connection"
+_TWO_DATABASES = (
+    f"{SESSION_URL}: leads to another database than {DATABASE_URL}; a notification sent over one "
+    "did not arrive over the other"
 )
 _HEARTBEAT = 10  # seconds until a lost connection is noticed
 _ANNOUNCEMENT_INTERVAL = 0.02  # seconds; topics that are announced meanwhile share a notification
 _NOTIFY = f"SELECT pg_notify('{CHANNEL}', topic) FROM unnest($1::text[]) AS topic"  # noqa: S608
 # A node that misses three heartbeats is frozen: its presence ends, and others take over its work
 _PRESENCE_LIMITS = {"idle_session_timeout": "30000"}
-# Parameter names of libpq and of asyncpg
-_PARAMETERS = {
-    "sslmode": "ssl",
-    "connect_timeout": "timeout",
-}
-
-
-def _driver_url(url: URL) -> URL:
-    """Return the URL for the driver; raises OperatorError for unknown parameters."""
-    unknown = sorted(set(url.query) - {*_PARAMETERS, *_PARAMETERS.values()})
-    if unknown:
-        raise OperatorError(
-            f"TOCSIN_DATABASE_URL: unknown parameter {', '.join(unknown)}; "
-            f"supported: {', '.join(sorted(_PARAMETERS))}"
-        )
-    query = {_PARAMETERS.get(name, name): value for name, value in url.query.items()}
-    return url.set(drivername="postgresql+asyncpg", query=query)
-
-
-def _make_engine(url: URL, limits: Mapping[str, str], **pool: Any) -> AsyncEngine:
-    address = _driver_url(url)
-    waits: dict[str, float] = {"command_timeout": SCHEMA_CHANGE_SECONDS}
-    if "timeout" not in address.query:
-        waits["timeout"] = _CONNECT_SECONDS
-    try:
-        engine = create_async_engine(
-            address,
-            **pool,
-            connect_args=waits,
-            hide_parameters=True,  # they may be secrets, and errors are logged
-            json_serializer=dump_json,
-            json_deserializer=load_json,
-        )
-    except ModuleNotFoundError as error:
-        raise OperatorError(
-            "PostgreSQL requires a driver: install the extra with `pip install 'tocsin[postgres]'`"
-        ) from error
-    limit_sessions(engine, limits)
-    return engine
 
 
 def _is_of_pooler(error: BaseException) -> bool:
@@ -100,90 +63,33 @@ def _is_of_pooler(error: BaseException) -> bool:
     return state in _POOLER_STATES or "pooling mode" in str(error)
 
 
-class _DriverSessions:
-    """Connections whose statements the driver runs itself, each prepared once.
-
-    A connection that fails is closed. After a failure to connect, none is tried for a moment.
-    """
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-        self._permits = asyncio.Semaphore(DRIVER_CONNECTIONS)
-        self._free: list[_DriverSession] = []
-        self._retry_at = 0.0
-        self._is_closed = False
-
-    async def fetch_row(self, text: str, values: Values) -> Sequence[Any] | None:
-        """Return the row, None if there is none or the database fails."""
-        async with self._permits:
-            session = self._free.pop() if self._free else await self._connect()
-            if session is None:
-                return None
-            try:
-                row = await session.fetch_row(text, values)
-            except BaseException as error:
-                await session.close()
-                if not isinstance(error, Exception):  # the caller is gone
-                    raise
-                return None
-            if self._is_closed:
-                await session.close()
-            else:
-                self._free.append(session)
-            return row
-
-    async def _connect(self) -> _DriverSession | None:
-        if self._is_closed or time.monotonic() < self._retry_at:
-            return None
-        try:
-            return _DriverSession(await self._engine.connect())
-        except Exception:  # noqa: BLE001 - the read that follows tells why
-            self._retry_at = time.monotonic() + _RECONNECT_SECONDS
-            return None
-
-    async def close(self) -> None:
-        """Close the connections; what is under way closes its own."""
-        self._is_closed = True
-        while self._free:
-            await self._free.pop().close()
-
-
-class _DriverSession:
-    """One connection of the driver, with its prepared statements."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
-        self._prepared: dict[str, Any] = {}
-
-    async def fetch_row(self, text: str, values: Values) -> Sequence[Any] | None:
-        """Return the first row of a statement, None if there is none."""
-        if text not in self._prepared:
-            driver: Any = (await self._connection.get_raw_connection()).driver_connection
-            self._prepared[text] = await driver.prepare(text)
-        row: Sequence[Any] | None = await self._prepared[text].fetchrow(*values)
-        return row
-
-    async def close(self) -> None:
-        """Close the connection, whatever its state."""
-        with suppress(Exception):
-            await self._connection.invalidate()
-        with suppress(Exception):
-            await self._connection.close()
-
-
 class PostgresDatabase(Database):
     """A PostgreSQL database, shared by any number of nodes."""
 
     is_shared = True
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, sessions: URL | None = None) -> None:
+        """Open a database.
+
+        With a URL for `sessions`, `url` may lead through a pooler in transaction mode: what needs a
+        session of its own uses the other.
+        """
         self.floors, self.keys = {}, {}
-        self._engine = _make_engine(
-            url, SESSION_LIMITS, pool_size=POOL, max_overflow=0, pool_timeout=_POOL_SECONDS
-        ).execution_options(**{FLOORS: self.floors, ERASURE_KEY: self.keys})
+        self._shares_sessions = shared = sessions is not None
+        address = read_address(url)
+        pool = {"pool_size": POOL, "max_overflow": 0, "pool_timeout": _POOL_SECONDS}
+        self._engine = make_engine(
+            address, SESSION_LIMITS, shares_sessions=shared, **pool
+        ).execution_options(
+            **{FLOORS: self.floors, ERASURE_KEY: self.keys, SHARES_SESSIONS: shared}
+        )
         presence = {**SESSION_LIMITS, **_PRESENCE_LIMITS}
-        self._attending = _make_engine(url, presence, poolclass=NullPool)
-        self._driver = _DriverSessions(_make_engine(url, SESSION_LIMITS, poolclass=NullPool))
+        own = address if sessions is None else read_address(sessions, SESSION_URL)
+        self._attending = make_engine(own, presence, poolclass=NullPool)
+        self._driver = DriverSessions(
+            make_engine(address, SESSION_LIMITS, shares_sessions=shared, poolclass=NullPool),
+            prepares=not shared and address.cached_statements != 0,
+        )
         self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._behind = asyncio.Semaphore(POOL // 2)  # the others always find a connection
         self._announced: set[str] = set()
@@ -353,23 +259,44 @@ class PostgresDatabase(Database):
         """Raise OperatorError where a pooler gives the session of a connection to others.
 
         A notification reaches a listener only by a session of its own. Locks and limits need one
-        too.
+        too. Behind a pooler that may share sessions, the server has to set the limits.
         """
-        topic = f"{CHANNEL}_{secrets.token_hex(8)}"
         try:
-            async with self._attending.connect() as first, self._attending.connect() as second:
-                listening = (await first.get_raw_connection()).driver_connection
-                other = (await second.get_raw_connection()).driver_connection
-                assert listening is not None and other is not None  # noqa: PT018, S101 - connected
-                heard = asyncio.Event()
-                await listening.add_listener(topic, lambda *_: heard.set())
-                await other.execute(f"NOTIFY {topic}")
-                if await wait_for_event(heard, _NOTIFICATION_SECONDS):
-                    return
+            await self._require_notifications()
+            missing = await self.read(list_missing_defaults) if self._shares_sessions else []
+        except OperatorError:
+            raise
         except Exception as error:
             if not _is_of_pooler(error):
                 raise describe_fault(error) from error
-        raise OperatorError(_NO_SESSIONS)
+            raise OperatorError(self._describe_pooler()) from error
+        if missing:
+            raise OperatorError(
+                f"{DATABASE_URL}: session limits are missing, and a pooler that shares sessions "
+                f"cannot set them; run in the database, then reconnect the pooler:\n"
+                + "\n".join(missing)
+            )
+
+    async def _require_notifications(self) -> None:
+        """Raise OperatorError where a notification over one connection does not reach another."""
+        topic = f"{CHANNEL}_{secrets.token_hex(8)}"
+        async with self._attending.connect() as first, self._attending.connect() as second:
+            listening = (await first.get_raw_connection()).driver_connection
+            other = (await second.get_raw_connection()).driver_connection
+            assert listening is not None and other is not None  # noqa: PT018, S101 - connected
+            heard = asyncio.Event()
+            await listening.add_listener(topic, lambda *_: heard.set())
+            await other.execute(f"NOTIFY {topic}")
+            if not await wait_for_event(heard, _NOTIFICATION_SECONDS):
+                raise OperatorError(self._describe_pooler())
+            if self._shares_sessions:
+                heard.clear()
+                await self.read(lambda connection: connection.exec_driver_sql(f"NOTIFY {topic}"))
+                if not await wait_for_event(heard, _NOTIFICATION_SECONDS):
+                    raise OperatorError(_TWO_DATABASES)
+
+    def _describe_pooler(self) -> str:
+        return _NO_SESSIONS % SESSION_URL if self._shares_sessions else _NO_SESSION_URL
 
     async def close(self) -> None:
         """Finish running operations, then close every connection."""

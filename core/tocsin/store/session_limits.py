@@ -30,6 +30,8 @@ SESSION_LIMITS: Mapping[str, str] = {
 """Parameters of every session, in the units of `pg_settings`."""
 SCHEMA_CHANGE_SECONDS = 300
 """How long one statement of a migration may take, and this side waits for any answer."""
+SHARES_SESSIONS = "tocsin_shares_sessions"
+"""Execution option: a pooler gives the session of a connection to others between transactions."""
 
 # The same limits for this side of the connection (tcp(7)); Linux only, others have fewer of them
 _SOCKET_OPTIONS = {
@@ -47,12 +49,15 @@ def limit_sessions(engine: AsyncEngine, limits: Mapping[str, str]) -> None:
     @event.listens_for(engine.sync_engine, "connect")
     def prepare(connection: AdaptedConnection, _record: object) -> None:
         _limit_socket(connection.driver_connection)
-        connection.run_async(lambda driver: driver.execute(statements))
+        if statements:
+            connection.run_async(lambda driver: driver.execute(statements))
 
 
 def _limit_socket(driver: Any) -> None:
     """Let the kernel give up on a server that does not acknowledge what was sent."""
     connected = driver._transport.get_extra_info("socket")  # noqa: SLF001 - asyncpg has no other way
+    if connected.family == socket.AF_UNIX:  # the kernel itself is the other side
+        return
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _SOCKET_OPTIONS.items():
         if (option := getattr(socket, name, None)) is not None:
@@ -68,13 +73,38 @@ def allow_long_transaction(connection: Connection) -> None:
 
 def find_missing_limits(connection: Connection) -> list[str]:
     """Return a sentence for each limit that this session does not have; none on SQLite."""
+    return [
+        f"{name}: found {found or 'nothing'}, expected {SESSION_LIMITS[name]}"
+        for name, found in _compare_limits(connection).items()
+    ]
+
+
+def list_missing_defaults(connection: Connection) -> list[str]:
+    """Return the statements that give this role, by default, the limits that it does not have."""
+    missing = _compare_limits(connection)
+    quoted = text("SELECT quote_ident(current_user), quote_ident(current_database())")
+    user, database = connection.execute(quoted).one()
+    return [
+        f"ALTER ROLE {user} IN DATABASE {database} SET {name} = {SESSION_LIMITS[name]};"
+        for name in missing
+    ]
+
+
+def _compare_limits(connection: Connection) -> dict[str, str | None]:
+    """Return the limits that differ, with what was found.
+
+    Those of TCP do not count for a Unix socket, nor behind a pooler, which has connections of its
+    own.
+    """
     if connection.dialect.name != "postgresql":
-        return []
+        return {}
     query = text("SELECT name, setting FROM pg_settings WHERE name IN :names")
     names: BindParameter[list[str]] = bindparam("names", list(SESSION_LIMITS), expanding=True)
     found = dict(map(tuple, connection.execute(query.bindparams(names))))
-    return [
-        f"{name}: found {found.get(name, 'nothing')}, expected {value}"
+    by_tcp = connection.execute(text("SELECT inet_client_addr() IS NOT NULL")).scalar_one()
+    is_direct = by_tcp and not connection.get_execution_options().get(SHARES_SESSIONS)
+    return {
+        name: found.get(name)
         for name, value in SESSION_LIMITS.items()
-        if found.get(name) != value
-    ]
+        if found.get(name) != value and (is_direct or not name.startswith("tcp_"))
+    }

@@ -36,7 +36,7 @@ from tocsin.fields import PluginSettings
 from tocsin.logs import configure_logs
 from tocsin.registry import Configuration, PluginFactory, check_configuration
 from tocsin.settings import Settings, load_settings
-from tocsin.store import Database, is_sqlite, open_database, parse_url, sqlite_file
+from tocsin.store import Database, is_sqlite, open_database, parse_urls, sqlite_file
 from tocsin.tracing import find_missing
 
 Tables = Sequence[tuple[str, PluginSettings]]
@@ -140,11 +140,12 @@ async def _examine_database(
     settings: Settings, configuration: Configuration, begin: Callable[[str], Area], clock: Area
 ) -> Tables:
     """Examine the database and the work in it; return the tables of its destinations."""
-    area, url = begin("database"), parse_url(settings.database)
+    area, urls = begin("database"), parse_urls(settings)
+    url = urls.main
     if is_sqlite(url) and not sqlite_file(url).exists():
         area.warn(f"no database at {sqlite_file(url)}", "start `tocsin serve` to create it")
         return [(f"destinations.{each.name}", each.settings) for each in configuration.destinations]
-    database = open_database(url)
+    database = open_database(url, urls.sessions)
     try:
         if not await examine_database(area, settings, database):
             return []

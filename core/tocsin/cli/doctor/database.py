@@ -67,7 +67,7 @@ async def examine_database(area: Area, settings: Settings, database: Database) -
     for limit in await database.read(find_missing_limits):
         area.warn(
             f"session limit not in effect: {limit}",
-            "configure the pooler to forward `SET` to PostgreSQL",
+            "configure the pooler to forward `SET` to PostgreSQL, or set it by `ALTER ROLE`",
         )
     for found, remedy in await database.read(lambda connection: list(_examine_server(connection))):
         area.warn(found, remedy)
