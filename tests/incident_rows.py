@@ -19,13 +19,7 @@ from tocsin.incidents import (
 from tocsin.incidents.documents import refresh_documents
 from tocsin.model import DispositionSource, IncidentDisposition
 from tocsin.store.statements import INCIDENT_CHANGE, INCIDENT_NUMBER, allot_numbers
-from tocsin.store.tables import (
-    coverage,
-    incident_entities,
-    incident_techniques,
-    incidents,
-    quarantine,
-)
+from tocsin.store.tables import coverage, incident_entities, incidents, quarantine
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -57,9 +51,6 @@ def add_incidents(
             names = {"kind": kind, "value": value, "role": role[0] if role else None}
             row = {"incident_number": number, **names}
             connection.execute(insert(incident_entities).values(row))
-        for technique in rows[0]["techniques"]:
-            row = {"incident_number": number, "technique": technique}
-            connection.execute(insert(incident_techniques).values(row))
     refresh_documents(connection, numbers)
     return numbers
 

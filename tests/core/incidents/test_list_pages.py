@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection, event
 
+from graph_rows import add_incident
 from incident_rows import NOW, add_incidents, change_incident
 from tocsin.credentials import load_api_key
 from tocsin.incidents import IncidentFilter, list_pages
@@ -243,7 +244,7 @@ async def test_single_reads_go_by_their_key(database):
 async def test_incidents_are_filtered_by_what_they_contain(database):
     entities = [("ip", "192.0.2.1"), ("host", "ws-1")]
     await database.write(add_incidents, title="100% of a disk", entities=entities)
-    await database.write(add_incidents, title="Brute force", techniques=["T1110.003"])
+    await database.write(add_incident, title="Brute force", techniques=["T1110.003"])
     await database.write(add_incidents, now=NOW + timedelta(days=1), occurred_at=NOW)
     await database.write(add_incidents, occurred_at=NOW + timedelta(hours=1))
     for wanted, expected in (

@@ -130,7 +130,7 @@ async def test_parameters_and_security_are_named(document):
     listing = document["paths"]["/api/v1/incidents"]["get"]
     names = [parameter.get("name") for parameter in listing["parameters"]]
     assert names[:3] == ["severity", "status", "timespan"]
-    assert names[9:12] == ["limit", "cursor", "changed_after"]
+    assert names[14:17] == ["limit", "cursor", "changed_after"]
     assert listing["security"] == [{"apiKey": []}, {"oauth2": ["incidents:read"]}]
     assert listing["x-required-scope"] == "incidents:read"
     assert set(document["components"]["securitySchemes"]["apiKey"]["x-scopes"]) == set(Scope)

@@ -139,14 +139,15 @@ async def test_views_and_orders_are_links_that_keep_over_pages(person, store):
     assert "worst" not in await person.html(unescape(older))
 
 
-async def test_the_list_is_filtered_by_content_and_shows_the_chosen_columns(person, store):
-    await store(title="Odd sign-in", entities=ENTITIES, techniques=["T1110.001"])
+async def test_the_list_is_filtered_by_content_and_shows_the_chosen_columns(api, person, store):
+    nodes = [Node(kind, value) for kind, value in ENTITIES]
+    await Graph(api.services.database).add(*nodes, title="Odd sign-in", techniques=["T1110.001"])
     await store(title="Other")
     for query in ("title=ODD", "entity=203.0.113.9", "technique=t1110", "columns=tags&title=odd"):
         html = await person.html(f"/incidents?{query}")
         assert "/incidents/1" in html, query
         assert "/incidents/2" not in html, query
-    assert "<th>Incident<th>Tags</tr>" in html
+    assert '<th class="column-tags">Tags</tr>' in html
     assert "columns=tags" in html
     text = await person.text("/incidents?columns=entities&columns=techniques&columns=bogus")
     assert "Incident Entities Techniques" in text
