@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from itertools import chain
@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, func, select
 
-from tocsin.enrichment.cache import EnrichmentDifference
+from tocsin.enrichment.cache import CachedEnrichment, EnrichmentDifference, look_up_enrichments
 from tocsin.enrichment.enrichers import Enrichers
 from tocsin.enrichment.results import GatheredEnrichments
 from tocsin.model import Enrichment, Entity, EntityKind, Marking, QueryOutcome, find_marking
@@ -101,6 +101,20 @@ class IncidentEnricher:
             failed=_in_order(_failed(name, of_each[name]) for name in names),
             passed_over=total - len(entities),
         )
+
+    def load_stored(
+        self, connection: Connection, entities: Collection[Entity]
+    ) -> dict[Entity, dict[str, CachedEnrichment]]:
+        """Return what each enricher last said of these entities, without asking any.
+
+        Entities of which nothing is known are left out.
+        """
+        found: dict[Entity, dict[str, CachedEnrichment]] = {}
+        for source in self._enrichers.sources():
+            for entity, kept in look_up_enrichments(connection, source.name, entities).items():
+                if kept.enrichment is not None:
+                    found.setdefault(entity, {})[source.name] = kept
+        return found
 
 
 def read_subject(connection: Connection, number: int) -> tuple[str, Sequence[Entity], int] | None:

@@ -18,7 +18,9 @@ from tocsin.knowledge.graph import (
     record_relations,
 )
 from tocsin.knowledge.history import (
+    RelatedIncident,
     find_incidents,
+    find_related_incidents,
     find_sightings,
     list_incidents_within,
     load_incidents,
@@ -55,6 +57,7 @@ __all__ = [
     "FoundPath",
     "GraphCounts",
     "ObservedRelation",
+    "RelatedIncident",
     "SearchDocument",
     "SearchIndexer",
     "SearchPosition",
@@ -68,6 +71,7 @@ __all__ = [
     "find_markings",
     "find_neighborhood",
     "find_path",
+    "find_related_incidents",
     "find_sightings",
     "index_document",
     "is_known_node",

@@ -176,6 +176,7 @@ async def open_node(
                 inbox=workers.inbox,
                 enricher=workers.investigations.enricher,
                 inventory=configuration.inventory,
+                environment=environment,
                 markings=markings,
                 metrics=metrics,
                 no_investigator=explain_missing_investigator(plugins),

@@ -34,6 +34,7 @@ from tocsin.erasure import Eraser
 from tocsin.incidents import ProviderFacts, PushInbox
 from tocsin.metrics import Metrics
 from tocsin.model import Json, Marking
+from tocsin.observables import Environment
 from tocsin.registry import AbsentPlugin, PluginInventory
 from tocsin.store import Database, DatabaseFault, DriverQuery
 from tocsin.web.client_addresses import ClientAddresses
@@ -164,6 +165,8 @@ class ApiServices:
     """Plugins that are installed on this node."""
     markings: Mapping[str, Marking] = field(default_factory=dict)
     """Marking of each provider's incidents."""
+    environment: Environment = field(default_factory=Environment)
+    """Internal and well-known entities."""
     shared_results: SharedResults = field(default_factory=SharedResults)
     """What every user sees alike, computed once for all."""
     no_investigator: str | None = None

@@ -35,6 +35,7 @@ from tocsin.limits import BucketSynchronizer, Quota
 from tocsin.loops import SILENCE, run_forever
 from tocsin.metrics import Metrics
 from tocsin.model import Marking
+from tocsin.observables import Environment
 from tocsin.registry import PluginInventory
 from tocsin.settings import Settings
 from tocsin.store import Database, load_epochs
@@ -58,6 +59,7 @@ class NodeServices(TypedDict):
     metrics: Metrics
     node: NodeStatus
     inventory: NotRequired[PluginInventory]
+    environment: NotRequired[Environment]
     markings: NotRequired[Mapping[str, Marking]]
     no_investigator: NotRequired[str | None]
     providers: NotRequired[Sequence[ProviderFacts]]

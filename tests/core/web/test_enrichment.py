@@ -123,6 +123,19 @@ async def test_a_second_time_says_what_is_the_same_and_what_is_different(enrich,
 
 
 @on_one_database
+async def test_what_was_said_is_part_of_the_context_of_an_incident(api, source, enrich):
+    await answer(await enrich(1))
+    headers = {"X-API-Key": await api.key(Scope.INCIDENTS_READ)}
+    async with node(api, source) as client:
+        response = await client.get("/api/v1/incidents/1/context", headers=headers)
+        content = await response.json()
+    of = {each["value"]: each["enrichments"] for each in content["entities"]}
+    [known] = of.pop(OUTSIDE)
+    assert (known["enricher"], known["enrichment"]["summary"]) == ("source", "Seen.")
+    assert not any(of.values())
+
+
+@on_one_database
 async def test_an_incident_that_is_not_there_is_not_found(enrich):
     for number in ("7", "0", "-1", "x", "01", "9" * 18, "9" * 30):
         await problem(await enrich(number), 404)

@@ -328,6 +328,7 @@ CALLS = [
     ("POST", PUSH, {"json": {"external_id": "case-17"}}),
     ("GET", "/api/v1/incidents", {}),
     ("GET", "/api/v1/incidents/{number}", {}),
+    ("GET", "/api/v1/incidents/{number}/context", {}),
     ("PATCH", "/api/v1/incidents", {"json": {"numbers": [1, 99], "change": {"assignee": "ana"}}}),
     ("PATCH", "/api/v1/incidents/{number}", {"json": {"assignee": "ana", "add_tags": ["vip"]}}),
     ("POST", "/api/v1/incidents/{number}/comments", {"json": {"text": "seen"}}),

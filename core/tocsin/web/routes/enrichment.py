@@ -85,11 +85,12 @@ def _change(change: EntityEnrichmentChange) -> dict[str, Any]:
         "entity": _entity(change.entity),
         "enricher": change.enricher,
         "difference": change.difference,
-        "enrichment": change.enrichment and _enrichment(change.enrichment),
+        "enrichment": change.enrichment and represent_enrichment(change.enrichment),
     }
 
 
-def _enrichment(enrichment: Enrichment) -> dict[str, Any]:
+def represent_enrichment(enrichment: Enrichment) -> dict[str, Any]:
+    """Return the JSON of an enrichment."""
     return {
         "summary": enrichment.summary,
         "disposition": enrichment.disposition,

@@ -239,6 +239,22 @@ class IncidentItem(ResponseModel):
     )
 
 
+class IncidentAlert(ResponseModel):
+    """An alert of an incident."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "external_id": "2f6c1f04",
+        "title": "Sign-in from a new country",
+        "severity": "High",
+        "occurred_at": "2026-11-21T05:20:00.000Z",
+    }
+
+    external_id: str = Field(description="ID in the SIEM.")
+    title: str
+    severity: Severity
+    occurred_at: datetime
+
+
 class IncidentList(ResponseModel):
     """One page of incidents."""
 

@@ -14,10 +14,13 @@ _IMPLIED = "disposition_by"
 """The changed member that the author of the change implies."""
 
 
-def build_history(incident: Mapping[str, Any], trace: Mapping[str, Any]) -> Sequence[TimelineEntry]:
+def build_history(
+    incident: Mapping[str, Any], alerts: Iterable[Mapping[str, Any]], trace: Mapping[str, Any]
+) -> Sequence[TimelineEntry]:
     """Return the events of an incident with their sources, earliest first."""
     moments = (
         *_list_incident_changes(incident),
+        *_list_alerts(incident["provider"], alerts),
         *_list_deliveries(trace["events"]),
         *_list_triage(trace["triage"]),
         *_list_investigations(trace["investigations"]),
@@ -33,6 +36,12 @@ def _list_incident_changes(incident: Mapping[str, Any]) -> Iterator[TimelineEntr
     yield _build_entry(incident["created_at"], _TOCSIN, "Incident synced.")
     if incident["updated_at"] != incident["created_at"]:
         yield _build_entry(incident["updated_at"], _TOCSIN, "Incident updated.")
+
+
+def _list_alerts(provider: str, alerts: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry]:
+    for alert in alerts:
+        text, severity = f"Alert: {alert['title']}", Severity(alert["severity"])
+        yield _build_entry(alert["occurred_at"], provider, text, severity)
 
 
 def _list_deliveries(events: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry]:

@@ -22,6 +22,7 @@ from tocsin.web.console.views.history import build_history
 from tocsin.web.console.views.investigations import read_question
 from tocsin.web.routes.accounting import get_incident_trace
 from tocsin.web.routes.enrichment import enrich_incident
+from tocsin.web.routes.incident_context import get_incident_context
 from tocsin.web.routes.incidents import get_incident, list_incidents
 from tocsin.web.routes.sessions import start_investigation
 from tocsin.web.routes.triage import (
@@ -123,9 +124,11 @@ async def show_incident(request: PageRequest) -> Mapping[str, Any]:
     assert answer.version is not None  # noqa: S101 - it is the incident's `change`
     older = {"cursor": request.query[_COMMENTS]} if _COMMENTS in request.query else {}
     trace = await request.ask(get_incident_trace)
-    history = build_history(incident, trace)
+    context = await request.ask(get_incident_context)
+    history = build_history(incident, context["alerts"], trace)
     return {
         "incident": incident,
+        "context": context,
         "trace": trace,
         "most_investigations": MAX_INVESTIGATIONS,
         "history": history,

@@ -1,0 +1,70 @@
+"""Schemas of an incident's context: its alerts, its entities, and related incidents."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import ClassVar
+
+from pydantic import Field
+
+from tocsin.model import IncidentStatus, Json, Severity
+from tocsin.web.parsing import ResponseModel
+from tocsin.web.schemas.enrichment import EntityEnrichment
+from tocsin.web.schemas.examples import CREATED
+from tocsin.web.schemas.incidents import EntityItem, IncidentAlert, IncidentEntity
+
+
+class StoredEnrichment(ResponseModel):
+    """What an enricher last said of an entity."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"enricher": "abuseipdb", "fetched_at": CREATED}
+
+    enricher: str
+    fetched_at: datetime
+    enrichment: EntityEnrichment
+
+
+class SightedEntity(IncidentEntity):
+    """An entity of an incident, with what is known about it."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"incident_count": 4, "is_internal": False}
+
+    incident_count: int = Field(description="Number of incidents with it, including this one.")
+    first_seen: datetime | None
+    last_seen: datetime | None
+    is_internal: bool = Field(description="Whether it belongs to the organization.")
+    is_well_known: bool = Field(description="Whether it is common and insignificant.")
+    enrichments: list[StoredEnrichment]
+
+
+class RelatedIncidentItem(ResponseModel):
+    """An incident that has something in common with another."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "number": 4698,
+        "title": "Many failed sign-ins",
+        "severity": "Medium",
+        "is_linked": False,
+        "is_merged": False,
+    }
+
+    number: int
+    title: str
+    severity: Severity
+    status: IncidentStatus
+    occurred_at: datetime
+    is_linked: bool = Field(description="Whether somebody has linked the two.")
+    is_merged: bool = Field(description="Whether the SIEM has merged one into the other.")
+    shared_entities: list[EntityItem] = Field(description="Entities of both, the rarest first.")
+
+
+class IncidentContext(ResponseModel):
+    """An incident's alerts, its entities, and related incidents."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"alerts_total": 2, "entities_total": 2}
+
+    alerts: list[IncidentAlert] = Field(description="The latest alerts, the earliest first.")
+    alerts_total: int
+    entities: list[SightedEntity]
+    entities_total: int
+    related: list[RelatedIncidentItem]
