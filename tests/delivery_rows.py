@@ -28,10 +28,11 @@ def add_event(
     kind: EventType = EventType.INCIDENT_ALERT,
     at: datetime = NOW,
     routed: bool = True,
+    **data: str,
 ) -> str:
-    """Store an event about the incident of this number, and return its id."""
+    """Store an event about the incident of this number, and return its id; `data` is more of it."""
     row = {"id": new_id("evt"), "event_type": kind, "timestamp": at, "routed": routed}
-    about = {"data": {"incident_number": number}, "subject": f"incident:{number}"}
+    about = {"data": {"incident_number": number, **data}, "subject": f"incident:{number}"}
     connection.execute(insert(events).values(**row, **about, related=[], context={}))
     return row["id"]
 
@@ -49,7 +50,11 @@ def add_delivery(
 
     `members` are those of the delivery and, but for that, of the new event.
     """
-    of_event = {name: members.pop(name) for name in ("number", "kind", "at") if name in members}
+    of_event = {
+        name: members.pop(name)
+        for name in ("number", "kind", "at", "title", "severity")
+        if name in members
+    }
     event = event or add_event(connection, **of_event)
     subject = connection.scalars(select(events.c.subject).where(events.c.id == event)).one()
     row = {

@@ -66,6 +66,7 @@ from tocsin.incidents.sync import (
     describe_providers,
     list_providers,
 )
+from tocsin.incidents.trend import HourlyCount, count_by_hour
 from tocsin.incidents.triage import (
     UNTRIAGED,
     LabelKind,
@@ -110,6 +111,7 @@ __all__ = [
     "DocumentRebuild",
     "DriftGauges",
     "EntityRole",
+    "HourlyCount",
     "IncidentFilter",
     "IncidentOrder",
     "IncidentPage",
@@ -128,6 +130,7 @@ __all__ = [
     "add_comment",
     "combine_versions",
     "complete_document",
+    "count_by_hour",
     "create_backfill",
     "describe_change",
     "describe_providers",

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, event
 from graph_rows import add_incident
 from incident_rows import NOW, add_incidents, change_incident
 from tocsin.credentials import load_api_key
-from tocsin.incidents import IncidentFilter, list_pages
+from tocsin.incidents import IncidentFilter, count_by_hour, list_pages
 from tocsin.model import IncidentStatus, Severity
 
 URL = "https://tocsin.example"
@@ -260,3 +260,16 @@ async def test_incidents_are_filtered_by_what_they_contain(database):
     ):
         page = await list_incidents(database, content=IncidentFilter(**wanted))
         assert (numbers(page), page.total) == (expected, len(expected)), wanted
+
+
+async def test_incidents_are_counted_by_hour_and_severity(database):
+    now = NOW + timedelta(minutes=59)
+    for minutes, severity in ((0, "Low"), (59, "Low"), (60, "High"), (-1, "High"), (-121, "Low")):
+        at = NOW + timedelta(minutes=minutes)
+        await database.write(add_incidents, occurred_at=at, severity=severity)
+    found = await database.read(count_by_hour, now, 3)
+    assert [(each.start - NOW, each.counts) for each in found] == [
+        (timedelta(hours=-2), {}),
+        (timedelta(hours=-1), {"High": 1}),
+        (timedelta(), {"Low": 2}),
+    ]

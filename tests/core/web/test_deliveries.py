@@ -38,6 +38,8 @@ async def test_a_delivery_has_all_its_members(write, admin):
         "destination": "soc",
         "event_type": "incident-alert",
         "subject": "incident:1",
+        "title": None,
+        "severity": None,
         "timestamp": "2026-11-21T12:00:00.000Z",
         "state": "dead",
         "reason": "503: busy",
@@ -52,10 +54,12 @@ async def test_a_delivery_has_all_its_members(write, admin):
 
 
 async def test_one_is_read_with_its_event_and_attempts(write, admin):
-    id_ = await write(add_delivery, tried=2)
+    id_ = await write(add_delivery, tried=2, title="Odd sign-in", severity="High")
     found = await admin.read(f"{DELIVERIES}/{id_}")
     DeliveryDetail.model_validate(found)
-    assert found["event"]["data"] == {"incident_number": 1}
+    said = {"title": "Odd sign-in", "severity": "High"}
+    assert {name: found[name] for name in said} == said
+    assert found["event"]["data"] == {"incident_number": 1, **said}
     assert set(found["event"]) == {"event_type", "timestamp", "data"}
     assert [attempt["number"] for attempt in found["attempts"]] == [1, 2]
 

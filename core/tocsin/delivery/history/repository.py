@@ -17,7 +17,10 @@ from tocsin.store import Database, count_matching
 from tocsin.store.tables import attempts, deliveries, events
 
 _delivery_rows = select(
-    *STATUS_COLUMNS, events.c.event_type, events.c.timestamp.label("happened_at")
+    *STATUS_COLUMNS,
+    events.c.event_type,
+    events.c.timestamp.label("happened_at"),
+    *(events.c.data[name].as_string().label(name) for name in ("title", "severity")),
 ).select_from(SOURCE)
 
 
@@ -105,6 +108,8 @@ def _represent(row: RowMapping) -> dict[str, Any]:
         "event_id": row["event_id"],
         "event_type": row["event_type"],
         "subject": row["subject"],
+        "title": row["title"],
+        "severity": row["severity"],
         "timestamp": isoformat(row["happened_at"]),
         "attempts": row["attempts"],
         "created_at": isoformat(row["created_at"]),

@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 from aiohttp import web
@@ -35,8 +36,18 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-_LABELS = {"arrived": "delivered", "later": "retry later"}
+_LABELS = {
+    "arrived": "delivered",
+    "later": "retry later",
+    "pending": "waiting",
+    "dead": "gave up",
+}
 """Words of the API with another label in the console."""
+_SUBJECT_PAGES = {
+    "incident": "/incidents/",
+    "session": "/investigations/",
+    "schedule": "/schedules/",
+}
 _WORD = re.compile(r"[^a-z0-9]+")
 _CODE = re.compile(r"`([^`]+)`")
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
@@ -100,6 +111,7 @@ def _environment() -> Environment:
         "label": _label,
         "count": _count,
         "web_link": _web_link,
+        "subject_page": _subject_page,
         "coded": _coded,
         "readable": _readable,
         "health": _health,
@@ -178,6 +190,13 @@ def _health(destination: Mapping[str, Any]) -> str:
 def _coded(text: str) -> Markup:
     """Return a text with the parts between backticks as code."""
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped
+
+
+def _subject_page(subject: str) -> str | None:
+    """Return the page of an event's subject, None if there is none."""
+    kind, _, identifier = subject.partition(":")
+    page = _SUBJECT_PAGES.get(kind)
+    return page + quote(identifier, safe="") if page and identifier else None
 
 
 def _web_link(value: str | None) -> str | None:

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, FromClause, true
 from yarl import URL
 
 from tocsin import incidents
+from tocsin.clock import isoformat
 from tocsin.credentials import Scope
 from tocsin.store import DriverQuery
 from tocsin.store.tables import incident_documents
@@ -39,6 +40,8 @@ from tocsin.web.schemas.incidents import (
     IncidentItem,
     IncidentList,
     IncidentQuery,
+    IncidentTrend,
+    TrendQuery,
 )
 
 # As many digits as the integers of every database hold
@@ -206,7 +209,33 @@ def _join_page(source: FromClause, names: tuple[str, ...]) -> DriverQuery:
     return join_key(source.c, source, true(), names)
 
 
+def get_incident_trend(connection: Connection, call: RequestContext) -> Response:
+    """Return the number of incidents by hour and severity."""
+    now = call.services.clock.now()
+    hours = incidents.count_by_hour(connection, now, call.query.hours)
+    return Response(
+        {
+            "hours": [
+                {
+                    "start": isoformat(each.start),
+                    "counts": {str(name): count for name, count in each.counts.items()},
+                }
+                for each in hours
+            ]
+        }
+    )
+
+
 ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/api/v1/incidents/trend",
+        access=Scope.INCIDENTS_READ,
+        summary="Count the incidents of the last hours by severity",
+        handler=get_incident_trend,
+        query=TrendQuery,
+        response=IncidentTrend,
+    ),
     Endpoint(
         method="GET",
         path="/api/v1/incidents",

@@ -11,7 +11,7 @@ from tocsin.delivery import (
     DeliveryState,
 )
 from tocsin.fields import any_case
-from tocsin.model import EventType, Json
+from tocsin.model import EventType, Json, Severity
 from tocsin.web.parsing import QueryModel, ResponseModel
 from tocsin.web.schemas.examples import DELIVERY_ID, EVENT_ID, FINISHED, URL
 from tocsin.web.schemas.fields import Limit, Timestamp, TotalRelation, cursor_field
@@ -86,6 +86,8 @@ class _DeliveryBase(DeliveryStatusItem):
     event_id: str = Field(description="ID of the event, the same in every attempt and replay.")
     event_type: EventType
     subject: str = Field(description="Subject of the event, such as `incident:4711`.")
+    title: str | None = Field(description="Title of the incident or investigation in the event.")
+    severity: Severity | None = Field(description="Severity of the incident in the event.")
     timestamp: datetime = Field(description="Time of the event.")
     created_at: datetime
 
@@ -100,6 +102,8 @@ class DeliveryItem(_DeliveryBase):
         "due_at": FINISHED,
         "event_id": EVENT_ID,
         "subject": "incident:4711",
+        "title": "Many failed sign-ins, then one that succeeded",
+        "severity": "High",
     }
 
     attempts: int = Field(description="Number of attempts.")
@@ -142,6 +146,8 @@ class DeliveryDetail(_DeliveryBase):
         "due_at": FINISHED,
         "event_id": EVENT_ID,
         "subject": "incident:4711",
+        "title": "Many failed sign-ins, then one that succeeded",
+        "severity": "High",
     }
 
     event: DeliveredEvent

@@ -239,6 +239,29 @@ class IncidentItem(ResponseModel):
     )
 
 
+class TrendQuery(QueryModel):
+    """Period of a trend."""
+
+    hours: int = Field(default=24, ge=1, le=168, description="Number of hours, with this one.")
+
+
+class IncidentTrendHour(ResponseModel):
+    """Number of incidents that occurred in an hour."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"counts": {"Critical": 1, "Low": 12}}
+
+    start: datetime
+    counts: dict[Severity, int] = Field(description="By severity; without those that are 0.")
+
+
+class IncidentTrend(ResponseModel):
+    """Number of incidents by hour."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {}
+
+    hours: list[IncidentTrendHour] = Field(description="The earliest first.")
+
+
 class IncidentAlert(ResponseModel):
     """An alert of an incident."""
 

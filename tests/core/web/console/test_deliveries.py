@@ -33,7 +33,7 @@ async def test_the_list_says_where_each_is_and_why(write, viewer):
     html = await viewer.html("/deliveries")
     assert 'href="https://desk.example/T-1"' in html
     text = await viewer.text("/deliveries")
-    assert "incident:2 soc pending next attempt 2026-11-21 12:05:00 UTC 503: busy 2" in text
+    assert "incident 2 soc waiting next attempt 2026-11-21 12:05:00 UTC 503: busy 2" in text
 
 
 async def test_the_state_on_hold_is_shown_in_words(write, person):
@@ -69,7 +69,7 @@ async def test_the_list_is_narrowed(write, viewer, query):
     await write(add_delivery, **other, at=NOW + timedelta(hours=1))
     text = await viewer.text(f"/deliveries?{query}")
     assert "Deliveries 1" in text
-    assert "incident:7" in text
+    assert "incident 7" in text
     assert "No deliveries match these filters." in await viewer.text(
         "/deliveries?destination=nowhere"
     )
@@ -87,13 +87,13 @@ async def test_the_next_page_keeps_the_filters(write, viewer):
     html = await viewer.html("/deliveries?state=dead")
     following = html.partition('rel="next" href="')[2].partition('"')[0].replace("&amp;", "&")
     assert following.startswith("/deliveries?state=dead&cursor=")
-    assert "incident:0" in await viewer.text(following)
+    assert "incident 0" in await viewer.text(following)
 
 
 async def test_a_delivery_shows_what_the_receiver_answered(write, viewer):
     id_ = await write(add_delivery, tried=2, reason="503: busy")
     text = await viewer.text(f"/deliveries/{id_}")
-    for part in ("dead", "503: busy", "38 ms", "later", "busy \ufffd", '"incident_number": 1'):
+    for part in ("gave up", "503: busy", "38 ms", "later", "busy \ufffd", '"incident_number": 1'):
         assert part in text
     html = await viewer.html(f"/deliveries/{id_}")
     assert 'href="/incidents/1"' in html
@@ -165,7 +165,7 @@ async def test_one_is_sent_again(write, person):
     page = f"/deliveries/{id_}"
     text = await person.submit(page, f"{page}/replay")
     assert "Delivery queued for immediate sending." in text
-    assert "pending" in text
+    assert "waiting" in text
 
 
 async def test_why_one_cannot_be_sent_again_is_said(write, person):
@@ -189,7 +189,7 @@ async def test_all_that_a_filter_leaves_are_sent_again(write, person, clock):
     action = "/replays?state=dead&amp;destination=soc"
     text = await person.submit(page, action, **filters)
     assert "Replays 1" in text
-    assert "dead to soc running 0 of 2 ana" in text
+    assert "gave up to soc running 0 of 2 ana" in text
     assert "Replay running : 0 of 2" in await person.text("/deliveries")
     await write(replay_batch, clock.now())
     assert "completed" in await person.text("/replays")
@@ -199,7 +199,7 @@ async def test_a_replay_of_part_of_what_is_shown_is_not_offered(person, write):
     await write(add_delivery)
     for query in ("", "?state=pending", "?state=dead&subject=incident:1"):
         text = await person.text(f"/deliveries{query}")
-        assert "To resend many deliveries, filter by state dead" in text
+        assert "To resend many deliveries, filter by state gave up" in text
         assert "Resend all" not in text
 
 

@@ -257,7 +257,7 @@ async def test_its_page_shows_what_failed_last(api, soar):
     text = await soar.text(PAGE)
     assert "Last failure retry later HTTP 503" in text
     assert "Response busy" in text
-    assert "Resend 1 dead delivery" in text
+    assert "Resend 1 delivery that Tocsin gave up" in text
     html = await soar.html(PAGE)
     assert 'href="/deliveries?destination=soar&amp;state=dead"' in html
 
@@ -276,7 +276,7 @@ async def test_what_is_dead_there_is_sent_again(api, soar):
     await api.services.database.write(add_delivery, to="soar")
     action = "/replays?destination=soar&amp;state=dead"
     text = await soar.submit(PAGE, action, destination="soar", state="dead")
-    assert "dead to soar" in text
+    assert "gave up to soar" in text
 
 
 @pytest.fixture

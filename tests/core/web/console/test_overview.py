@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from datetime import timedelta
+from html import unescape
 
 import orjson
 import pytest
@@ -13,13 +14,17 @@ from hypothesis import strategies as st
 from sqlalchemy import update
 
 from api_callers import DESTINATIONS, GOOD_DESTINATION
+from console import text_of
 from delivery_rows import NOW, add_delivery, add_destination
+from incident_rows import add_incidents
 from schedule_harness import Office
+from tocsin.model import Severity
 from tocsin.store import DatabaseFault
 from tocsin.store.tables import schedules
 from tocsin.testing import ManualClock
 from tocsin.web.console.coverage_bar import WIDTH, build_coverage_bars
 from tocsin.web.console.live_updates import MAX_STREAMS
+from tocsin.web.console.trend_chart import draw_trend
 
 NOON = "2026-11-20T12:00:00Z"
 
@@ -221,3 +226,37 @@ def _proof(gaps=()) -> dict:
         "gaps": [where | {"from": begin, "to": end} for begin, end in gaps],
         "lost": [],
     }
+
+
+async def test_incidents_are_drawn_by_hour_and_severity(api, clock, person):
+    assert "No incidents in this period." in await person.text("/")
+    now = clock.now()
+    for hours, severity in ((0, "Critical"), (0, "Low"), (5, "Low"), (30, "Low")):
+        await api.services.database.write(
+            add_incidents, occurred_at=now - timedelta(hours=hours), severity=severity
+        )
+    clock.advance(seconds=3)
+    api.services.shared_results.expire()
+    html = await person.html("/")
+    assert "3 incidents occurred in the last 24 hours, at most 2 in one hour" in text_of(html)
+    assert "1 Critical, 1 Low" in html
+    links = re.findall(r'<a href="(/incidents\?since=[^"]*)"', html)
+    assert len(links) == 2
+    text = await person.text(unescape(links[-1]))
+    assert "Incidents 2" in text
+
+
+@given(
+    st.lists(st.dictionaries(st.sampled_from(list(Severity)), st.integers(1, 10**6)), max_size=9)
+)
+def test_bars_stay_in_the_chart(counts):
+    hours = [
+        {"start": f"2026-11-20T{place:02}:00:00Z", "counts": each}
+        for place, each in enumerate(counts)
+    ]
+    chart = draw_trend(hours)
+    assert chart.total == sum(sum(each.values()) for each in counts)
+    for bar, each in zip(chart.bars, counts, strict=True):
+        assert 0 <= bar.x <= bar.x + bar.width <= WIDTH + 0.1
+        assert len(bar.pieces) == len(each)
+        assert all(piece.y >= 0 for piece in bar.pieces)

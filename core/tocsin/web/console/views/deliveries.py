@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 from tocsin.delivery import REPLAYABLE_STATES, DeliveryState
 from tocsin.model import EventType
@@ -26,11 +25,6 @@ from tocsin.web.routes.destinations import list_destinations
 from tocsin.web.routes.replays import cancel_replay, create_replay, list_replays
 
 _TEXTS = ("state", "destination", "event_type", "subject")
-_PAGES = {
-    "incident": "/incidents/",
-    "session": "/investigations/",
-    "schedule": "/schedules/",
-}
 
 
 async def show_deliveries(request: PageRequest) -> Mapping[str, Any]:
@@ -61,14 +55,7 @@ def _can_replay(query: Mapping[str, str]) -> bool:
 
 async def show_delivery(request: PageRequest) -> Mapping[str, Any]:
     """Return a delivery with its event and attempts."""
-    delivery = await request.ask(get_delivery)
-    return {"delivery": delivery, "about": _link_to_subject(delivery["subject"])}
-
-
-def _link_to_subject(subject: str) -> str | None:
-    """Return the page of an event's subject, None if there is none."""
-    kind, _, identifier = subject.partition(":")
-    return _PAGES[kind] + quote(identifier, safe="") if kind in _PAGES and identifier else None
+    return {"delivery": await request.ask(get_delivery)}
 
 
 async def show_body(request: PageRequest) -> Mapping[str, Any]:

@@ -9,9 +9,10 @@ from tocsin.store import DatabaseFault
 from tocsin.web.console.coverage_bar import build_coverage_bars
 from tocsin.web.console.page_request import PageRequest
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
+from tocsin.web.console.trend_chart import draw_trend
 from tocsin.web.routes.accounting import get_proof
 from tocsin.web.routes.destinations import list_destinations
-from tocsin.web.routes.incidents import list_incidents
+from tocsin.web.routes.incidents import get_incident_trend, list_incidents
 from tocsin.web.routes.providers import list_providers
 from tocsin.web.routes.schedules import list_schedules, list_upcoming_runs
 from tocsin.web.routes.service import get_readiness
@@ -43,6 +44,7 @@ async def _account(request: PageRequest) -> Mapping[str, Any]:
             (words, filters, await request.ask(list_incidents, {}, limit="1", **filters))
             for words, filters in _OPEN.items()
         ],
+        "trend": draw_trend((await request.ask(get_incident_trend))["hours"]),
         "proof": proof,
         "providers": providers,
         "strips": build_coverage_bars(proof, providers),
