@@ -27,7 +27,7 @@ class HostSelector:
             {} if statement_cache_size is None else {"statement_cache_size": statement_cache_size}
         )
 
-    async def connect(self, **_shown: object) -> Any:
+    async def connect(self, **_bare: object) -> Any:
         """Return a connection of the driver; raises ConnectionError that names all hosts."""
         if not self._hosts:
             return await self._connect(None, None, self._address.target)
@@ -93,7 +93,7 @@ def make_engine(
     sizes = {} if cached is None else {"prepared_statement_cache_size": cached}
     try:
         engine = create_async_engine(
-            address.shown_url,
+            address.bare_url,
             **pool,
             connect_args={
                 "async_creator_fn": HostSelector(address, cached).connect,

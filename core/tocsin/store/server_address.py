@@ -48,12 +48,12 @@ class ServerAddress:
     """Parameters of TLS, by their names in libpq."""
 
     @property
-    def shown_url(self) -> URL:
-        """The address for messages, without its password and parameters."""
+    def bare_url(self) -> URL:
+        """The address without parameters, for messages, which leave out its password."""
         port = self.hosts[0][1] if len(self.hosts) == 1 else None
         hosts = ",".join(host for host, _ in self.hosts)
         return URL.create(
-            "postgresql+asyncpg", self.user, host=hosts, port=port, database=self.database
+            "postgresql+asyncpg", self.user, self.password, hosts, port, self.database
         )
 
     @property
