@@ -111,6 +111,33 @@ def resume(
 
 
 @app.command()
+def disable(
+    name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
+) -> None:
+    """Stop sending to a destination until it is enabled.
+
+    Its events are queued. Applying a file does not enable it.
+    """
+    _switch(name, url, token, is_enabled=False, as_json=as_json)
+
+
+@app.command()
+def enable(
+    name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
+) -> None:
+    """Enable a destination that was disabled by hand, and send its queued deliveries."""
+    _switch(name, url, token, is_enabled=True, as_json=as_json)
+
+
+def _switch(
+    name: str, url: str | None, token: str | None, *, is_enabled: bool, as_json: bool
+) -> None:
+    path, body = admin_path("destinations", name), {"enabled": is_enabled}
+    record = run_on_api(url, token, lambda api: api.call("PATCH", path, body=body))
+    print_record(record, _COLUMNS.every, as_json=as_json)
+
+
+@app.command()
 def delete(
     name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:

@@ -73,6 +73,13 @@ async def test_a_paused_one_is_resumed(api):
     assert (status, out.split("\t")[3]) == (0, "active")
 
 
+async def test_one_is_disabled_and_enabled(api):
+    status, out = await run("disable", "soar")
+    assert (status, out.split("\t")[3:5]) == (0, ["disabled", "manual"])
+    status, out = await run("enable", "soar")
+    assert (status, out.split("\t")[3]) == (0, "active")
+
+
 async def test_one_is_deleted(api):
     status, out = await run("delete", "soar")
     assert (status, out.split("\t")[3]) == (0, "deleted")

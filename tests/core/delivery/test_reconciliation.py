@@ -88,6 +88,16 @@ async def test_what_a_file_has_otherwise_is_changed(apply_now, load):
     assert (await load()).plugin == "email"
 
 
+async def test_a_manual_stop_outlives_a_file_that_is_applied(apply_now, load, put):
+    await apply_now(soc())
+    await put(state=DestinationState.DISABLED, reason=StopReason.MANUAL)
+    assert await apply_now(soc()) == []
+    assert await apply_now(soc(timeout="9s")) == [("soc", "change")]
+    stopped = await load()
+    assert (stopped.state, stopped.reason) == (DestinationState.DISABLED, StopReason.MANUAL)
+    assert stopped.settings["timeout"] == "9s"
+
+
 async def test_what_vanished_is_disabled_and_restored_when_it_is_back(apply_now, load):
     await apply_now(soc())
     assert await apply_now() == [("soc", "disable")]

@@ -538,10 +538,24 @@ async def test_what_others_manage_is_read_only(api, admin):
     await api.services.database.write(create_destination, hook, "file", api.services.clock.now())
     for name in ("soar", "hook:enricher"):
         path = f"{DESTINATIONS}/{name}"
-        for method, body in (("PATCH", {"enabled": False}), ("DELETE", None)):
+        change = {"settings": {"event_types": ["incident-alert"]}}
+        for method, body in (("PATCH", change), ("DELETE", None)):
             document = await problem(await admin.send(method, path, json=body), 409)
             assert document["type"] == MANAGED
             assert "plugins.toml" in document["detail"]
+
+
+async def test_what_others_manage_is_stopped_and_enabled(api, admin):
+    await from_file(api)
+    path = f"{DESTINATIONS}/soar"
+    stopped = await admin.ask("PATCH", path, json={"enabled": False})
+    assert (stopped["state"], stopped["reason"]) == ("disabled", "manual")
+    enabled = await admin.ask("PATCH", path, json={"enabled": True})
+    assert (enabled["state"], enabled["reason"]) == ("active", None)
+    removed = update(destinations).values(state="disabled", reason="removed-from-file")
+    await api.services.database.write(lambda connection: connection.execute(removed))
+    document = await problem(await admin.send("PATCH", path, json={"enabled": True}), 409)
+    assert "no longer in plugins.toml" in document["detail"]
 
 
 # Deleting

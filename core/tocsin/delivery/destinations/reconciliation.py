@@ -68,7 +68,10 @@ def apply_destinations(
             written = by_name[step.name]
             settings = to_json_settings(written.settings)
             changed = replace(known[step.name], plugin=written.plugin, settings=settings)
-            resume_destination(connection, changed, now)
+            # A file does not undo what somebody has stopped
+            is_stopped = changed.reason is StopReason.MANUAL
+            store = change_destination if is_stopped else resume_destination
+            store(connection, changed, now)
     return steps
 
 

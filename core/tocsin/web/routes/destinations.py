@@ -70,10 +70,10 @@ async def validate_new(call: RequestContext) -> DestinationSpec:
 
 async def validate_change(call: RequestContext) -> ValidatedChange | None:
     """Return the validated settings, None if they stay; raises ProblemError (422)."""
-    destination = await call.services.database.read(_find_changeable, call)
     body: DestinationChange = call.body
     if not body.settings:
         return None
+    destination = await call.services.database.read(_find_changeable, call)
     with _translate_setting_errors():
         written = await call.services.destination_validator.validate_change(
             destination, body.settings, partial(_record_contact, call)
@@ -147,11 +147,12 @@ def get_destination(connection: Connection, call: RequestContext) -> Response:
 def update_destination(connection: Connection, call: RequestContext) -> Response:
     """Change the settings of a destination, disable or enable it, and return it.
 
-    New settings end an automatic stop.
+    New settings end an automatic stop. A destination from a file can only be disabled and enabled.
     """
     body: DestinationChange = call.body
     change: ValidatedChange | None = call.prepared
-    destination = _find_changeable(connection, call, lock=True)
+    find = _find_changeable if body.settings else _find_stoppable
+    destination = find(connection, call, lock=True)
     if change is not None and change.revision != destination.revision:
         raise DESTINATION_CHANGED.error()
     if change is None and body.enabled is None:
@@ -263,6 +264,16 @@ def _find_changeable(
     return destination
 
 
+def _find_stoppable(
+    connection: Connection, call: RequestContext, *, lock: bool = False
+) -> Destination:
+    """Return a destination that can be disabled, even if a file defines it."""
+    destination = _find_living(connection, call, lock=lock)
+    if destination.reason is StopReason.REMOVED:
+        raise DESTINATION_NOT_RESUMABLE.error(reason=_NOT_RESUMED[StopReason.REMOVED])
+    return destination
+
+
 def _require_managed_here(destination: Destination) -> None:
     if destination.managed_by is not ManagedBy.API:
         raise DESTINATION_MANAGED.error(reason=_MANAGED[destination.managed_by])
@@ -357,6 +368,7 @@ ENDPOINTS = (
             DESTINATION_DELETED,
             DESTINATION_MANAGED,
             DESTINATION_CHANGED,
+            DESTINATION_NOT_RESUMABLE,
         ),
     ),
     Endpoint(

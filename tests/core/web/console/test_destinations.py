@@ -344,8 +344,10 @@ async def test_what_others_manage_offers_only_what_can_be_done(api, person, mana
     assert words in text
     assert "Send test event" in text
     html = await person.html(PAGE)
-    for action in ("settings", "stop", "start", "resume", "delete"):
+    for action in ("settings", "start", "resume", "delete"):
         assert f"{PAGE}/{action}" not in html
+    assert "Disabled by hand" in await person.submit(PAGE, f"{PAGE}/stop")
+    assert "soar active" in await person.submit(PAGE, f"{PAGE}/start")
     assert "SOAR_SECRET" not in html
 
 
