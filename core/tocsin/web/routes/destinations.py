@@ -151,8 +151,10 @@ def update_destination(connection: Connection, call: RequestContext) -> Response
     """
     body: DestinationChange = call.body
     change: ValidatedChange | None = call.prepared
-    find = _find_changeable if body.settings else _find_stoppable
+    find = _find_changeable if body.settings else _find_living
     destination = find(connection, call, lock=True)
+    if (reason := destination.reason) is StopReason.REMOVED:
+        raise DESTINATION_NOT_RESUMABLE.error(reason=_NOT_RESUMED[reason])
     if change is not None and change.revision != destination.revision:
         raise DESTINATION_CHANGED.error()
     if change is None and body.enabled is None:
@@ -261,16 +263,6 @@ def _find_changeable(
 ) -> Destination:
     destination = _find_living(connection, call, lock=lock)
     _require_managed_here(destination)
-    return destination
-
-
-def _find_stoppable(
-    connection: Connection, call: RequestContext, *, lock: bool = False
-) -> Destination:
-    """Return a destination that can be disabled, even if a file defines it."""
-    destination = _find_living(connection, call, lock=lock)
-    if destination.reason is StopReason.REMOVED:
-        raise DESTINATION_NOT_RESUMABLE.error(reason=_NOT_RESUMED[StopReason.REMOVED])
     return destination
 
 
