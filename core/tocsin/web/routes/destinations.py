@@ -145,14 +145,10 @@ def get_destination(connection: Connection, call: RequestContext) -> Response:
 
 
 def update_destination(connection: Connection, call: RequestContext) -> Response:
-    """Change the settings of a destination, disable or enable it, and return it.
-
-    New settings end an automatic stop. A destination from a file can only be disabled and enabled.
-    """
+    """Change, disable or enable a destination, and return it; settings end an automatic stop."""
     body: DestinationChange = call.body
     change: ValidatedChange | None = call.prepared
-    find = _find_changeable if body.settings else _find_living
-    destination = find(connection, call, lock=True)
+    destination = (_find_changeable if body.settings else _find_living)(connection, call, lock=True)
     if (reason := destination.reason) is StopReason.REMOVED:
         raise DESTINATION_NOT_RESUMABLE.error(reason=_NOT_RESUMED[reason])
     if change is not None and change.revision != destination.revision:
