@@ -120,8 +120,14 @@ def render_document(
 
 def store_documents(connection: Connection, documents: Iterable[tuple[int, int, str]]) -> None:
     """Store the documents of incidents, each with their number and `change`."""
-    rows = [(number, change, DOCUMENT_VERSION, document) for number, change, document in documents]
-    _UPSERT.run(connection, rows)
+    DOCUMENT_UPSERT.run(connection, build_document_rows(documents))
+
+
+def build_document_rows(
+    documents: Iterable[tuple[int, int, str]],
+) -> list[tuple[int, int, int, str]]:
+    """Return the rows of DOCUMENT_UPSERT for documents, each with their number and `change`."""
+    return [(number, change, DOCUMENT_VERSION, document) for number, change, document in documents]
 
 
 def complete_document(document: str, number: int, public_url: str) -> str:
@@ -157,7 +163,8 @@ def _build_upsert(connection: Connection) -> Any:
     return statement.on_conflict_do_update(index_elements=["number"], set_=replaced)
 
 
-_UPSERT = BulkStatement(_build_upsert, ("number", *_REPLACED))
+DOCUMENT_UPSERT = BulkStatement(_build_upsert, ("number", *_REPLACED))
+"""The insert of documents, or their replacement."""
 _window = and_(incidents.c.number > bindparam("after"), incidents.c.number <= bindparam("until"))
 _numbers = (
     select(incidents.c.number)

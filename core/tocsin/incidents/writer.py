@@ -19,7 +19,7 @@ from tocsin.incidents.storage import IncidentPolicy, StoreResult, count_unknown
 from tocsin.knowledge import INCIDENTS
 from tocsin.loops import beat
 from tocsin.model import Incident
-from tocsin.store import INCIDENT_NUMBER, Database, Lease, allot_numbers
+from tocsin.store import INCIDENT_NUMBER, Database, Lease
 from tocsin.tracing import span
 
 StoreOperation = Callable[[Connection, datetime, Sequence[int]], StoreResult]
@@ -90,7 +90,7 @@ class IncidentWriter:
         unknown = await self.database.lookup(count_unknown, self.name, incidents)
         if not unknown:
             return ()
-        return await self.database.write(allot_numbers, INCIDENT_NUMBER, unknown)
+        return await self.database.reserve_numbers(INCIDENT_NUMBER, unknown)
 
     def _store(
         self, connection: Connection, store: StoreOperation, reserved: Sequence[int]

@@ -44,6 +44,7 @@ from tocsin.store.heartbeats import (
     find_troubled_nodes,
     record_heartbeat,
 )
+from tocsin.store.insert_sets import Row
 from tocsin.store.leases import LEASE_DURATION, Lease, LeasedTable, LeaseLost
 from tocsin.store.locations import (
     DatabaseUrls,
@@ -61,6 +62,7 @@ from tocsin.store.notifications import (
     lock_exclusively,
     lock_shared,
 )
+from tocsin.store.numbered_writes import NumberedWrites
 from tocsin.store.probe import DatabaseProbe, require_writable
 from tocsin.store.redactor import (
     ERASURE_KEY,
@@ -92,7 +94,6 @@ from tocsin.store.statements import (
     MAX_COUNTED,
     BulkStatement,
     BulkUpdate,
-    Row,
     Total,
     allot_numbers,
     build_bounded_count,
@@ -136,6 +137,7 @@ __all__ = [
     "LeasedTable",
     "Migration",
     "NodeClock",
+    "NumberedWrites",
     "Operation",
     "P",
     "Redactor",

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from tocsin.loops import beat
 from tocsin.store.driver_queries import DriverQuery, Values
 from tocsin.store.notifications import ALL_TOPICS, Listener
+from tocsin.store.statements import allot_numbers
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -71,6 +72,13 @@ class Database(ABC):
     ) -> T:
         """As `write`, for work that yields to other writers: what arrives is stored first."""
         return await self.write(operation, *args, **kwargs)
+
+    async def reserve_numbers(self, name: str, count: int) -> range:
+        """Return `count` numbers of a sequence, which stay reserved whatever becomes of them.
+
+        Nobody waits for more than the statement. Raises DatabaseReplaced as `allot_numbers` does.
+        """
+        return await self.write(allot_numbers, name, count)
 
     async def attend(self, _node: int, heard: Listener) -> None:
         """Announce this node as present, and listen to other nodes, until cancelled.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -29,7 +29,7 @@ from tocsin.store.session_limits import (
     allow_long_transaction,
     list_missing_defaults,
 )
-from tocsin.store.statements import ALLOTTED, FLOORS
+from tocsin.store.statements import ALLOTTED, FLOORS, allot_numbers
 
 T = TypeVar("T")
 POOL = 10
@@ -170,11 +170,20 @@ class PostgresDatabase(Database):
             return operation(connection, *args, **kwargs)
 
         result = await self._run(self._engine.begin(), operate)
-        for name in allotted.keys() & self.floors.keys():
-            self.floors[name] = max(self.floors[name], allotted[name])
+        self._raise_floors(allotted)
         if announced:
             await self._announce(announced)
         return result
+
+    def _raise_floors(self, allotted: Mapping[str, int]) -> None:
+        for name in allotted.keys() & self.floors.keys():
+            self.floors[name] = max(self.floors[name], allotted[name])
+
+    async def reserve_numbers(self, name: str, count: int) -> range:
+        """Return `count` numbers of a sequence, in a transaction of this statement alone."""
+        numbers = await self._read(allot_numbers, name, count)
+        self._raise_floors({name: numbers.stop - 1})
+        return numbers
 
     async def _announce(self, topics: Collection[str]) -> None:
         """Announce the topics of a committed transaction.

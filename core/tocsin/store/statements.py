@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
@@ -19,7 +19,6 @@ from sqlalchemy import (
     FromClause,
     Insert,
     Integer,
-    LargeBinary,
     Select,
     Table,
     Text,
@@ -32,7 +31,6 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy import cast as sql_cast
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
@@ -40,6 +38,7 @@ from sqlalchemy.sql.operators import OperatorType
 from sqlalchemy.types import TypeEngine
 
 from tocsin.store.faults import DatabaseReplaced
+from tocsin.store.insert_sets import InsertSet, Row
 from tocsin.store.tables import EPOCH, sequences
 from tocsin.store.text import dump_json
 
@@ -52,9 +51,7 @@ INCIDENT_NUMBER = "incident_number"
 INCIDENT_CHANGE = "incident_change"
 AUDIT_POSITION = "audit_position"
 _EVENTS_KEPT_FROM = "events_kept_from"
-Row = tuple[Any, ...]
 Run = Callable[[Connection, Iterable[Row]], None]
-_Processor = Callable[[Any], Any]
 _SET = 5_000  # rows of one insert from arrays
 
 
@@ -71,9 +68,9 @@ class BulkStatement:
         self, statement: Insert | Update | Callable[[Connection], Insert], names: Sequence[str]
     ) -> None:
         self._statement = statement
-        self._names = tuple(names)
+        self.names = tuple(names)
         self._prepared: dict[str, tuple[str, Callable[[Row], Row]]] = {}
-        self._set: tuple[str, Sequence[_Processor | None]] | None = None
+        self._set: tuple[str, InsertSet] | None = None
 
     def run(self, connection: Connection, rows: Iterable[Row]) -> None:
         """Run the statement for each row, if any."""
@@ -83,6 +80,15 @@ class BulkStatement:
         text, convert = self._prepare_for(connection)
         if converted := [convert(row) for row in rows]:
             connection.exec_driver_sql(text, converted)
+
+    def add(self, rows: Iterable[Row], name: str, more: int) -> Iterator[Row]:
+        """Yield the rows with `more` added to the values of a column, if there is such a column."""
+        if name not in self.names:
+            yield from rows
+            return
+        at = self.names.index(name)
+        for row in rows:
+            yield (*row[:at], row[at] + more, *row[at + 1 :])
 
     def run_each(self, connection: Connection, rows: Iterable[Row]) -> set[Any]:
         """Run the statement on SQLite; return the first values of the rows that changed something.
@@ -97,19 +103,19 @@ class BulkStatement:
         statement = self._statement
         return statement if isinstance(statement, Insert | Update) else statement(connection)
 
+    def build_set(self, connection: Connection, **options: Any) -> InsertSet:
+        """Return the insert of rows as arrays; see InsertSet for the options."""
+        statement = cast("Insert", self._build(connection))
+        return InsertSet(statement, self.names, connection.dialect, **options)
+
     def _insert_set(self, connection: Connection, rows: Iterable[Row]) -> None:
         if self._set is None:
-            statement = cast("Insert", self._build(connection))
-            self._set = _prepare_set(statement, self._names, connection.dialect)
-        text, processors = self._set
+            built = self.build_set(connection)
+            self._set = str(built.statement.compile(dialect=connection.dialect)), built
+        text, built = self._set
         remaining = iter(rows)
         while some := list(islice(remaining, _SET)):
-            columns = zip(processors, zip(*some, strict=True), strict=True)
-            arrays = [
-                list(values) if processor is None else [*map(processor, values)]
-                for processor, values in columns
-            ]
-            connection.exec_driver_sql(text, tuple(arrays))
+            connection.exec_driver_sql(text, tuple(built.arrange(some).values()))
 
     def _prepare_for(self, connection: Connection) -> tuple[str, Callable[[Row], Row]]:
         dialect = connection.dialect
@@ -121,14 +127,14 @@ class BulkStatement:
         self, statement: Insert | Update, dialect: Dialect
     ) -> tuple[str, Callable[[Row], Row]]:
         """Return the statement in the dialect, and the converter of its parameters."""
-        names = list(self._names) if isinstance(statement, Insert) else None
+        names = list(self.names) if isinstance(statement, Insert) else None
         compiled = statement.compile(dialect=dialect, column_keys=names)
         order = compiled.positiontup or []
-        if set(order) != set(self._names):
+        if set(order) != set(self.names):
             raise RuntimeError(
-                f"the statement has the parameters {order}, but received {self._names}"
+                f"the statement has the parameters {order}, but received {self.names}"
             )
-        pick = itemgetter(*(self._names.index(name) for name in order))
+        pick = itemgetter(*(self.names.index(name) for name in order))
         processors: Mapping[str, Any] = compiled._bind_processors  # noqa: SLF001 - as it does itself
         converting = [(at, processors[name]) for at, name in enumerate(order) if name in processors]
         if not converting:
@@ -141,35 +147,6 @@ class BulkStatement:
             return tuple(values)
 
         return str(compiled), convert
-
-
-def _prepare_set(
-    statement: Insert, names: Sequence[str], dialect: Dialect
-) -> tuple[str, Sequence[_Processor | None]]:
-    """Return the insert of the rows in arrays, one of each column, and the columns' converters."""
-    types = [statement.table.c[name].type.dialect_impl(dialect) for name in names]
-    items = [_choose_array_type(type_) for type_ in types]
-    columns = [column(name, item) for name, item in zip(names, items, strict=True)]
-    arrays = [bindparam(each.name, type_=postgresql.ARRAY(each.type)) for each in columns]
-    rows = func.unnest(*arrays).table_valued(*columns, name="new").render_derived()
-    values = [
-        sql_cast(value, type_)
-        if isinstance(type_, postgresql.JSONB | postgresql.TSVECTOR)
-        else value
-        for value, type_ in zip(rows.c, types, strict=True)
-    ]
-    whole = statement.from_select(list(names), select(*values), include_defaults=False)
-    return str(whole.compile(dialect=dialect)), [type_.bind_processor(dialect) for type_ in types]
-
-
-def _choose_array_type(type_: TypeEngine[Any]) -> TypeEngine[Any]:
-    """Return the type in which the driver sends an array of a column's values.
-
-    Strings have no length in it, since a cast would cut them. An insert refuses those that are too
-    long.
-    """
-    stored = type_.impl_instance if isinstance(type_, TypeDecorator) else type_
-    return stored if isinstance(stored, Integer | Boolean | LargeBinary) else Text()
 
 
 class BulkUpdate:
@@ -308,6 +285,12 @@ def allot_numbers(connection: Connection, name: str, count: int) -> range:
         .returning(sequences.c.value)
     )
     last: int = connection.execute(statement).scalar_one()
+    confirm_allotted(connection, name, last, count)
+    return range(last - count + 1, last + 1)
+
+
+def confirm_allotted(connection: Connection, name: str, last: int, count: int) -> None:
+    """Record `count` allotted numbers up to `last`; raises DatabaseReplaced where issued before."""
     floor: int = connection.get_execution_options().get(FLOORS, {}).get(name, 0)
     if last - count < floor:
         raise DatabaseReplaced(
@@ -315,7 +298,6 @@ def allot_numbers(connection: Connection, name: str, count: int) -> range:
             f"the next one would be {last - count + 1}"
         )
     connection.info.get(ALLOTTED, {})[name] = last
-    return range(last - count + 1, last + 1)
 
 
 def restart_sequences(connection: Connection, *names: str) -> None:

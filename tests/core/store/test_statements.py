@@ -99,7 +99,7 @@ def build_row(number: int, **changes: Any) -> tuple[Any, ...]:
 
 async def test_many_rows_are_inserted_as_they_are(database, monkeypatch):
     def load(connection):
-        names = (events.c[name] for name in EVENT._names)
+        names = (events.c[name] for name in EVENT.names)
         return sorted(map(tuple, connection.execute(select(*names))))
 
     monkeypatch.setattr("tocsin.store.statements._SET", 4)

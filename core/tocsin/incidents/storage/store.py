@@ -18,7 +18,11 @@ from tocsin.incidents.coverage import (
     quarantine_rejected,
     record_coverage,
 )
-from tocsin.incidents.documents import render_document, store_documents
+from tocsin.incidents.documents import (
+    DOCUMENT_UPSERT,
+    build_document_rows,
+    render_document,
+)
 from tocsin.incidents.storage.alerts import IncidentPolicy, judge_alerts
 from tocsin.incidents.storage.merge import (
     IDENTITY,
@@ -37,7 +41,9 @@ from tocsin.store import (
     INCIDENT_CHANGE,
     INCIDENT_NUMBER,
     BulkStatement,
+    NumberedWrites,
     allot_numbers,
+    build_insert,
     clean_identifier,
     is_in,
     load_redactor,
@@ -168,27 +174,12 @@ def store_batch(
     numbers = [change.values["number"] for change in changed]
     triage = load_triage(connection, numbers) if numbers else {}
     rendered = [_render_change(change, triage) for change in new + changed]
-    # All that is left is stored by one transaction at a time, in the order of the changes
-    _number_changes(connection, new + changed)
     covered = [interval for received in batch for interval in received.covered]
     row = record_coverage(connection, key, covered, counts, now, past=past)
     for change in new:
         change.values["coverage_id"] = row
-    _insert(connection, incidents, [change.values for change in new])
-    _update(connection, [change.values for change in changed])
-    _insert(connection, incident_entities, _build_rows(new + changed, IncidentChange.entity_rows))
     _update_roles(connection, changed)
-    store_documents(
-        connection,
-        (
-            (change.values["number"], change.values["change"], document)
-            for change, document in zip(new + changed, rendered, strict=True)
-        ),
-    )
-    _insert(
-        connection, incident_techniques, _build_rows(new + changed, IncidentChange.technique_rows)
-    )
-    _insert(connection, incident_alerts, _build_rows(new + changed, IncidentChange.alert_rows))
+    _write(connection, new + changed, rendered)
     return StoreResult(counts, len(events), counted)
 
 
@@ -308,37 +299,55 @@ def _number_incidents(
         change.values |= {"provider": provider, **identity, "created_at": created_at}
 
 
-def _number_changes(connection: Connection, changes: Sequence[IncidentChange]) -> None:
-    for change, number in zip(
-        changes, _allot(connection, INCIDENT_CHANGE, len(changes)), strict=True
-    ):
-        change.values["change"] = number
-
-
 def _allot(connection: Connection, name: str, count: int) -> Iterable[int]:
     return allot_numbers(connection, name, count) if count else ()
 
 
-_INSERTS = {
-    table: BulkStatement(insert(table), table.columns.keys())
-    for table in (incidents, incident_entities, incident_techniques, incident_alerts)
-}
+def _build_upsert(connection: Connection) -> Any:
+    statement = build_insert(connection, incidents)
+    changing = [each.name for each in incidents.columns if each.name not in _CONSTANT]
+    replaced = {name: statement.excluded[name] for name in changing}
+    return statement.on_conflict_do_update(index_elements=["number"], set_=replaced)
+
+
 _CONSTANT = (*IDENTITY, "created_at", "coverage_id")
-_CHANGING = tuple(column.name for column in incidents.c if column.name not in _CONSTANT)
-_CHANGE = BulkStatement(
-    update(incidents)
-    .where(incidents.c.number == bindparam("at_number"))
-    .values({name: bindparam(f"to_{name}") for name in _CHANGING}),
-    ("at_number", *(f"to_{name}" for name in _CHANGING)),
+_INCIDENTS = BulkStatement(_build_upsert, incidents.columns.keys())
+_PARTS: Mapping[Table, Callable[[IncidentChange], Iterator[dict[str, Any]]]] = {
+    incident_entities: IncidentChange.entity_rows,
+    incident_techniques: IncidentChange.technique_rows,
+    incident_alerts: IncidentChange.alert_rows,
+}
+_WRITES = NumberedWrites(
+    INCIDENT_CHANGE,
+    "change",
+    {
+        "incidents": _INCIDENTS,
+        "documents": DOCUMENT_UPSERT,
+        **{table.name: BulkStatement(insert(table), table.columns.keys()) for table in _PARTS},
+    },
 )
 
 
-def _insert(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
-    _INSERTS[table].run(connection, map(itemgetter(*table.columns.keys()), rows))
-
-
-def _update(connection: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
-    _CHANGE.run(connection, map(itemgetter("number", *_CHANGING), rows))
+def _write(
+    connection: Connection, changes: Sequence[IncidentChange], rendered: Sequence[str]
+) -> None:
+    """Store the changes, each with a change number, as the last step of a transaction."""
+    if not changes:
+        return
+    for place, change in enumerate(changes, start=1):
+        change.values["change"] = place
+    columns = itemgetter(*incidents.columns.keys())
+    rows: dict[str, list[tuple[Any, ...]]] = {
+        "incidents": [columns({**(change.stored or {}), **change.values}) for change in changes],
+        "documents": build_document_rows(
+            (change.values["number"], change.values["change"], document)
+            for change, document in zip(changes, rendered, strict=True)
+        ),
+    }
+    for table, make in _PARTS.items():
+        pick = itemgetter(*table.columns.keys())
+        rows[table.name] = [pick(row) for change in changes for row in make(change)]
+    _WRITES.run(connection, len(changes), rows)
 
 
 def _update_roles(connection: Connection, changes: Iterable[IncidentChange]) -> None:
@@ -360,12 +369,6 @@ def _update_roles(connection: Connection, changes: Iterable[IncidentChange]) -> 
             table.value == bindparam("at_value"),
         )
         connection.execute(statement.values(role=bindparam("to_role")), rows)
-
-
-def _build_rows(
-    changes: Iterable[IncidentChange], make: Callable[[IncidentChange], Iterator[dict[str, Any]]]
-) -> list[dict[str, Any]]:
-    return [row for change in changes for row in make(change)]
 
 
 def _render_change(change: IncidentChange, triage: Mapping[int, Triage]) -> str:
