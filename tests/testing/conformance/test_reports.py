@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import os
 import subprocess
@@ -144,6 +145,14 @@ def test_code_of_tocsin_that_a_plugin_calls_is_not_blamed_on_the_plugin():
             exec(slow)
 
     asyncio.run(run_watched(Caller().read(), Caller))
+
+
+def test_no_collection_of_garbage_is_blamed_on_a_plugin():
+    async def read():
+        assert not gc.isenabled()
+
+    asyncio.run(run_watched(read(), ExampleProvider))
+    assert gc.isenabled()
 
 
 def test_nothing_watches_the_event_loop_of_an_exempt_suite():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import os
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import tocsin
@@ -43,13 +45,25 @@ async def run_watched(doing: Awaitable[None], plugin: type) -> None:
             loop.call_soon_threadsafe(task.cancel)
 
     try:
-        with LoopMonitor(report, threshold=LONGEST_BLOCK, interval=_INTERVAL):
+        with _no_collections(), LoopMonitor(report, threshold=LONGEST_BLOCK, interval=_INTERVAL):
             await doing
     except (Exception, asyncio.CancelledError):
         if not blocks:
             raise
     if blocks:
         raise LoopBlocked(blocks[0])
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Put off the garbage collector: it takes as long as the process is large, whoever runs."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _list_folders(plugin: type) -> list[str]:
