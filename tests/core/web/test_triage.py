@@ -218,7 +218,7 @@ async def test_incidents_are_filtered_by_provider(analyst, write):
 async def test_several_incidents_are_triaged_and_each_outcome_is_told(api, admin, analyst, write):
     await write(add_incidents, 4)
     await analyst.ask("PATCH", f"{INCIDENTS}/2", json={"assignee": "ana", "add_links": [3]})
-    body = {"numbers": [4, 3, 2, 9, 4], "change": {"assignee": "ana", "add_links": [3]}}
+    body = {"numbers": [4, 3.0, 2, 9, 4], "change": {"assignee": "ana", "add_links": [3]}}
     results = (await analyst.ask("PATCH", INCIDENTS, json=body))["results"]
     assert [(each["number"], each["outcome"]) for each in results] == [
         (4, "updated"),

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
-from tocsin.fields import any_case
+from tocsin.fields import WholeNumber, any_case
 from tocsin.incidents import MAX_LABELS
 from tocsin.model import DispositionSource, IncidentDisposition, Json, Vocabulary
 from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel
@@ -28,7 +28,7 @@ Tag = Annotated[
         pattern=r"^[^\x00-\x1f\x7f]+$",
     ),
 ]
-IncidentNumber = Annotated[int, Field(ge=1, le=10**18 - 1)]
+IncidentNumber = Annotated[int, Field(ge=1, le=10**18 - 1), WholeNumber]
 _DISPOSITION = any_case(IncidentDisposition)
 _SOURCE = any_case(DispositionSource)
 
