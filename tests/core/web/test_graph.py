@@ -59,7 +59,7 @@ async def test_an_entity_is_shown_with_what_is_around_it_and_from_where_that_is_
     answer = await analyst.read(path_of(IP.value))
     GraphNeighborhood.model_validate(answer)
     assert answer["entity"] == shown(IP)
-    assert answer["nodes"][0] == shown(IP)
+    assert answer["nodes"][0] == {**shown(IP), "title": None, "severity": None}
     assert len(answer["nodes"]) == 3
     edges = {edge["type"]: edge for edge in answer["edges"]}
     assert edges["involves"]["known_from"] == [f"incident:{incident.value}"]

@@ -3,6 +3,7 @@
 Edges of incidents are read from the incident tables; all others are stored by this package.
 """
 
+from tocsin.knowledge.graph.labels import load_incident_labels
 from tocsin.knowledge.graph.nodes import is_known_node, normalize_node
 from tocsin.knowledge.graph.paths import FoundPath, find_path
 from tocsin.knowledge.graph.relations import (
@@ -28,6 +29,7 @@ __all__ = [
     "find_neighborhood",
     "find_path",
     "is_known_node",
+    "load_incident_labels",
     "lock_relations",
     "normalize_node",
     "record_relations",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from math import sqrt
+from math import log2, sqrt
 from typing import Any
 
 from tocsin.model import NodeKind
@@ -109,6 +109,7 @@ _MOST_LABELLED = 40  # edges; more labels would overlap
 _ROW, _BEFORE, _BETWEEN, _MARGIN, _BOW = BOX.height + 14, 104, 76, 16, 36
 _LOOP = 64  # space for an edge within the outermost column
 _TYPES_SHOWN = 2
+_LARGEST = 1.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,12 @@ class NodeBox:
     place: BoxPosition
     kind: str
     value: str
+    title: str | None
+    severity: str | None
+    members: int
+    """Number of folded nodes; 1 for a node itself."""
+    scale: float
+    """Size of the node's shape, by the number of its relations."""
 
     @property
     def is_middle(self) -> bool:
@@ -167,7 +174,7 @@ def draw_graph_around(
 ) -> NeighborhoodDrawing:
     """Return the diagram of the nearest nodes."""
     middle = parse_node(found["entity"])
-    nodes = [parse_node(node) for node in found["nodes"]]
+    nodes = {parse_node(node): node for node in found["nodes"]}
     chosen = sorted(nodes, key=lambda node: steps.get(node, len(steps)))[:MOST_NODES]
     sides = split_sides((node for node in chosen if node != middle), steps, joined)
     rows = max((len(column) for side in sides for column in side), default=1)
@@ -182,11 +189,18 @@ def draw_graph_around(
         width=to_left + BOX.width + to_right,
         height=height,
         columns=max(map(len, sides)),
-        boxes=tuple(NodeBox(places[node], *node) for node in chosen),
+        boxes=tuple(_build_box(nodes[node], places[node], joined) for node in chosen),
         lines=lines,
         nodes_left_out=len(nodes) - len(chosen),
         edges_left_out=left_out,
     )
+
+
+def _build_box(node: Mapping[str, Any], place: BoxPosition, joined: Adjacency) -> NodeBox:
+    key, members = parse_node(node), node.get("members", 1)
+    degree = max(members, len(set(joined.get(key, ()))))
+    scale = min(_LARGEST, 1 + log2(max(1, degree)) / 8)
+    return NodeBox(place, *key, node.get("title"), node.get("severity"), members, round(scale, 2))
 
 
 def _side_width(side: Columns) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
@@ -43,7 +43,7 @@ def get_graph_entity(connection: Connection, call: RequestContext) -> Response:
     return Response(
         {
             "entity": _node(found.nodes[0]),
-            "nodes": [_node(node) for node in found.nodes],
+            "nodes": _describe_nodes(connection, found.nodes),
             "edges": [_edge(edge) for edge in found.edges],
             "complete": found.complete,
         }
@@ -133,6 +133,18 @@ def _counts(counts: Mapping[str, BoundedCount]) -> list[dict[str, Any]]:
     return [
         {"name": name, "count": count.value, "relation": "eq" if count.exact else "gte"}
         for name, count in sorted(counts.items())
+    ]
+
+
+def _describe_nodes(connection: Connection, nodes: Sequence[Node]) -> list[dict[str, Any]]:
+    labels = knowledge.load_incident_labels(connection, nodes)
+    return [
+        {
+            **_node(node),
+            "title": label.title if (label := labels.get(node)) else None,
+            "severity": label and label.severity,
+        }
+        for node in nodes
     ]
 
 

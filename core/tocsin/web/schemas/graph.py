@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from tocsin import knowledge
-from tocsin.model import EntityKind, Json, NodeKind, RelationType
+from tocsin.model import EntityKind, Json, NodeKind, RelationType, Severity
 from tocsin.web.parsing import QueryModel, ResponseModel
 from tocsin.web.schemas.fields import Timestamp
 
@@ -126,6 +126,18 @@ class GraphNode(ResponseModel):
     value: str
 
 
+class LabeledNode(GraphNode):
+    """A node with what an incident is recognized by."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "title": "Many failed sign-ins, then one that succeeded",
+        "severity": "High",
+    }
+
+    title: str | None = Field(description="Title of an incident.")
+    severity: Severity | None = Field(description="Severity of an incident.")
+
+
 class GraphEdge(ResponseModel):
     """An edge with its sources."""
 
@@ -150,12 +162,15 @@ class GraphNeighborhood(ResponseModel):
     """The graph around a node."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
-        "nodes": [{"kind": "ip", "value": "203.0.113.7"}, {"kind": "incident", "value": "4711"}],
+        "nodes": [
+            {"kind": "ip", "value": "203.0.113.7", "title": None, "severity": None},
+            {"kind": "incident", "value": "4711", "title": "Odd sign-in", "severity": "High"},
+        ],
         "complete": True,
     }
 
     entity: GraphNode
-    nodes: list[GraphNode] = Field(description="Nearest first.")
+    nodes: list[LabeledNode] = Field(description="Nearest first.")
     edges: list[GraphEdge]
     complete: bool = Field(description="False if there are more nodes or edges.")
 

@@ -17,6 +17,7 @@ from tocsin.knowledge import SearchIndexer
 from tocsin.model import Node, RelationType
 from tocsin.web.console.citations import AT_ONCE, build_rows, parse_source
 from tocsin.web.console.graph_edges import BOX
+from tocsin.web.console.graph_folds import FOLDED_FROM, fold_equals
 from tocsin.web.console.graph_layout import (
     MOST_EDGES,
     MOST_NODES,
@@ -128,7 +129,7 @@ async def test_without_an_entity_it_says_how_large_it_is_and_where_to_begin(
 async def test_thousands_of_relations_stay_readable_and_what_is_left_out_is_said(person, graph):
     many = [Node("domain", f"{number}.example") for number in range(300)]
     await graph.add(*many)
-    page = around("1", kind="incident", limit="1000")
+    page = around("1", kind="incident", limit="1000", unfold="yes")
     html = await person.html(page)
     assert html.count("<rect width") == MOST_NODES
     assert html.count("<th scope=") == AT_ONCE
@@ -290,3 +291,36 @@ def test_an_investigation_is_not_passed_through():
         ("session", "s"): 1,
     }
     assert len(measure_distances(("session", "s"), build_adjacency(edges))) == 3
+
+
+@given(neighborhoods())
+def test_folding_keeps_the_middle_every_node_and_what_it_is_related_to(found):
+    found["nodes"] = [{**node, "title": None, "severity": None} for node in found["nodes"]]
+    folded = fold_equals(found)
+    assert folded["nodes"][0] == found["nodes"][0]
+    counts = [node.get("members", 1) for node in folded["nodes"]]
+    assert sum(counts) == len(found["nodes"])
+    assert all(count == 1 or count >= FOLDED_FROM for count in counts)
+    keys = {(node["kind"], node["value"]) for node in folded["nodes"]}
+    assert len(keys) == len(folded["nodes"])
+    for each in folded["edges"]:
+        assert {(end["kind"], end["value"]) for end in (each["source"], each["target"])} <= keys
+    reached = measure_distances(
+        (found["entity"]["kind"], found["entity"]["value"]), build_adjacency(folded["edges"])
+    )
+    assert all(node in keys for node in reached)
+
+
+@on_sqlite
+async def test_equal_incidents_are_one_node_until_each_is_shown(person, graph):
+    for _ in range(5):
+        await graph.add(IP, title="Beacon", severity="High")
+    await graph.add(IP, title="Other", severity="Low")
+    html = await person.html(around(IP.value))
+    assert "5 incidents" in html
+    assert "incident 6, Low: Other" in html
+    assert html.count('<g class="node ') == 3
+    [unfold] = {link for link in links(html) if "unfold=yes" in link}
+    html = await person.html(unfold)
+    assert html.count('<g class="node ') == 7
+    assert "incident 1, High: Beacon" in html

@@ -9,6 +9,7 @@ from typing import Any
 from tocsin.errors import RequestError
 from tocsin.model import RelationType
 from tocsin.web.console.citations import AT_ONCE, add_sources, build_rows
+from tocsin.web.console.graph_folds import fold_equals
 from tocsin.web.console.graph_layout import (
     build_adjacency,
     draw_graph_around,
@@ -40,15 +41,26 @@ async def show_graph(request: PageRequest) -> Mapping[str, Any]:
         found = await request.ask(get_graph_entity, {"value": entity}, **asked)
     except RequestError as error:
         return {**context, "fault": describe_error(request.http, error)}
-    return {**context, "found": found, **_build_context(found, _read_skip(request))}
+    drawn = found if "unfold" in request.query else fold_equals(found)
+    folds = len(found["nodes"]) - len(drawn["nodes"])
+    return {
+        **context,
+        "found": found,
+        **_build_context(found, drawn, _read_skip(request)),
+        "folds": folds,
+        "is_unfolded": drawn is found,
+    }
 
 
-def _build_context(found: Mapping[str, Any], skipped: int) -> dict[str, Any]:
-    joined = build_adjacency(found["edges"])
-    steps = measure_distances(parse_node(found["entity"]), joined)
+def _build_context(
+    found: Mapping[str, Any], drawn: Mapping[str, Any], skipped: int
+) -> dict[str, Any]:
+    middle = parse_node(found["entity"])
+    steps = measure_distances(middle, build_adjacency(found["edges"]))
+    joined = build_adjacency(drawn["edges"])
     following = skipped + AT_ONCE
     return {
-        "drawing": draw_graph_around(found, steps, joined),
+        "drawing": draw_graph_around(drawn, measure_distances(middle, joined), joined),
         "rows": build_rows(found["edges"], steps, skipped),
         "skipped": skipped,
         "following": following if following < len(found["edges"]) else None,

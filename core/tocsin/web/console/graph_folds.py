@@ -1,0 +1,84 @@
+"""Folding of equal nodes: those of one kind and severity with the same relations become one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tocsin.web.console.graph_layout import NodeKey, parse_node
+
+FOLDED_FROM = 4
+"""Number of equal nodes from which they are folded."""
+_PLURALS = {
+    "session": "investigations",
+    "ip": "IP addresses",
+    "url": "URLs",
+    "cve": "CVEs",
+    "file_hash": "file hashes",
+    "mailbox": "mailboxes",
+    "process": "processes",
+    "cloud_resource": "cloud resources",
+}
+_Relations = frozenset[tuple[NodeKey, str, bool]]
+
+
+def fold_equals(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a neighborhood in which equal nodes are one node with `members`, their number."""
+    groups: dict[tuple[str, str | None, _Relations], list[Mapping[str, Any]]] = defaultdict(list)
+    relations = _collect_relations(found["edges"])
+    for node in found["nodes"]:
+        key = parse_node(node)
+        own = frozenset({(key, "", True)}) if key == parse_node(found["entity"]) else frozenset()
+        groups[node["kind"], node["severity"], own | relations[key]].append(node)
+    folded: dict[NodeKey, Mapping[str, Any]] = {}
+    for members in groups.values():
+        if len(members) >= FOLDED_FROM:
+            folded |= dict.fromkeys(map(parse_node, members), _fold(members))
+    nodes = {parse_node(node): node for node in _replace(found["nodes"], folded)}
+    return {
+        **found,
+        "nodes": list(nodes.values()),
+        "edges": _fold_edges(found["edges"], folded),
+    }
+
+
+def _collect_relations(edges: Iterable[Mapping[str, Any]]) -> Mapping[NodeKey, _Relations]:
+    """Return the other node, type and direction of each edge, by node."""
+    relations: dict[NodeKey, set[tuple[NodeKey, str, bool]]] = defaultdict(set)
+    for edge in edges:
+        source, target = parse_node(edge["source"]), parse_node(edge["target"])
+        relations[source].add((target, edge["type"], True))
+        relations[target].add((source, edge["type"], False))
+    return defaultdict(frozenset, {node: frozenset(each) for node, each in relations.items()})
+
+
+def _fold(members: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    kind, first = parse_node(members[0])
+    words = f"{len(members)} {_PLURALS.get(kind, f'{kind}s')}"
+    # A value that no node of the graph has, so that two folds stay apart
+    return {
+        "kind": kind,
+        "value": f"{words} like {first}",
+        "title": words,
+        "severity": members[0]["severity"],
+        "members": len(members),
+    }
+
+
+def _replace(
+    nodes: Iterable[Mapping[str, Any]], folded: Mapping[NodeKey, Mapping[str, Any]]
+) -> Iterable[Mapping[str, Any]]:
+    return (folded.get(parse_node(node), node) for node in nodes)
+
+
+def _fold_edges(
+    edges: Iterable[Mapping[str, Any]], folded: Mapping[NodeKey, Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Return the edges between the remaining nodes, each once."""
+    kept: dict[tuple[NodeKey, str, NodeKey], Mapping[str, Any]] = {}
+    for edge in edges:
+        source, target = _replace((edge["source"], edge["target"]), folded)
+        key = parse_node(source), edge["type"], parse_node(target)
+        kept.setdefault(key, {**edge, "source": source, "target": target})
+    return list(kept.values())
