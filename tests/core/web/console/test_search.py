@@ -41,6 +41,18 @@ async def test_incidents_investigations_and_entities_are_found_together(api, per
 
 
 @on_sqlite
+async def test_results_have_severity_and_entities_and_kinds_are_counted(api, person, add):
+    await add(title="a beacon", severity="Critical", entities=[("ip", "203.0.113.9")])
+    await add(title="a beacon", severity="Low")
+    text = await person.text(page_of(q="beacon"))
+    assert "Everything Incidents 2 Investigations 0 Entities 0" in text
+    assert "a beacon Critical New" in text
+    html = await person.html(page_of(q="beacon", kind="incident"))
+    assert 'href="/incidents?entity=203.0.113.9"' in html
+    assert "Incidents 1" in await person.text(page_of(q="beacon severity:low"))
+
+
+@on_sqlite
 async def test_the_kind_narrows_it(api, person, add):
     [number] = await add(title="203.0.113.9", entities=[("ip", "203.0.113.9"), ("host", "203")])
     session_id = await api.services.database.write(add_session)

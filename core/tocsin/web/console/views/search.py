@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from html import unescape
 from typing import Any
 
@@ -11,8 +12,9 @@ from tocsin.errors import RequestError
 from tocsin.model import EntityKind
 from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
-from tocsin.web.problems import describe_error
+from tocsin.web.problems import ProblemError, describe_error
 from tocsin.web.routes import search as api
+from tocsin.web.routes.incidents import get_incident
 
 _MARK = re.compile("</?mark>")
 _DOCUMENTS = ("incident", "session")
@@ -29,6 +31,7 @@ async def show_search(request: PageRequest) -> Mapping[str, Any]:
         "documents": None,
         "entities": None,
         "entity_kinds": list(EntityKind),
+        "facets": (),
     }
     if not text:
         return shown
@@ -42,6 +45,8 @@ async def show_search(request: PageRequest) -> Mapping[str, Any]:
             shown["entities"] = await _entities(request, text, kind)
     except RequestError as error:
         shown.setdefault("fault", describe_error(request.http, error))
+    if "fault" not in shown:
+        shown["facets"] = await _count_kinds(request, text)
     return shown
 
 
@@ -50,8 +55,40 @@ async def _documents(request: PageRequest, text: str, kind: str) -> Mapping[str,
     found = await request.ask(
         api.search, None, q=question, limit="25", **select_query(request, "cursor")
     )
-    results = [{**result, "parts": highlights(result["snippet"])} for result in found["results"]]
+    results = [
+        {
+            **result,
+            "parts": highlights(result["snippet"]),
+            "incident": await _find_incident(request, result),
+        }
+        for result in found["results"]
+    ]
     return {**found, "results": results}
+
+
+async def _find_incident(
+    request: PageRequest, result: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """Return the incident of a result, None for another kind or a removed incident."""
+    if result["kind"] != "incident":
+        return None
+    try:
+        found: Mapping[str, Any] = await request.ask(get_incident, {"number": result["id"]})
+    except ProblemError:
+        return None
+    return found
+
+
+async def _count_kinds(request: PageRequest, text: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
+    """Return the number of matches of each kind, without kinds that the query excludes."""
+    counts = []
+    for kind in _DOCUMENTS:
+        with suppress(RequestError):  # the query has another kind itself
+            counted = await request.ask(api.search, None, q=f"{text} kind:{kind}", limit="1")
+            counts.append((kind, counted))
+    with suppress(RequestError):  # longer than an entity's name
+        counts.append((_ENTITIES, await request.ask(api.search_entities, None, q=text, limit="1")))
+    return counts
 
 
 async def _entities(request: PageRequest, text: str, kind: str) -> Mapping[str, Any]:
