@@ -36,7 +36,7 @@ class DurablePostgres(Postgres):
 
     def add_superuser(self, role: str) -> None:
         """Add a role that may do everything, with the password of the others."""
-        self._execute(f"CREATE ROLE {role} SUPERUSER LOGIN PASSWORD '{PASSWORD}'")
+        self.execute(f"CREATE ROLE {role} SUPERUSER LOGIN PASSWORD '{PASSWORD}'")
 
     def stop(self) -> None:
         self._runner.run(self._connection.close())

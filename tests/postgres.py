@@ -119,6 +119,9 @@ def _free_port() -> int:
 class Postgres:
     """A server that is started on entering and gone on leaving."""
 
+    settings: tuple[str, ...] = _FAST
+    """What it runs with besides the defaults."""
+
     def __init__(self, folder: Path, hosts: str = "127.0.0.1") -> None:
         self.folder = folder
         self._hosts = hosts
@@ -138,7 +141,7 @@ class Postgres:
         self._initialise(home)
         self.start()
         # each connection of each test would pay for the default of 4096
-        self._execute(f"SET scram_iterations = 1; ALTER ROLE {USER} PASSWORD '{PASSWORD}'")
+        self.execute(f"SET scram_iterations = 1; ALTER ROLE {USER} PASSWORD '{PASSWORD}'")
         return self
 
     def _find_room(self) -> str | None:
@@ -169,7 +172,7 @@ class Postgres:
     def start(self) -> None:
         """Start the server, and return once it takes connections."""
         home = self.home
-        fast = [part for setting in _FAST for part in ("-c", setting)]
+        fast = [part for setting in self.settings for part in ("-c", setting)]
         listen = ["-h", self._hosts, "-p", str(self.port), "-k", home]
         with (self.folder / "postgres.log").open("wb") as log:
             self.process = subprocess.Popen(
@@ -194,11 +197,16 @@ class Postgres:
 
     def stop(self) -> None:
         """Stop the server, and return once it is gone."""
+        if self.process.poll() is not None:
+            return
+        self._leave_connections()
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(timeout=30)
+
+    def _leave_connections(self) -> None:
         self._leave_shared()
         self._runner.run(self._connection.close())
         self._runner.close()
-        self.process.send_signal(signal.SIGINT)
-        self.process.wait(timeout=30)
 
     def _connect(self) -> None:
         runner = asyncio.Runner()
@@ -214,15 +222,15 @@ class Postgres:
 
     def create(self, database: str, template: str = "template1") -> str:
         """Return the URL of a new database that is a copy of `template`."""
-        self._execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}" STRATEGY FILE_COPY')
+        self.execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}" STRATEGY FILE_COPY')
         return self.dsn(database)
 
     def reload(self) -> None:
         """Read the files of settings and access rules again."""
-        self._execute("SELECT pg_reload_conf()")
+        self.execute("SELECT pg_reload_conf()")
 
     def drop(self, database: str) -> None:
-        self._execute(f'DROP DATABASE "{database}" WITH (FORCE)')
+        self.execute(f'DROP DATABASE "{database}" WITH (FORCE)')
 
     def lend(self, template: str) -> str:
         """Return the URL of the database that tests take turns in, as `template` is."""
@@ -263,5 +271,6 @@ class Postgres:
             self._runner.run(self._shared.close())
             self._shared = None
 
-    def _execute(self, statement: str) -> None:
+    def execute(self, statement: str) -> None:
+        """Run a statement outside of all databases of tests."""
         self._runner.run(self._connection.execute(statement))

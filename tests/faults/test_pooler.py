@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import count
 
-import aiohttp
 import asyncpg
 import pytest
 
@@ -15,41 +13,12 @@ from postgres import USER
 from tocsin.store.session_limits import SESSION_LIMITS
 
 from .conftest import account_for
+from .pushes import Sender
 
 pytestmark = [
     pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT)),
     pytest.mark.parametrize("database_url", ["postgresql"], indirect=True),
 ]
-TOKEN = "a-token-of-the-scripts"
-
-
-class Sender:
-    """Pushes one case after the other; repeats each until it is accepted, as senders do."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self.accepted = 0
-        self.repeated = 0
-
-    async def run(self) -> None:
-        headers = {"Authorization": f"Bearer {TOKEN}"}
-        timeout = aiohttp.ClientTimeout(10)
-        async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
-            for number in count():
-                case = {"external_id": f"case-{number}", "title": "Odd sign-in", "severity": "High"}
-                while not await self._push(session, case):
-                    self.repeated += 1
-                    await asyncio.sleep(0.1)
-                self.accepted += 1
-                await asyncio.sleep(0.01)
-
-    async def _push(self, session: aiohttp.ClientSession, case: dict[str, str]) -> bool:
-        try:
-            async with session.post(self._url, json=case) as response:
-                assert response.status in (200, 503), await response.text()
-                return response.status == 200
-        except (aiohttp.ClientError, TimeoutError):
-            return False
 
 
 @pytest.fixture
@@ -78,18 +47,7 @@ async def test_pgbouncer_restarted_under_load_loses_nothing(
         if mode == "transaction":
             direct = migrated_url.render_as_string(hide_password=False)
             service.environment["TOCSIN_DATABASE_SESSION_URL"] = direct
-        (tmp_path / "token").write_text(TOKEN)
-        (tmp_path / "plugins.toml").write_text(
-            """
-            enabled = ["push", "webhook"]
-            [providers.scripts]
-            plugin = "push"
-            format = "incident"
-            token = { file = "token" }
-            """
-            + receiver.destination(retry_schedule=["100ms"] * 3)
-        )
-        sender = Sender(f"{service.url}/api/push/scripts")
+        sender = Sender(service, receiver.destination(retry_schedule=["100ms"] * 3))
         try:
             await service.start()
             pushing = asyncio.create_task(sender.run())
