@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 import structlog
-from aiohttp.test_utils import TestClient, TestServer
+from aiohttp import web
+from aiohttp.test_utils import BaseTestServer, TestClient
 from argon2 import PasswordHasher
 from cryptography.fernet import Fernet
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -53,7 +54,7 @@ from tocsin.registry.loader import PluginOffers
 from tocsin.settings import Settings
 from tocsin.store import Database, DatabaseFault, DatabaseProbe
 from tocsin.store.tables import signing_keys
-from tocsin.web import ApiRuntime, ReloadResult, make_app, open_api_runtime
+from tocsin.web import ApiRunner, ApiRuntime, ReloadResult, make_app, open_api_runtime
 from tocsin.web.context import ApiServices
 from tocsin.web.problems import ProblemDocument
 from tocsin_connectors.siem.push import Push
@@ -138,6 +139,17 @@ class NodeStatus:
 
     async def reload(self) -> ReloadResult:
         return ReloadResult(changed=["providers.edge"], restart_required=[], drift=[])
+
+
+class ApiServer(BaseTestServer):
+    """The server of a node on a free port."""
+
+    def __init__(self, app: web.Application) -> None:
+        super().__init__()
+        self.app = app
+
+    async def _make_runner(self, **_options: Any) -> ApiRunner:
+        return ApiRunner(self.app)
 
 
 @dataclass
@@ -281,7 +293,7 @@ async def open_api(
         providers=PROVIDERS,
     ) as door:
         api = Api(door, roles)
-        async with TestClient(TestServer(make_app(door.services))) as client:
+        async with TestClient(ApiServer(make_app(door.services))) as client:
             api.client = client
             yield api
 

@@ -111,7 +111,8 @@ async def test_an_authenticated_read_passes_through_the_files_of_the_tour(migrat
         async with open_api(database, SystemClock()) as api:
             await database.write(add_incidents, 1)
             headers = await api.reader()
-            (await api.client.get("/api/v1/incidents/1", headers=headers)).raise_for_status()
+            for _ in range(2):  # the second proves which row the verified key belongs to
+                (await api.client.get("/api/v1/incidents/1", headers=headers)).raise_for_status()
             with path.recording():
                 await api.client.get("/api/v1/incidents/1", headers=headers)
         await database.close()

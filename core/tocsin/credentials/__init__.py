@@ -64,7 +64,7 @@ from tocsin.credentials.encryption_keys import (
 )
 from tocsin.credentials.hashing import BusyError, Hasher
 from tocsin.credentials.key_rotation import KeyRotation
-from tocsin.credentials.key_rows import KEY_COLUMNS, KeyRows, PresentedKey
+from tocsin.credentials.key_rows import KEY_COLUMNS, KeyRows, PresentedKey, join_key
 from tocsin.credentials.oidc_discovery import IssuerUnavailable
 from tocsin.credentials.oidc_logout import EndedSession
 from tocsin.credentials.oidc_recheck import (
@@ -172,6 +172,7 @@ __all__ = [
     "is_form_token",
     "is_redeemable",
     "issue_sign_in_link",
+    "join_key",
     "list_api_clients",
     "list_api_keys",
     "list_key_use",

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import ColumnElement, Text, cast
+from sqlalchemy import ColumnElement, FromClause, Text, bindparam, cast, outerjoin, select
 
 from tocsin.clock import Clock
 from tocsin.credentials.api_keys import ApiKey, KeyStatus, parse_key
 from tocsin.credentials.digest_cache import DigestCache
 from tocsin.credentials.hashing import Hasher
 from tocsin.credentials.records import Principal, Usage
-from tocsin.store import load_stored
+from tocsin.store import DriverQuery, load_stored
 from tocsin.store.tables import api_keys
 
 KEY_COLUMNS: tuple[ColumnElement[Any], ...] = tuple(
@@ -24,6 +24,22 @@ KEY_COLUMNS: tuple[ColumnElement[Any], ...] = tuple(
     if column.name != "search"
 )
 """The columns to fetch, in this order."""
+
+
+def join_key(
+    columns: Iterable[ColumnElement[Any]],
+    source: FromClause,
+    condition: ColumnElement[bool],
+    names: Sequence[str],
+) -> DriverQuery:
+    """Return the query for a caller's key and the columns of a matching row, if there is one.
+
+    `names` are the parameters of the source and the condition; the key id comes before them.
+    """
+    joined = outerjoin(api_keys, source, condition)
+    query = select(*KEY_COLUMNS, *columns).select_from(joined)
+    query = query.where(api_keys.c.key_id == bindparam("key_id"))
+    return DriverQuery(query, ("key_id", *names))
 
 
 @dataclass(frozen=True, slots=True)

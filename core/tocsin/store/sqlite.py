@@ -30,6 +30,7 @@ from tocsin.tracing import carry_context
 
 T = TypeVar("T")
 READERS = 4
+LOOKUP_CACHE = 16 * 1024  # KiB of pages for lookups, which find single rows anywhere in the file
 GROUP = 64  # transactions that share one commit, and so one flush to the disk
 GROUP_BEHIND = 8  # the same for those that yield to others, which wait for no more
 MAX_YIELDS = 4  # commits of others that those wait for at most
@@ -231,6 +232,7 @@ class SqliteDatabase(Database):
         self._local = threading.local()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="tocsin-sqlite-reader")
         self._open: list[Connection] = []
+        self._lookups: DriverConnection | None = None
         self._writer = _Writer(self._engine, self.check_identity, asyncio.get_running_loop())
         self._writer.start()
 
@@ -259,6 +261,13 @@ class SqliteDatabase(Database):
 
         return await asyncio.to_thread(operate)
 
+    def _find_lookup_driver(self) -> DriverConnection:
+        """Return the driver's connection for lookups in this thread, which caches more pages."""
+        if self._lookups is None:
+            self._lookups = self._read(_find_driver)
+            self._lookups.execute(f"PRAGMA cache_size = -{LOOKUP_CACHE}")
+        return self._lookups
+
     async def lookup(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the operation in this thread, since readers never wait in WAL mode.
 
@@ -269,7 +278,8 @@ class SqliteDatabase(Database):
     async def fetch_row(self, query: DriverQuery, values: Values) -> Sequence[Any] | None:
         """Run the query in this thread, and return its row, None if there is none or it fails."""
         try:
-            cursor = self._read(_find_driver).execute(*query.bind(self._engine.dialect, values))
+            driver = self._find_lookup_driver()
+            cursor = driver.execute(*query.bind(self._engine.dialect, values))
             row: Sequence[Any] | None = cursor.fetchone()
             cursor.close()  # which ends the read, even where there are more rows
         except (SQLAlchemyError, DriverError):

@@ -248,6 +248,16 @@ class DirectAnswer(NamedTuple):
     headers: Mapping[str, str] = MappingProxyType({})
 
 
+class DirectRequest(NamedTuple):
+    """The target of a request, whose parts need no decoding."""
+
+    target: str
+    """The path and the query."""
+    parameter: str
+    """What the path has in place of its parameter; empty where it has none."""
+    query: str
+
+
 class DirectQuery(NamedTuple):
     """The one statement that answers a request."""
 
@@ -276,7 +286,7 @@ class Endpoint:
     body_required: bool = True
     is_brief: bool = False
     """Whether its handler finds a few rows by their keys, which is not worth a thread."""
-    direct: Callable[[web.Request, ApiServices], DirectQuery | None] | None = None
+    direct: Callable[[DirectRequest, ApiServices], DirectQuery | None] | None = None
     """Returns how to answer a request with one statement, None where only the handler can.
 
     Both give the same response to the same request.

@@ -1,98 +1,201 @@
 """Reads that one statement answers: it fetches the caller's key and what is stored of the response.
 
-That is the usual request: an API key that was verified before, and documents that are up to date.
-For any other, and for every refusal, the general handler of the endpoint reads again.
+That is the usual request: an API key that was verified before, no unusual header fields, and
+documents that are up to date. It is answered as bytes, before it reaches the application. Any other
+request, and every refusal, is left to the application, whose general handler reads again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from email.utils import formatdate
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from aiohttp import hdrs, web
-from multidict import CIMultiDict
-from sqlalchemy import ColumnElement, FromClause, bindparam, outerjoin, select
+import structlog
+from aiohttp import HttpVersion11, hdrs, web
+from aiohttp.abc import AbstractStreamWriter
+from multidict import istr
 
-from tocsin.credentials import KEY_COLUMNS, PresentedKey
-from tocsin.store import DriverQuery
-from tocsin.store.tables import api_keys
-from tocsin.web.authentication import API_KEY_HEADER, RATE_LIMIT_FIELDS
-from tocsin.web.context import ApiServices, DirectAnswer, Endpoint
+from tocsin import tracing
+from tocsin.credentials import KEY_COLUMNS, PresentedKey, Principal
+from tocsin.web.authentication import API_KEY_HEADER
+from tocsin.web.context import (
+    REQUEST_ID,
+    ApiServices,
+    DirectAnswer,
+    DirectQuery,
+    DirectRequest,
+    Endpoint,
+)
+from tocsin.web.envelope import HostCheck, read_request_id
 from tocsin.web.etags import CACHE_CONTROL, is_held
+from tocsin.web.problems import ProblemError
 
+Handler = Callable[[Any], Awaitable[web.StreamResponse]]
 _ACCEPTED: tuple[list[str], ...] = ([], ["*/*"], ["application/json"])
+_API_KEY = istr(API_KEY_HEADER)
+_KEY_WIDTH = len(KEY_COLUMNS)
+_PARAMETER = "[A-Za-z0-9]{1,64}"
+_QUERY = "[A-Za-z0-9_.~%&=+:-]{0,200}"
+_FOUND = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+_HELD = "HTTP/1.1 304 Not Modified\r\n"
 
 
-def join_key(
-    columns: Iterable[ColumnElement[Any]],
-    source: FromClause,
-    condition: ColumnElement[bool],
-    names: Sequence[str],
-) -> DriverQuery:
-    """Return the query for a caller's key and the columns of a matching row, if there is one.
+class _Route(NamedTuple):
+    """An endpoint, and the targets of its requests."""
 
-    `names` are the parameters of the source and the condition; the key id comes before them.
-    """
-    joined = outerjoin(api_keys, source, condition)
-    query = select(*KEY_COLUMNS, *columns).select_from(joined)
-    query = query.where(api_keys.c.key_id == bindparam("key_id"))
-    return DriverQuery(query, ("key_id", *names))
+    match: Callable[[str], re.Match[str] | None]
+    endpoint: Endpoint
+    fetch: Callable[[DirectRequest, ApiServices], DirectQuery | None]
 
 
-class DirectRead:
-    """Answers the usual request of an endpoint, and passes any other to its general handler."""
+class DirectReads:
+    """Answers the usual requests of the endpoints that have a direct query."""
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoints: Iterable[Endpoint],
         services: ApiServices,
-        read: Callable[[web.Request], Awaitable[web.StreamResponse]],
+        hosts: HostCheck,
+        fields: Mapping[str, str],
     ) -> None:
-        self._endpoint = endpoint
+        """`fields` are the header fields of every response."""
         self._services = services
         self._keys = services.key_rows
-        self._read = read
+        self._hosts = hosts
+        self._has_origins = bool(services.cors_origins)
+        self._fields = _render_fields({**fields, hdrs.CACHE_CONTROL: CACHE_CONTROL})
+        self._log = structlog.get_logger().bind()
+        self._routes = [
+            _Route(_compile_path(endpoint.path), endpoint, endpoint.direct)
+            for endpoint in endpoints
+            if endpoint.direct is not None
+        ]
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Return the response to a request."""
-        key = self._find_key(request)
-        response = None if key is None else await self._answer(request, key)
-        return await self._read(request) if response is None else response
+    def precede(self, handle: Handler) -> Handler:
+        """Return the handler that leaves to `handle` what is not answered here."""
+        if tracing.is_on():  # the application records the spans
+            return handle
+
+        async def answer_or_handle(request: web.Request) -> web.StreamResponse:
+            response = await self._answer(request)
+            return await handle(request) if response is None else response
+
+        return answer_or_handle
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse | None:
+        """Return the response, None if the application has to handle the request."""
+        planned = self._plan(request)
+        if planned is None:
+            return None
+        key, endpoint, wanted = planned
+        values = key.key_id, *wanted.values
+        row = await self._services.database.fetch_row(wanted.query, values)
+        if row is None:
+            return None
+        principal = self._keys.identify(key, row[:_KEY_WIDTH])
+        if principal is None or endpoint.access not in principal.scopes:
+            return None
+        answer = wanted.render(row[_KEY_WIDTH:])
+        return None if answer is None else self._respond(request, endpoint, answer, principal)
+
+    def _plan(self, request: web.Request) -> tuple[PresentedKey, Endpoint, DirectQuery] | None:
+        """Return the key of the caller, and what to read for which endpoint."""
+        target = request.raw_path
+        for route in self._routes:
+            if found := route.match(target):
+                key = self._find_key(request)
+                parts = DirectRequest(target, *found.groups(""))
+                wanted = None if key is None else route.fetch(parts, self._services)
+                return None if key is None or wanted is None else (key, route.endpoint, wanted)
+        return None
 
     def _find_key(self, request: web.Request) -> PresentedKey | None:
-        """Return the key that the request presents, None where that is not all it presents."""
+        """Return the key that the request presents, None if the request is not a usual one."""
         headers = request.headers
-        keys = headers.getall(API_KEY_HEADER, ())
-        if len(keys) != 1 or hdrs.AUTHORIZATION in headers:
-            return None
-        if headers.getall(hdrs.ACCEPT, []) not in _ACCEPTED:
+        is_usual = (
+            request.method == hdrs.METH_GET
+            and request.version == HttpVersion11
+            and request.keep_alive
+            and not request.body_exists
+            and headers.getall(hdrs.ACCEPT, []) in _ACCEPTED
+            and hdrs.AUTHORIZATION not in headers
+            and hdrs.CONTENT_TYPE not in headers
+            and hdrs.EXPECT not in headers
+            and not (self._has_origins and hdrs.ORIGIN in headers)
+        )
+        hosts, keys = headers.getall(hdrs.HOST, ()), headers.getall(_API_KEY, ())
+        if not is_usual or len(hosts) != 1 or len(keys) != 1 or not self._hosts.is_ours(hosts[0]):
             return None
         return self._keys.present(keys[0])
 
-    async def _answer(self, request: web.Request, key: PresentedKey) -> web.Response | None:
-        services, endpoint = self._services, self._endpoint
-        assert endpoint.direct is not None  # noqa: S101 - as it is for every such endpoint
-        wanted = endpoint.direct(request, services)
-        if wanted is None:
+    def _respond(
+        self,
+        request: web.Request,
+        endpoint: Endpoint,
+        answer: DirectAnswer,
+        principal: Principal,
+    ) -> web.StreamResponse | None:
+        try:
+            limits = self._services.rate_limits.count_request(principal.id)
+        except ProblemError:
             return None
-        row = await services.database.fetch_row(wanted.query, (key.key_id, *wanted.values))
-        if row is None:
-            return None
-        principal = self._keys.identify(key, row[: len(KEY_COLUMNS)])
-        if principal is None or endpoint.access not in principal.scopes:
-            return None
-        answer = wanted.render(row[len(KEY_COLUMNS) :])
-        if answer is None:
-            return None
-        request[RATE_LIMIT_FIELDS] = services.rate_limits.count_request(principal.id)
-        return _respond(request, answer, services.tags.make(answer.version))
+        tag, request_id = self._services.tags.make(answer.version), read_request_id(request)
+        fields = {hdrs.ETAG: tag, REQUEST_ID: request_id, **limits, **answer.headers}
+        common = f"{self._fields}{_render_date(int(time.time()))}{_render_fields(fields)}"
+        if is_held(request, tag):
+            response = _RenderedResponse(304, f"{_HELD}{common}\r\n".encode())
+        else:
+            size = len(answer.content)
+            head = f"{_FOUND}Content-Length: {size}\r\n{common}\r\n".encode()
+            response = _RenderedResponse(200, head + answer.content)
+        self._log.debug(
+            "request served",
+            method=hdrs.METH_GET,
+            path=endpoint.path,
+            status=response.status,
+            request_id=request_id,
+        )
+        return response
 
 
-def _respond(request: web.Request, answer: DirectAnswer, tag: str) -> web.Response:
-    headers = CIMultiDict(answer.headers)
-    headers[hdrs.ETAG] = tag
-    headers[hdrs.CACHE_CONTROL] = CACHE_CONTROL
-    if is_held(request, tag):
-        return web.Response(status=304, headers=headers)
-    headers[hdrs.CONTENT_TYPE] = "application/json"
-    return web.Response(body=answer.content, headers=headers)
+class _RenderedResponse(web.StreamResponse):
+    """A response to a persistent connection, rendered with its header."""
+
+    keep_alive = True
+
+    def __init__(self, status: int, rendered: bytes) -> None:
+        super().__init__(status=status)
+        self._rendered = rendered
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
+        """Send the whole response."""
+        await request.writer.write(self._rendered)
+        return request.writer
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Do nothing: `prepare` has sent everything."""
+
+
+def _compile_path(path: str) -> Callable[[str], re.Match[str] | None]:
+    """Return the match of a path, which has at most one parameter, and of any plain query."""
+    before, brace, rest = path.partition("{")
+    parameter = _PARAMETER if brace else ""
+    after = re.escape(rest.partition("}")[2])
+    return re.compile(rf"{re.escape(before)}({parameter}){after}(?:\?({_QUERY}))?").fullmatch
+
+
+def _render_fields(fields: Mapping[str, str]) -> str:
+    """Return header fields as text.
+
+    Their values are our own, but for a well-formed request ID and for the encoded query of a link.
+    """
+    return "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
+
+
+@lru_cache(maxsize=1)
+def _render_date(second: int) -> str:
+    return f"Date: {formatdate(second, usegmt=True)}\r\n"

@@ -27,7 +27,6 @@ from tocsin.web.context import (
     Response,
     TransactionHandler,
 )
-from tocsin.web.direct_reads import DirectRead
 from tocsin.web.etags import apply_etag, hash_content
 from tocsin.web.idempotency import (
     AlreadyApplied,
@@ -57,8 +56,7 @@ def make_handler(
         return _AsyncEndpoint(endpoint, services, access_control).handle
     if endpoint.method != "GET":
         return MutationEndpoint(endpoint, services, access_control).handle
-    read = _ReadEndpoint(endpoint, services, access_control).handle
-    return read if endpoint.direct is None else DirectRead(endpoint, services, read).handle
+    return _ReadEndpoint(endpoint, services, access_control).handle
 
 
 class _EndpointHandler:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
+from collections.abc import Coroutine
 from http import HTTPStatus
 from typing import Any
 
@@ -11,8 +12,9 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from aiohttp.web_protocol import RequestHandler
 
-from tocsin.web.app import HEADERS, ResponseHeaders, read_request_id
+from tocsin.web.app import DIRECT_READS, HEADERS
 from tocsin.web.bounded_parser import MAX_HEADER, BoundedParser, HeaderTooLong
+from tocsin.web.envelope import read_request_id
 from tocsin.web.problems import ProblemError, problem_response
 
 # The parser identifies the line that was too long only by its limit, so these two differ
@@ -63,16 +65,16 @@ class ApiRunner(web.AppRunner):
 
     async def _make_server(self) -> web.Server:
         server = await super()._make_server()
-        return _Server(self.app[HEADERS], server, self._most_connections)
+        return _Server(self.app, server, self._most_connections)
 
 
 class _Server(web.Server):
-    """The server of aiohttp with connections of our own."""
+    """The server of aiohttp with connections of our own, and with direct reads."""
 
-    def __init__(self, headers: ResponseHeaders, server: web.Server, connections: int) -> None:
-        factory = server.request_factory
-        super().__init__(server.request_handler, request_factory=factory, **server._kwargs)  # noqa: SLF001
-        self.headers = headers
+    def __init__(self, app: web.Application, server: web.Server, connections: int) -> None:
+        handler = app[DIRECT_READS].precede(server.request_handler)
+        super().__init__(handler, request_factory=server.request_factory, **server._kwargs)  # noqa: SLF001
+        self.headers = app[HEADERS]
         self._most_connections = connections
 
     def __call__(self) -> RequestHandler:
@@ -136,13 +138,13 @@ class _Connection(RequestHandler):
         response.force_close()
         return response
 
-    async def finish_response(
+    def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
-    ) -> tuple[web.StreamResponse, bool]:
+    ) -> Coroutine[Any, Any, tuple[web.StreamResponse, bool]]:
         """Send the response; what aiohttp rejects itself, such as `Expect`, is a problem too."""
         if isinstance(resp, web.HTTPException):
             resp = self._complete(request, problem_response(request, resp))
-        return await super().finish_response(request, resp, start_time)
+        return super().finish_response(request, resp, start_time)
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
         """Log an error of the service; an unreadable body is the error of its sender."""

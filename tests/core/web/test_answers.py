@@ -40,12 +40,12 @@ def path_of(endpoint) -> str:
     return re.sub(r"{\w+}", "1", endpoint.path)
 
 
-def lasting(headers) -> CIMultiDict:
-    """Return the header fields that do not tell one request from the next."""
+def lasting(headers) -> list[tuple[str, str]]:
+    """Return the header fields that do not tell one request from the next, in any order."""
     kept = CIMultiDict(headers)
     for name in ("Date", "X-Request-Id", "RateLimit", "Content-Type", "Content-Length"):
         kept.popall(name, None)
-    return kept
+    return sorted((name.casefold(), value) for name, value in kept.items())
 
 
 @on_one_database

@@ -8,24 +8,23 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import orjson
-from aiohttp import web
 from sqlalchemy import Connection, FromClause, true
 from yarl import URL
 
 from tocsin import incidents
 from tocsin.clock import isoformat
-from tocsin.credentials import Scope
+from tocsin.credentials import Scope, join_key
 from tocsin.store import DriverQuery
 from tocsin.store.tables import incident_documents
 from tocsin.web.context import (
     ApiServices,
     DirectAnswer,
     DirectQuery,
+    DirectRequest,
     Endpoint,
     RequestContext,
     Response,
 )
-from tocsin.web.direct_reads import join_key
 from tocsin.web.pagination import (
     ChangeCursor,
     CompositeCursor,
@@ -67,10 +66,10 @@ _find_document = join_key(
 )
 
 
-def fetch_incident(request: web.Request, services: ApiServices) -> DirectQuery | None:
+def fetch_incident(request: DirectRequest, services: ApiServices) -> DirectQuery | None:
     """Return the query for the document of an incident."""
-    number = parse_number(request.match_info["number"])
-    if number is None or request.query_string:
+    number = parse_number(request.parameter)
+    if number is None or request.query:
         return None
 
     def render(row: Sequence[Any]) -> DirectAnswer | None:
@@ -143,16 +142,10 @@ class _Cursors(NamedTuple):
         return {"next_cursor": self.next, "resume_cursor": self.resume}
 
 
-_LONGEST_KNOWN_QUERY = 200
-
-
-def fetch_incidents(request: web.Request, services: ApiServices) -> DirectQuery | None:
+def fetch_incidents(request: DirectRequest, services: ApiServices) -> DirectQuery | None:
     """Return the query for the documents of a page."""
-    text = request.rel_url.raw_query_string
-    if len(text) > _LONGEST_KNOWN_QUERY:
-        return None
     try:
-        plan = _plan_page(text, services.public_url)
+        plan = _plan_page(request.query, services.public_url)
     except ProblemError:
         return None
     if plan is None:
@@ -167,7 +160,7 @@ def fetch_incidents(request: web.Request, services: ApiServices) -> DirectQuery 
         content = f'{{"incidents":[{page.documents}],{rest[1:]}'.encode()
         if cursors.next is None:
             return DirectAnswer(content, page.version)
-        link = make_next_link(services.public_url, str(request.rel_url), cursors.next)
+        link = make_next_link(services.public_url, request.target, cursors.next)
         return DirectAnswer(content, page.version, {"Link": link})
 
     return DirectQuery(plan.query, plan.values, render)
