@@ -78,7 +78,7 @@ def triage_incident(connection: Connection, number: int, *, now: datetime, text:
         added=labels,
     )
     lock_incident(connection, number)
-    update_triage(connection, number, change, author, now)
+    update_triage(connection, number, change, author, now, public_url="")
     add_comment(connection, number, f"ask {text}", author, now)
 
 

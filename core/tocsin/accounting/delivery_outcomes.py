@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from tocsin.delivery import (
     STATUS_COLUMNS,
     describe_status,
 )
+from tocsin.model import ChangeType, EventType
 from tocsin.store.tables import deliveries, destinations, events
 
 _STATES = (DELIVERED, PENDING, ON_HOLD, DEAD)
@@ -31,6 +33,8 @@ EVENT_OUTCOMES = (*_STATE_OUTCOMES, _NO_DESTINATION, _NOT_ROUTED)
 
 _RANK = case({state: rank for rank, state in enumerate(_STATES)}, value=SHOWN_STATE)
 _IS_THERE = destinations.c.name == deliveries.c.destination
+_IS_EVENT = events.c.event_type.in_(list(EventType))
+"""Not a change: it is no event that a receiver is to get."""
 _joined = events.join(deliveries, deliveries.c.event_id == events.c.id).outerjoin(
     destinations, _IS_THERE
 )
@@ -42,6 +46,8 @@ class DeliveryOutcomes:
 
     events: dict[str, int]
     """The number of events by outcome."""
+    changes: dict[str, int]
+    """The number of followed changes by outcome."""
     destinations: list[dict[str, Any]]
     """The number of deliveries of each destination by state."""
     not_arrived: list[dict[str, Any]]
@@ -57,7 +63,8 @@ class DeliveryOutcomes:
 def summarize_deliveries(connection: Connection, period: Period) -> DeliveryOutcomes:
     """Return the delivery outcomes of the events of the period."""
     return DeliveryOutcomes(
-        events=_count_events(connection, period),
+        events=_count_events(connection, period, EventType),
+        changes=_count_events(connection, period, ChangeType),
         destinations=_count_deliveries(connection, period),
         not_arrived=[
             {
@@ -74,11 +81,11 @@ def summarize_deliveries(connection: Connection, period: Period) -> DeliveryOutc
 
 
 def select_missing(period: Period) -> Select[Any]:
-    """Return the query of the deliveries that have not arrived."""
+    """Return the query of the deliveries of events that have not arrived."""
     return (
         select(*STATUS_COLUMNS, events.c.event_type, events.c.timestamp)
         .select_from(_joined)
-        .where(*_within_period(period), deliveries.c.state != DELIVERED)
+        .where(*_within_period(period), _IS_EVENT, deliveries.c.state != DELIVERED)
         .order_by(events.c.timestamp, deliveries.c.id)
         .limit(MAX_LISTED)
     )
@@ -88,7 +95,7 @@ def _within_period(period: Period) -> tuple[ColumnElement[bool], ...]:
     return events.c.timestamp > period.since, events.c.timestamp <= period.until
 
 
-def _count_events(connection: Connection, period: Period) -> dict[str, int]:
+def _count_events(connection: Connection, period: Period, kinds: Iterable[str]) -> dict[str, int]:
     # A subquery per event; grouped by event, SQLite would scan the whole table
     worst = (
         select(func.max(_RANK))
@@ -99,7 +106,7 @@ def _count_events(connection: Connection, period: Period) -> dict[str, int]:
     is_on_hold = events.c.routing_error.is_not(None)
     each = (
         select(events.c.routed, is_on_hold.label("on_hold"), worst.label("worst"))
-        .where(*_within_period(period))
+        .where(*_within_period(period), events.c.event_type.in_(list(kinds)))
         .subquery()
     )
     columns = each.c.routed, each.c.on_hold, each.c.worst
@@ -132,7 +139,7 @@ def _count_deliveries(connection: Connection, period: Period) -> list[dict[str, 
     query = (
         select(deliveries.c.destination, SHOWN_STATE, func.count())
         .select_from(_joined)
-        .where(*_within_period(period))
+        .where(*_within_period(period), _IS_EVENT)
         .group_by(deliveries.c.destination, SHOWN_STATE)
     )
     counts: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(_STATES, 0))

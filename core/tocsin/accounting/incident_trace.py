@@ -12,7 +12,7 @@ from tocsin.accounting.delivery_outcomes import classify_event, rank_state
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.delivery import STATUS_COLUMNS, describe_status, summarize_attempt
 from tocsin.incidents import AlertDecision, load_history, represent_point
-from tocsin.model import NodeKind
+from tocsin.model import EventType, NodeKind
 from tocsin.store.tables import (
     attempts,
     coverage,
@@ -30,7 +30,9 @@ _EVENT = ("id", "event_type", "timestamp", "routed", "routing_error", "subject")
 
 def load_events_about(connection: Connection, *subjects: str) -> dict[str, list[dict[str, Any]]]:
     """Return the events about each subject, the oldest first, with their deliveries."""
-    about = select(*(events.c[name] for name in _EVENT)).where(events.c.subject.in_(subjects))
+    about = select(*(events.c[name] for name in _EVENT)).where(
+        events.c.subject.in_(subjects), events.c.event_type.in_(list(EventType))
+    )
     rows = connection.execute(about.order_by(events.c.id)).mappings().all()
     arrived = _load_deliveries(connection, [row["id"] for row in rows]) if rows else {}
     found: dict[str, list[dict[str, Any]]] = {subject: [] for subject in subjects}

@@ -42,6 +42,7 @@ def report_period(connection: Connection, period: Period, now: datetime) -> dict
         "incidents": _count_incidents(connection, period),
         "triage": summarize_triage(connection, period),
         "events": arrivals.events,
+        "changes": arrivals.changes,
         "destinations": arrivals.destinations,
         "not_arrived": arrivals.not_arrived,
         "not_arrived_total": arrivals.not_arrived_total,

@@ -31,7 +31,7 @@ from tocsin.conditions import Condition, ConditionText
 from tocsin.errors import TryLater
 from tocsin.fields import Duration, ServerUrl
 from tocsin.hookspecs import Channel, Tools
-from tocsin.model import Delivery, Event, EventType, Json, Receipt
+from tocsin.model import ChangeType, Delivery, Event, EventType, Json, Receipt
 from tocsin.providers import Api, ApiResponse
 
 _RECOVERED = "A later run of the schedule completed."
@@ -80,6 +80,13 @@ class ObjectChannel(Channel[S]):
             default=False,
             description="Close the object that tracks a schedule's failures when a later run "
             "completes.",
+        )
+
+        follow_changes: bool = Field(
+            default=False,
+            description="Update the objects of incidents whose severity, status or disposition "
+            "changes, and add the reports of investigations that people start. `close_when` is "
+            "evaluated too: `data.status == 'Closed'` closes the object with the incident.",
         )
 
     ordered: ClassVar[bool] = True
@@ -199,6 +206,23 @@ class ObjectChannel(Channel[S]):
         return Receipt(
             status=status, response=response, remote_id=done[0].id, remote_url=self.link(done[0].id)
         )
+
+    async def follow(self, delivery: Delivery) -> Receipt:
+        """Update the existing objects of a changed incident, or add a report to them."""
+        event = delivery.event
+        done = []
+        for identifier in await self._places(delivery):
+            update = ObjectUpdate(identifier)
+            if event.event_type is ChangeType.INVESTIGATION_FINISHED:
+                async with self._alone_at(identifier):
+                    update.noted = await self._note(identifier, delivery)
+            elif "severity" in event.data["changes"]:
+                async with self._alone_at(identifier):
+                    await self.update(identifier, delivery)
+            if self._ends(event):
+                update.closed = await self._close(identifier, _CLOSED, delivery)
+            done.append(update)
+        return Receipt(status=HTTPStatus.OK, response=orjson.dumps({"objects": done}))
 
     async def request(
         self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **options: Any
@@ -324,4 +348,4 @@ def _note_title(event: Event) -> str:
         EventType.INVESTIGATION_COMPLETED: "Tocsin: investigation completed",
         EventType.INVESTIGATION_FAILED: "Tocsin: scheduled investigation failed",
         EventType.SCHEDULE_DISABLED: "Tocsin: schedule disabled",
-    }.get(event.event_type, "Tocsin")
+    }.get(event.template_type, "Tocsin")

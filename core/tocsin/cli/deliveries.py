@@ -30,7 +30,7 @@ from tocsin.delivery import (
     NotReplayableError,
 )
 from tocsin.errors import OperatorError
-from tocsin.model import EventType, Vocabulary
+from tocsin.model import DeliveryType, Vocabulary
 from tocsin.settings import load_settings
 from tocsin.store import Database
 
@@ -57,7 +57,7 @@ _ATTEMPTS = Columns(
     brief=("number", "started_at", "outcome", "status", "reason", "response"),
 )
 Destination = Annotated[str | None, typer.Option(help="Filter by destination.")]
-Event = Annotated[str | None, typer.Option(help=f"Filter by event: {', '.join(EventType)}.")]
+Event = Annotated[str | None, typer.Option(help=f"Filter by event: {', '.join(DeliveryType)}.")]
 Since = Annotated[
     str | None,
     typer.Option(help="Only events since this time: 24h (ago) or 2026-11-21T05:33:01Z."),
@@ -247,7 +247,7 @@ def _filter(
     now = SystemClock().now()
     return DeliveryFilter(
         destination=destination,
-        event_type=None if event is None else _word(EventType.parse, "--event", event),
+        event_type=None if event is None else _word(DeliveryType.parse, "--event", event),
         subject=subject,
         since=None if since is None else parse_moment("--since", since, now),
         until=None if until is None else parse_moment("--until", until, now),

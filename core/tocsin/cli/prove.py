@@ -101,10 +101,10 @@ def _parse_since(text: str) -> timedelta:
 def _records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the rows of the account, section by section.
 
-    The sections are coverage with failed reads, incidents, triage, events, destinations,
-    undelivered events and anomalies (UNACCOUNTED). Within a section, rows keep the order in which
-    `accounting.report_period` returns them: sources and destinations by name, undelivered events
-    by time (oldest first), anomalies by kind.
+    The sections are coverage with failed reads, incidents, triage, events, followed changes,
+    destinations, undelivered events and anomalies (UNACCOUNTED). Within a section, rows keep
+    the order in which `accounting.report_period` returns them: sources and destinations by name,
+    undelivered events by time (oldest first), anomalies by kind.
     """
     yield from _coverage_records(proof)
     for name, count in proof["incidents"].items():
@@ -113,6 +113,9 @@ def _records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield from _triage_records(proof["triage"])
     for name, count in proof["events"].items():
         yield _record("events", name, None, count)
+    for name, count in proof["changes"].items():
+        if count:
+            yield _record("changes", name, None, count)
     for counts in proof["destinations"]:
         states = (f"{count} {state}" for state, count in counts.items() if state != "destination")
         yield _record("destination", counts["destination"], None, ", ".join(states))

@@ -1,8 +1,8 @@
-"""Writing events and reading them back."""
+"""Writing events and followed changes, and reading them back."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,9 +22,9 @@ from sqlalchemy import (
     update,
 )
 
-from tocsin.model import Event, EventType
+from tocsin.model import ChangeType, Event, parse_type
 from tocsin.store import BulkStatement, Row, announce, clean_text, is_in, load_epoch_number
-from tocsin.store.tables import events
+from tocsin.store.tables import destinations, events
 from tocsin.tracing import TRACEPARENT, build_headers, note_event
 
 EVENTS = "events"
@@ -45,6 +45,16 @@ _LOCK_SHARDS = text(
         FROM unnest(CAST(:subjects AS text[])) AS subject ORDER BY shard
     ) AS shards
     """  # noqa: S608 - a constant
+)
+
+_FOLLOW_SETTING = "follow_changes"
+_HOOKS = {
+    "tocsin_incident_changed": ChangeType.INCIDENT_CHANGED,
+    "tocsin_investigation_finished": ChangeType.INVESTIGATION_FINISHED,
+}
+_SETTINGS = select(destinations.c.settings).where(
+    destinations.c.state != "deleted",
+    or_(destinations.c.reason.is_(None), destinations.c.reason != "removed"),
 )
 
 
@@ -110,6 +120,28 @@ def _build_row(event: Event, common: Mapping[str, Any]) -> Row:
     context = {**event.context, **common}
     facts = (event.id, event.event_type.value, event.timestamp, dict(event.data), event.subject)
     return (*facts, list(event.related), context, False)
+
+
+def list_followed(settings: Mapping[str, Any]) -> frozenset[ChangeType]:
+    """Return the changes that a destination follows, given its settings as they are stored."""
+    if settings.get(_FOLLOW_SETTING) is True:
+        return frozenset(ChangeType)
+    return frozenset(_HOOKS[hook] for hook in settings.get("hooks", ()) if hook in _HOOKS)
+
+
+def emit_changes(
+    connection: Connection, kind: ChangeType, build: Callable[[], Iterable[Event]]
+) -> Sequence[Event]:
+    """Store the changes that `build` returns in this transaction, and return them.
+
+    Nothing is built or stored unless a plugin or a destination follows this kind of change now.
+    """
+    stored = connection.scalars(_SETTINGS)
+    if not any(kind in list_followed(settings) for settings in stored):
+        return ()
+    changes = list(build())
+    emit_events(connection, changes)
+    return changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +258,7 @@ def parse_event_row(row: RowMapping) -> Event:
     """Return the event in a row of the table `events`."""
     return Event(
         id=row["id"],
-        event_type=EventType(row["event_type"]),
+        event_type=parse_type(row["event_type"]),
         timestamp=row["timestamp"],
         data=row["data"],
         subject=row["subject"],

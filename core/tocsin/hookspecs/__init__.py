@@ -107,6 +107,27 @@ def tocsin_event(event: Event) -> None:
 
 
 @hookspec
+def tocsin_incident_changed(event: Event) -> None:
+    """Handle a changed severity, status or disposition of an incident.
+
+    `event.data["changes"]` has the old and the new value of each changed member, such as
+    `{"status": {"from": "New", "to": "Closed"}}`, next to the present `severity`, `status` and
+    `disposition`. Called like `tocsin_event`, for changes since the plugin was enabled.
+    """
+
+
+@hookspec
+def tocsin_investigation_finished(event: Event) -> None:
+    """Handle a run of an investigation that completed or failed, whoever started it.
+
+    `event.data` has `session_id`, `run`, `status`, `created_by`, `schedule_id` (None if a person
+    or a program started it), `title`, `risk_score` and `error`; `event.context["report"]` is the
+    report, if there is one. Cancelled runs are left out. Called like `tocsin_event`, for runs that
+    end after the plugin was enabled.
+    """
+
+
+@hookspec
 def tocsin_commands() -> Any:
     """Return a `typer.Typer` with the commands of this plugin: `tocsin <plugin> <command>`.
 

@@ -11,6 +11,7 @@ from pydantic import Field, field_validator
 from typing_extensions import TypeVar
 
 from tocsin.conditions import ConditionText
+from tocsin.errors import Refused
 from tocsin.fields import Duration, FileOnly, LocalPath, Network, PluginSettings
 from tocsin.hookspecs.configurable import Configurable
 from tocsin.model import Delivery, EventType, Health, Receipt, Severity
@@ -176,3 +177,14 @@ class Channel(Configurable[S], ABC):
         exception counts as a bug of the channel; it is shown to the operator, and the delivery is
         retried.
         """
+
+    async def follow(self, delivery: Delivery) -> Receipt:  # noqa: ARG002 - for those that override
+        """Bring what earlier deliveries created up to date with a change of its subject.
+
+        Called only for destinations with `follow_changes = true`: declare this setting, `False` by
+        default, and set `ordered`, if you implement it. `delivery.event` has a `ChangeType`;
+        `delivery.render` renders the present state with the templates of the event type
+        `event.template_type`. Without a `remote_id` there is nothing to update: return a receipt.
+        It may be called again for the same change. Raises the same errors as `deliver`.
+        """
+        raise Refused("this channel cannot follow changes")

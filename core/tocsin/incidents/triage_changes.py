@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from tocsin.clock import isoformat
 from tocsin.errors import InvalidInputError
 from tocsin.incidents.documents import refresh_documents
-from tocsin.incidents.storage import lock_incidents
+from tocsin.incidents.storage import emit_triage_change, lock_incidents
 from tocsin.incidents.triage import (
     COLUMNS,
     MEMBERS,
@@ -83,7 +83,13 @@ def lock_incident(connection: Connection, number: int) -> int | None:
 
 
 def update_triage(
-    connection: Connection, number: int, change: TriageUpdate, author: Author, now: datetime
+    connection: Connection,
+    number: int,
+    change: TriageUpdate,
+    author: Author,
+    now: datetime,
+    *,
+    public_url: str,
 ) -> dict[str, Json]:
     """Update the triage of a locked incident, and return the changed members with both values.
 
@@ -120,6 +126,7 @@ def update_triage(
     for each in changed:
         store_triage(connection, each, after[each], moments if each == number else {})
     record_changes(connection, changed, author, now)
+    emit_triage_change(connection, number, changed.get(number, {}), public_url, now)
     return changed.get(number, {})
 
 

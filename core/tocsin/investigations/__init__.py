@@ -20,6 +20,7 @@ from tocsin.investigations.runs import (
     InvestigationWorker,
     LedgerCompaction,
     RunFailure,
+    build_change_finisher,
     build_write_back_finisher,
 )
 from tocsin.investigations.sessions import (
@@ -75,6 +76,7 @@ __all__ = [
     "WriteBackState",
     "WriteBackWorker",
     "add_message",
+    "build_change_finisher",
     "build_write_back_finisher",
     "cancel_session",
     "cancel_waiting",

@@ -6,11 +6,14 @@ All classes are frozen, and independent of databases, HTTP and vendors. Times ar
 from tocsin.model.contract import AnswerCondition, AnswerRules, Contract, Idempotency, Verification
 from tocsin.model.entity import Entity
 from tocsin.model.event import (
+    ChangeType,
     Delivery,
+    DeliveryType,
     Event,
     EventType,
     Health,
     Receipt,
+    parse_type,
 )
 from tocsin.model.incident import Alert, Incident
 from tocsin.model.investigation import (
@@ -77,11 +80,13 @@ __all__ = [
     "Alert",
     "AnswerCondition",
     "AnswerRules",
+    "ChangeType",
     "Confidence",
     "Contract",
     "Contribution",
     "Covered",
     "Delivery",
+    "DeliveryType",
     "Disposition",
     "DispositionFilter",
     "DispositionSource",
@@ -149,5 +154,6 @@ __all__ = [
     "find_marking",
     "name_tactic",
     "parse_tactics",
+    "parse_type",
     "sort_tactics",
 ]

@@ -22,6 +22,48 @@ class EventType(Vocabulary):
     SCHEDULE_DISABLED = "schedule-disabled"
 
 
+class ChangeType(Vocabulary):
+    """Changes that plugins and destinations can follow.
+
+    They take the queue like events, but are none: receivers get no envelope of them.
+    """
+
+    INCIDENT_CHANGED = "incident-changed"
+    """Severity, status or disposition of an incident changed."""
+    INVESTIGATION_FINISHED = "investigation-finished"
+    """A run of an investigation completed or failed, whoever started it."""
+
+    @property
+    def template_type(self) -> EventType:
+        """The event type whose templates render the state after a change."""
+        if self is ChangeType.INCIDENT_CHANGED:
+            return EventType.INCIDENT_ALERT
+        return EventType.INVESTIGATION_COMPLETED
+
+
+class DeliveryType(Vocabulary):
+    """Types of what is delivered: the four events, and the changes that are followed."""
+
+    INCIDENT_ALERT = "incident-alert"
+    INVESTIGATION_COMPLETED = "investigation-completed"
+    INVESTIGATION_FAILED = "investigation-failed"
+    SCHEDULE_DISABLED = "schedule-disabled"
+    INCIDENT_CHANGED = "incident-changed"
+    INVESTIGATION_FINISHED = "investigation-finished"
+
+
+_TYPES: Mapping[str, EventType | ChangeType] = {
+    kind.value: kind for kinds in (EventType, ChangeType) for kind in kinds
+}
+
+
+def parse_type(word: str) -> EventType | ChangeType:
+    """Return the type of an event or a change; ValueError for a type of a later version."""
+    if (kind := _TYPES.get(word)) is None:
+        raise ValueError(f"{word!r} is not a valid event type")
+    return kind
+
+
 _RISKS = (
     (80, Severity.CRITICAL),
     (60, Severity.HIGH),
@@ -33,19 +75,25 @@ _RISKS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """An event that destinations can receive.
+    """An event that destinations can receive, or a change that they can follow.
 
     `event_type`, `timestamp` and `data` form the envelope for receivers. `subject` (`incident:7`),
     `related` and `context` are for templates and channels, and never part of it.
     """
 
     id: str
-    event_type: EventType
+    event_type: EventType | ChangeType
     timestamp: datetime
     data: Mapping[str, Json]
     subject: str
     related: tuple[str, ...] = ()
     context: Mapping[str, Json] = field(default_factory=dict)
+
+    @property
+    def template_type(self) -> EventType:
+        """The event type whose templates render it: its own, unless it is a change."""
+        kind = self.event_type
+        return kind.template_type if isinstance(kind, ChangeType) else kind
 
     @property
     def key(self) -> str:

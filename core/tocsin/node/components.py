@@ -36,6 +36,7 @@ from tocsin.investigations import (
     QuestionRouter,
     WriteBackMetrics,
     WriteBackWorker,
+    build_change_finisher,
     build_write_back_finisher,
 )
 from tocsin.knowledge import SearchIndexer, count_unindexed
@@ -152,6 +153,7 @@ def build_investigations(
         answer=answers,
         finishers=[
             build_write_back_finisher(plugins.providers, public_url),
+            build_change_finisher(public_url),
             compaction.finish,
             *finishers,
         ],

@@ -33,7 +33,7 @@ class Configuration:
     environment: EnvironmentSettings
     channels: Mapping[str, type[Channel]]
     """Channel classes of enabled plugins, by plugin name."""
-    observers: Mapping[str, Callable[..., Any]]
+    observers: Mapping[str, Mapping[str, Callable[..., Any]]]
     """Event hooks of enabled plugins, by plugin name."""
     template_paths: Sequence[Path]
     absent: Sequence[AbsentPlugin]

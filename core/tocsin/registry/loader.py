@@ -50,7 +50,7 @@ class PluginOffers:
     channels: dict[str, type[Channel]] = field(default_factory=dict)
     enrichers: dict[str, list[type[Enricher]]] = field(default_factory=dict)
     investigators: dict[str, type[Investigator]] = field(default_factory=dict)
-    observers: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    observers: dict[str, dict[str, Callable[..., Any]]] = field(default_factory=dict)
     commands: dict[str, Callable[[], Any]] = field(default_factory=dict)
     routes: dict[str, Sequence[Route]] = field(default_factory=dict)
     console_pages: dict[str, Sequence[ConsolePage]] = field(default_factory=dict)
@@ -191,8 +191,13 @@ async def _collect(manager: pluggy.PluginManager, name: str, offers: PluginOffer
         offers.enrichers[name] = _enrichers(hook, await _call(hook), offers)
     for hook in _implementations(manager.hook.tocsin_investigators, name):
         offers.investigators[name] = _of_kind(hook, await _call(hook), Investigator)
-    for hook in _implementations(manager.hook.tocsin_event, name):
-        offers.observers[name] = hook
+    for caller in (
+        manager.hook.tocsin_event,
+        manager.hook.tocsin_incident_changed,
+        manager.hook.tocsin_investigation_finished,
+    ):
+        for hook in _implementations(caller, name):
+            offers.observers.setdefault(name, {})[caller.name] = hook
     for hook in _implementations(manager.hook.tocsin_template_paths, name):
         offers.template_paths += [Path(path) for path in await _call(hook)]
     await _collect_extensions(manager, name, offers)

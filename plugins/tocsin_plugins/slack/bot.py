@@ -11,6 +11,7 @@ import orjson
 
 from tocsin import (
     Broken,
+    ChangeType,
     CredentialsRefused,
     Delivery,
     Health,
@@ -71,6 +72,23 @@ class Bot:
                 return await self._deliver(delivery)
         except TimeoutError:
             raise TryLater("Slack did not respond before the timeout") from None
+
+    async def follow(self, delivery: Delivery) -> Receipt:
+        """Update the message of a changed incident, or reply with a report to it.
+
+        Nothing is posted for an incident without a message here.
+        """
+        thread = find_thread(delivery, self._channel)
+        if thread is None:
+            return Receipt(response=b"no message of this incident here")
+        if delivery.event.event_type is ChangeType.INVESTIGATION_FINISHED:
+            return await self.deliver(delivery)
+        try:
+            async with asyncio.timeout(self._settings.timeout.total_seconds()):
+                await self._update(thread, render_content(delivery))
+        except TimeoutError:
+            raise TryLater("Slack did not respond before the timeout") from None
+        return Receipt(status=200, remote_id=delivery.remote_id)
 
     async def _deliver(self, delivery: Delivery) -> Receipt:
         body = render_content(delivery)

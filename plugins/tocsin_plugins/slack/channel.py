@@ -39,3 +39,9 @@ class Slack(Channel):
         that need the operator, and `Refused` for permanent ones.
         """
         return await self._way.deliver(delivery)
+
+    async def follow(self, delivery: Delivery) -> Receipt:
+        """Update the message of a changed incident, or reply with a report to it."""
+        if isinstance(self._way, IncomingWebhook):
+            return await super().follow(delivery)
+        return await self._way.follow(delivery)

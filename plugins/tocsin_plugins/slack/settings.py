@@ -78,6 +78,11 @@ class Settings(Channel.Settings):
         default=(EventType.INVESTIGATION_FAILED, EventType.SCHEDULE_DISABLED),
         description="Events whose replies in a thread also appear in the channel.",
     )
+    follow_changes: bool = Field(
+        default=False,
+        description="Update the message of an incident whose severity, status or disposition "
+        "changes, and reply with the reports of investigations that people start. Bots only.",
+    )
     api_url: ServerUrl = Field(
         default="https://slack.com/api",
         description="URL of the API; for GovSlack https://slack-gov.com/api.",
@@ -105,6 +110,11 @@ class Settings(Channel.Settings):
             raise ValueError("set either bot_token and channel, or webhook_url, but not both")
         if not self.webhook_url and not (self.bot_token and self.channel):
             raise ValueError("set bot_token and channel, or webhook_url")
+        if self.webhook_url and self.follow_changes:
+            raise ValueError(
+                "follow_changes requires bot_token and channel: an incoming webhook cannot change "
+                "messages"
+            )
         return self
 
     @model_validator(mode="after")

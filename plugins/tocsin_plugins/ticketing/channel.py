@@ -112,7 +112,7 @@ class Ticketing(ObjectChannel):
 
     def render_note(self, delivery: Delivery) -> str | None:
         """Return the comment of an event, if it has one."""
-        if delivery.event.event_type not in self.settings.comment_on:
+        if delivery.event.template_type not in self.settings.comment_on:
             return None
         part = "note" if self.settings.attach_report else "summary"
         return delivery.render(part).decode()

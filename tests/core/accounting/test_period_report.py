@@ -38,7 +38,9 @@ async def test_what_people_did_to_incidents_is_counted(happened, clock):
     duplicate = TriageUpdate(disposition=IncidentDisposition.DUPLICATE)
 
     async def change(number, update, author):
-        await happened.database.write(update_triage, number, update, author, clock.now())
+        await happened.database.write(
+            update_triage, number, update, author, clock.now(), public_url=""
+        )
 
     await change(numbers[0], TriageUpdate(disposition=IncidentDisposition.TRUE_POSITIVE), ana)
     clock.advance(hours=2)

@@ -181,7 +181,7 @@ async def test_a_configuration_comes_to_destinations_and_observers(tmp_path, mon
         'url = "https://soc.example.org/"\nsecret = { env = "SOC_SECRET" }\n'
     )
     configuration = await load_configuration(path)
-    configuration = replace(configuration, observers={"enricher": print})
+    configuration = replace(configuration, observers={"enricher": {"tocsin_event": print}})
     listed, heard = list_configured_destinations(configuration)
     assert (listed.name, listed.managed_by) == ("soc", ManagedBy.FILE)
     assert listed.settings["secret"] == {"env": "SOC_SECRET"}

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 import structlog
-from sqlalchemy import func, select
+from sqlalchemy import func, insert, select
 
+from delivery_rows import NOW
 from incident_rows import add_incidents
-from tocsin import Entity, EntityKind, Health, Provider, Tools
-from tocsin.investigations import build_write_back_finisher
+from tocsin import Entity, EntityKind, Event, Health, Provider, Tools
+from tocsin.events import load_unrouted
+from tocsin.investigations import build_change_finisher, build_write_back_finisher
 from tocsin.investigations.runs.finishers import MAX_RELATIONS
 from tocsin.knowledge.graph import find_neighborhood
 from tocsin.knowledge.search import search_documents
@@ -25,7 +27,7 @@ from tocsin.model import (
     RelationType,
     Tlp,
 )
-from tocsin.store.tables import relations, write_backs
+from tocsin.store.tables import destinations, relations, write_backs
 
 from .conftest import EVERYWHERE
 
@@ -159,3 +161,41 @@ async def test_a_run_that_tells_very_much_leaves_the_first_of_it(start, finish, 
     await finish(answer=very_much)
     count = await database.read(lambda c: c.scalar(select(func.count()).select_from(relations)))
     assert count == MAX_RELATIONS
+
+
+def follow(connection) -> None:
+    members = {"name": "hook:o", "plugin": "o", "managed_by": "plugin", "state": "active"}
+    counts = {"revision": 1, "failures": 0, "holds": 0}
+    times = {"created_by": "ana", "created_at": NOW, "updated_at": NOW}
+    hooks = {"settings": {"hooks": ["tocsin_investigation_finished"]}}
+    connection.execute(insert(destinations).values(**members, **counts, **times, **hooks))
+
+
+def load_finished(connection) -> list[Event]:
+    return load_unrouted(connection, 10).events
+
+
+@pytest.mark.parametrize("query", ["look around", "fail"])
+async def test_the_end_of_each_run_is_emitted_once_to_those_that_follow(
+    start, finish, send, database, query
+):
+    await database.write(follow)
+    session_id = await start(query)
+    has_failed = query == "fail"
+    for _ in range(2):
+        await finish(finishers=[build_change_finisher("https://t.example")])
+    [event] = await database.read(load_finished)
+    assert (event.event_type, event.subject) == ("investigation-finished", f"session:{session_id}")
+    assert event.data["status"] == ("failed" if has_failed else "completed")
+    assert (event.data["error"] is not None) is has_failed
+    assert ("report" in event.context) is not has_failed
+    if not has_failed:
+        await send(session_id, "anything else?")
+        await finish(finishers=[build_change_finisher("https://t.example")])
+        assert [each.data["run"] for each in await database.read(load_finished)] == [1, 2]
+
+
+async def test_nothing_is_emitted_if_nobody_follows(start, finish, database):
+    await start()
+    await finish(finishers=[build_change_finisher("https://t.example")])
+    assert await database.read(load_finished) == []

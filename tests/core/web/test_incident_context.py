@@ -90,7 +90,7 @@ def link(connection: Connection, number: int, other: int) -> None:
     author = Author("ana", "admin:ana", DispositionSource.PERSON)
     lock_incident(connection, number)
     change = TriageUpdate(added={LabelKind.LINK: [str(other)]})
-    update_triage(connection, number, change, author, NOW)
+    update_triage(connection, number, change, author, NOW, public_url="")
 
 
 async def test_an_unknown_incident_has_no_context(api):

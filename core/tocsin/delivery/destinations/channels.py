@@ -16,28 +16,37 @@ from pydantic import ValidationError
 
 from tocsin.delivery.destinations.lifecycle import DestinationSpec
 from tocsin.delivery.destinations.repository import Destination
-from tocsin.errors import OperatorError
+from tocsin.errors import OperatorError, Refused
 from tocsin.fields import SettingsOrigin
 from tocsin.hookspecs import Channel, Tools
-from tocsin.model import Delivery, Health, Receipt
+from tocsin.model import Delivery, DeliveryType, EventType, Health, Receipt
 from tocsin.registry import Configuration, LivePlugin, ManagedBy, PluginFactory
 from tocsin.validation import explain_errors
 
 OBSERVER_PREFIX = "hook:"
 """Prefix of observers' destination names; no other name may contain a colon."""
 _THREADS = 4
+Hooks = Mapping[str, Callable[..., Any]]
+
+
+HOOKS: Mapping[DeliveryType, str] = {
+    **dict.fromkeys(map(DeliveryType, EventType), "tocsin_event"),
+    DeliveryType.INCIDENT_CHANGED: "tocsin_incident_changed",
+    DeliveryType.INVESTIGATION_FINISHED: "tocsin_investigation_finished",
+}
+"""The hook that receives each type."""
 
 
 class ObserverChannel(Channel):
-    """Passes events to the hook `tocsin_event` of a plugin.
+    """Passes events and changes to the hooks of a plugin.
 
     Each such plugin is a destination of its own, so a slow one delays no other. Events take the
     queue: once across all nodes, with retries, and accounted for like all deliveries.
     """
 
-    def __init__(self, settings: Any, tools: Tools, hook: Callable[..., Any]) -> None:
+    def __init__(self, settings: Any, tools: Tools, hooks: Hooks) -> None:
         super().__init__(settings, tools)
-        self._hook = hook
+        self._hooks = hooks
         # separate threads: a hook that hangs keeps its thread after the timeout
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=f"tocsin-{tools.name}")
 
@@ -47,11 +56,18 @@ class ObserverChannel(Channel):
 
     async def deliver(self, delivery: Delivery) -> Receipt:
         """Call the hook in a thread, and await the coroutine if it returns one."""
-        call = partial(self._hook, event=delivery.event)
+        name = HOOKS[DeliveryType(delivery.event.event_type)]
+        if (hook := self._hooks.get(name)) is None:
+            raise Refused(f"the plugin no longer implements the hook `{name}`")
+        call = partial(hook, event=delivery.event)
         result = await asyncio.get_running_loop().run_in_executor(self._threads, call)
         if inspect.isawaitable(result):
             await result
         return Receipt()
+
+    async def follow(self, delivery: Delivery) -> Receipt:
+        """Call the hook for the change, as for an event."""
+        return await self.deliver(delivery)
 
 
 Decrypt = Callable[[bytes], bytes]
@@ -106,11 +122,11 @@ class ChannelFactory:
         return secrets
 
     async def _observe(self, destination: DestinationLike) -> LivePlugin[Channel]:
-        if (hook := self._observers.get(destination.plugin)) is None:
+        if (hooks := self._observers.get(destination.plugin)) is None:
             raise OperatorError(f"plugin {destination.plugin!r} is not available on this node")
         settings = ObserverChannel.Settings(plugin=destination.plugin)
         return await self._maker.make(
-            destination.name, partial(ObserverChannel, hook=hook), settings
+            destination.name, partial(ObserverChannel, hooks=hooks), settings
         )
 
     def _origin(self, destination: DestinationLike) -> SettingsOrigin:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -37,10 +37,15 @@ def list_configured_destinations(configuration: Configuration) -> list[Destinati
         for destination in configuration.destinations
     ]
     heard = [
-        DestinationSpec(OBSERVER_PREFIX + plugin, plugin, {}, ManagedBy.PLUGIN)
-        for plugin in configuration.observers
+        DestinationSpec(OBSERVER_PREFIX + plugin, plugin, _describe_hooks(hooks), ManagedBy.PLUGIN)
+        for plugin, hooks in configuration.observers.items()
     ]
     return listed + heard
+
+
+def _describe_hooks(hooks: Iterable[str]) -> dict[str, list[str]]:
+    """Return the settings of an observer: its hooks, unless `tocsin_event` is the only one."""
+    return {} if list(hooks) == ["tocsin_event"] else {"hooks": sorted(hooks)}
 
 
 def apply_destinations(

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, select
 from tocsin.delivery.destinations.repository import DestinationState
 from tocsin.delivery.queue.states import ON_HOLD, PENDING, DeliveryState, is_stored_as
 from tocsin.errors import TocsinError
-from tocsin.model import EventType
+from tocsin.model import DeliveryType
 from tocsin.store.tables import EPOCH, deliveries, destinations, events
 from tocsin.validation import suggest_nearest
 
@@ -28,7 +28,7 @@ class DeliveryFilter:
     """Criteria for deliveries; None means any."""
 
     destination: str | None = None
-    event_type: EventType | None = None
+    event_type: DeliveryType | None = None
     subject: str | None = None
     since: datetime | None = None
     """Earliest time of the event, inclusive."""

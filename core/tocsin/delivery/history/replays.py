@@ -18,7 +18,7 @@ from tocsin.delivery.destinations.repository import DestinationState
 from tocsin.delivery.history.filters import SOURCE, DeliveryFilter, require_destination
 from tocsin.delivery.queue.states import DeliveryState, is_stored_as
 from tocsin.identifiers import new_id
-from tocsin.model import EventType
+from tocsin.model import DeliveryType
 from tocsin.store import announce
 from tocsin.store.tables import EPOCH, deliveries, destinations, replays
 
@@ -68,7 +68,7 @@ class ReplayScope:
         kind = stored["event_type"]
         wanted = DeliveryFilter(
             destination=stored["destination"],
-            event_type=None if kind is None else EventType(kind),
+            event_type=None if kind is None else DeliveryType(kind),
             since=_parse_moment(stored["since"]),
             until=_parse_moment(stored["until"]),
         )

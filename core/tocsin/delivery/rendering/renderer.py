@@ -177,7 +177,7 @@ class Renderer:
         Raises `Misconfigured` if there is no template, or if it fails, takes too long or produces
         more than 256 KiB; the text names template and line.
         """
-        found = self._template(receiver, event.event_type, part)
+        found = self._template(receiver, event.template_type, part)
         if found.is_envelope and (envelope := _write_envelope(event)) is not None:
             return envelope
         template, form = found.template, found.form
@@ -278,7 +278,7 @@ def _is_envelope(template: Template) -> bool:
 def _write_envelope(event: Event) -> bytes | None:
     """Return what the shipped envelope renders; None where only the template can tell."""
     envelope = {
-        "event_type": event.event_type.value,
+        "event_type": event.template_type.value,
         "timestamp": isoformat(event.timestamp),
         "data": event.data,
     }
@@ -305,7 +305,7 @@ def _join_bounded(size: int, pieces: Iterable[str]) -> bytes:
 def _event_fields(event: Event) -> dict[str, Json]:
     return {
         "id": event.id,
-        "event_type": event.event_type,
+        "event_type": event.template_type,
         "timestamp": isoformat(event.timestamp),
         "time_ms": int(event.timestamp.timestamp() * 1_000),
         "subject": event.subject,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+import structlog
 from sqlalchemy import ColumnElement, Connection, and_, exists, func, select, update
 
 from tocsin.events import EVENTS
@@ -19,6 +20,7 @@ _NOT_APPLIED = (
 )
 _APPLIED_FROM = "configuration_applied_from"
 _MICROSECOND = timedelta(microseconds=1)
+_log = structlog.get_logger()
 
 
 def load_applied_from(connection: Connection) -> datetime | None:
@@ -81,3 +83,12 @@ def _store(connection: Connection, moment: datetime) -> None:
     connection.execute(
         statement.on_conflict_do_update(index_elements=["name"], set_={"value": value})
     )
+
+
+def log_application(*, before: bool | None, now: bool) -> None:
+    """Log that routing begins or ends to wait until a configuration is applied."""
+    if now and before is False:
+        _log.info("configuration applied; routing waiting events")
+    elif not now and before is None:
+        advice = "run `tocsin apply`; until then, events wait and are not lost"
+        _log.warning("routing on hold: no configuration has been applied yet", advice=advice)

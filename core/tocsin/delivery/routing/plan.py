@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tocsin import tracing
+from tocsin.delivery.destinations.channels import OBSERVER_PREFIX
 from tocsin.delivery.queue.states import ClaimedDelivery
 from tocsin.events import read_traceparent
-from tocsin.model import Event
+from tocsin.model import ChangeType, Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +47,18 @@ def trace_plan(plan: RoutingPlan, started_ns: int) -> None:
         }
         parent = read_traceparent(event)
         tracing.record_span("event.route", facts, parent=parent, started_ns=started_ns)
+
+
+def is_wanted_change(
+    event: Event, followed: Collection[str], destination: str, providers: Collection[str]
+) -> bool:
+    """Return whether a change concerns a destination that follows these types.
+
+    Destinations receive the runs of schedules as events, and nothing about failed runs that a
+    person started. Observer plugins receive all changes that they have hooks for.
+    """
+    if event.event_type not in followed or destination.startswith(OBSERVER_PREFIX):
+        return event.event_type in followed
+    if event.event_type is ChangeType.INVESTIGATION_FINISHED:
+        return event.data["schedule_id"] is None and event.data["error"] is None
+    return not providers or event.data["provider"] in providers

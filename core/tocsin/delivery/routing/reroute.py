@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, and_, exists, func, select, up
 
 from tocsin.delivery.destinations.channels import OBSERVER_PREFIX
 from tocsin.events import EVENTS
+from tocsin.model import EventType
 from tocsin.store import announce
 from tocsin.store.tables import deliveries, events
 
@@ -60,4 +61,5 @@ def _is_unmatched(since: datetime, until: datetime) -> ColumnElement[bool]:
         deliveries.c.destination.not_like(f"{OBSERVER_PREFIX}%"),
     )
     in_period = and_(events.c.timestamp >= since, events.c.timestamp < until)
-    return and_(in_period, events.c.routed.is_(True), ~delivery)
+    is_event = events.c.event_type.in_(list(EventType))
+    return and_(in_period, is_event, events.c.routed.is_(True), ~delivery)

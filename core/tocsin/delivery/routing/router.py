@@ -28,8 +28,8 @@ from tocsin.delivery.destinations.repository import (
 from tocsin.delivery.queue.queue import DeliveryQueue
 from tocsin.delivery.queue.states import Vacancy, queue_topic
 from tocsin.delivery.routing.assignment import ShardAssignment, find_ready
-from tocsin.delivery.routing.hold import load_applied_from
-from tocsin.delivery.routing.plan import RoutingPlan, RoutingResult, trace_plan
+from tocsin.delivery.routing.hold import load_applied_from, log_application
+from tocsin.delivery.routing.plan import RoutingPlan, RoutingResult, is_wanted_change, trace_plan
 from tocsin.delivery.sending.worker import Worker
 from tocsin.delivery.sending.worker_pool import WorkerPool
 from tocsin.events import (
@@ -39,13 +39,14 @@ from tocsin.events import (
     UnroutedEvents,
     find_still_unrouted,
     hold_events,
+    list_followed,
     load_unrouted,
     lock_subjects,
     mark_routed,
 )
 from tocsin.hookspecs import Channel
 from tocsin.loops import run_forever, run_to_end
-from tocsin.model import Event, EventType, Severity
+from tocsin.model import ChangeType, Event, EventType, Severity
 from tocsin.registry import ManagedBy
 from tocsin.sandbox import AllowanceExhausted
 from tocsin.store import Database
@@ -69,15 +70,21 @@ class Route:
     min_severity: Severity = Severity.INFORMATIONAL
     providers: frozenset[str] = frozenset()
     when: str | None = None
+    changes: frozenset[ChangeType] = frozenset()
+    """The changes that it follows."""
 
     @classmethod
     def of(cls, destination: Destination) -> Self:
         """Return the route to a destination, even if its plugin is not available.
 
-        Observer plugins receive all events, and so do destinations whose settings cannot be read.
+        Observer plugins receive what they have hooks for. Unreadable settings mean all events.
         """
+        followed = list_followed(destination.settings)
         if destination.managed_by is ManagedBy.PLUGIN:
-            return cls(destination.name)
+            takes_events = "tocsin_event" in destination.settings.get("hooks", ["tocsin_event"])
+            return cls(
+                destination.name, frozenset(EventType if takes_events else ()), changes=followed
+            )
         model = Channel.Settings
         routing = {"plugin", "events", "min_severity", "providers", "when"}
         known = {name: value for name, value in destination.settings.items() if name in routing}
@@ -87,13 +94,9 @@ class Route:
             facts = {"destination": destination.name, "reason": str(error)}
             _log.warning("invalid routing settings; delivering all events", **facts)
             return cls(destination.name)
-        return cls(
-            destination.name,
-            frozenset(settings.events),
-            settings.min_severity,
-            frozenset(settings.providers),
-            settings.when,
-        )
+        kinds, providers = frozenset(settings.events), frozenset(settings.providers)
+        least, when = settings.min_severity, settings.when
+        return cls(destination.name, kinds, least, providers, when, followed)
 
     @cached_property
     def _severities(self) -> frozenset[str]:
@@ -107,6 +110,8 @@ class Route:
 
     def takes(self, event: Event) -> bool:
         """Return whether the event goes to the destination; raises `AllowanceExhausted`."""
+        if isinstance(event.event_type, ChangeType):
+            return is_wanted_change(event, self.changes, self.destination, self.providers)
         if event.event_type not in self.events:
             return False
         if event.event_type is EventType.INCIDENT_ALERT and not self._takes_alert(event.data):
@@ -390,10 +395,6 @@ class Router:
     async def _look_for_application(self) -> bool:
         """Return whether a configuration was applied; logs what it begins and ends to wait for."""
         is_applied = await self._database.lookup(load_applied_from) is not None
-        if is_applied and self._is_applied is False:
-            _log.info("configuration applied; routing waiting events")
-        elif not is_applied and self._is_applied is None:
-            advice = "run `tocsin apply`; until then, events wait and are not lost"
-            _log.warning("routing on hold: no configuration has been applied yet", advice=advice)
+        log_application(before=self._is_applied, now=is_applied)
         self._is_applied = is_applied
         return is_applied

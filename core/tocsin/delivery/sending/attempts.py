@@ -29,7 +29,7 @@ from tocsin.errors import Broken, CredentialsRefused, Misconfigured, Refused, Tr
 from tocsin.events import read_traceparent
 from tocsin.hookspecs import Channel
 from tocsin.loops import PLUGIN_FAILURES, was_cancelled
-from tocsin.model import Delivery, Receipt
+from tocsin.model import ChangeType, Delivery, Receipt
 from tocsin.plugin_results import require_result
 from tocsin.redaction import SHORTEST_IN_IDS, Redactor
 from tocsin.store import clean_text
@@ -90,7 +90,7 @@ class AttemptRunner:
 
     async def _deliver(self, claimed: ClaimedDelivery) -> Receipt:
         settings = self._channel.settings
-        event_type, parts = claimed.event.event_type, self._channel.parts
+        event_type, parts = claimed.event.template_type, self._channel.parts
         await self.renderer.prepare(settings.template, event_type, parts)
         delivery = Delivery(
             id=claimed.id,
@@ -105,8 +105,10 @@ class AttemptRunner:
             trace_headers=build_headers(),
         )
         async with asyncio.timeout((settings.timeout + GRACE).total_seconds()):
-            receipt = await self._channel.deliver(delivery)
-        return require_result(receipt, Receipt, self._channel.deliver)
+            is_change = isinstance(claimed.event.event_type, ChangeType)
+            deliver = self._channel.follow if is_change else self._channel.deliver
+            receipt = await deliver(delivery)
+        return require_result(receipt, Receipt, deliver)
 
     def _build_failure(
         self, claimed: ClaimedDelivery, started: datetime, error: BaseException

@@ -1,6 +1,7 @@
 """Incident storage: normalization, version merging, alerts; one transaction per page."""
 
 from tocsin.incidents.storage.alerts import AlertDecision, IncidentPolicy
+from tocsin.incidents.storage.followed_changes import emit_triage_change
 from tocsin.incidents.storage.merge import EntityRole, RemovedIncident, combine_versions
 from tocsin.incidents.storage.refreshes import (
     DueRefresh,
@@ -29,6 +30,7 @@ __all__ = [
     "complete_refresh",
     "count_unknown",
     "digest_identity",
+    "emit_triage_change",
     "find_removed",
     "load_due_refreshes",
     "lock_incidents",

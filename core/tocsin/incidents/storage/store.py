@@ -24,6 +24,7 @@ from tocsin.incidents.documents import (
     render_document,
 )
 from tocsin.incidents.storage.alerts import IncidentPolicy, judge_alerts
+from tocsin.incidents.storage.followed_changes import emit_version_changes
 from tocsin.incidents.storage.merge import (
     IDENTITY,
     EntityRole,
@@ -173,6 +174,9 @@ def store_batch(
     # Nobody changes the triage meanwhile, which takes the lock alone
     numbers = [change.values["number"] for change in changed]
     triage = load_triage(connection, numbers) if numbers else {}
+    followed = 0
+    if changed:
+        followed = emit_version_changes(connection, changed, triage, policy.public_url, now)
     rendered = [_render_change(change, triage) for change in new + changed]
     covered = [interval for received in batch for interval in received.covered]
     row = record_coverage(connection, key, covered, counts, now, past=past)
@@ -180,7 +184,7 @@ def store_batch(
         change.values["coverage_id"] = row
     _update_roles(connection, changed)
     _write(connection, new + changed, rendered)
-    return StoreResult(counts, len(events), counted)
+    return StoreResult(counts, len(events) + followed, counted)
 
 
 def count_unknown(connection: Connection, provider: str, page: Iterable[Incident]) -> int:

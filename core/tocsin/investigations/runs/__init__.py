@@ -2,7 +2,7 @@
 
 from tocsin.investigations.runs.compaction import LedgerCompaction
 from tocsin.investigations.runs.completion import FailureCause, FinishedRun, Finisher, RunFailure
-from tocsin.investigations.runs.finishers import build_write_back_finisher
+from tocsin.investigations.runs.finishers import build_change_finisher, build_write_back_finisher
 from tocsin.investigations.runs.worker import InvestigationWorker
 
 __all__ = [
@@ -12,5 +12,6 @@ __all__ = [
     "InvestigationWorker",
     "LedgerCompaction",
     "RunFailure",
+    "build_change_finisher",
     "build_write_back_finisher",
 ]

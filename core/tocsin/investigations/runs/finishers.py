@@ -4,26 +4,44 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import structlog
 from sqlalchemy import Connection, select
 
+from tocsin.events import emit_changes
 from tocsin.hookspecs import Provider
+from tocsin.identifiers import new_id
 from tocsin.investigations.evidence import RelationReport
 from tocsin.investigations.runs.completion import FinishedRun, Finisher
-from tocsin.investigations.sessions import session_url
+from tocsin.investigations.sessions import find_session, session_url
 from tocsin.investigations.write_backs import (
     find_write_back_incidents,
     plan_write_backs,
     select_write_back_providers,
 )
 from tocsin.knowledge.graph import ObservedRelation, record_relations
-from tocsin.model import Entity, Marking, Node, NodeKind, RelationType, Report, find_marking
-from tocsin.reports import to_short_text, to_text
+from tocsin.model import (
+    ChangeType,
+    Entity,
+    Event,
+    Json,
+    Marking,
+    Node,
+    NodeKind,
+    RelationType,
+    Report,
+    find_marking,
+)
+from tocsin.reports import to_json, to_short_text, to_text
 from tocsin.store.tables import incidents
 
 MAX_RELATIONS = 5_000
 """Maximum number of relations stored for a run: its findings first, then reported relations."""
+_FINISHED = (
+    *("status", "created_by", "title", "risk_score", "entity_count", "finding_count", "error"),
+    "url",
+)
 _log = structlog.get_logger()
 
 
@@ -96,6 +114,43 @@ def _observed_relation(
     relation, marking = reported.relation, reported.marking(markings)
     source, target = Node.of(relation.source), Node.of(relation.target)
     return ObservedRelation(source, relation.type, target, reported.at, marking)
+
+
+def build_change_finisher(public_url: str) -> Finisher:
+    """Return the finisher that emits the end of a run to those that follow investigations."""
+
+    def emit(connection: Connection, ended: FinishedRun) -> None:
+        def build() -> Iterator[Event]:
+            session = find_session(connection, ended.session_id, public_url=public_url)
+            assert session is not None  # noqa: S101 - it was completed in this transaction
+            yield _build_finished_event(ended, session)
+
+        emit_changes(connection, ChangeType.INVESTIGATION_FINISHED, build)
+
+    return emit
+
+
+def _build_finished_event(ended: FinishedRun, session: Mapping[str, Any]) -> Event:
+    report = ended.result.report
+    about = () if report is None else report.about
+    known: dict[str, Json] = {name: session[name] for name in _FINISHED}
+    # for the templates of completed investigations, which name a schedule
+    started_by = ended.schedule_id or session["created_by"]
+    return Event(
+        id=new_id("evt"),
+        event_type=ChangeType.INVESTIGATION_FINISHED,
+        timestamp=ended.at,
+        data={
+            "session_id": ended.session_id,
+            "run": ended.run,
+            "schedule_id": ended.schedule_id,
+            "schedule_name": started_by,
+            **known,
+        },
+        subject=f"session:{ended.session_id}",
+        related=tuple(f"incident:{number}" for number in about),
+        context={"session": dict(session)} | ({"report": to_json(report)} if report else {}),
+    )
 
 
 def build_write_back_finisher(providers: Mapping[str, Provider], public_url: str) -> Finisher:

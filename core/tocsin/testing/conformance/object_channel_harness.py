@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from tocsin.channels import TicketSettings
 from tocsin.delivery import HEARTBEAT
 from tocsin.errors import Broken, PluginFailure, TryLater
-from tocsin.model import Delivery, Event, Receipt
+from tocsin.model import ChangeType, Delivery, Event, Receipt
 from tocsin.testing.conformance.channel_events import ADDRESSES
 from tocsin.testing.conformance.channel_harness import ChannelHarness, ChannelSuite
 from tocsin.testing.conformance.rules import RuleViolation
@@ -68,15 +68,16 @@ class ObjectChannelHarness(ChannelHarness):
     async def attempt(self, event: Event, *, waited: timedelta = timedelta(0)) -> Receipt:
         """Return the receipt of one attempt; raises what the channel raises.
 
-        The attempt starts `waited` after its claim. As in the core, the recorded start is the
-        latest possible moment while the attempt has not ended.
+        A change is handed to `follow`. The attempt starts `waited` after its claim. As in the core,
+        the recorded start is the latest possible moment while the attempt has not ended.
         """
         delivery = self._delivery(event)
         self._begun[event.id] = self.clock.now() + HEARTBEAT
         self.clock.advance(seconds=waited.total_seconds())
         started = self.clock.now()
         try:
-            receipt = await self.channel.deliver(delivery)
+            is_change = isinstance(event.event_type, ChangeType)
+            receipt = await (self.channel.follow if is_change else self.channel.deliver)(delivery)
         except Exception as error:
             is_unsent = isinstance(error, TryLater) and error.unsent
             self._begun[event.id] = delivery.tried_at if is_unsent else started

@@ -41,7 +41,9 @@ def update_incident(connection: Connection, call: RequestContext) -> Response:
     body: TriageChange = call.body
     number, url = _lock(connection, call), call.services.public_url
     author, now = _identify_author(call), call.services.clock.now()
-    changed = incidents.update_triage(connection, number, _build_update(body), author, now)
+    changed = incidents.update_triage(
+        connection, number, _build_update(body), author, now, public_url=url
+    )
     found = incidents.find_incident(connection, number, public_url=url)
     assert found is not None  # noqa: S101 - it is locked
     content = {name: found.content[name] for name in TriagedIncident.model_fields}
@@ -57,14 +59,16 @@ def update_incidents(connection: Connection, call: RequestContext) -> Response:
     """
     body: BulkTriageChange = call.body
     author, now = _identify_author(call), call.services.clock.now()
-    update = _build_update(body.change)
+    update, public_url = _build_update(body.change), call.services.public_url
     results: list[dict[str, Json]] = []
     changes: list[AuditedChange] = []
     for number in dict.fromkeys(body.numbers):
         outcome, detail = TriageOutcome.NOT_FOUND, None
         if incidents.lock_incident(connection, number) is not None:
             try:
-                changed = incidents.update_triage(connection, number, update, author, now)
+                changed = incidents.update_triage(
+                    connection, number, update, author, now, public_url=public_url
+                )
             except InvalidInputError as error:  # before anything is stored
                 outcome, detail = TriageOutcome.REFUSED, str(error)
             else:

@@ -385,6 +385,9 @@ class Proof(ResponseModel):
     )
     triage: PeriodTriage
     events: dict[str, int] = Field(description="Number of events, by outcome.")
+    changes: dict[str, int] = Field(
+        description="Number of changes that plugins or destinations follow, by outcome."
+    )
     destinations: list[DestinationCounts]
     not_arrived: list[OutstandingDelivery] = Field(
         description=f"The oldest ones; at most {accounting.MAX_LISTED}, as in `gaps`, `lost` and "

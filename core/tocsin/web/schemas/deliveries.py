@@ -11,7 +11,7 @@ from tocsin.delivery import (
     DeliveryState,
 )
 from tocsin.fields import any_case
-from tocsin.model import EventType, Json, Severity
+from tocsin.model import DeliveryType, Json, Severity
 from tocsin.web.parsing import QueryModel, ResponseModel
 from tocsin.web.schemas.examples import DELIVERY_ID, EVENT_ID, FINISHED, URL
 from tocsin.web.schemas.fields import Limit, Timestamp, TotalRelation, cursor_field
@@ -20,7 +20,7 @@ LIST = "v"
 
 DestinationName = Annotated[str, StringConstraints(max_length=100, pattern=r"^[^\x00]*$")]
 
-AnyEventType = Annotated[EventType, any_case(EventType)]
+AnyEventType = Annotated[DeliveryType, any_case(DeliveryType)]
 
 Subject = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")]
 
@@ -84,7 +84,7 @@ class _DeliveryBase(DeliveryStatusItem):
     """Members of every delivery."""
 
     event_id: str = Field(description="ID of the event, the same in every attempt and replay.")
-    event_type: EventType
+    event_type: DeliveryType
     subject: str = Field(description="Subject of the event, such as `incident:4711`.")
     title: str | None = Field(description="Title of the incident or investigation in the event.")
     severity: Severity | None = Field(description="Severity of the incident in the event.")
@@ -131,7 +131,7 @@ class DeliveredEvent(ResponseModel):
         }
     }
 
-    event_type: EventType
+    event_type: DeliveryType
     timestamp: datetime
     data: dict[str, Any]
 

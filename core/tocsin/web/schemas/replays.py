@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from tocsin.delivery import REPLAYABLE_STATES, DeliveryState, ReplayState
 from tocsin.fields import any_case
-from tocsin.model import EventType, Json
+from tocsin.model import DeliveryType, Json
 from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel
 from tocsin.web.schemas.deliveries import DestinationName
 from tocsin.web.schemas.examples import FINISHED, REPLAY_ID
@@ -43,7 +43,7 @@ class NewReplay(BodyModel):
         "configuration fix, not those whose destination is not active.",
     )
     destination: DestinationName | None = Field(default=None, description="Filter by destination.")
-    event_type: Annotated[EventType, any_case(EventType)] | None = Field(
+    event_type: Annotated[DeliveryType, any_case(DeliveryType)] | None = Field(
         default=None, description="Filter by event type."
     )
     since: Timestamp | None = Field(default=None, description="Only events at or after this time.")
@@ -63,7 +63,7 @@ class ReplayFilter(BaseModel):
 
     state: Replayable
     destination: str | None
-    event_type: EventType | None
+    event_type: DeliveryType | None
     since: datetime | None
     until: datetime | None
 

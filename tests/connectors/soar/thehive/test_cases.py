@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from tocsin import Refused
+from tocsin import ChangeType, Refused
 from tocsin.testing.conformance.channel_events import FOUND_ADDRESS
 from tocsin.testing.conformance.object_channel_harness import (
     ADDRESSES,
@@ -62,3 +63,32 @@ async def test_concurrent_creation_is_found_and_completed(harness: ObjectChannel
     assert sorted(found.observables) == sorted(ADDRESSES)
     told = json.loads(receipt.response)
     assert told["objects"][0]["made"] is False
+
+
+def changed(harness: ObjectChannelHarness, **changes):
+    event = harness.alert()
+    data = {"changes": changes, "disposition": None, **{n: c["to"] for n, c in changes.items()}}
+    kind = ChangeType.INCIDENT_CHANGED
+    return replace(event, event_type=kind, data={**event.data, **data})
+
+
+async def test_a_followed_incident_closes_its_alert_once():
+    async with Suite().harness(close_when="data.status == 'Closed'") as harness:
+        await harness.bring(harness.alert())
+        await harness.bring(changed(harness, severity={"from": "High", "to": "Critical"}))
+        assert [each.is_open for each in harness.objects] == [True]
+        for _ in range(2):
+            await harness.bring(changed(harness, status={"from": "New", "to": "Closed"}))
+        assert [each.is_open for each in harness.objects] == [False]
+
+
+async def test_a_report_that_a_person_started_is_added_once_and_creates_nothing(harness):
+    event = replace(harness.completed("incident:7"), event_type=ChangeType.INVESTIGATION_FINISHED)
+    await harness.bring(event)
+    assert harness.objects == []
+    await harness.bring(harness.alert())
+    case = harness.simulator.promote(harness.objects[0].id)
+    for _ in range(2):
+        await harness.bring(event)
+    [comment] = case["comments"]
+    assert "Tocsin event" in comment["message"]

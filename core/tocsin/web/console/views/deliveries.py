@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tocsin.delivery import REPLAYABLE_STATES, DeliveryState
-from tocsin.model import EventType
+from tocsin.model import DeliveryType
 from tocsin.web.console.forms import Form
 from tocsin.web.console.page_request import (
     MOMENTS,
@@ -37,7 +37,7 @@ async def show_deliveries(request: PageRequest) -> Mapping[str, Any]:
         "found": await request.ask(list_deliveries, {}, **query, **cursor),
         "query": query,
         "states": list(DeliveryState),
-        "kinds": list(EventType),
+        "kinds": list(DeliveryType),
         "destinations": [destination["name"] for destination in known["destinations"]],
         "can_replay": _can_replay(query),
         "running": [replay for replay in replays["replays"] if replay["state"] == "running"],
