@@ -136,7 +136,7 @@ async def test_the_pages_that_are_opened_most_are_accessible_and_fit_a_phone(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("width", [360, 1360])
+@pytest.mark.parametrize("width", [390, 1024, 1440])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_pages_are_accessible_and_fit(
     service: Service, token: str, browser: Any, scheme: str, width: int

@@ -53,21 +53,22 @@ def _build_bar(
 ) -> CoverageBar | None:
     if stream["covered_until"] is None:
         return None
-    period = _BarScale(_moment(proof["since"]), _moment(proof["until"]))
+    period = _BarScale(parse_moment(proof["since"]), parse_moment(proof["until"]))
     name = stream["name"]
     faults = [
-        *period.pieces("gap", _select_stream(proof["gaps"], provider, name)),
-        *period.pieces("lost", _select_stream(proof["lost"], provider, name)),
+        *period.pieces("gap", select_stream(proof["gaps"], provider, name)),
+        *period.pieces("lost", select_stream(proof["lost"], provider, name)),
     ]
     begins = [
-        _moment(interval["from"]) for interval in _select_stream(proof["coverage"], provider, name)
+        parse_moment(interval["from"])
+        for interval in select_stream(proof["coverage"], provider, name)
     ]
-    until = _moment(stream["covered_until"])
+    until = parse_moment(stream["covered_until"])
     read = period.piece("read", min(begins, default=until), until, "")
     return CoverageBar(provider, name, (read, *faults), not faults)
 
 
-def _select_stream(
+def select_stream(
     parts: Iterable[Mapping[str, Any]], provider: str, stream: str
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the time-based intervals of one stream."""
@@ -83,7 +84,7 @@ class _BarScale:
 
     def pieces(self, kind: str, parts: Iterable[Mapping[str, Any]]) -> Iterator[CoverageSegment]:
         for part in parts:
-            begin, end = _moment(part["from"]), _moment(part["to"])
+            begin, end = parse_moment(part["from"]), parse_moment(part["to"])
             title = f"{kind}: {format_time(begin)} to {format_time(end)}. {part.get('reason', '')}"
             yield self.piece(kind, begin, end, title.strip())
 
@@ -102,5 +103,6 @@ def _is_time(value: int | str) -> bool:
     return isinstance(value, str) and "T" in value
 
 
-def _moment(value: datetime | str) -> datetime:
+def parse_moment(value: datetime | str) -> datetime:
+    """Return a time of the API."""
     return value if isinstance(value, datetime) else datetime.fromisoformat(value)

@@ -260,3 +260,11 @@ def test_bars_stay_in_the_chart(counts):
         assert 0 <= bar.x <= bar.x + bar.width <= WIDTH + 0.1
         assert len(bar.pieces) == len(each)
         assert all(piece.y >= 0 for piece in bar.pieces)
+
+
+async def test_a_page_is_small_before_its_data(person):
+    html = await person.html("/incidents")
+    assets = re.findall(r'(?:href|src)="(/console/[^"]+)"', html)
+    assert len(assets) == 2
+    sizes = [len(await (await person.get(path)).read()) for path in assets]
+    assert len(html.encode()) + sum(sizes) < 100_000

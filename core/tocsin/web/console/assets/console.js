@@ -265,6 +265,13 @@ document.addEventListener("keydown", (event) => {
   keys[event.key]();
 });
 
+/** Select or clear all incidents of the list. */
+document.addEventListener("change", (event) => {
+  if (!event.target.matches(".select-all")) return;
+  const boxes = event.target.closest("table").tBodies[0].querySelectorAll("[type=checkbox]");
+  for (const box of boxes) box.checked = event.target.checked;
+});
+
 /** Scroll a diagram that is wider than the page to its center. */
 for (const scroller of document.querySelectorAll(".scroller")) {
   const middle = scroller.querySelector(".middle")?.getBoundingClientRect();

@@ -8,9 +8,11 @@ from typing import Any
 from tocsin.credentials import ConsoleRole
 from tocsin.hookspecs import Capability
 from tocsin.web.console.coverage_bar import CoverageBar, build_coverage_bars
+from tocsin.web.console.coverage_calendar import WEEKS, build_calendars
 from tocsin.web.console.forms import Form, to_utc
 from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
+from tocsin.web.problems import ProblemError
 from tocsin.web.routes.accounting import get_proof
 from tocsin.web.routes.providers import (
     cancel_backfill,
@@ -58,6 +60,20 @@ def _reads_the_past(provider: Mapping[str, Any]) -> bool:
     return Capability.BACKFILL in provider["capabilities"]
 
 
+async def show_coverage(request: PageRequest) -> Mapping[str, Any]:
+    """Return the coverage calendars of a provider; raises ProblemError (404) without it."""
+    name = request.path["name"]
+    for provider in (await request.ask(list_providers))["providers"]:
+        if provider["name"] == name:
+            proof = await request.ask(get_proof, None, timespan=f"P{7 * WEEKS}D")
+            return {
+                "provider": provider,
+                "calendars": build_calendars(proof, provider),
+                "can_backfill": _reads_the_past(provider),
+            }
+    raise ProblemError(404, f"There is no provider {name!r} in plugins.toml.")
+
+
 async def show_new_backfill(request: PageRequest) -> Mapping[str, Any]:
     """Return the backfill form with the values in the query."""
     providers = (await request.ask(list_providers))["providers"]
@@ -83,6 +99,12 @@ PAGES = (
         template="providers.html.j2",
         section=_SECTION,
         is_live=True,
+    ),
+    ConsolePage(
+        path="/providers/{name}/coverage",
+        view=show_coverage,
+        template="coverage.html.j2",
+        section=_SECTION,
     ),
     ConsolePage(
         path="/admin/new-backfill",
