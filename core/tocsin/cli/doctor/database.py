@@ -39,6 +39,11 @@ _UNSAFE = {
     "synchronous_commit": "a power failure can lose deliveries and numbers reported as stored",
 }
 """Parameters of PostgreSQL that have to be on."""
+# A role that owns none of the tables leaves upgrades to their owner
+_MAY_UPGRADE = """
+SELECT has_schema_privilege(current_schema(), 'CREATE')
+    OR NOT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = 'incidents'::regclass
+"""
 _RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _NEEDED = 40
 """Connections that a node may use, with those of commands."""
@@ -118,7 +123,7 @@ def _examine_server(connection: Connection) -> Iterator[tuple[str, str]]:
     if missing:
         found = f"missing privileges on: {', '.join(sorted(missing))}"
         yield found, "make the service user the owner of these tables"
-    if not connection.scalar(text("SELECT has_schema_privilege(current_schema(), 'CREATE')")):
+    if not connection.scalar(text(_MAY_UPGRADE)):
         yield (
             "this user is not allowed to create tables, so `tocsin db upgrade` fails",
             "grant the user CREATE on the schema, or upgrade as the owner",
