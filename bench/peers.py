@@ -1,7 +1,8 @@
-"""Deliveries of Tocsin, Node-RED and Apprise: the same events to the same receiver, in one run.
+"""Deliveries of Tocsin, Node-RED, n8n and Apprise: the same events to one receiver, in one run.
 
-Node-RED comes from `.ci/components`, Apprise from PyPI into a virtual environment for the run.
-Tocsin stores each event and each attempt durably; the others keep nothing.
+Node-RED comes from `.ci/components`, Apprise from PyPI into a virtual environment for the run, and
+n8n, where `TOCSIN_N8N` names a folder for it, from npm. Tocsin stores each event and each attempt
+durably; the others keep nothing.
 """
 
 from __future__ import annotations
@@ -10,43 +11,28 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 import time
 import venv
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
-
-import aiohttp
 
 from bench.comparison import OURS, interleave, report_rates
 from bench.databases import KINDS, NewUrl, new_urls, open_new
 from bench.delivery import CONCURRENCY, EVENTS, SECRET, Bare, Deliveries, channels
+from bench.flow_servers import FlowServer, list_flow_servers
 from bench.receiver import Request, count_received, receive
-from bench.subprocesses import child, free_port
+from bench.subprocesses import child
 from tocsin.clock import SystemClock
 from tocsin.node.configuration import apply_file
 
 APPRISE = "apprise==2.2.0"
-_ROOT = Path(__file__).parents[1]
-_NODE_RED = Path(os.environ.get("TOCSIN_NODE_RED", _ROOT / ".components" / "node-red"))
 _PATIENCE = 300  # seconds
 Load = Callable[[], Awaitable[list[Request]]]
 """Returns the requests to send."""
 
-# Standard Webhooks 1.0.0, as the webhook channel of Tocsin signs
-_SIGN = """
-const [id, body] = msg.payload;
-const moment = Math.floor(Date.now() / 1000);
-const key = Buffer.from(env.get("BENCH_SECRET").slice("whsec_".length), "base64");
-const signed = crypto.createHmac("sha256", key).update(`${id}.${moment}.${body}`).digest("base64");
-msg.payload = body;
-msg.headers = { "content-type": "application/json", "webhook-id": id,
-    "webhook-timestamp": `${moment}`, "webhook-signature": `v1,${signed}` };
-return msg;
-"""
 _SEND_WITH_APPRISE = """
 import asyncio, json, sys
 import apprise
@@ -86,96 +72,32 @@ async def _measure(kind: str, new_url: NewUrl, url: str, rounds: int) -> None:
             return await database.read(bare.load_requests)
 
         with TemporaryDirectory(prefix="tocsin-bench-") as folder:
-            async with (
-                _node_red(Path(folder), url, load) as node_red,
-                _apprise(Path(folder), url, load) as apprise,
-            ):
+            async with AsyncExitStack() as peers:
                 variants = {
                     OURS: node.measure,
                     "minimal aiohttp loop": bare.measure,
-                    "Node-RED": node_red,
-                    "Apprise, unsigned": apprise,
+                    "Apprise, unsigned": await peers.enter_async_context(
+                        _apprise(Path(folder), url, load)
+                    ),
                 }
+                for name, start in list_flow_servers().items():
+                    server = await peers.enter_async_context(start(Path(folder), f"{url}/hook"))
+                    variants[name] = partial(_measure_flow, server, url, load)
                 rates = await interleave(variants, rounds)
     await database.close()
     report_rates(f"Deliveries of {EVENTS:,} events, {kind}", "deliveries", rates)
 
 
-@asynccontextmanager
-async def _node_red(
-    folder: Path, url: str, load: Load
-) -> AsyncIterator[Callable[[], Awaitable[float]]]:
-    """Run a flow that takes events in one request, and signs and posts each of them."""
-    program = _NODE_RED / "node_modules/node-red/red.js"
-    if not program.is_file():
-        sys.exit(f"no Node-RED is in {_NODE_RED}; run .ci/components, or set TOCSIN_NODE_RED")
-    port = free_port()
-    settings = {
-        "uiHost": "127.0.0.1",
-        "uiPort": port,
-        "userDir": str(folder),
-        "flowFile": "flows.json",
-        "httpAdminRoot": False,
-        "apiMaxLength": "50mb",
-        "telemetry": {"enabled": False, "updateNotification": False},
-    }
-    (folder / "settings.js").write_text(f"module.exports = {json.dumps(settings)}")
-    (folder / "flows.json").write_text(json.dumps(_build_flow(f"{url}/hook")))
-    process = await asyncio.create_subprocess_exec(
-        "node",
-        str(program),
-        "--settings",
-        str(folder / "settings.js"),
-        env={"PATH": os.environ["PATH"], "HOME": str(folder), "BENCH_SECRET": SECRET},
-        stdout=subprocess.DEVNULL,
-    )
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
-
-        async def measure() -> float:
-            events = [[head["webhook-id"], body.decode()] for head, body in await load()]
-            expected = await count_received(url) + len(events)
-            begin = time.perf_counter()
-            async with session.post("/events", json=events) as response:
-                response.raise_for_status()
-            await _until_received(url, expected)
-            return len(events) / (time.perf_counter() - begin)
-
-        try:
-            async with asyncio.timeout(60):
-                while not await _is_ready(session):  # noqa: ASYNC110 - asks a server
-                    await asyncio.sleep(0.1)
-            yield measure
-        finally:
-            process.terminate()
-            await process.wait()
-
-
-def _build_flow(target: str) -> list[dict[str, Any]]:
-    node: dict[str, Any] = {"z": "tab", "x": 100, "y": 100}
-    crypto = {"var": "crypto", "module": "crypto"}
-    post = {"method": "POST", "ret": "txt", "url": target, "persist": True, "headers": []}
-    return [
-        {"id": "tab", "type": "tab", "label": "Events"},
-        node
-        | {"id": "in", "type": "http in", "url": "/events", "method": "post"}
-        | {"wires": [["taken", "split"]]},
-        node | {"id": "taken", "type": "http response", "statusCode": "202", "wires": []},
-        node
-        | {"id": "split", "type": "split", "splt": "\\n", "spltType": "str"}
-        | {"arraySplt": 1, "arraySpltType": "len", "wires": [["sign"]]},
-        node
-        | {"id": "sign", "type": "function", "func": _SIGN, "outputs": 1, "libs": [crypto]}
-        | {"wires": [["post"]]},
-        node | {"id": "post", "type": "http request", **post, "wires": [[]]},
-    ]
-
-
-async def _is_ready(session: aiohttp.ClientSession) -> bool:
-    try:
-        async with session.post("/events", json=[]) as response:
-            return response.status == 202
-    except aiohttp.ClientConnectionError:
-        return False
+async def _measure_flow(server: FlowServer, url: str, load: Load) -> float:
+    """Return the rate of a flow that takes all events in one request."""
+    events = [[head["webhook-id"], body.decode()] for head, body in await load()]
+    expected = await count_received(url) + len(events)
+    begin = time.perf_counter()
+    await server.send(events)
+    async with asyncio.timeout(_PATIENCE):
+        while await count_received(url) < expected:  # noqa: ASYNC110 - asks a server
+            await asyncio.sleep(0.02)
+    return len(events) / (time.perf_counter() - begin)
 
 
 @asynccontextmanager
@@ -214,9 +136,3 @@ async def _apprise(
     finally:
         process.terminate()
         await process.wait()
-
-
-async def _until_received(url: str, expected: int) -> None:
-    async with asyncio.timeout(_PATIENCE):
-        while await count_received(url) < expected:  # noqa: ASYNC110 - asks a server
-            await asyncio.sleep(0.02)
