@@ -20,6 +20,7 @@ from tocsin.web.console.live_updates import LiveStreams, build_reload, is_live, 
 from tocsin.web.console.page_request import PageRequest
 from tocsin.web.console.pages import ConsoleAction, ConsolePage, message_key
 from tocsin.web.console.plugin_pages import build_plugin_pages
+from tocsin.web.console.saved_views import SAVED_VIEWS, SavedViewRoutes
 from tocsin.web.console.sessions import (
     ONCE,
     ConsoleSessions,
@@ -96,6 +97,7 @@ def add_console(
         render = partial(console.render, _BY_PATH[action.page])
         performer = ActionHandler(action, services, console.sessions, render)
         post(action.path, console.guarded(performer.perform))
+    post(SAVED_VIEWS, console.guarded(SavedViewRoutes(console.sessions).change))
     sign_in = SignInRoutes(services, access_control, console.sessions)
     get(SIGN_IN, console.guarded(sign_in.show))
     post(SIGN_IN, console.guarded(sign_in.take))

@@ -182,10 +182,14 @@ class ConsoleSessions:
     def remember(self, response: web.StreamResponse, secret: str, expires_at: datetime) -> None:
         """Set the session cookie."""
         age = int((expires_at - self._services.clock.now()).total_seconds())
+        self.keep(response, self._cookie, secret, age)
+
+    def keep(self, response: web.StreamResponse, name: str, value: str, seconds: int) -> None:
+        """Set a cookie that only the console receives."""
         response.set_cookie(
-            self._cookie,
-            secret,
-            max_age=age,
+            name,
+            value,
+            max_age=seconds,
             path="/",
             secure=self._is_secure,
             httponly=True,

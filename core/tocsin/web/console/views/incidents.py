@@ -18,6 +18,7 @@ from tocsin.reports import draw_timeline
 from tocsin.web.console.forms import Form, to_number
 from tocsin.web.console.page_request import PageRequest, select_period, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
+from tocsin.web.console.saved_views import load_views
 from tocsin.web.console.views.history import build_history
 from tocsin.web.console.views.investigations import read_question
 from tocsin.web.routes.accounting import get_incident_trace
@@ -106,6 +107,7 @@ async def show_incidents(request: PageRequest) -> Mapping[str, Any]:
         "providers": sorted(each.name for each in request.services.providers),
         "orders": _ORDERS,
         "views": _list_views(request.user.principal.name),
+        "saved": load_views(request.http),
         "query": {**filters, **layout, **cursor},
     }
 
