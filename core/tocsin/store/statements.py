@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice
-from operator import itemgetter
+from itertools import chain, islice
 from sqlite3 import Connection as DriverConnection
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -52,6 +52,7 @@ INCIDENT_CHANGE = "incident_change"
 AUDIT_POSITION = "audit_position"
 _EVENTS_KEPT_FROM = "events_kept_from"
 Run = Callable[[Connection, Iterable[Row]], None]
+_Processor = Callable[[Any], Any]
 _SET = 5_000  # rows of one insert from arrays
 
 
@@ -62,14 +63,23 @@ class BulkStatement:
     `build_insert` does; the rows of one run have different keys. SQLAlchemy's own execution takes
     about 15 µs per row, most of it identical for every row. On PostgreSQL, one statement inserts
     all rows from arrays: a statement for each row takes longer than the insert itself.
+
+    SQLite runs a statement for each row, or for `together` rows. A table with triggers needs this:
+    each statement on it begins a savepoint, at which FTS5 writes what it has collected to the disk
+    (https://sqlite.org/src/file/ext/fts5/fts5_main.c, `fts5SavepointMethod`).
     """
 
     def __init__(
-        self, statement: Insert | Update | Callable[[Connection], Insert], names: Sequence[str]
+        self,
+        statement: Insert | Update | Callable[[Connection], Insert],
+        names: Sequence[str],
+        *,
+        together: int = 1,
     ) -> None:
         self._statement = statement
         self.names = tuple(names)
-        self._prepared: dict[str, tuple[str, Callable[[Row], Row]]] = {}
+        self._together = together
+        self._prepared: dict[str, _Prepared] = {}
         self._set: tuple[str, InsertSet] | None = None
 
     def run(self, connection: Connection, rows: Iterable[Row]) -> None:
@@ -77,9 +87,15 @@ class BulkStatement:
         if connection.dialect.name == "postgresql" and not isinstance(self._statement, Update):
             self._insert_set(connection, rows)
             return
-        text, convert = self._prepare_for(connection)
-        if converted := [convert(row) for row in rows]:
+        prepared = self._prepare_for(connection)
+        text, converted = prepared.text, prepared.convert(rows)
+        if self._together == 1 and converted:
             connection.exec_driver_sql(text, converted)
+            return
+        for start in range(0, len(converted), self._together):
+            some = converted[start : start + self._together]
+            values = tuple(chain.from_iterable(some))
+            connection.exec_driver_sql(_repeat_values(text, len(some)), values)
 
     def add(self, rows: Iterable[Row], name: str, more: int) -> Iterator[Row]:
         """Yield the rows with `more` added to the values of a column, if there is such a column."""
@@ -95,9 +111,10 @@ class BulkStatement:
 
         `run` does not return which ones did.
         """
-        text, convert = self._prepare_for(connection)
-        execute = _driver_connection(connection).execute
-        return {row[0] for row in rows if execute(text, convert(row)).rowcount}
+        prepared = self._prepare_for(connection)
+        execute, kept = _driver_connection(connection).execute, list(rows)
+        converted = zip(kept, prepared.convert(kept), strict=True)
+        return {row[0] for row, values in converted if execute(prepared.text, values).rowcount}
 
     def _build(self, connection: Connection) -> Insert | Update:
         statement = self._statement
@@ -117,16 +134,13 @@ class BulkStatement:
         while some := list(islice(remaining, _SET)):
             connection.exec_driver_sql(text, tuple(built.arrange(some).values()))
 
-    def _prepare_for(self, connection: Connection) -> tuple[str, Callable[[Row], Row]]:
+    def _prepare_for(self, connection: Connection) -> _Prepared:
         dialect = connection.dialect
         if dialect.name not in self._prepared:
             self._prepared[dialect.name] = self._prepare(self._build(connection), dialect)
         return self._prepared[dialect.name]
 
-    def _prepare(
-        self, statement: Insert | Update, dialect: Dialect
-    ) -> tuple[str, Callable[[Row], Row]]:
-        """Return the statement in the dialect, and the converter of its parameters."""
+    def _prepare(self, statement: Insert | Update, dialect: Dialect) -> _Prepared:
         names = list(self.names) if isinstance(statement, Insert) else None
         compiled = statement.compile(dialect=dialect, column_keys=names)
         order = compiled.positiontup or []
@@ -134,19 +148,37 @@ class BulkStatement:
             raise RuntimeError(
                 f"the statement has the parameters {order}, but received {self.names}"
             )
-        pick = itemgetter(*(self.names.index(name) for name in order))
+        places = [self.names.index(name) for name in order]
         processors: Mapping[str, Any] = compiled._bind_processors  # noqa: SLF001 - as it does itself
-        converting = [(at, processors[name]) for at, name in enumerate(order) if name in processors]
-        if not converting:
-            return str(compiled), pick
+        return _Prepared(str(compiled), places, [processors.get(name) for name in order])
 
-        def convert(row: Row) -> Row:
-            values = list(pick(row))
-            for at, processor in converting:
-                values[at] = processor(values[at])
-            return tuple(values)
 
-        return str(compiled), convert
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A statement as the driver takes it, with the place and the converter of each parameter."""
+
+    text: str
+    places: Sequence[int]
+    processors: Sequence[_Processor | None]
+
+    def convert(self, rows: Iterable[Row]) -> list[Row]:
+        """Return the parameters of each row, converted column by column, which is faster."""
+        columns = list(zip(*rows, strict=True))
+        if not columns:
+            return []
+        chosen = zip(self.processors, self.places, strict=True)
+        converted = (_convert(processor, columns[at]) for processor, at in chosen)
+        return list(zip(*converted, strict=True))
+
+
+def _convert(processor: _Processor | None, values: Iterable[Any]) -> Iterable[Any]:
+    return values if processor is None else map(processor, values)
+
+
+def _repeat_values(statement: str, count: int) -> str:
+    """Return an insert of one row as an insert of several."""
+    before, values, after = re.split(r"(?<= VALUES )(\([?, ]+\))", statement, maxsplit=1)
+    return f"{before}{', '.join([values] * count)}{after}"
 
 
 class BulkUpdate:

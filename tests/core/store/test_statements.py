@@ -108,6 +108,16 @@ async def test_many_rows_are_inserted_as_they_are(database, monkeypatch):
     assert await database.read(load) == [build_row(number) for number in range(9)]
 
 
+@pytest.mark.parametrize("count", [0, 3, 4, 9])
+async def test_rows_of_one_statement_are_inserted_like_single_rows(database, count):
+    together = BulkStatement(insert(events), EVENT.names, together=4)
+    rows = [build_row(number) for number in range(count)]
+    await database.write(together.run, rows)
+    names = [events.c[name] for name in EVENT.names]
+    stored = await database.read(lambda connection: connection.execute(select(*names)).all())
+    assert sorted(map(tuple, stored)) == rows
+
+
 async def test_a_text_that_is_too_long_for_its_column_is_refused_not_cut(database):
     if database.__class__.__name__ == "PostgresDatabase":
         with pytest.raises(DBAPIError, match="value too long"):

@@ -61,6 +61,7 @@ from tocsin.store.tables import (
 _LOCK = "incidents"
 """Shared by all who store incidents, held alone by those who remove or rewrite them."""
 _CHUNK = 50
+_TOGETHER = 50  # incidents of one statement on SQLite
 _IS_ASKED = and_(
     incidents.c.provider == bindparam("provider"), is_in(incidents.c.external_id, "external_ids")
 )
@@ -315,7 +316,7 @@ def _build_upsert(connection: Connection) -> Any:
 
 
 _CONSTANT = (*IDENTITY, "created_at", "coverage_id")
-_INCIDENTS = BulkStatement(_build_upsert, incidents.columns.keys())
+_INCIDENTS = BulkStatement(_build_upsert, incidents.columns.keys(), together=_TOGETHER)
 _PARTS: Mapping[Table, Callable[[IncidentChange], Iterator[dict[str, Any]]]] = {
     incident_entities: IncidentChange.entity_rows,
     incident_techniques: IncidentChange.technique_rows,

@@ -17,7 +17,11 @@ REMEMBERED = 1_024  # values recur, and are needed for documents and for lookup 
 _RUN = re.compile(r"[^\s<>\"'`|]+")
 _PAIRS = re.compile(r"[,;=(){}\[\]]+")
 _BEGINNING = re.compile(r"[0-9]+(?:\.[0-9]+){1,2}\.?")
+_PORT_OR_PATH = re.compile(r"[:/]")
 _ACCOUNT = re.compile(r"([^\\@/:=]+)[\\@]([^\\@/:=]+)")
+# What entities contain, unless they are single words
+_MAY_NAME = re.compile(r"[:\\/@]|\.[^\s<>\"'`|]|cve-").search
+_HAS_NO_PARTS = re.compile(r"[0-9a-z_-]+|[0-9]+(?:\.[0-9]+)+").fullmatch  # such as IPv4 addresses
 _ENDS = ".,:;!?()[]{}'\""
 _KEPT = ".:/@-_+%#~&?=!$*,;"
 _SAFE = str.maketrans(
@@ -58,7 +62,7 @@ def fold_text(text: str) -> str:
 def split_words(folded: str) -> list[str]:
     """Return the words of a folded text in order: runs of letters and digits."""
     words = _WORD.findall(folded)
-    if max(map(len, words), default=0) <= MAX_TOKEN:
+    if len(folded) <= MAX_TOKEN or max(map(len, words), default=0) <= MAX_TOKEN:
         return words
     return [word if len(word) <= MAX_TOKEN else _cut(word) for word in words]
 
@@ -85,6 +89,8 @@ def entity_tokens(folded: str) -> list[str]:
     These are addresses, domains with their parents, URLs with their hosts, email addresses with
     their domains, paths with their last part, and numbers such as CVE-2024-3094 and T1059.001.
     """
+    if not _MAY_NAME(folded):
+        return []
     found: dict[str, None] = {}
     for run in _RUN.findall(folded):
         # a word with punctuation around it is not an entity, unless it is an IPv6 address
@@ -124,7 +130,7 @@ def _of_piece(piece: str) -> Iterator[str]:
     if "\\" in piece or piece.startswith("/"):
         if piece.strip("/\\"):
             yield whole_token(piece)
-            yield from _last_part(re.split(r"[\\/]", piece)[-1])
+            yield from _last_part(piece.replace("\\", "/").rpartition("/")[2])
     elif "@" in piece:
         yield whole_token(piece)
         yield from _of_host(piece.rpartition("@")[2])
@@ -138,7 +144,7 @@ def _of_piece(piece: str) -> Iterator[str]:
 
 def _of_host(text: str) -> Iterator[str]:
     """Yield a name with dots, also without its port or path, and its parent domains."""
-    host = re.split(r"[:/]", text)[0].strip(".")
+    host = _PORT_OR_PATH.split(text, maxsplit=1)[0].strip(".")
     if text != host and "." in text:
         yield whole_token(text)
     if "." not in host:
@@ -159,7 +165,7 @@ def _last_part(name: str) -> Iterator[str]:
 @lru_cache(REMEMBERED)
 def part_tokens(folded: str) -> tuple[str, ...]:
     """Return the parts of an entity's folded value that name something by themselves."""
-    if folded.isalnum():
+    if _HAS_NO_PARTS(folded) or folded.isalnum():
         return ()
     value = whole_token(folded)
     found = [token for token in entity_tokens(folded) if token != value]
