@@ -30,6 +30,33 @@ Every name that a plugin may import. Parameters after `*` in a signature are key
 marks a default. Every enumeration has a class method `parse(word)`, which returns the member for a
 word in any letter case; ValueError lists the valid values.
 """
+SEAMS = {
+    "Providers": (
+        "tocsin.hookspecs.provider",
+        "tocsin.hookspecs.retirement",
+        "tocsin.providers",
+        "tocsin.mapping",
+        "tocsin.model.incident",
+        "tocsin.model.page",
+        "tocsin.shapes",
+    ),
+    "Channels": (
+        "tocsin.hookspecs.channel",
+        "tocsin.channels",
+        "tocsin.conditions",
+        "tocsin.model.contract",
+        "tocsin.model.event",
+    ),
+    "Enrichers": ("tocsin.hookspecs.enricher", "tocsin.model.knowledge"),
+    "Investigators": (
+        "tocsin.hookspecs.investigator",
+        "tocsin.model.investigation",
+        "tocsin.model.report",
+    ),
+    "Commands, routes, console pages and metrics": ("tocsin.hookspecs.extensions",),
+    "Errors": ("tocsin.errors",),
+}
+COMMON = "All plugins"
 MARKER = """\
 Marks a function as a plugin's implementation of the hook with its name; see
 [the hooks](seams.md#hooks).
@@ -40,9 +67,32 @@ def page() -> str:
     """Return the page."""
     parts = [HEAD]
     for module in MODULES:
+        if module is tocsin:
+            parts += list(of_seams())
+            continue
         parts.append(f"## `{module.__name__}`\n")
         parts += [entry(module, name) for name in sorted(module.__all__, key=str.casefold)]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n"
+
+
+def of_seams() -> Iterator[str]:
+    """Yield the entries of `tocsin` by the kind of plugin that uses them first."""
+    grouped: dict[str, list[str]] = {title: [] for title in (*SEAMS, COMMON)}
+    for name in sorted(tocsin.__all__, key=str.casefold):
+        grouped[find_seam(name)].append(name)
+    for title, names in grouped.items():
+        listed = ", ".join(f"`{name}`" for name in names)
+        yield f"## {title}\n\nFrom `tocsin`: {listed}.\n"
+        yield from (entry(tocsin, name) for name in names)
+
+
+def find_seam(name: str) -> str:
+    """Return the section of a name, from the module that defines it."""
+    place = getattr(getattr(tocsin, name), "__module__", "") or ""
+    for title, modules in SEAMS.items():
+        if any(place == module or place.startswith(f"{module}.") for module in modules):
+            return title
+    return COMMON
 
 
 def entry(module: ModuleType, name: str) -> str:

@@ -90,7 +90,11 @@ class ObjectChannel(Channel[S]):
         )
 
     ordered: ClassVar[bool] = True
-    parts: ClassVar[tuple[str, ...]] = ("body", "note")
+    parts: ClassVar[tuple[str, ...]] = ("body", "summary")
+    note_part: ClassVar[str] = "summary"
+    """The part that a note contains: `summary`, a few lines and a link, or `note`, the full report.
+    A receiver that edits one message grows with every full report.
+    """
     settling: timedelta | None = None
     """Time during which the platform's search may miss a new object.
 
@@ -161,7 +165,7 @@ class ObjectChannel(Channel[S]):
 
     def render_note(self, delivery: Delivery) -> str | None:
         """Return the note of an event in Markdown; None if it does not add one."""
-        return None if _is_alert(delivery.event) else delivery.render("note").decode()
+        return None if _is_alert(delivery.event) else delivery.render(self.note_part).decode()
 
     @abstractmethod
     async def list_notes(self, identifier: str) -> Sequence[str]:
@@ -333,6 +337,9 @@ class CaseChannel(ObjectChannel[CaseSettings]):
         most_entities: int = Field(
             default=100, ge=0, le=500, description="Maximum number of entities sent per event."
         )
+
+    parts: ClassVar[tuple[str, ...]] = ("body", "note")
+    note_part: ClassVar[str] = "note"
 
     def select_observables(self, delivery: Delivery) -> Sequence[Observable]:
         """Return the first entities of an event, at most `most_entities`."""

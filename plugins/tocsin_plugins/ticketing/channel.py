@@ -60,6 +60,7 @@ class Ticketing(ObjectChannel):
             return self
 
     settings: Settings
+    parts = ("body", "note", "summary")
 
     def __init__(self, settings: Any, tools: Tools) -> None:
         """Store the arguments; do no I/O."""

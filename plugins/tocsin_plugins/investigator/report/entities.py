@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tocsin import Disposition, Entity, EntityAssessment, Relation, Sighting, Statement
+from tocsin import Disposition, Enrichment, Entity, EntityAssessment, Relation, Sighting, Statement
 from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.evidence import Opinion, cite_steps
 from tocsin_plugins.investigator.phrases import count_noun, format_time, name_entity, shorten, state
 
 _MOST_RELATIONS = 300
 _LATEST = 3
+_MOST_TAGS = 8
 _BY_ASSOCIATION = "known-by-association"
 _OF_OUR_OWN = (  # the facts of the history and graph enrichers
     {"incident_count", "first_seen", "last_seen", "recent"},
@@ -60,7 +61,18 @@ def _statements(case: CaseFile, entity: Entity) -> Iterator[Statement]:
     for opinion in case.find_opinions(entity):
         if not _is_said_already(opinion):
             text = f"{opinion.called}: {shorten(opinion.enrichment.summary, 300)}"
-            yield state(text, opinion.step)
+            yield state(f"{text}{_describe_tags(opinion.enrichment)}", opinion.step)
+
+
+def _describe_tags(enrichment: Enrichment) -> str:
+    """Return the tags that the summary does not mention, in parentheses; empty without any."""
+    said = enrichment.summary.casefold()
+    tags = [
+        shorten(tag, 60)
+        for tag in enrichment.tags
+        if tag != _BY_ASSOCIATION and tag.casefold() not in said
+    ]
+    return f" (tags: {', '.join(tags[:_MOST_TAGS])})" if tags else ""
 
 
 def _is_said_already(opinion: Opinion) -> bool:
