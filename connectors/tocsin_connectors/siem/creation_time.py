@@ -14,6 +14,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
+from typing_extensions import TypeVar
+
 from tocsin import Broken, Listing, Window
 from tocsin_connectors.siem.lookback import LookbackProvider
 
@@ -91,7 +93,10 @@ class CreationCursor:
         return cls(Window(start, end), since, step, passed_over)
 
 
-class CreationTimeProvider(LookbackProvider):
+ProviderSettings = TypeVar("ProviderSettings", bound="LookbackProvider.Settings", default=Any)
+
+
+class CreationTimeProvider(LookbackProvider[ProviderSettings]):
     """Base class of providers that search records by creation time."""
 
     precision: ClassVar[timedelta]

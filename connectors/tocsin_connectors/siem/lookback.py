@@ -14,6 +14,7 @@ from functools import partial
 from typing import Annotated, Any, Protocol
 
 from pydantic import Field
+from typing_extensions import TypeVar
 
 from tocsin import Duration, Listing, Page, Window, WindowedProvider
 from tocsin_connectors.siem.interval_split import R, S, SplittableCursor, isolate_broken_record
@@ -63,7 +64,10 @@ RefreshAges = Annotated[
 ]
 
 
-class LookbackProvider(WindowedProvider):
+ProviderSettings = TypeVar("ProviderSettings", bound="LookbackProvider.Settings", default=Any)
+
+
+class LookbackProvider(WindowedProvider[ProviderSettings]):
     """Base class of providers that list records by creation time."""
 
     class Settings(WindowedProvider.Settings):

@@ -33,35 +33,36 @@ _CHECKED = "8.8.8.8"
 _WORST = 100
 
 
-class AbuseIpDb(Enricher):
+class AbuseIpDbSettings(Enricher.Settings, ApiSettings):
+    """Settings of an AbuseIPDB enricher."""
+
+    url: ServerUrl = Field(
+        default="https://api.abuseipdb.com/api/v2", description="URL of the API."
+    )
+    api_key: SecretStr = Field(description="API key (version 2) from your account.")
+    max_age_days: int = Field(
+        default=90, ge=1, le=365, description="Maximum age of reports to include."
+    )
+    malicious_from: int = Field(
+        default=75,
+        ge=1,
+        le=_WORST,
+        description="Abuse confidence at which an address counts as malicious.",
+    )
+    suspicious_from: int = Field(
+        default=25,
+        ge=1,
+        le=_WORST,
+        description="Abuse confidence at which an address counts as suspicious.",
+    )
+
+
+class AbuseIpDb(Enricher[AbuseIpDbSettings]):
     """Abuse reports of IP addresses.
 
     The score is AbuseIPDB's abuse confidence. Settings define the thresholds for malicious and
     suspicious; an address on AbuseIPDB's whitelist is benign.
     """
-
-    class Settings(Enricher.Settings, ApiSettings):
-        """Settings of an AbuseIPDB enricher."""
-
-        url: ServerUrl = Field(
-            default="https://api.abuseipdb.com/api/v2", description="URL of the API."
-        )
-        api_key: SecretStr = Field(description="API key (version 2) from your account.")
-        max_age_days: int = Field(
-            default=90, ge=1, le=365, description="Maximum age of reports to include."
-        )
-        malicious_from: int = Field(
-            default=75,
-            ge=1,
-            le=_WORST,
-            description="Abuse confidence at which an address counts as malicious.",
-        )
-        suspicious_from: int = Field(
-            default=25,
-            ge=1,
-            le=_WORST,
-            description="Abuse confidence at which an address counts as suspicious.",
-        )
 
     name = "abuseipdb"
     kinds: ClassVar[frozenset[EntityKind]] = frozenset({EntityKind.IP})

@@ -19,81 +19,81 @@ MOST_TOGETHER = 64
 """Events per digest, unless `concurrency` is set."""
 
 
-class Email(Channel):
+class EmailSettings(Channel.Settings):
+    """Settings of an e-mail destination."""
+
+    host: Host = Field(description="Mail server that accepts outgoing mail.")
+    port: int | None = Field(
+        default=None,
+        ge=1,
+        le=65_535,
+        description="Port; 587 by default, 465 with `implicit`, 25 with `none`.",
+    )
+    tls: Tls = Field(
+        default="starttls",
+        description="`starttls`, `implicit` or, only inside `allow_networks`, `none`.",
+    )
+    username: str | None = Field(
+        default=None, min_length=1, description="Username; none by default."
+    )
+    password: SecretStr | None = Field(default=None, description="The user's password.")
+    sender: MailboxText = Field(description="Sender, such as `Tocsin <tocsin@example.com>`.")
+    to: tuple[MailboxText, ...] = Field(
+        min_length=1,
+        max_length=50,
+        description="Recipients, who can see each other's addresses.",
+    )
+    cc: tuple[MailboxText, ...] = Field(
+        default=(), max_length=50, description="Recipients of copies (Cc); none by default."
+    )
+    reply_to: MailboxText | None = Field(
+        default=None, description="Recipient of replies; the sender by default."
+    )
+    template: str = Field(
+        default="email", description="Receiver whose templates render subject and body."
+    )
+    digest: Duration | None = Field(
+        default=None,
+        ge=timedelta(minutes=1),
+        le=timedelta(days=1),
+        description="Combine the events of a period, such as `1h`, in one email; by default, "
+        "each event is sent in a separate email. `concurrency`, which then defaults to 64, "
+        "limits the events per email.",
+    )
+
+    proxy: ClassVar[None] = None  # type: ignore[misc] # HTTP proxies do not relay mail
+
+    @model_validator(mode="before")
+    @classmethod
+    def _together(cls, given: Any) -> Any:
+        if isinstance(given, Mapping) and given.get("digest") is not None:
+            return {"concurrency": MOST_TOGETHER, **given}
+        return given
+
+    @model_validator(mode="after")
+    def _signed_in(self) -> Self:
+        if (self.username is None) != (self.password is None):
+            raise ValueError("set both username and password, or neither")
+        if self.tls == "none" and self.password is not None:
+            raise ValueError("a password is not sent without TLS; set tls = 'starttls'")
+        return self
+
+    @model_validator(mode="after")
+    def _plain_only_inside(self) -> Self:
+        if self.tls == "none" and not self.allow_networks:
+            raise ValueError(
+                "set tls = 'starttls' or 'implicit', or add the private network of the mail "
+                "server to allow_networks"
+            )
+        return self
+
+
+class Email(Channel[EmailSettings]):
     """Emails each event, in one thread per subject, or several events together as a digest."""
 
-    class Settings(Channel.Settings):
-        """Settings of an e-mail destination."""
-
-        host: Host = Field(description="Mail server that accepts outgoing mail.")
-        port: int | None = Field(
-            default=None,
-            ge=1,
-            le=65_535,
-            description="Port; 587 by default, 465 with `implicit`, 25 with `none`.",
-        )
-        tls: Tls = Field(
-            default="starttls",
-            description="`starttls`, `implicit` or, only inside `allow_networks`, `none`.",
-        )
-        username: str | None = Field(
-            default=None, min_length=1, description="Username; none by default."
-        )
-        password: SecretStr | None = Field(default=None, description="The user's password.")
-        sender: MailboxText = Field(description="Sender, such as `Tocsin <tocsin@example.com>`.")
-        to: tuple[MailboxText, ...] = Field(
-            min_length=1,
-            max_length=50,
-            description="Recipients, who can see each other's addresses.",
-        )
-        cc: tuple[MailboxText, ...] = Field(
-            default=(), max_length=50, description="Recipients of copies (Cc); none by default."
-        )
-        reply_to: MailboxText | None = Field(
-            default=None, description="Recipient of replies; the sender by default."
-        )
-        template: str = Field(
-            default="email", description="Receiver whose templates render subject and body."
-        )
-        digest: Duration | None = Field(
-            default=None,
-            ge=timedelta(minutes=1),
-            le=timedelta(days=1),
-            description="Combine the events of a period, such as `1h`, in one email; by default, "
-            "each event is sent in a separate email. `concurrency`, which then defaults to 64, "
-            "limits the events per email.",
-        )
-
-        proxy: ClassVar[None] = None  # type: ignore[misc] # HTTP proxies do not relay mail
-
-        @model_validator(mode="before")
-        @classmethod
-        def _together(cls, given: Any) -> Any:
-            if isinstance(given, Mapping) and given.get("digest") is not None:
-                return {"concurrency": MOST_TOGETHER, **given}
-            return given
-
-        @model_validator(mode="after")
-        def _signed_in(self) -> Self:
-            if (self.username is None) != (self.password is None):
-                raise ValueError("set both username and password, or neither")
-            if self.tls == "none" and self.password is not None:
-                raise ValueError("a password is not sent without TLS; set tls = 'starttls'")
-            return self
-
-        @model_validator(mode="after")
-        def _plain_only_inside(self) -> Self:
-            if self.tls == "none" and not self.allow_networks:
-                raise ValueError(
-                    "set tls = 'starttls' or 'implicit', or add the private network of the mail "
-                    "server to allow_networks"
-                )
-            return self
-
-    settings: Settings
     parts: ClassVar[tuple[str, ...]] = ("subject", "text", "html")
 
-    def __init__(self, settings: Settings, tools: Tools) -> None:
+    def __init__(self, settings: EmailSettings, tools: Tools) -> None:
         """Keep the settings and tools; do no I/O."""
         super().__init__(settings, tools)
         self._server = _server(settings)
@@ -120,7 +120,7 @@ class Email(Channel):
         raise result
 
 
-def _server(settings: Email.Settings) -> SmtpServer:
+def _server(settings: EmailSettings) -> SmtpServer:
     return SmtpServer(
         host=settings.host,
         port=settings.port or PORTS[settings.tls],
@@ -131,7 +131,7 @@ def _server(settings: Email.Settings) -> SmtpServer:
     )
 
 
-def _addressing(settings: Email.Settings) -> MailEnvelope:
+def _addressing(settings: EmailSettings) -> MailEnvelope:
     return MailEnvelope(
         sender=Mailbox.parse(settings.sender),
         to=tuple(map(Mailbox.parse, settings.to)),

@@ -26,21 +26,22 @@ _Row = Mapping[str, str]
 _NAMES = ("vendorProject", "product", "vulnerabilityName")
 
 
-class Cve(Enricher):
+class CveSettings(Enricher.Settings):
+    """Settings of the vulnerability enricher."""
+
+    path: LocalPath | None = Field(
+        default=None,
+        description="CISA's catalog of known exploited vulnerabilities as CSV, instead of "
+        "the shipped selection. Tocsin reloads it when it changes.",
+    )
+
+
+class Cve(Enricher[CveSettings]):
     """Known exploited vulnerabilities, and their use by ransomware.
 
     The shipped list is a selection of widely exploited ones; `path` replaces it with CISA's
     complete catalog (KEV), or any CSV file with the same columns.
     """
-
-    class Settings(Enricher.Settings):
-        """Settings of the vulnerability enricher."""
-
-        path: LocalPath | None = Field(
-            default=None,
-            description="CISA's catalog of known exploited vulnerabilities as CSV, instead of "
-            "the shipped selection. Tocsin reloads it when it changes.",
-        )
 
     name = "cve"
     kinds: ClassVar[frozenset[EntityKind]] = frozenset({EntityKind.CVE})

@@ -24,17 +24,17 @@ SUSPICIOUS_FROM = 50
 _WORST = 100
 
 
-class Domains(Enricher):
+class DomainsSettings(Enricher.Settings):
+    """Settings of the domain enricher."""
+
+    own_domains: tuple[str, ...] = Field(
+        default=(),
+        description="Domains that attackers may imitate, in addition to those in [environment].",
+    )
+
+
+class Domains(Enricher[DomainsSettings]):
     """Assesses the names of domains, and of the hosts of URLs and mail addresses."""
-
-    class Settings(Enricher.Settings):
-        """Settings of the domain enricher."""
-
-        own_domains: tuple[str, ...] = Field(
-            default=(),
-            description="Domains that attackers may imitate, in addition to those in "
-            "[environment].",
-        )
 
     name = "domains"
     kinds: ClassVar[frozenset[EntityKind]] = frozenset(

@@ -38,19 +38,20 @@ def select_reader(path: str) -> Callable[[bytes], ListIndex]:
     return read_stix if path.lower().endswith((".json", ".stix")) else read_csv
 
 
-class Lists(Enricher):
+class ListsSettings(Enricher.Settings):
+    """Settings of a list enricher."""
+
+    path: LocalPath = Field(
+        description="Path of the file: STIX 2.1 if its name ends in .json or .stix, else CSV. "
+        "Tocsin reloads it when it changes."
+    )
+    list: Annotated[Literal["allow", "deny", "watch"], BeforeValidator(_lower)] = Field(
+        description="Meaning of the list: allow, deny or watch."
+    )
+
+
+class Lists(Enricher[ListsSettings]):
     """A list from a CSV or STIX 2.1 file."""
-
-    class Settings(Enricher.Settings):
-        """Settings of a list enricher."""
-
-        path: LocalPath = Field(
-            description="Path of the file: STIX 2.1 if its name ends in .json or .stix, else CSV. "
-            "Tocsin reloads it when it changes."
-        )
-        list: Annotated[Literal["allow", "deny", "watch"], BeforeValidator(_lower)] = Field(
-            description="Meaning of the list: allow, deny or watch."
-        )
 
     name = "lists"
     kinds: ClassVar[frozenset[EntityKind]] = frozenset(EntityKind)

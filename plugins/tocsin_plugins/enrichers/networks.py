@@ -58,16 +58,17 @@ def _parse_range(text: str) -> str:
     return text
 
 
-class Networks(Enricher):
+class NetworksSettings(Enricher.Settings):
+    """Settings of the network enricher."""
+
+    owners: dict[Annotated[str, AfterValidator(_parse_range)], str] = Field(
+        default={},
+        description='Owners of networks, such as { "10.1.0.0/16" = "Berlin office" }.',
+    )
+
+
+class Networks(Enricher[NetworksSettings]):
     """Owners of addresses, from `owners`, and the purpose of special ranges, from RFCs."""
-
-    class Settings(Enricher.Settings):
-        """Settings of the network enricher."""
-
-        owners: dict[Annotated[str, AfterValidator(_parse_range)], str] = Field(
-            default={},
-            description='Owners of networks, such as { "10.1.0.0/16" = "Berlin office" }.',
-        )
 
     name = "networks"
     kinds: ClassVar[frozenset[EntityKind]] = frozenset({EntityKind.IP})

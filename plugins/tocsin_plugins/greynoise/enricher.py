@@ -30,22 +30,23 @@ _DISPOSITIONS = {
 }
 
 
-class GreyNoise(Enricher):
+class GreyNoiseSettings(Enricher.Settings, ApiSettings):
+    """Settings of a GreyNoise enricher."""
+
+    url: ServerUrl = Field(
+        default="https://api.greynoise.io", description="URL of the API, without /v3."
+    )
+    api_key: SecretStr | None = Field(
+        default=None, description="API key of your account; without one, the quota is smaller."
+    )
+
+
+class GreyNoise(Enricher[GreyNoiseSettings]):
     """Internet scanners and common services among IPv4 addresses.
 
     The disposition is GreyNoise's classification; an address of a common business service (RIOT) is
     benign. There is no score, and no data about IPv6 addresses.
     """
-
-    class Settings(Enricher.Settings, ApiSettings):
-        """Settings of a GreyNoise enricher."""
-
-        url: ServerUrl = Field(
-            default="https://api.greynoise.io", description="URL of the API, without /v3."
-        )
-        api_key: SecretStr | None = Field(
-            default=None, description="API key of your account; without one, the quota is smaller."
-        )
 
     name = "greynoise"
     kinds: ClassVar[frozenset[EntityKind]] = frozenset({EntityKind.IP})

@@ -49,13 +49,8 @@ _NOTHING = "the question specifies nothing to investigate"
 _GENERAL = "the question asks for incidents in general"
 
 
-class DefaultInvestigator(Investigator):
+class DefaultInvestigator(Investigator[InvestigatorSettings]):
     """Rule-based investigator: the same inquiry and the same answers produce the same report."""
-
-    class Settings(InvestigatorSettings):
-        """Settings of the default investigator."""
-
-    settings: InvestigatorSettings
 
     async def investigate(self, inquiry: Inquiry, client: QueryClient) -> Report:
         """Return the report of an inquiry.

@@ -33,21 +33,22 @@ _LEVELS = {"1": "high", "2": "medium", "3": "low"}
 _Attribute = Mapping[str, Any]
 
 
-class Misp(Enricher):
+class MispSettings(Enricher.Settings, ApiSettings):
+    """Settings of a MISP enricher."""
+
+    url: ServerUrl = Field(description="URL of MISP, such as https://misp.example.com.")
+    api_key: SecretStr = Field(description="Authentication key; read access is enough.")
+    only_published: bool = Field(
+        default=True, description="Only use attributes of published events."
+    )
+
+
+class Misp(Enricher[MispSettings]):
     """MISP attributes with an entity's value.
 
     The entity is malicious if an attribute is marked for detection (`to_ids`), and unknown if all
     are only context. There is no score. Attributes on MISP's warning lists do not count.
     """
-
-    class Settings(Enricher.Settings, ApiSettings):
-        """Settings of a MISP enricher."""
-
-        url: ServerUrl = Field(description="URL of MISP, such as https://misp.example.com.")
-        api_key: SecretStr = Field(description="Authentication key; read access is enough.")
-        only_published: bool = Field(
-            default=True, description="Only use attributes of published events."
-        )
 
     name = "misp"
     kinds: ClassVar[frozenset[EntityKind]] = frozenset(

@@ -28,37 +28,38 @@ from tocsin_plugins.rdap.records import registered_name, summarize_domain, summa
 _CHECKED = "example.com"
 
 
-class Rdap(Enricher):
+class RdapSettings(Enricher.Settings, ApiSettings):
+    """Settings of an RDAP enricher."""
+
+    url: ServerUrl = Field(
+        default="",
+        description="RDAP server for all lookups, such as https://rdap.org. Default: the "
+        "servers that IANA lists.",
+    )
+    bootstrap_url: ServerUrl = Field(
+        default="https://data.iana.org/rdap",
+        description="URL of IANA's server registries.",
+    )
+    new_for: Duration = Field(
+        default=timedelta(days=30),
+        description="How long a domain counts as new after its registration.",
+    )
+    cache_for: Duration = Field(
+        default=timedelta(days=7),
+        ge=timedelta(0),
+        description="How long results are cached; 0s disables the cache.",
+    )
+    requests_per_minute: int = Field(
+        default=30, ge=1, le=100_000, description="Maximum number of entities per minute."
+    )
+
+
+class Rdap(Enricher[RdapSettings]):
     """Registration data of domains, and of the networks of addresses.
 
     A domain that was registered less than `new_for` ago is suspicious; everything else is unknown,
     because a registration says nothing about intent. There is no score.
     """
-
-    class Settings(Enricher.Settings, ApiSettings):
-        """Settings of an RDAP enricher."""
-
-        url: ServerUrl = Field(
-            default="",
-            description="RDAP server for all lookups, such as https://rdap.org. Default: the "
-            "servers that IANA lists.",
-        )
-        bootstrap_url: ServerUrl = Field(
-            default="https://data.iana.org/rdap",
-            description="URL of IANA's server registries.",
-        )
-        new_for: Duration = Field(
-            default=timedelta(days=30),
-            description="How long a domain counts as new after its registration.",
-        )
-        cache_for: Duration = Field(
-            default=timedelta(days=7),
-            ge=timedelta(0),
-            description="How long results are cached; 0s disables the cache.",
-        )
-        requests_per_minute: int = Field(
-            default=30, ge=1, le=100_000, description="Maximum number of entities per minute."
-        )
 
     name = "rdap"
     kinds: ClassVar[frozenset[EntityKind]] = frozenset({EntityKind.IP, EntityKind.DOMAIN})

@@ -10,13 +10,9 @@ from tocsin_plugins.slack.incoming_webhook import IncomingWebhook
 from tocsin_plugins.slack.settings import Settings as SlackSettings
 
 
-class Slack(Channel):
+class Slack(Channel[SlackSettings]):
     """Posts events to one channel: as a bot, with one thread per subject, or through a webhook."""
 
-    class Settings(SlackSettings):
-        """Settings of a Slack destination."""
-
-    settings: SlackSettings
     ordered = True
 
     def __init__(self, settings: Any, tools: Tools) -> None:

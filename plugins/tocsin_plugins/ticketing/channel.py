@@ -27,39 +27,39 @@ from tocsin import (
 GROUP = "tocsin.trackers"
 
 
-class Ticketing(ObjectChannel):
+class TicketingSettings(TicketSettings):
+    """Settings of a tracker destination."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _set_default_template(cls, given: Any) -> Any:
+        if isinstance(given, dict) and isinstance(given.get("tracker"), str):
+            return {"template": load_tracker(given["tracker"]).receiver, **given}
+        return given
+
+    @model_validator(mode="after")
+    def _validate_options(self) -> Self:
+        kind = load_tracker(self.tracker)
+        try:
+            kind.Options.model_validate(dict(self.options))
+        except ValidationError as error:
+            raise ValueError(_describe_option_errors(error, kind)) from None
+        return self
+
+    @model_validator(mode="after")
+    def _reject_reserved_fields(self) -> Self:
+        reserved = load_tracker(self.tracker).reserved
+        if taken := sorted(name for name in self.fields if name.casefold() in reserved):
+            names = ", ".join(f"fields.{name}" for name in taken)
+            are, them = ("is", "it") if len(taken) == 1 else ("are", "them")
+            message = f"{names} {are} set by Tocsin; remove {them}, or change the template"
+            raise ValueError(message)
+        return self
+
+
+class Ticketing(ObjectChannel[TicketingSettings]):
     """Creates tickets, comments on them and closes them."""
 
-    class Settings(TicketSettings):
-        """Settings of a tracker destination."""
-
-        @model_validator(mode="before")
-        @classmethod
-        def _set_default_template(cls, given: Any) -> Any:
-            if isinstance(given, dict) and isinstance(given.get("tracker"), str):
-                return {"template": load_tracker(given["tracker"]).receiver, **given}
-            return given
-
-        @model_validator(mode="after")
-        def _validate_options(self) -> Self:
-            kind = load_tracker(self.tracker)
-            try:
-                kind.Options.model_validate(dict(self.options))
-            except ValidationError as error:
-                raise ValueError(_describe_option_errors(error, kind)) from None
-            return self
-
-        @model_validator(mode="after")
-        def _reject_reserved_fields(self) -> Self:
-            reserved = load_tracker(self.tracker).reserved
-            if taken := sorted(name for name in self.fields if name.casefold() in reserved):
-                names = ", ".join(f"fields.{name}" for name in taken)
-                are, them = ("is", "it") if len(taken) == 1 else ("are", "them")
-                message = f"{names} {are} set by Tocsin; remove {them}, or change the template"
-                raise ValueError(message)
-            return self
-
-    settings: Settings
     parts = ("body", "note", "summary")
 
     def __init__(self, settings: Any, tools: Tools) -> None:

@@ -35,7 +35,27 @@ from tocsin_plugins.virustotal.reports import (
 _CHECKED = "/ip_addresses/8.8.8.8"
 
 
-class VirusTotal(Enricher):
+class VirusTotalSettings(Enricher.Settings, ApiSettings):
+    """Settings of a VirusTotal enricher."""
+
+    url: ServerUrl = Field(
+        default="https://www.virustotal.com/api/v3", description="URL of the API."
+    )
+    api_key: SecretStr = Field(description="API key of your account.")
+    requests_per_minute: int = Field(
+        default=4,
+        ge=1,
+        le=100_000,
+        description="Maximum number of entities per minute; the public API allows 4.",
+    )
+    malicious_from: int = Field(
+        default=3,
+        ge=1,
+        description="Number of malicious verdicts at which an entity counts as malicious.",
+    )
+
+
+class VirusTotal(Enricher[VirusTotalSettings]):
     """Scanner verdicts of VirusTotal.
 
     The score is the share of scanners with a verdict that rate the entity as malicious or
@@ -43,25 +63,6 @@ class VirusTotal(Enricher):
     It is malicious from `malicious_from` such verdicts, suspicious from one, and never benign,
     because the absence of detections proves little.
     """
-
-    class Settings(Enricher.Settings, ApiSettings):
-        """Settings of a VirusTotal enricher."""
-
-        url: ServerUrl = Field(
-            default="https://www.virustotal.com/api/v3", description="URL of the API."
-        )
-        api_key: SecretStr = Field(description="API key of your account.")
-        requests_per_minute: int = Field(
-            default=4,
-            ge=1,
-            le=100_000,
-            description="Maximum number of entities per minute; the public API allows 4.",
-        )
-        malicious_from: int = Field(
-            default=3,
-            ge=1,
-            description="Number of malicious verdicts at which an entity counts as malicious.",
-        )
 
     name = "virustotal"
     kinds: ClassVar[frozenset[EntityKind]] = frozenset(

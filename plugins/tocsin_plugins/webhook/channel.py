@@ -49,11 +49,8 @@ _NO_RULES = AnswerRules()
 _NOTHING = object()
 
 
-class Webhook(Channel):
+class Webhook(Channel[WebhookSettings]):
     """Posts each event with signatures; any 2xx response confirms delivery."""
-
-    Settings = WebhookSettings
-    settings: WebhookSettings
 
     async def start(self) -> None:
         """Raise `Misconfigured` for a URL that can never be requested."""

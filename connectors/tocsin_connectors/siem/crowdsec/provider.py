@@ -56,22 +56,23 @@ _NOT_FOUND = 404
 _ATTEMPTS = 3
 
 
-class CrowdSec(WindowedProvider):
+class CrowdSecSettings(ApiSettings, WindowedProvider.Settings):
+    """Settings of a CrowdSec provider."""
+
+    machine_id: str = Field(
+        min_length=1, description="Machine to sign in as. Bouncers cannot read alerts."
+    )
+    password: SecretStr = Field(description="The machine's password.")
+    refresh_after: tuple[Duration, ...] = Field(
+        default=(timedelta(hours=1), timedelta(hours=5), timedelta(hours=25)),
+        max_length=10,
+        description="Intervals after which an incident is read again, to check whether its "
+        "decisions have ended.",
+    )
+
+
+class CrowdSec(WindowedProvider[CrowdSecSettings]):
     """CrowdSec Local API (LAPI), read as one of its machines."""
-
-    class Settings(ApiSettings, WindowedProvider.Settings):
-        """Settings of a CrowdSec provider."""
-
-        machine_id: str = Field(
-            min_length=1, description="Machine to sign in as. Bouncers cannot read alerts."
-        )
-        password: SecretStr = Field(description="The machine's password.")
-        refresh_after: tuple[Duration, ...] = Field(
-            default=(timedelta(hours=1), timedelta(hours=5), timedelta(hours=25)),
-            max_length=10,
-            description="Intervals after which an incident is read again, to check whether its "
-            "decisions have ended.",
-        )
 
     record_contracts = CONTRACTS
     retirements = load_retirements("crowdsec")

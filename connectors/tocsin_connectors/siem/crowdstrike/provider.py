@@ -37,13 +37,9 @@ from tocsin_connectors.siem.records import children, text
 from tocsin_connectors.siem.retirements import load_retirements
 
 
-class CrowdStrike(WindowedProvider):
+class CrowdStrike(WindowedProvider[CrowdStrikeSettings]):
     """Alerts of one customer. Each alert is an incident."""
 
-    class Settings(CrowdStrikeSettings):
-        """Settings of a CrowdStrike provider."""
-
-    settings: Settings
     permissions = (
         READ,
         f"{SEARCH}, unless event_repository is empty",
@@ -54,7 +50,7 @@ class CrowdStrike(WindowedProvider):
     event_kinds = frozenset(EVENT_FIELDS)
     page_size = 200
 
-    def __init__(self, settings: Settings, tools: Tools) -> None:
+    def __init__(self, settings: CrowdStrikeSettings, tools: Tools) -> None:
         """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         self._client = FalconClient(settings, tools)

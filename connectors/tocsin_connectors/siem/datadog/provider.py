@@ -42,13 +42,9 @@ _MISSING_SIGNAL = "AAAAAAAAAAAAAAAAAAAAAAAA"
 _RECENT = timedelta(minutes=1)
 
 
-class Datadog(LookbackProvider):
+class Datadog(LookbackProvider[DatadogSettings]):
     """Security signals of one organization. Each signal is an incident."""
 
-    class Settings(DatadogSettings):
-        """Settings of a Datadog provider."""
-
-    settings: Settings
     permissions = (
         READ,
         f"{SEARCH}, unless log_search is off",
@@ -58,7 +54,7 @@ class Datadog(LookbackProvider):
     record_contracts = CONTRACTS
     page_size = 200
 
-    def __init__(self, settings: Settings, tools: Tools) -> None:
+    def __init__(self, settings: DatadogSettings, tools: Tools) -> None:
         """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         self._client = DatadogClient(settings, tools)

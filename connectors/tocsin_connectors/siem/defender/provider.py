@@ -54,25 +54,25 @@ _PROBED, _SORTABLE = 10, 3
 """Incidents that show whether a list is sorted, and the least number of them."""
 
 
-class Defender(WindowedProvider):
+class DefenderSettings(EntraSettings, WindowedProvider.Settings):
+    """Settings of a Defender provider."""
+
+    addresses: ClassVar[Mapping[str, str]] = {**EntraSettings.addresses, "url": "graph"}
+
+    url: ServerUrl = Field(
+        default=MICROSOFT_CLOUDS["public"].graph,
+        description="Microsoft Graph endpoint. Default: the cloud's endpoint.",
+    )
+    alerts: Literal["none", "without-incident", "all"] = Field(
+        default="none",
+        description="Alerts that become separate incidents: none, without-incident (those "
+        "that belong to no incident), or all.",
+    )
+
+
+class Defender(WindowedProvider[DefenderSettings]):
     """Incidents of one tenant, with their alerts and entities."""
 
-    class Settings(EntraSettings, WindowedProvider.Settings):
-        """Settings of a Defender provider."""
-
-        addresses: ClassVar[Mapping[str, str]] = {**EntraSettings.addresses, "url": "graph"}
-
-        url: ServerUrl = Field(
-            default=MICROSOFT_CLOUDS["public"].graph,
-            description="Microsoft Graph endpoint. Default: the cloud's endpoint.",
-        )
-        alerts: Literal["none", "without-incident", "all"] = Field(
-            default="none",
-            description="Alerts that become separate incidents: none, without-incident (those "
-            "that belong to no incident), or all.",
-        )
-
-    settings: Settings
     permissions = (
         _READ,
         _HUNT,
@@ -84,7 +84,7 @@ class Defender(WindowedProvider):
     event_kinds = list_entity_kinds(HUNTING_TABLES)
     page_size = 50
 
-    def __init__(self, settings: Settings, tools: Tools) -> None:
+    def __init__(self, settings: DefenderSettings, tools: Tools) -> None:
         """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         self._client = DefenderClient(settings, EntraClient(settings, tools))

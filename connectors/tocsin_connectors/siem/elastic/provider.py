@@ -50,11 +50,12 @@ _LISTS = {"new-cases": list_new_cases, "changed-cases": list_changed_cases}
 _NOT_FOUND = 404
 
 
-class Elastic(WindowedProvider):
-    """Detection alerts and cases of one space of Elastic Security."""
+class ElasticProviderSettings(settings.ElasticSettings):
+    """Settings of an Elastic provider."""
 
-    class Settings(settings.ElasticSettings):
-        """Settings of an Elastic provider."""
+
+class Elastic(WindowedProvider[ElasticProviderSettings]):
+    """Detection alerts and cases of one space of Elastic Security."""
 
     record_contracts = CONTRACTS
     retirements = load_retirements("elastic")

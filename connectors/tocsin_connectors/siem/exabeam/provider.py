@@ -45,13 +45,9 @@ _GROWTH = 4
 _REASON = "Other"
 
 
-class Exabeam(CreationTimeProvider):
+class Exabeam(CreationTimeProvider[ExabeamSettings]):
     """Cases or alerts of one subscription. Each case or alert is an incident."""
 
-    class Settings(ExabeamSettings):
-        """Settings of an Exabeam provider."""
-
-    settings: Settings
     permissions = (
         READ_CASES,
         f'{READ_ALERTS} instead, with records = "alerts"',
@@ -63,7 +59,7 @@ class Exabeam(CreationTimeProvider):
     precision = SECOND
     page_size = 500
 
-    def __init__(self, settings: Settings, tools: Tools) -> None:
+    def __init__(self, settings: ExabeamSettings, tools: Tools) -> None:
         """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         self._client = ExabeamClient(settings, tools)

@@ -6,8 +6,10 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from pydantic import Field
+from typing_extensions import TypeVar
 
 from tocsin import Duration, Incident
 from tocsin_connectors.siem.files.provider import FileProvider
@@ -16,7 +18,10 @@ from tocsin_connectors.siem.records import union
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class GroupingFileProvider(FileProvider):
+ProviderSettings = TypeVar("ProviderSettings", bound="GroupingFileProvider.Settings", default=Any)
+
+
+class GroupingFileProvider(FileProvider[ProviderSettings]):
     """File provider whose records are single alerts, without an incident of their own."""
 
     class Settings(FileProvider.Settings):

@@ -9,9 +9,10 @@ from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from pydantic import Field
+from typing_extensions import TypeVar
 
 from tocsin import (
     Covered,
@@ -35,7 +36,10 @@ from tocsin_connectors.siem.files.search import FileSearch, FileSearchQuery
 T = TypeVar("T")
 
 
-class FileProvider(Provider):
+ProviderSettings = TypeVar("ProviderSettings", bound="FileProvider.Settings", default=Any)
+
+
+class FileProvider(Provider[ProviderSettings]):
     """Provider whose records are lines of files. Subclasses parse the records."""
 
     class Settings(Provider.Settings):

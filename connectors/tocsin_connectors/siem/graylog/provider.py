@@ -37,20 +37,16 @@ SEARCH = "the right to search messages (role Reader)"
 _RECENT = timedelta(minutes=1)
 
 
-class Graylog(WindowedProvider):
+class Graylog(WindowedProvider[GraylogSettings]):
     """Alerts of one Graylog installation. Each alert is an incident."""
 
-    class Settings(GraylogSettings):
-        """Settings of a Graylog provider."""
-
-    settings: Settings
     permissions = (READ, SEARCH)
     record_contracts = CONTRACTS
     retirements = load_retirements("graylog")
     event_kinds = frozenset(MESSAGE_FIELDS)
     page_size = 200
 
-    def __init__(self, settings: Settings, tools: Tools) -> None:
+    def __init__(self, settings: GraylogSettings, tools: Tools) -> None:
         """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         self._client = GraylogClient(settings, tools)

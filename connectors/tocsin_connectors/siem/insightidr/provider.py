@@ -37,19 +37,15 @@ _MAX_EVIDENCE = 20
 """Pieces of evidence that are read of an alert."""
 
 
-class InsightIDR(CreationTimeProvider):
+class InsightIDR(CreationTimeProvider[InsightIDRSettings]):
     """Investigations of one organization. Each investigation is an incident."""
 
-    class Settings(InsightIDRSettings):
-        """Settings of an InsightIDR provider."""
-
-    settings: Settings
     permissions = (VIEW, f"{CHANGE} instead, if write_back is on")
     record_contracts = CONTRACTS
     precision = MILLISECOND
     page_size = 100
 
-    def __init__(self, settings: Settings, tools: Tools) -> None:
+    def __init__(self, settings: InsightIDRSettings, tools: Tools) -> None:
         """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         self._client = InsightIDRClient(settings, tools)

@@ -66,35 +66,35 @@ from tocsin_connectors.siem.retirements import load_retirements
 _NONE = "no Security Analytics detector is visible to the user"
 
 
-class OpenSearch(LookbackProvider):
+class OpenSearchSettings(ClusterSettings, LookbackProvider.Settings):
+    """Settings of an OpenSearch provider."""
+
+    changes_every: ChangesInterval = timedelta(minutes=5)
+    settle_delay: SettleDelay = timedelta(seconds=30)
+    refresh_after: RefreshAges = (
+        timedelta(minutes=2),
+        timedelta(minutes=10),
+        timedelta(minutes=30),
+    )
+    event_index: str | None = Field(
+        default=None,
+        pattern=r"^[^\s/?#\\\"<>|]+$",
+        description="Indices that event searches use: names or patterns with `*`, separated "
+        "by commas. Default: the indices of all detectors.",
+    )
+    time_field: str = Field(
+        default="@timestamp",
+        min_length=1,
+        description="Timestamp field of the documents in these indices.",
+    )
+    dashboard_url: ServerUrl | None = Field(
+        default=None, description="OpenSearch Dashboards URL, for links."
+    )
+
+
+class OpenSearch(LookbackProvider[OpenSearchSettings]):
     """Alerts of OpenSearch Security Analytics."""
 
-    class Settings(ClusterSettings, LookbackProvider.Settings):
-        """Settings of an OpenSearch provider."""
-
-        changes_every: ChangesInterval = timedelta(minutes=5)
-        settle_delay: SettleDelay = timedelta(seconds=30)
-        refresh_after: RefreshAges = (
-            timedelta(minutes=2),
-            timedelta(minutes=10),
-            timedelta(minutes=30),
-        )
-        event_index: str | None = Field(
-            default=None,
-            pattern=r"^[^\s/?#\\\"<>|]+$",
-            description="Indices that event searches use: names or patterns with `*`, separated "
-            "by commas. Default: the indices of all detectors.",
-        )
-        time_field: str = Field(
-            default="@timestamp",
-            min_length=1,
-            description="Timestamp field of the documents in these indices.",
-        )
-        dashboard_url: ServerUrl | None = Field(
-            default=None, description="OpenSearch Dashboards URL, for links."
-        )
-
-    settings: Settings
     record_contracts = CONTRACTS
     retirements = load_retirements("opensearch")
     event_kinds = frozenset(ENTITY_FIELDS)

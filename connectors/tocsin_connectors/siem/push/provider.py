@@ -42,37 +42,38 @@ def _check_mapping(path: str) -> str:
     return path
 
 
-class Push(PushProvider):
+class PushSettings(PushProvider.Settings):
+    """Settings of a push provider: a shipped format or a custom mapping."""
+
+    format: Format | None = Field(default=None, description="Format of the request bodies.")
+    mapping_file: Annotated[LocalPath, AfterValidator(_check_mapping)] | None = Field(
+        default=None, description="Path to a custom mapping (.json.j2), for other formats."
+    )
+    records: str | None = Field(
+        default=None,
+        description="Member of the body that contains the list of records, or empty if the "
+        "body itself is the list; the custom mapping is then applied to batches of "
+        "records.",
+    )
+
+    @classmethod
+    def find_start_files(cls, table: Mapping[str, Any], folder: Path) -> Iterator[Path]:
+        """Yield the custom mapping, too."""
+        yield from super().find_start_files(table, folder)
+        if isinstance(own := table.get("mapping_file"), str):
+            yield (folder / own).absolute()
+
+    @model_validator(mode="after")
+    def _has_one(self) -> Self:
+        if (self.format is None) == (self.mapping_file is None):
+            raise ValueError("set either `format` or `mapping_file`")
+        if self.records is not None and self.mapping_file is None:
+            raise ValueError("remove `records`; it requires `mapping_file`")
+        return self
+
+
+class Push(PushProvider[PushSettings]):
     """Accepts pushed records in the format of a mapping."""
-
-    class Settings(PushProvider.Settings):
-        """Settings of a push provider: a shipped format or a custom mapping."""
-
-        format: Format | None = Field(default=None, description="Format of the request bodies.")
-        mapping_file: Annotated[LocalPath, AfterValidator(_check_mapping)] | None = Field(
-            default=None, description="Path to a custom mapping (.json.j2), for other formats."
-        )
-        records: str | None = Field(
-            default=None,
-            description="Member of the body that contains the list of records, or empty if the "
-            "body itself is the list; the custom mapping is then applied to batches of "
-            "records.",
-        )
-
-        @classmethod
-        def find_start_files(cls, table: Mapping[str, Any], folder: Path) -> Iterator[Path]:
-            """Yield the custom mapping, too."""
-            yield from super().find_start_files(table, folder)
-            if isinstance(own := table.get("mapping_file"), str):
-                yield (folder / own).absolute()
-
-        @model_validator(mode="after")
-        def _has_one(self) -> Self:
-            if (self.format is None) == (self.mapping_file is None):
-                raise ValueError("set either `format` or `mapping_file`")
-            if self.records is not None and self.mapping_file is None:
-                raise ValueError("remove `records`; it requires `mapping_file`")
-            return self
 
     def __init__(self, settings: Any, tools: Tools) -> None:
         """Store the dependencies. Performs no I/O."""
@@ -81,7 +82,7 @@ class Push(PushProvider):
 
     async def start(self) -> None:
         """Compile the mapping."""
-        own, name = self.settings.mapping_file, self.settings.format
+        own, name = self.settings.mapping_file, str(self.settings.format)
         self._mapping = (
             _load(Path(own), self.settings.records)
             if own

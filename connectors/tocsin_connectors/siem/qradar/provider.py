@@ -42,20 +42,16 @@ CHANGED = "changed"
 CLOSED = "closed"
 
 
-class QRadar(WindowedProvider):
+class QRadar(WindowedProvider[QRadarSettings]):
     """Offenses of one console. Each offense is an incident."""
 
-    class Settings(QRadarSettings):
-        """Settings of a QRadar provider."""
-
-    settings: Settings
     permissions = PERMISSIONS
     record_contracts = CONTRACTS
     retirements = load_retirements("qradar")
     event_kinds = frozenset(EntityKind) - {EntityKind.MAILBOX, EntityKind.CLOUD_RESOURCE}
     page_size = 50
 
-    def __init__(self, settings: Settings, tools: Tools) -> None:
+    def __init__(self, settings: QRadarSettings, tools: Tools) -> None:
         """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         console = QRadarClient(tools, settings)

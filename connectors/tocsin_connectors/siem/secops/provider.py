@@ -49,20 +49,16 @@ from tocsin_connectors.siem.secops.settings import SecOpsSettings
 _DAY = timedelta(days=1)
 
 
-class SecOps(LookbackProvider):
+class SecOps(LookbackProvider[SecOpsSettings]):
     """Detections of one instance. Each detection is an incident."""
 
-    class Settings(SecOpsSettings):
-        """Settings of a SecOps provider."""
-
-    settings: Settings
     permissions = PERMISSIONS
     record_contracts = CONTRACTS
     retirements = load_retirements("secops")
     event_kinds = frozenset(ENTITY_FIELDS)
     page_size = 500
 
-    def __init__(self, settings: Settings, tools: Tools) -> None:
+    def __init__(self, settings: SecOpsSettings, tools: Tools) -> None:
         """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         self._client = SecOpsClient(settings, tools)

@@ -49,13 +49,9 @@ _PATIENCE = 2
 """Failures in a row after which incidents are taken without details."""
 
 
-class Sentinel(WindowedProvider):
+class Sentinel(WindowedProvider[SentinelSettings]):
     """Incidents of one workspace, with their alerts and entities."""
 
-    class Settings(SentinelSettings):
-        """Settings of a Sentinel provider."""
-
-    settings: Settings
     permissions = (
         "Microsoft Sentinel Reader, on the workspace",
         "Microsoft Sentinel Responder instead, if write_back is on",
@@ -64,7 +60,7 @@ class Sentinel(WindowedProvider):
     retirements = load_retirements("sentinel")
     event_kinds = list_entity_kinds(list_tables({}))
 
-    def __init__(self, settings: Settings, tools: Tools) -> None:
+    def __init__(self, settings: SentinelSettings, tools: Tools) -> None:
         """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         entra = EntraClient(settings, tools)

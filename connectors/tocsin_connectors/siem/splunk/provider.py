@@ -44,11 +44,12 @@ NEW, REVIEWED, INVESTIGATED = "new", "reviewed", "investigations"
 _BEFORE = timedelta(seconds=1)  # the time of a finding is slightly before the one in its ID
 
 
-class Splunk(WindowedProvider):
-    """Findings of Splunk Enterprise Security, read from a search head."""
+class SplunkProviderSettings(settings.SplunkSettings):
+    """Settings of a Splunk provider."""
 
-    class Settings(settings.SplunkSettings):
-        """Settings of a Splunk provider."""
+
+class Splunk(WindowedProvider[SplunkProviderSettings]):
+    """Findings of Splunk Enterprise Security, read from a search head."""
 
     record_contracts = CONTRACTS
     retirements = load_retirements("splunk")

@@ -60,44 +60,44 @@ _MOST_AGAIN = 200
 """Maximum number of alerts, latest first, that are read for one incident."""
 
 
-class Wazuh(WindowedProvider):
+class WazuhSettings(ClusterSettings, WindowedProvider.Settings):
+    """Settings of a Wazuh provider."""
+
+    index: str = Field(
+        default="wazuh-alerts-*,wazuh-findings-v5-*",
+        pattern=r"^[^\s/?#\\\"<>|]+$",
+        description="Indices to read: names or patterns with `*`, separated by commas.",
+    )
+    min_severity: Annotated[Severity, any_case(Severity)] = Field(
+        default=Severity.MEDIUM,
+        description="Minimum severity to read. In 4.x, Medium is level 7 and above.",
+    )
+    window: Duration = Field(
+        default=timedelta(hours=1),
+        ge=timedelta(minutes=1),
+        le=timedelta(days=1),
+        description="Length of the clock interval in which one rule's alerts on one agent "
+        "form one incident.",
+    )
+    overlap: Duration = Field(
+        default=timedelta(minutes=30),
+        le=timedelta(days=7),
+        description="Overlap with the previous read, for alerts that reach the indexer late.",
+    )
+    refresh_after: tuple[Duration, ...] = Field(
+        default=(timedelta(hours=1), timedelta(hours=6)),
+        max_length=10,
+        description="Intervals after which an incident's alerts are counted again, to "
+        "include late ones.",
+    )
+    dashboard_url: ServerUrl | None = Field(
+        default=None, description="Wazuh dashboard URL, for links."
+    )
+
+
+class Wazuh(WindowedProvider[WazuhSettings]):
     """Alerts of Wazuh 4.x and findings of 5.x, in the Wazuh indexer."""
 
-    class Settings(ClusterSettings, WindowedProvider.Settings):
-        """Settings of a Wazuh provider."""
-
-        index: str = Field(
-            default="wazuh-alerts-*,wazuh-findings-v5-*",
-            pattern=r"^[^\s/?#\\\"<>|]+$",
-            description="Indices to read: names or patterns with `*`, separated by commas.",
-        )
-        min_severity: Annotated[Severity, any_case(Severity)] = Field(
-            default=Severity.MEDIUM,
-            description="Minimum severity to read. In 4.x, Medium is level 7 and above.",
-        )
-        window: Duration = Field(
-            default=timedelta(hours=1),
-            ge=timedelta(minutes=1),
-            le=timedelta(days=1),
-            description="Length of the clock interval in which one rule's alerts on one agent "
-            "form one incident.",
-        )
-        overlap: Duration = Field(
-            default=timedelta(minutes=30),
-            le=timedelta(days=7),
-            description="Overlap with the previous read, for alerts that reach the indexer late.",
-        )
-        refresh_after: tuple[Duration, ...] = Field(
-            default=(timedelta(hours=1), timedelta(hours=6)),
-            max_length=10,
-            description="Intervals after which an incident's alerts are counted again, to "
-            "include late ones.",
-        )
-        dashboard_url: ServerUrl | None = Field(
-            default=None, description="Wazuh dashboard URL, for links."
-        )
-
-    settings: Settings
     page_size = 200
     record_contracts = CONTRACTS
     retirements = load_retirements("wazuh")

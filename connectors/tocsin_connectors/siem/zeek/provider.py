@@ -24,24 +24,25 @@ NoticePattern = Annotated[
 _TABLE_HEADER = b"#separator"
 
 
-class Zeek(GroupingFileProvider):
+class ZeekSettings(GroupingFileProvider.Settings):
+    """Settings of a Zeek provider."""
+
+    severities: Mapping[NoticePattern, Severity] = Field(
+        default_factory=dict,
+        max_length=1_000,
+        description="Severities by notice type, such as SSH::Password_Guessing or Scan::*."
+        " The first match applies.",
+    )
+    excluded_notices: tuple[NoticePattern, ...] = Field(
+        default=OPERATIONAL_NOTICES,
+        max_length=1_000,
+        description="Notice types that do not become incidents. Default: those about the "
+        "sensor itself.",
+    )
+
+
+class Zeek(GroupingFileProvider[ZeekSettings]):
     """Zeek notices in JSON logs."""
-
-    class Settings(GroupingFileProvider.Settings):
-        """Settings of a Zeek provider."""
-
-        severities: Mapping[NoticePattern, Severity] = Field(
-            default_factory=dict,
-            max_length=1_000,
-            description="Severities by notice type, such as SSH::Password_Guessing or Scan::*."
-            " The first match applies.",
-        )
-        excluded_notices: tuple[NoticePattern, ...] = Field(
-            default=OPERATIONAL_NOTICES,
-            max_length=1_000,
-            description="Notice types that do not become incidents. Default: those about the "
-            "sensor itself.",
-        )
 
     # the logs have no processes or cloud resources
     event_kinds = frozenset(EntityKind) - {EntityKind.PROCESS, EntityKind.CLOUD_RESOURCE}

@@ -36,25 +36,22 @@ _MAX_PAGES = 50
 ShortName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
-class Iris(CaseChannel):
+class IrisSettings(CaseChannel.Settings):
+    """Settings of an `iris` destination."""
+
+    template: str = Field(default="iris", description="Receiver whose templates render the alert.")
+    api_key: SecretStr = Field(description="API key of an IRIS user.")
+    customer: Annotated[int, Field(ge=1)] | ShortName = Field(
+        description="Customer of the alerts, by name or number."
+    )
+    closed_status: ShortName = Field(default="Closed", description="Status of closed alerts.")
+    tlp: ShortName = Field(default="amber", description="TLP of the IOCs.")
+
+
+class Iris(CaseChannel[IrisSettings]):
     """Creates alerts, and updates their IOCs and comments."""
 
-    class Settings(CaseChannel.Settings):
-        """Settings of an `iris` destination."""
-
-        template: str = Field(
-            default="iris", description="Receiver whose templates render the alert."
-        )
-        api_key: SecretStr = Field(description="API key of an IRIS user.")
-        customer: Annotated[int, Field(ge=1)] | ShortName = Field(
-            description="Customer of the alerts, by name or number."
-        )
-        closed_status: ShortName = Field(default="Closed", description="Status of closed alerts.")
-        tlp: ShortName = Field(default="amber", description="TLP of the IOCs.")
-
     settling: timedelta | None = timedelta(0)
-
-    settings: Settings
 
     def __init__(self, settings: Any, tools: Tools) -> None:
         """Store the dependencies. Performs no I/O."""

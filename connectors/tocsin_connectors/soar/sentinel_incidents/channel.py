@@ -36,15 +36,10 @@ _KEPT_PROPERTIES = (
 """Properties that a change has to repeat: a PUT replaces the whole incident."""
 
 
-class SentinelIncidents(CaseChannel):
+class SentinelIncidents(CaseChannel[SentinelIncidentsSettings]):
     """Creates incidents with GUIDs derived from their subjects, which prevents duplicates."""
 
-    class Settings(SentinelIncidentsSettings):
-        """Settings of a `sentinel-incidents` destination."""
-
-    settings: Settings
-
-    def __init__(self, settings: Settings, tools: Tools) -> None:
+    def __init__(self, settings: SentinelIncidentsSettings, tools: Tools) -> None:
         """Store the dependencies. Performs no I/O."""
         super().__init__(settings, tools)
         self._azure = WorkspaceClient(settings, tools)

@@ -57,27 +57,26 @@ _CONTAINER = re.compile(rb'"existing_container_id": ?(\d+)')
 _ARTIFACT = re.compile(rb'"existing_artifact_id": ?\d+')
 
 
-class SplunkSoar(CaseChannel):
+class SplunkSoarSettings(CaseChannel.Settings):
+    """Settings of a `splunk-soar` destination."""
+
+    template: str = Field(
+        default="splunk-soar", description="Receiver whose templates render the event."
+    )
+    token: SecretStr = Field(description="`ph-auth-token` of an automation user.")
+    label: str = Field(
+        default="events",
+        min_length=1,
+        max_length=100,
+        description="Label of created events. It must exist in Splunk SOAR.",
+    )
+    run_automation: bool = Field(
+        default=True, description="Run active playbooks on events from Tocsin."
+    )
+
+
+class SplunkSoar(CaseChannel[SplunkSoarSettings]):
     """Creates containers, which analysts see as events."""
-
-    class Settings(CaseChannel.Settings):
-        """Settings of a `splunk-soar` destination."""
-
-        template: str = Field(
-            default="splunk-soar", description="Receiver whose templates render the event."
-        )
-        token: SecretStr = Field(description="`ph-auth-token` of an automation user.")
-        label: str = Field(
-            default="events",
-            min_length=1,
-            max_length=100,
-            description="Label of created events. It must exist in Splunk SOAR.",
-        )
-        run_automation: bool = Field(
-            default=True, description="Run active playbooks on events from Tocsin."
-        )
-
-    settings: Settings
 
     def authorization(self) -> Mapping[str, str]:
         """Return the token header."""

@@ -23,27 +23,26 @@ _REQUIRED_PERMISSIONS = (
 )
 
 
-class TheHive(CaseChannel):
+class TheHiveSettings(CaseChannel.Settings):
+    """Settings of a `thehive` destination."""
+
+    template: str = Field(
+        default="thehive", description="Receiver whose templates render the alert."
+    )
+    api_key: SecretStr = Field(description="API key of a TheHive user.")
+    organisation: str | None = Field(
+        default=None, description="Organisation, if the user belongs to several."
+    )
+    closed_status: str = Field(
+        default="Ignored",
+        min_length=1,
+        max_length=64,
+        description="Status of closed alerts; its stage must be Closed.",
+    )
+
+
+class TheHive(CaseChannel[TheHiveSettings]):
     """Creates alerts. Updates of an alert that is part of a case go to the case."""
-
-    class Settings(CaseChannel.Settings):
-        """Settings of a `thehive` destination."""
-
-        template: str = Field(
-            default="thehive", description="Receiver whose templates render the alert."
-        )
-        api_key: SecretStr = Field(description="API key of a TheHive user.")
-        organisation: str | None = Field(
-            default=None, description="Organisation, if the user belongs to several."
-        )
-        closed_status: str = Field(
-            default="Ignored",
-            min_length=1,
-            max_length=64,
-            description="Status of closed alerts; its stage must be Closed.",
-        )
-
-    settings: Settings
 
     def authorization(self) -> Mapping[str, str]:
         """Return the API key and organisation headers."""

@@ -34,37 +34,33 @@ _MAX_ENTRIES = 1_000
 _MAX_FOUND = 10
 
 
-class Xsoar(CaseChannel):
+class XsoarSettings(CaseChannel.Settings):
+    """Settings of an `xsoar` destination."""
+
+    template: str = Field(
+        default="xsoar", description="Receiver whose templates render the incident."
+    )
+    api_key: SecretStr = Field(description="API key of type Standard.")
+    api_key_id: SecretStr | None = Field(
+        default=None,
+        description="ID of the API key. Required by XSOAR 8; omit it for XSOAR 6.",
+    )
+    incident_type: str = Field(default="Unclassified", min_length=1, description="Incident type.")
+    create_investigation: bool = Field(
+        default=True,
+        description="Start the investigation on creation, which runs the incident type's playbook.",
+    )
+    close_reason: str = Field(
+        default="Resolved",
+        min_length=1,
+        description="Close reason; it must be configured in XSOAR.",
+    )
+
+
+class Xsoar(CaseChannel[XsoarSettings]):
     """Creates incidents. Updates go to the War Room."""
 
-    class Settings(CaseChannel.Settings):
-        """Settings of an `xsoar` destination."""
-
-        template: str = Field(
-            default="xsoar", description="Receiver whose templates render the incident."
-        )
-        api_key: SecretStr = Field(description="API key of type Standard.")
-        api_key_id: SecretStr | None = Field(
-            default=None,
-            description="ID of the API key. Required by XSOAR 8; omit it for XSOAR 6.",
-        )
-        incident_type: str = Field(
-            default="Unclassified", min_length=1, description="Incident type."
-        )
-        create_investigation: bool = Field(
-            default=True,
-            description="Start the investigation on creation, which runs the incident type's "
-            "playbook.",
-        )
-        close_reason: str = Field(
-            default="Resolved",
-            min_length=1,
-            description="Close reason; it must be configured in XSOAR.",
-        )
-
     settling: timedelta | None = timedelta(seconds=60)
-
-    settings: Settings
 
     def authorization(self) -> Mapping[str, str]:
         """Return the API key headers."""
