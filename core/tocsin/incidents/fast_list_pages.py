@@ -72,6 +72,17 @@ class DocumentPageQuery:
             is_partial=bool(self.after),
         )
 
+    @property
+    def state_source(self) -> FromClause | None:
+        """The row to select that changes with every page of this query, None if there is none.
+
+        Its columns are the first ones of `source`: every stored change has a number of its own, and
+        a removal changes the total.
+        """
+        if self.after:  # the total is then counted up to a limit, and removals may not change it
+            return None
+        return _build_state(self.severity is not None, self.status is not None)
+
     def list_parameters(self, public_url: str) -> dict[str, Any]:
         """Return the parameters of the source, by name."""
         values: dict[str, Any] = {
@@ -128,19 +139,28 @@ def _build_source(
     conditions = tuple(build_conditions(by_severity, by_status))
     page = _select_page(conditions, is_ascending=is_ascending)
     beyond = incidents.c.change > page.c.last if is_ascending else incidents.c.change < page.c.first
-    newest = select(sequences.c.value).where(
-        sequences.c.name == literal_column(f"'{INCIDENT_CHANGE}'")
-    )
     if is_partial:
         total = build_bounded_count(incidents, conditions).scalar_subquery()
     else:
         total = _select_total(by_severity, by_status)
     return select(
-        newest.scalar_subquery().label("newest"),
+        _select_newest().label("newest"),
         total.label("total"),
         *page.c,
         exists().where(*conditions, beyond).label("has_more"),
     ).subquery("found")
+
+
+@cache
+def _build_state(by_severity: bool, by_status: bool) -> FromClause:
+    total = _select_total(by_severity, by_status)
+    return select(_select_newest().label("newest"), total.label("total")).subquery("state")
+
+
+def _select_newest() -> ScalarSelect[Any]:
+    """Return the query for the number of the newest change."""
+    is_it = sequences.c.name == literal_column(f"'{INCIDENT_CHANGE}'")
+    return select(sequences.c.value).where(is_it).scalar_subquery()
 
 
 def _select_page(conditions: Iterable[ColumnElement[bool]], *, is_ascending: bool) -> FromClause:

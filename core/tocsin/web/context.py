@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from aiohttp import web
@@ -39,6 +38,7 @@ from tocsin.registry import AbsentPlugin, PluginInventory
 from tocsin.store import Database, DatabaseFault, DriverQuery
 from tocsin.web.client_addresses import ClientAddresses
 from tocsin.web.etags import ResponseTags, is_expected
+from tocsin.web.known_pages import DirectAnswer, KnownPages
 from tocsin.web.parsing import BodyModel, QueryModel
 from tocsin.web.problems import OAuthProblem, ProblemType
 from tocsin.web.push_bodies import PushBodies
@@ -135,6 +135,7 @@ class ApiServices:
     authenticator: Authenticator
     key_rows: KeyRows
     tags: ResponseTags
+    known_pages: KnownPages = field(default_factory=KnownPages)
     rate_limits: ApiRateLimits
     refusals: Refusals
     addresses: ClientAddresses
@@ -240,14 +241,6 @@ AsyncHandler = Callable[[RequestContext], Awaitable[Response]]
 """A coroutine function that uses the database itself."""
 
 
-class DirectAnswer(NamedTuple):
-    """The content of a response, and the version for its tag."""
-
-    content: bytes
-    version: str
-    headers: Mapping[str, str] = MappingProxyType({})
-
-
 class DirectRequest(NamedTuple):
     """The target of a request, whose parts need no decoding."""
 
@@ -267,6 +260,8 @@ class DirectQuery(NamedTuple):
     """The other parameters."""
     render: Callable[[Sequence[Any]], DirectAnswer | None]
     """Return the response by the other columns; None where they do not suffice."""
+    otherwise: DirectQuery | None = None
+    """The statement that answers where this one does not suffice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,13 +25,13 @@ from tocsin.web.authentication import API_KEY_HEADER
 from tocsin.web.context import (
     REQUEST_ID,
     ApiServices,
-    DirectAnswer,
     DirectQuery,
     DirectRequest,
     Endpoint,
 )
 from tocsin.web.envelope import HostCheck, read_request_id
 from tocsin.web.etags import CACHE_CONTROL, is_held
+from tocsin.web.known_pages import DirectAnswer
 from tocsin.web.problems import ProblemError
 
 Handler = Callable[[Any], Awaitable[web.StreamResponse]]
@@ -91,16 +91,19 @@ class DirectReads:
         planned = self._plan(request)
         if planned is None:
             return None
-        key, endpoint, wanted = planned
-        values = key.key_id, *wanted.values
-        row = await self._services.database.fetch_row(wanted.query, values)
-        if row is None:
-            return None
-        principal = self._keys.identify(key, row[:_KEY_WIDTH])
-        if principal is None or endpoint.access not in principal.scopes:
-            return None
-        answer = wanted.render(row[_KEY_WIDTH:])
-        return None if answer is None else self._respond(request, endpoint, answer, principal)
+        key, endpoint, first = planned
+        wanted: DirectQuery | None = first
+        while wanted is not None:
+            values = key.key_id, *wanted.values
+            row = await self._services.database.fetch_row(wanted.query, values)
+            principal = None if row is None else self._keys.identify(key, row[:_KEY_WIDTH])
+            if row is None or principal is None or endpoint.access not in principal.scopes:
+                return None
+            answer = wanted.render(row[_KEY_WIDTH:])
+            if answer is not None:
+                return self._respond(request, endpoint, answer, principal)
+            wanted = wanted.otherwise
+        return None
 
     def _plan(self, request: web.Request) -> tuple[PresentedKey, Endpoint, DirectQuery] | None:
         """Return the key of the caller, and what to read for which endpoint."""

@@ -18,13 +18,13 @@ from tocsin.store import DriverQuery
 from tocsin.store.tables import incident_documents
 from tocsin.web.context import (
     ApiServices,
-    DirectAnswer,
     DirectQuery,
     DirectRequest,
     Endpoint,
     RequestContext,
     Response,
 )
+from tocsin.web.known_pages import DirectAnswer
 from tocsin.web.pagination import (
     ChangeCursor,
     CompositeCursor,
@@ -45,6 +45,8 @@ from tocsin.web.schemas.incidents import (
 
 # As many digits as the integers of every database hold
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
+_STATE_WIDTH = 2
+"""The columns of a page that are those of its state: the newest change and the total."""
 
 
 def parse_number(text: str) -> int | None:
@@ -151,19 +153,35 @@ def fetch_incidents(request: DirectRequest, services: ApiServices) -> DirectQuer
     if plan is None:
         return None
 
-    def render(row: Sequence[Any]) -> DirectAnswer | None:
-        page = incidents.load_document_page(plan.page, row)
-        if page is None:
-            return None
-        cursors = _Cursors.after(page, plan.start)
-        rest = orjson.dumps({**total_fields(page), **cursors.members}).decode()
-        content = f'{{"incidents":[{page.documents}],{rest[1:]}'.encode()
-        if cursors.next is None:
-            return DirectAnswer(content, page.version)
-        link = make_next_link(services.public_url, request.target, cursors.next)
-        return DirectAnswer(content, page.version, {"Link": link})
+    known, target = services.known_pages, request.target
 
-    return DirectQuery(plan.query, plan.values, render)
+    def render(row: Sequence[Any]) -> DirectAnswer | None:
+        answer = _render_page(plan, row, target, services.public_url)
+        if answer is not None and plan.state is not None:
+            known.add(target, tuple(row[:_STATE_WIDTH]), answer)
+        return answer
+
+    query = DirectQuery(plan.query, plan.values, render)
+    if plan.state is None or not known.is_stable(target):
+        return query
+    return DirectQuery(
+        plan.state, plan.state_values, lambda row: known.recall(target, tuple(row)), query
+    )
+
+
+def _render_page(
+    plan: _PagePlan, row: Sequence[Any], target: str, public_url: str
+) -> DirectAnswer | None:
+    page = incidents.load_document_page(plan.page, row)
+    if page is None:
+        return None
+    cursors = _Cursors.after(page, plan.start)
+    rest = orjson.dumps({**total_fields(page), **cursors.members}).decode()
+    content = f'{{"incidents":[{page.documents}],{rest[1:]}'.encode()
+    if cursors.next is None:
+        return DirectAnswer(content, page.version)
+    link = make_next_link(public_url, target, cursors.next)
+    return DirectAnswer(content, page.version, {"Link": link})
 
 
 class _PagePlan(NamedTuple):
@@ -173,6 +191,9 @@ class _PagePlan(NamedTuple):
     values: tuple[Any, ...]
     page: incidents.DocumentPageQuery
     start: ChangeCursor | None
+    state: DriverQuery | None
+    """The query for the columns that tell one page of this query from another, if there is one."""
+    state_values: tuple[Any, ...]
 
 
 @lru_cache(maxsize=256)
@@ -194,7 +215,11 @@ def _plan_page(text: str, public_url: str) -> _PagePlan | None:
     )
     parameters = page.list_parameters(public_url)
     driver_query = _join_page(page.source, tuple(parameters))
-    return _PagePlan(driver_query, tuple(parameters.values()), page, start)
+    wanted_state = {name: parameters[name] for name in ("severity", "status") if name in parameters}
+    source = page.state_source
+    state = None if source is None else _join_page(source, tuple(wanted_state))
+    values = tuple(parameters.values())
+    return _PagePlan(driver_query, values, page, start, state, tuple(wanted_state.values()))
 
 
 @cache
