@@ -43,6 +43,7 @@ _SHOTS = (
     ("overview", "/", _WIDE, "light"),
     ("overview-dark", "/", _WIDE, "dark"),
     ("overview-narrow", "/", _NARROW, "light"),
+    ("incidents", "/incidents?sort=severity", _WIDE, "light"),
     ("incident", "/incidents/1", _WIDE, "light"),
     ("investigation", "{investigation}", _WIDE, "light"),
     ("graph", "/graph?entity=203.0.113.88", _WIDE, "dark"),

@@ -318,6 +318,7 @@ async def test_equal_incidents_are_one_node_until_each_is_shown(person, graph):
     await graph.add(IP, title="Other", severity="Low")
     html = await person.html(around(IP.value))
     assert "5 incidents" in html
+    assert '<span class="reason">Beacon</span>' in html
     assert "incident 6, Low: Other" in html
     assert html.count('<g class="node ') == 3
     [unfold] = {link for link in links(html) if "unfold=yes" in link}

@@ -48,6 +48,7 @@ async def show_graph(request: PageRequest) -> Mapping[str, Any]:
         "found": found,
         **_build_context(found, drawn, _read_skip(request)),
         "folds": folds,
+        "titles": {node["value"]: node["title"] for node in found["nodes"] if node["title"]},
         "is_unfolded": drawn is found,
     }
 
@@ -70,7 +71,7 @@ def _build_context(
 async def show_path(request: PageRequest) -> Mapping[str, Any]:
     """Return the path between two nodes with the edges of each step."""
     asked = _read_filters(request, _ENDS, ("types",))
-    context = {"asked": asked, **_CHOICES, "path": None, "hops": []}
+    context = {"asked": asked, **_CHOICES, "path": None, "hops": [], "titles": {}}
     if not {"from", "to"} <= asked.keys():
         return context
     try:
