@@ -19,14 +19,16 @@ class SharedResults:
         self._monotonic = monotonic
         self._known: dict[str, tuple[float, asyncio.Task[Any]]] = {}
 
-    async def load(self, name: str, compute: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Return the result of `compute`, or one that is not older than MAX_AGE.
+    async def load(
+        self, name: str, compute: Callable[[], Coroutine[Any, Any, T]], max_age: float = MAX_AGE
+    ) -> T:
+        """Return the result of `compute`, or one that is not older than `max_age` seconds.
 
         Failures are not kept.
         """
         now = self._monotonic()
         known = self._known.get(name)
-        if known is None or not _is_usable(known[1], now - known[0]):
+        if known is None or not _is_usable(known[1], now - known[0], max_age):
             known = self._known[name] = now, asyncio.create_task(compute())
         # the cancellation of one caller must not affect the others
         return cast("T", await asyncio.shield(known[1]))
@@ -36,7 +38,7 @@ class SharedResults:
         self._known.clear()
 
 
-def _is_usable(task: asyncio.Task[Any], age: float) -> bool:
+def _is_usable(task: asyncio.Task[Any], age: float, max_age: float) -> bool:
     if not task.done():
         return True
-    return age < MAX_AGE and not task.cancelled() and task.exception() is None
+    return age < max_age and not task.cancelled() and task.exception() is None

@@ -42,6 +42,9 @@ async def test_a_result_is_used_until_it_is_too_old_or_something_changed():
     assert await results.load("account", compute) == 1
     now += MAX_AGE * 0.1
     assert await results.load("account", compute) == 2
+    assert await results.load("account", compute, MAX_AGE * 9) == 2
+    now += MAX_AGE * 8
+    assert await results.load("account", compute, MAX_AGE * 9) == 2
     results.expire()
     assert await results.load("account", compute) == 3
 
