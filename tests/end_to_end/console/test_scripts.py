@@ -121,7 +121,7 @@ async def test_the_axis_and_the_dots_of_a_chart_are_in_the_zone_of_the_viewer(da
     utc = await tick.locator("title").text_content()
     assert local(utc)[:5] in await tick.evaluate("tick => tick.firstChild.data")
     title = await chart.locator(".dot title").first.text_content()
-    [utc] = re.findall(r"\(([^)]* UTC)\)", title)
+    utc, *_ = re.findall(r"\(([^)]* UTC)\)", title)
     assert local(utc) in title
 
 
