@@ -55,9 +55,9 @@ def require_items(result: object, method: Callable[..., Any]) -> Sequence[object
 def require_result(result: object, kind: type[T], method: Callable[..., Any]) -> T:
     """Return the result of a method; TypeError if it or one of its fields has another type."""
     made = require_kind(result, kind, method)
-    for name, annotation in _list_fields(cast("Hashable", kind)):
+    for name, exact, annotation in _list_fields(cast("Hashable", kind)):
         value = getattr(made, name)
-        if not _matches(value, annotation):
+        if type(value) not in exact and not _matches(value, annotation):
             place = f"`{name}` {value!r:.100}, not {_describe_type(annotation)}"
             raise TypeError(f"{describe_method(method)} returned a `{kind.__name__}` with {place}")
     return made
@@ -148,9 +148,16 @@ def _format_minutes(limit: timedelta) -> str:
 
 
 @cache
-def _list_fields(kind: Any) -> Sequence[tuple[str, Any]]:
+def _list_fields(kind: Any) -> Sequence[tuple[str, frozenset[type], Any]]:
+    """Return the fields with their types: first those that match without a closer look."""
     hints = get_type_hints(kind)
-    return [(field.name, hints[field.name]) for field in fields(kind)]
+    return [(each.name, _list_exact(hints[each.name]), hints[each.name]) for each in fields(kind)]
+
+
+def _list_exact(annotation: Any) -> frozenset[type]:
+    origin = get_origin(annotation)
+    members = get_args(annotation) if origin in (Union, types.UnionType) else (annotation,)
+    return frozenset(one for one in members if isinstance(one, type))
 
 
 def _matches(value: object, annotation: Any) -> bool:

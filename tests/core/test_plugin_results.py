@@ -19,6 +19,7 @@ class Acme(Channel):
     [
         (None, "returned None, not a `Receipt`"),
         (Receipt(status="200"), "with `status` '200', not `int` or `None`"),
+        (Receipt(status=True), "with `status` True, not `int` or `None`"),
         (Receipt(response="ok"), "with `response` 'ok', not `bytes`"),
         (Receipt(remote_id=7), "with `remote_id` 7, not `str` or `None`"),
     ],

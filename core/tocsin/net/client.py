@@ -6,6 +6,7 @@ import asyncio
 import ssl
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from importlib.metadata import version
@@ -86,6 +87,17 @@ def _check_proxy(text: str) -> URL:
     return proxy
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Target:
+    """A URL that may be requested; found by its identity, since a policy is slow to hash."""
+
+    url: URL
+    policy: AddressPolicy
+    """What its connections may reach."""
+    origin: str
+    """All of the URL that may be logged: a path or query may be a secret."""
+
+
 class GuardedClient:
     """A `tocsin.HttpClient` with one connection pool per policy."""
 
@@ -118,15 +130,15 @@ class GuardedClient:
         A name that does not resolve within two seconds passes, as does every name behind a proxy:
         each connection is checked again.
         """
-        target, policy = self._admit(url)
-        host = target.raw_host or ""
+        target = self._admit(url)
+        host = target.url.raw_host or ""
         if self._proxy or literal_address(host) is not None:
             return
         try:
             async with asyncio.timeout(_LOOK_UP_SECONDS):
-                await GuardedResolver(policy).resolve(host)
+                await GuardedResolver(target.policy).resolve(host)
         except BlockedError:
-            raise Misconfigured(describe_refusal(target, policy)) from None
+            raise Misconfigured(describe_refusal(target.url, target.policy)) from None
         except OSError:
             return
 
@@ -145,31 +157,27 @@ class GuardedClient:
         Raises `Misconfigured` for a forbidden address, and `TryLater` if the server cannot be
         reached or does not respond in time.
         """
-        target, policy = self._admit(url)
+        target = self._admit(url)
         try:
             async with asyncio.timeout(timeout.total_seconds()):
                 response = None
                 if method == "POST" and content is not None and self._proxy is None:
-                    kept = self._kept(target, policy)
-                    response = await kept.post(headers or {}, content, limit)
+                    response = await self._kept(target).post(headers or {}, content, limit)
                 if response is None:
-                    session = self._session(policy)
-                    requesting = session.request(
-                        method, target, headers=headers, data=content, allow_redirects=False
+                    requesting = self._session(target.policy).request(
+                        method, target.url, headers=headers, data=content, allow_redirects=False
                     )
                     response = await _read_response(requesting, limit)
         except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
             # Without the cause: aiohttp's errors contain the full URL, which may hold a token.
-            raise self._classify_failure(error, target) from None
-        # no more of the URL than its origin: a path or query may be a secret
-        origin = str(target.origin())
-        _log.debug("request sent", method=method, to=origin, status=response.status)
+            raise self._classify_failure(error, target.url) from None
+        _log.debug("request sent", method=method, to=target.origin, status=response.status)
         return response
 
-    def _find_kept(self, target: URL, policy: AddressPolicy) -> KeptConnections:
-        connector = self._session(policy).connector
+    def _find_kept(self, target: _Target) -> KeptConnections:
+        connector = self._session(target.policy).connector
         assert isinstance(connector, GuardedConnector)  # noqa: S101 - `_open_session` makes it
-        return KeptConnections(connector, target, _HEADERS)
+        return KeptConnections(connector, target.url, _HEADERS)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -178,15 +186,15 @@ class GuardedClient:
             _, session = self._sessions.popitem()
             await session.close()
 
-    def _judge(self, url: str) -> tuple[URL, AddressPolicy]:
-        """Return the target and the policy for its connections; `Misconfigured` if forbidden."""
+    def _judge(self, url: str) -> _Target:
+        """Return the target of a URL; `Misconfigured` if it is forbidden."""
         try:
             target = parse_url(url)
             policy = self._choose_policy(target)
             check_url(target, policy)
         except ValueError as error:
             raise Misconfigured(str(error)) from None
-        return target, _TO_THE_PROXY if self._proxy else policy
+        return _Target(target, _TO_THE_PROXY if self._proxy else policy, str(target.origin()))
 
     def _choose_policy(self, target: URL) -> AddressPolicy:
         return build_policy(target, self._allow_networks, self._allow_hosts)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, ScalarSelect, func, insert, select, update
+from sqlalchemy import Connection, ScalarSelect, insert, select, update
 
 from tocsin.store.notifications import lock_exclusively
 from tocsin.store.statements import INCIDENT_CHANGE, INCIDENT_NUMBER
@@ -88,7 +88,8 @@ _HEAD = (
     .order_by(epochs.c.number.desc())
     .limit(1)
 )
-_NUMBER = select(func.max(epochs.c.number))
+# As text: a transaction that stores one event would spend a fifth of its time on building it
+_NUMBER = "SELECT max(number) FROM epochs"
 _EPOCHS = select(*(epochs.c[name] for name in Epoch.__slots__)).order_by(epochs.c.number)
 
 
@@ -104,7 +105,7 @@ def load_epochs(connection: Connection) -> list[Epoch]:
 
 def load_epoch_number(connection: Connection) -> int:
     """Return the number of the current epoch."""
-    return int(connection.scalars(_NUMBER).one())
+    return int(connection.exec_driver_sql(_NUMBER).scalar_one())
 
 
 def find_rollback(connection: Connection, known: Head) -> Rollback | None:

@@ -15,7 +15,7 @@ from tocsin.delivery.metrics.meters import DeliveryMetrics
 from tocsin.delivery.queue.queue import HEARTBEAT, DeliveryQueue
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing import router
-from tocsin.delivery.routing.router import Router, RoutingResult
+from tocsin.delivery.routing.router import Router, Routes, RoutingResult, route_events
 from tocsin.delivery.sending.worker_pool import WorkerPool
 from tocsin.events import Notifiers, emit_events
 from tocsin.metrics import Metrics
@@ -120,6 +120,21 @@ async def test_what_exceeds_the_vacancy_is_claimed(node):
     await node.router.route_waiting()
     await node.until_delivered()
     assert node.claimed == events[8:]
+
+
+@pytest.mark.parametrize(("count", "queued"), [(8, set()), (9, {"a"})])
+async def test_a_worker_looks_for_deliveries_if_routing_leaves_it_some(node, count, queued):
+    await node.start({"concurrency": 1})
+    await node.store(*(alert(number) for number in range(count)))
+    found = await route_events(
+        node.database,
+        DeliveryQueue(node.database),
+        Routes(),
+        most=count,
+        now=node.clock.now(),
+        workers=node.pool.find_free(),
+    )
+    assert (len(found.leased["a"]), found.queued) == (8, queued)
 
 
 async def store_object(node) -> None:

@@ -97,6 +97,12 @@ class DeliveryRateLimiter:
         held_until = self.destination.health.held_until
         return held_until is None or held_until <= self._clock.now()
 
+    def is_known_open(self, now: datetime) -> bool:
+        """Return whether an attempt may begin by a destination that was loaded a moment ago."""
+        destination = self.destination
+        is_served = self._is_served and destination.is_served
+        return is_served and destination.health.held_until is None and now - self._read_at <= FRESH
+
     @property
     def is_unlimited(self) -> bool:
         """Whether claims need no permit, as far as is known."""

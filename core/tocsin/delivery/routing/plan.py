@@ -6,11 +6,14 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sqlalchemy import Connection, select
+
 from tocsin import tracing
 from tocsin.delivery.destinations.channels import OBSERVER_PREFIX
 from tocsin.delivery.queue.states import ClaimedDelivery
 from tocsin.events import read_traceparent
 from tocsin.model import ChangeType, Event
+from tocsin.store.tables import deliveries
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,13 @@ class RoutingPlan:
     wanted: list[tuple[Event, str]] = field(default_factory=list)
     on_hold: list[tuple[Event, str, str]] = field(default_factory=list)
     """Deliveries that could not be decided, with the reason."""
+
+
+def find_offered(connection: Connection, routed: Sequence[Event]) -> frozenset[tuple[str, str]]:
+    """Return the deliveries that exist already: those of rerouted events to observer plugins."""
+    query = select(deliveries.c.event_id, deliveries.c.destination)
+    ids = [event.id for event in routed]
+    return frozenset(map(tuple, connection.execute(query.where(deliveries.c.event_id.in_(ids)))))
 
 
 def trace_plan(plan: RoutingPlan, started_ns: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,7 +15,7 @@ from typing import Any, Self
 
 import structlog
 from pydantic import ValidationError
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from tocsin import metrics, tracing
 from tocsin.clock import Clock
@@ -29,7 +30,13 @@ from tocsin.delivery.queue.queue import DeliveryQueue
 from tocsin.delivery.queue.states import Vacancy, queue_topic
 from tocsin.delivery.routing.assignment import ShardAssignment, find_ready
 from tocsin.delivery.routing.hold import load_applied_from, log_application
-from tocsin.delivery.routing.plan import RoutingPlan, RoutingResult, is_wanted_change, trace_plan
+from tocsin.delivery.routing.plan import (
+    RoutingPlan,
+    RoutingResult,
+    find_offered,
+    is_wanted_change,
+    trace_plan,
+)
 from tocsin.delivery.sending.worker import Worker
 from tocsin.delivery.sending.worker_pool import WorkerPool
 from tocsin.events import (
@@ -50,7 +57,6 @@ from tocsin.model import ChangeType, Event, EventType, Severity
 from tocsin.registry import ManagedBy
 from tocsin.sandbox import AllowanceExhausted
 from tocsin.store import Database
-from tocsin.store.tables import deliveries
 
 _POLL = timedelta(seconds=1)
 _BATCH = 200
@@ -58,6 +64,7 @@ _MIN_BATCH = 32  # however little room free workers have
 _MAX_ROUTING_SECONDS = 0.25
 _VACANCY_PATIENCE = timedelta(milliseconds=200)
 _RELATED_DELAY = timedelta(milliseconds=50)
+_GATHERING_SECONDS = 0.005  # events that occur right after others are routed together
 _log = structlog.get_logger()
 
 
@@ -286,7 +293,8 @@ def _store_plan(
         routed, waiting = ready, frozenset(event.id for event in ready)
         if not routed:
             return RoutingResult(0, frozenset(), {}, is_waiting=True)
-    known = _find_offered(connection, batch, routed)
+    has_observers = any(name.startswith(OBSERVER_PREFIX) for name, _ in batch.revisions)
+    known = find_offered(connection, routed) if has_observers else frozenset()
 
     def is_new(event: Event, to: str) -> bool:
         return event.id in waiting and (event.id, to) not in known
@@ -299,8 +307,8 @@ def _store_plan(
     for id_, why in unreadable.items():
         _log.error("routing failed; the event is on hold", event_id=id_, reason=why)
     hold_events(connection, unreadable)
-    filled = {to for to, claims in leased.items() if len(claims) == vacancies[to].most}
-    queued = {to for _, to in wanted if to not in leased or to in filled}
+    offered = Counter(to for _, to in wanted)
+    queued = {to for to, count in offered.items() if count > len(leased.get(to, ()))}
     return RoutingResult(len(routed) + len(unreadable), frozenset(queued), leased)
 
 
@@ -308,17 +316,6 @@ def _batch_size(workers: Mapping[str, Worker]) -> int:
     """Return the number of events to route, so that free workers can be leased all of them."""
     rooms = [vacancy.most for worker in workers.values() if (vacancy := worker.vacancy)]
     return min(_BATCH, max(_MIN_BATCH, *rooms)) if rooms else _BATCH
-
-
-def _find_offered(
-    connection: Connection, batch: RoutingBatch, routed: Sequence[Event]
-) -> frozenset[tuple[str, str]]:
-    """Return the deliveries that exist already: those of rerouted events to observer plugins."""
-    if not any(name.startswith(OBSERVER_PREFIX) for name, _ in batch.revisions):
-        return frozenset()
-    query = select(deliveries.c.event_id, deliveries.c.destination)
-    ids = [event.id for event in routed]
-    return frozenset(map(tuple, connection.execute(query.where(deliveries.c.event_id.in_(ids)))))
 
 
 class Router:
@@ -358,6 +355,8 @@ class Router:
     async def _step(self) -> None:
         if not await self.route_waiting():
             await self._notifiers[EVENTS].wait(_RELATED_DELAY if self._is_waiting else _POLL)
+        elif not self._is_behind:
+            await asyncio.sleep(_GATHERING_SECONDS)
 
     async def route_waiting(self) -> int:
         """Route the waiting events, and return their number: 0 until something was applied."""

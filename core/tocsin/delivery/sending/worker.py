@@ -194,8 +194,10 @@ class Worker:
 
     async def _deliver(self, claimed: ClaimedDelivery) -> None:
         async with self._slots:
-            is_open = await self._is_open()
             now = self._clock.now()
+            if not (is_open := self._limiter.is_known_open(now)):
+                is_open = await self._is_open()
+                now = self._clock.now()
             if self._leased_until[claimed.id] < now + self._longest:
                 return  # the database was away for long; it is due again when its lease expires
             if self._is_ending or self._is_overloaded or not is_open:
