@@ -96,8 +96,8 @@ async def assert_limits(roles: Roles) -> None:
     ]
     reader = [
         *(f"SELECT FROM {table}" for table in SECRET),
-        "SET default_transaction_read_only = off; DELETE FROM incidents",
-        "CREATE TABLE more (id int)",
+        "START TRANSACTION READ WRITE; DELETE FROM incidents",
+        "START TRANSACTION READ WRITE; CREATE TABLE more (id int)",
     ]
     refused = [("tocsin_service", each) for each in service]
     refused += [("tocsin_reader", each) for each in reader]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -66,6 +66,9 @@ class ReadCounts:
         )
 
 
+_NOTHING = ReadCounts()
+
+
 @dataclass(frozen=True, slots=True)
 class ReadFailure:
     """Outcome and reason of a failed read."""
@@ -87,17 +90,17 @@ def record_coverage(
 
     Returns the ID of the row that holds the counts, None where there is nothing to record.
     """
-    if not intervals and counts != ReadCounts():
+    if not intervals and counts != _NOTHING:
         intervals = (Covered(source=key.stream, start=now, end=now),)
+    counted = next((at for at, interval in enumerate(intervals) if interval.lost is None), 0)
     rows = []
-    for interval in intervals:
+    for at, interval in enumerate(intervals):
         row = _build_row(key, interval, _choose_outcome(interval), past=past)
-        rows.append(_extend(connection, row, now) or _insert(connection, row, now))
-    read = [row for row, interval in zip(rows, intervals, strict=True) if interval.lost is None]
-    counted = next(iter(read or rows), None)
-    if counted is not None:
-        _add_counts(connection, counted, counts)
-    return counted
+        own = counts if at == counted else _NOTHING
+        rows.append(
+            _extend(connection, row, now, counts=own) or _insert(connection, row, now, counts=own)
+        )
+    return rows[counted] if rows else None
 
 
 def _choose_outcome(interval: Covered) -> str:
@@ -148,6 +151,7 @@ def _extend(
     *,
     adjacent: bool = True,
     times: int = 1,
+    counts: ReadCounts = _NOTHING,
 ) -> int | None:
     """Extend a recent row and return its ID, None where the interval continues none of them."""
     latest = connection.execute(_latest, row).mappings().all()
@@ -163,6 +167,7 @@ def _extend(
             end=row["end"],
             finished_at=now,
             pages=coverage.c.pages + times,
+            **{name: coverage.c[name] + value for name, value in asdict(counts).items()},
         )
     )
     return int(found["id"])
@@ -204,26 +209,17 @@ def _get_hour(moment: datetime) -> int:
 
 
 def _insert(
-    connection: Connection, row: Mapping[str, Any], now: datetime, *, times: int = 1
+    connection: Connection,
+    row: Mapping[str, Any],
+    now: datetime,
+    *,
+    times: int = 1,
+    counts: ReadCounts = _NOTHING,
 ) -> int:
-    counts = dict.fromkeys(("records", "new", "changed", "rejected"), 0)
     span = {"started_at": now, "finished_at": now, "pages": times}
-    inserted = connection.execute(insert(coverage).values({**row, **counts, **span}))
+    inserted = connection.execute(insert(coverage).values({**row, **asdict(counts), **span}))
     key = inserted.inserted_primary_key
     return int(key[0]) if key else 0
-
-
-def _add_counts(connection: Connection, row: int, counts: ReadCounts) -> None:
-    connection.execute(
-        update(coverage)
-        .where(coverage.c.id == row)
-        .values(
-            records=coverage.c.records + counts.records,
-            new=coverage.c.new + counts.new,
-            changed=coverage.c.changed + counts.changed,
-            rejected=coverage.c.rejected + counts.rejected,
-        )
-    )
 
 
 def _to_number(point: datetime | int) -> int:

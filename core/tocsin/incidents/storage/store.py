@@ -179,11 +179,12 @@ def store_batch(
     if changed:
         followed = emit_version_changes(connection, changed, triage, policy.public_url, now)
     rendered = [_render_change(change, triage) for change in new + changed]
+    _update_roles(connection, changed)
+    # From here on, others who store for the provider wait; from the last statement on, all others
     covered = [interval for received in batch for interval in received.covered]
     row = record_coverage(connection, key, covered, counts, now, past=past)
     for change in new:
         change.values["coverage_id"] = row
-    _update_roles(connection, changed)
     _write(connection, new + changed, rendered)
     return StoreResult(counts, len(events) + followed, counted)
 
