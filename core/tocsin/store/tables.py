@@ -147,6 +147,8 @@ incidents = Table(
     Index("ix_incidents_severity_change", "severity", "change"),
     Index("ix_incidents_status_change", "status", "change"),
     Index("ix_incidents_severity_status_change", "severity", "status", "change"),
+    # With the columns of the other filters, by which a list is counted
+    Index("ix_incidents_provider_change", "provider", "change", "severity", "status"),
     Index("ix_incidents_updated_at", "updated_at", "change"),
     Index("ix_incidents_occurred_at", "occurred_at", "number"),
     Index("ix_incidents_coverage_id", "coverage_id"),

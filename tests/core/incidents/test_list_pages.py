@@ -184,6 +184,7 @@ QUERIES = {
     "timespan and severity": {"since": NOW, "severity": Severity.HIGH},
     "changed_after": {"after": 1},
     "changed_after and severity": {"after": 1, "severity": Severity.HIGH},
+    "provider": {"content": IncidentFilter(provider="siem")},
 }
 
 
@@ -232,6 +233,15 @@ async def test_a_timespan_is_looked_up_by_time(database):
     )
     assert any("ix_incidents_updated_at (updated_at>?)" in step for step in steps)
     assert any("ix_incidents_severity_change (severity=? AND" in step for step in steps)
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_incidents_of_a_provider_are_counted_in_an_index_alone(database):
+    content = IncidentFilter(provider="siem")
+    steps = await database.read(
+        plan, list_pages.list_incidents, public_url=URL, limit=50, content=content
+    )
+    assert any("COVERING INDEX ix_incidents_provider_change" in step for step in steps)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
