@@ -60,8 +60,9 @@ def broken_rules(suite: type, kind: type, rules: list[str], tried_as: str = "pro
 def _is_kept(rule: Callable[[], None]) -> bool:
     try:
         rule()
-    except RuleBroken:
-        return False
+    except RuleBroken as broken:
+        # such as a class of Tocsin without a method of that name: it breaks for another reason
+        return "type object" in str(broken)
     except pytest.skip.Exception:
         return True
     return True

@@ -303,7 +303,7 @@ class BeginsTooEarly(ExampleProvider):
     async def read(self, stream, position, until):
         if position is None:
             start = until - self.settings.first_fetch - timedelta(minutes=90)
-            position = WindowCursor.first(start).encode()
+            position = WindowCursor.exactly(start).encode()
             yield Page(next_position=position)
         async for page in super().read(stream, position, until):
             yield page
@@ -328,15 +328,16 @@ class BringsTheLastOneAgain(ExampleProvider):
 class LooksBackTooLittle(ExampleProvider):
     async def read(self, stream, position, until):
         settings = self.settings
-        end = floor_to_second(until + (self.clock_skew or timedelta(0)) - settings.settle_delay)
+        reader = self._reader(stream)
+        end = floor_to_second(until + reader.lead - settings.settle_delay)
         cursor = (
             decode_cursor(position)
             if position
-            else WindowCursor.first(until - settings.first_fetch)
+            else WindowCursor.exactly(until - settings.first_fetch)
         )
         if position is None:
             yield Page(next_position=cursor.encode())
-        reading = self._reader(stream).pages(cursor, end, timedelta(minutes=3))
+        reading = reader.pages(cursor, end, timedelta(minutes=3))
         async with aclosing(reading) as pages:
             async for page in pages:
                 yield page
@@ -426,7 +427,7 @@ class SharesOnePosition(TwoStreams):
 
     async def read(self, stream, position, until):
         if position is None and self._came_to and until - self._came_to > timedelta(minutes=30):
-            position = WindowCursor.first(self._came_to).encode()
+            position = WindowCursor.exactly(self._came_to).encode()
         async for page in super().read(stream, position, until):
             yield page
         self._came_to = until
