@@ -67,6 +67,10 @@ def list_all(
     ] = None,
     tag: Annotated[str | None, typer.Option(help="Filter by tag.")] = None,
     watcher: Annotated[str | None, typer.Option(help="Filter by watcher.")] = None,
+    provider: Annotated[str | None, typer.Option(help="Filter by provider.")] = None,
+    title: Annotated[str | None, typer.Option(help="Filter by a part of the title.")] = None,
+    entity: Annotated[str | None, typer.Option(help="Filter by the value of an entity.")] = None,
+    technique: Annotated[str | None, typer.Option(help="Filter by ATT&CK technique.")] = None,
     limit: Limit = 50,
     url: ApiUrl = None,
     api_key: ApiKey = None,
@@ -92,6 +96,10 @@ def list_all(
             acknowledged=None if acknowledged is None else str(acknowledged).lower(),
             tag=tag,
             watcher=watcher,
+            provider=provider,
+            title=title,
+            entity=entity,
+            technique=technique,
         ),
     )
     shown = records if as_json else [add_triage_columns(each, TRIAGED) for each in records]

@@ -86,6 +86,9 @@ async def test_incidents_are_triaged(api):
     for arguments, numbers in (
         (("--assignee", "none"), ["2"]),
         (("--disposition", "duplicate", "--tag", "VIP", "--watcher", "ben"), ["1"]),
+        (("--title", "INCIDENT 2", "--provider", "sensors"), ["2"]),
+        (("--entity", "192.0.2.250"), []),
+        (("--technique", "T1499"), []),
         (("--unacknowledged",), ["2"]),
     ):
         found = (await run("list", *arguments))[1].splitlines()
