@@ -31,7 +31,7 @@ from tocsin.delivery import (
     load_applied_from,
     was_missed,
 )
-from tocsin.incidents import AlertDecision
+from tocsin.incidents import PUSH_STREAM, AlertDecision, IntakeBacklog, list_backlogs
 from tocsin.model import EventType
 from tocsin.store import (
     CLOCK_TOLERANCE,
@@ -53,6 +53,8 @@ ANOMALY_KINDS = (
     "lost",
     "silent",
     "refused-push",
+    "lost-push",
+    "waiting-push",
     "no-event",
     "not-applied",
     "not-routed",
@@ -77,6 +79,11 @@ def find_anomalies(
     for row in connection.execute(_select_without_event(known)):
         detail = "an alert was due, but no event was created"
         yield represent_anomaly("no-event", f"incident:{row.number}", row.created_at, detail)
+    for backlog in list_backlogs(connection):
+        if backlog.since <= min(period.until, now - TOLERANCE):
+            what = f"{backlog.provider}/{PUSH_STREAM}"
+            detail = f"pushes were accepted and are not stored: {describe_backlog(backlog)}"
+            yield represent_anomaly("waiting-push", what, backlog.since, detail)
     yield from _find_unrouted_events(connection, period, now)
     for row in connection.execute(_select_overdue(period, now)):
         detail = (
@@ -95,6 +102,11 @@ def find_anomalies(
             yield represent_anomaly("rolled-back", what, epoch.started_at, _describe_loss(epoch))
     yield from _find_wrong_clocks(connection, now)
     yield from _find_stuck_nodes(connection, now)
+
+
+def describe_backlog(backlog: IntakeBacklog) -> str:
+    """Return which pushes wait in the intake."""
+    return f"numbers {backlog.stored + 1} to {backlog.accepted} of the intake"
 
 
 def _describe_loss(epoch: Epoch) -> str:

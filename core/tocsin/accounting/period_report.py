@@ -16,7 +16,7 @@ from tocsin.accounting.delivery_outcomes import summarize_deliveries
 from tocsin.accounting.intervals import MAX_LISTED, Period
 from tocsin.accounting.triage_report import summarize_triage
 from tocsin.clock import isoformat
-from tocsin.incidents import PUSH_STREAM, AlertDecision
+from tocsin.incidents import LOST_PUSHES, PUSH_STREAM, AlertDecision, list_backlogs
 from tocsin.store.tables import incidents, removed_incidents
 
 
@@ -39,6 +39,7 @@ def report_period(connection: Connection, period: Period, now: datetime) -> dict
         "failures": reading.failures[:MAX_LISTED],
         "silent": reading.silent,
         "quarantined": reading.quarantined,
+        "waiting_pushes": _list_waiting(connection),
         "incidents": _count_incidents(connection, period),
         "triage": summarize_triage(connection, period),
         "events": arrivals.events,
@@ -60,12 +61,28 @@ def _list_unread(reading: CoverageReport) -> Iterator[dict[str, Any]]:
     for failure in reading.failures:
         if failure["stream"] == PUSH_STREAM:  # no sender is asked again
             what = f"{failure['provider']}/{PUSH_STREAM}"
+            if failure["outcome"] == LOST_PUSHES:
+                yield represent_anomaly("lost-push", what, failure["from"], failure["reason"])
+                continue
             detail = f"pushes were refused ({failure['outcome']}): {failure['reason']}"
             yield represent_anomaly("refused-push", what, failure["from"], detail)
     for silent in reading.silent:
         detail = "not read since, and no failure was recorded"
         what = f"{silent['provider']}/{silent['stream']}"
         yield represent_anomaly("silent", what, silent["read_at"], detail)
+
+
+def _list_waiting(connection: Connection) -> list[dict[str, Any]]:
+    """Return the pushes that were accepted and are not stored yet, by provider."""
+    return [
+        {
+            "provider": backlog.provider,
+            "stored": backlog.stored,
+            "accepted": backlog.accepted,
+            "since": isoformat(backlog.since),
+        }
+        for backlog in list_backlogs(connection)
+    ]
 
 
 def _take_first(anomalies: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

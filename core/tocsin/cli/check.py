@@ -20,7 +20,7 @@ from tocsin.clock import SystemClock, isoformat
 from tocsin.credentials import IssuerUnavailable, describe_issuer, open_proven_vault
 from tocsin.delivery import ChannelFactory, Destination, load_destinations
 from tocsin.errors import ConfigurationError, OperatorError, PluginFailure
-from tocsin.hookspecs import Channel, Enricher, Provider
+from tocsin.hookspecs import Channel, Enricher, Intake, NoIntake, Provider
 from tocsin.incidents import load_drift
 from tocsin.logs import configure_logs
 from tocsin.model import Health
@@ -33,6 +33,7 @@ from tocsin.registry import (
     PluginFactory,
     check_configuration,
     start_plugins,
+    table_path,
 )
 from tocsin.settings import Settings, load_settings
 from tocsin.store import (
@@ -111,6 +112,8 @@ async def _check_parts(
     try:
         for provider in live.providers.values():
             await _check_provider(provider, report)
+        if not isinstance(live.intake, NoIntake):
+            await _check_plugin("intake", live.intake, report)
         for enricher in live.enrichers.values():
             await _check_plugin("enrichers", enricher, report)
         for channel in live.channels.values():
@@ -260,10 +263,10 @@ async def _check_channel(channel: Channel, report: CheckReport) -> None:
 
 
 async def _check_plugin(
-    section: str, plugin: Provider | Channel | Enricher, report: CheckReport
+    section: str, plugin: Provider | Channel | Enricher | Intake, report: CheckReport
 ) -> bool:
     """Return whether a plugin reports no problem."""
-    subject, health = f"{section}.{plugin.tools.name}", await _load_health(plugin)
+    subject, health = table_path(section, plugin.tools.name), await _load_health(plugin)
     for problem in health.problems:
         report.fail(subject, problem)
     if not health.problems:
@@ -271,7 +274,7 @@ async def _check_plugin(
     return not health.problems
 
 
-async def _load_health(plugin: Provider | Channel | Enricher) -> Health:
+async def _load_health(plugin: Provider | Channel | Enricher | Intake) -> Health:
     try:
         async with asyncio.timeout(_TIMEOUT_SECONDS):
             health = await plugin.check()

@@ -124,7 +124,8 @@ def _list_parts(found: PluginDescription) -> Iterator[dict[str, str | None]]:
 
 
 def _kind(kind: OfferedKind) -> Iterator[dict[str, str | None]]:
-    table = kind.section if kind.section == "investigator" else f"{kind.section}.<name>"
+    is_single = kind.section in {"investigator", "intake"}
+    table = kind.section if is_single else f"{kind.section}.<name>"
     yield _record("offers", kind.name, f"for [{table}]", kind.summary)
     for capability in kind.capabilities:
         yield _record("capability", capability)

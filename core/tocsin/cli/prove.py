@@ -110,6 +110,9 @@ def _records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for name, count in proof["incidents"].items():
         yield _record("incidents", name, None, count)
     yield _record("incidents", "quarantined records", None, proof["quarantined"])
+    for waiting in proof["waiting_pushes"]:
+        numbers = f"numbers {waiting['stored'] + 1} to {waiting['accepted']} of the intake"
+        yield _record("waiting pushes", waiting["provider"], waiting["since"], numbers)
     yield from _triage_records(proof["triage"])
     for name, count in proof["events"].items():
         yield _record("events", name, None, count)

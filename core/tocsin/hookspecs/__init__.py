@@ -21,6 +21,14 @@ from tocsin.hookspecs.extensions import (
     Metric,
     Route,
 )
+from tocsin.hookspecs.intake import (
+    Intake,
+    IntakePage,
+    IntakePosition,
+    IntakePush,
+    NoIntake,
+    QueuedPush,
+)
 from tocsin.hookspecs.investigator import Investigator, QueryClient
 from tocsin.hookspecs.provider import Capability, Provider, PushRequest
 from tocsin.hookspecs.retirement import ApiRetirement
@@ -48,15 +56,21 @@ __all__ = [
     "ExtensionRequest",
     "HttpClient",
     "HttpResponse",
+    "Intake",
+    "IntakePage",
+    "IntakePosition",
+    "IntakePush",
     "Investigator",
     "Knowledge",
     "Metric",
     "NoAttempts",
+    "NoIntake",
     "NoKnowledge",
     "NoSockets",
     "Provider",
     "PushRequest",
     "QueryClient",
+    "QueuedPush",
     "Route",
     "Sockets",
     "Tools",
@@ -89,6 +103,11 @@ def tocsin_enrichers() -> Sequence[type[Enricher]]:  # type: ignore[empty-body]
 @hookspec
 def tocsin_investigators() -> type[Investigator]:  # type: ignore[empty-body]
     """Return the investigator class of this plugin. Called once, when plugins are loaded."""
+
+
+@hookspec
+def tocsin_intakes() -> type[Intake]:  # type: ignore[empty-body]
+    """Return the intake class of this plugin. Called once, when plugins are loaded."""
 
 
 @hookspec

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -248,6 +248,14 @@ class Provider(Configurable[S], ABC):
         Each batch is stored in a separate transaction before the next batch is requested. Raises
         `CredentialsRefused` if the request is not authenticated, and `Refused` if it cannot be
         parsed. Derive from `PushProvider`, which checks credentials.
+        """
+        raise NotImplementedError
+
+    def unpack(self, body: bytes) -> Iterable[Received]:
+        """Return the contents of a pushed body in batches, without a check of credentials.
+
+        A configured intake calls it for a push that `receive` has accepted before, in a thread.
+        Without it, pushes to the provider do not use the intake. Raises `Refused`.
         """
         raise NotImplementedError
 

@@ -40,7 +40,8 @@ from tocsin.incidents.fast_list_pages import (
     load_document_page,
 )
 from tocsin.incidents.filters import IncidentFilter
-from tocsin.incidents.inbox import PushInbox
+from tocsin.incidents.inbox import PushInbox, PushResult
+from tocsin.incidents.intake import LOST_PUSHES, IntakeBacklog, list_backlogs
 from tocsin.incidents.list_pages import (
     IncidentOrder,
     IncidentPage,
@@ -92,6 +93,7 @@ __all__ = [
     "DOCUMENT_VERSION",
     "HAS_NUMBER",
     "KEEP",
+    "LOST_PUSHES",
     "MAX_COMMENTS",
     "MAX_HISTORY",
     "MAX_LABELS",
@@ -115,11 +117,13 @@ __all__ = [
     "IncidentFilter",
     "IncidentOrder",
     "IncidentPage",
+    "IntakeBacklog",
     "LabelKind",
     "ProviderFacts",
     "ProviderSync",
     "PushInbox",
     "PushRefusal",
+    "PushResult",
     "ReadCounts",
     "RemovedIncident",
     "StreamKey",
@@ -140,6 +144,7 @@ __all__ = [
     "find_removed",
     "iter_still_lost",
     "list_backfills",
+    "list_backlogs",
     "list_comments",
     "list_coverage",
     "list_incidents",

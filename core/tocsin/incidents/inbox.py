@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import NoReturn
+from dataclasses import dataclass
+from typing import Any
 
 import structlog
+from ulid import ULID
 
-from tocsin.errors import CredentialsRefused, Refused
-from tocsin.hookspecs import Capability, Provider, PushRequest
+from tocsin.errors import CredentialsRefused, Refused, TryLater
+from tocsin.hookspecs import Capability, Intake, IntakePush, NoIntake, Provider, PushRequest
 from tocsin.incidents.coverage import ReadCounts
+from tocsin.incidents.intake import AcceptedPushes, IntakeReader
 from tocsin.incidents.metrics import SyncMeter
 from tocsin.incidents.push_writer import PUSH_STREAM, PushWriter
 from tocsin.incidents.refused_pushes import PushRefusal, RefusedPushes
 from tocsin.incidents.writer import IncidentWriter, SyncContext
+from tocsin.loops import Loop
 from tocsin.model import Received, Rejected
 
+PUBLISH_SECONDS = 2
+"""How long the intake may take to accept a push before it is stored instead."""
 _log = structlog.get_logger()
 MAX_BODY_MIB = 16
 """The largest body for a provider without a setting of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class PushResult:
+    """What became of a push."""
+
+    counts: ReadCounts
+    is_stored: bool
+    """False for a push that the intake has accepted, of which only records and rejected ones are
+    counted.
+    """
 
 
 class PushInbox:
@@ -30,9 +48,13 @@ class PushInbox:
         providers: Iterable[Provider],
         context: SyncContext,
         meter: Callable[[str], SyncMeter] = lambda _provider: SyncMeter.none(),
+        intake: Intake | None = None,
     ) -> None:
         self._context = context
         self._meter = meter
+        self.intake = intake or NoIntake()
+        self._is_refused = False
+        self._accepted = AcceptedPushes(context.database, context.clock)
         self._writers: dict[str, PushWriter] = {}
         self.replace((), providers)
         self._refused = RefusedPushes(context.database, context.clock, PUSH_STREAM)
@@ -47,11 +69,18 @@ class PushInbox:
                 writer = IncidentWriter(provider, self._context, self._meter(name))
                 for refusal in PushRefusal:  # start at 0, or the first would show no increase
                     writer.meter.count_refused_push(refusal.value, 0)
+                if self._can_accept(provider):
+                    writer.meter.count_accepted_push(0)
+                    writer.meter.count_fallback_push(0)
                 self._writers[name] = PushWriter(writer)
 
     def has(self, name: str) -> bool:
         """Return whether a provider of this name exists and supports push."""
         return name in self._writers
+
+    def uses_intake(self, name: str) -> bool:
+        """Return whether pushes to a provider go to the intake."""
+        return self._can_accept(self._writers[name].writer.provider)
 
     def get_body_limit(self, name: str) -> int:
         """Return the size of the largest body for a provider, in bytes."""
@@ -62,7 +91,77 @@ class PushInbox:
         """Return whether headers prove who sends them, None if that depends on the body."""
         return self._writers[name].writer.provider.is_authentic(headers)
 
-    async def take(self, name: str, request: PushRequest) -> ReadCounts:
+    def make_readers(self, providers: Iterable[Provider]) -> Mapping[str, Loop]:
+        """Return the loops that store what the intake accepts for these providers, by name."""
+        return {
+            f"intake {name}": self._make_reader(provider).run
+            for provider in providers
+            if self._can_accept(provider) and (name := provider.tools.name)
+        }
+
+    def _make_reader(self, provider: Provider) -> IntakeReader:
+        writer = IncidentWriter(provider, self._context, self._meter(provider.tools.name))
+        node = self._context.node
+        return IntakeReader(self.intake, writer, PUSH_STREAM, node, self._accepted.flush)
+
+    def _can_accept(self, provider: Provider) -> bool:
+        """Return whether the intake accepts pushes to this provider."""
+        unpacks = type(provider).unpack is not Provider.unpack
+        return unpacks and not isinstance(self.intake, NoIntake)
+
+    async def take(self, name: str, request: PushRequest, key: str | None = None) -> PushResult:
+        """Hand a request to the intake, or store it, and return what became of it.
+
+        `key` is the sender's own name for the request. Raises what `store` raises, and
+        `ConflictError` where the intake has accepted another request with this key.
+        """
+        writer = self._writers[name].writer
+        fits = len(request.body) <= self.intake.max_bytes
+        if fits and self._can_accept(writer.provider):
+            counts = await self._accept(writer, request, key)
+            if counts is not None:
+                return PushResult(counts, is_stored=False)
+        return PushResult(await self.store(name, request), is_stored=True)
+
+    async def _accept(
+        self, writer: IncidentWriter, request: PushRequest, key: str | None
+    ) -> ReadCounts | None:
+        """Return the counts of an accepted request, None if it is to be stored instead.
+
+        Its credentials and its contents are checked first: what is accepted can be stored later.
+        """
+        counts = ReadCounts()
+        try:
+            async with aclosing(writer.provider.receive(request)) as batches:
+                async for received in batches:
+                    rejected = len(received.rejected) + received.further_rejected
+                    counts += ReadCounts(received.records, 0, 0, rejected)
+        except CredentialsRefused:
+            raise
+        except Refused:
+            return None  # it is quarantined where it is stored
+        now = self._context.clock.now()
+        push = IntakePush(
+            provider=writer.name, key=key or str(ULID()), received_at=now, body=request.body
+        )
+        try:
+            async with asyncio.timeout(PUBLISH_SECONDS):
+                position = await self.intake.publish(push)
+        except (TryLater, TimeoutError) as error:
+            writer.meter.count_fallback_push()
+            if not self._is_refused:
+                reason = str(error) or "no answer in time"
+                _log.warning("intake accepts no pushes; storing them at once", reason=reason)
+            self._is_refused = True
+            return None
+        if self._is_refused:
+            _log.info("intake accepts pushes again")
+            self._is_refused = False
+        self._accepted.add(writer.name, position, now)
+        writer.meter.count_accepted_push()
+        return counts
+
+    async def store(self, name: str, request: PushRequest) -> ReadCounts:
         """Store the incidents of a request, batch by batch, and return the counts.
 
         Raises what the provider's `receive` raises. A request refused for any reason but its
@@ -95,13 +194,14 @@ class PushInbox:
         self._writers[name].writer.meter.count_refused_push(refusal.value)
         self._refused.add(name, refusal)
 
-    async def run(self) -> NoReturn:
-        """Record refused requests in the coverage ledger until cancelled."""
-        await self._refused.run()
+    def loops(self) -> list[Coroutine[Any, Any, None]]:
+        """Return the loops that record refused and accepted requests until cancelled."""
+        return [self._refused.run(), self._accepted.run()]
 
     async def flush(self) -> None:
-        """Record the refused requests that are not recorded yet."""
+        """Record the requests that are not recorded yet."""
         await self._refused.flush()
+        await self._accepted.flush()
 
 
 def _log_rejected(name: str, rejected: Sequence[Rejected], further: int = 0) -> None:

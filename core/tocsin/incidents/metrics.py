@@ -48,6 +48,16 @@ class SyncMeters:
             "provider",
             "reason",
         )
+        self.accepted_pushes = metrics.counter(
+            "tocsin_pushes_accepted_total",
+            "Pushes accepted by the intake through this node, before they are stored",
+            "provider",
+        )
+        self.fallback_pushes = metrics.counter(
+            "tocsin_pushes_fallback_total",
+            "Pushes stored at once by this node, because the intake did not accept them",
+            "provider",
+        )
         self.succeeded = metrics.gauge(
             "tocsin_provider_succeeded_timestamp_seconds",
             "Time of the last complete read of all streams of a provider by this node",
@@ -85,6 +95,16 @@ class SyncMeter:
         """Count pushes refused for this reason."""
         if self._meters is not None:
             self._meters.refused_pushes.labels(self._provider, reason).inc(times)
+
+    def count_accepted_push(self, times: int = 1) -> None:
+        """Count pushes that the intake has accepted."""
+        if self._meters is not None:
+            self._meters.accepted_pushes.labels(self._provider).inc(times)
+
+    def count_fallback_push(self, times: int = 1) -> None:
+        """Count pushes that the intake has not accepted, though it was to."""
+        if self._meters is not None:
+            self._meters.fallback_pushes.labels(self._provider).inc(times)
 
     def note_success(self, at: datetime) -> None:
         """Record a complete read of all streams."""

@@ -28,6 +28,7 @@ class PushRefusal(StrEnum):
     CREDENTIALS = "credentials-refused"
     MEDIA_TYPE = "media-type"
     NOT_PARSED = "refused"
+    KEY_REUSED = "key-reused"
     TOO_MANY = "too-many"
     """The sender repeats the push, so nothing is lost and nothing recorded."""
 
@@ -38,6 +39,7 @@ _REASONS = {
     PushRefusal.CREDENTIALS: "the token or signature was wrong",
     PushRefusal.MEDIA_TYPE: "the Content-Type was not application/json",
     PushRefusal.NOT_PARSED: "the payload could not be parsed; it is quarantined",
+    PushRefusal.KEY_REUSED: "the Idempotency-Key was used for another push",
     PushRefusal.TOO_MANY: "too many pushes at once; the sender was asked to retry",
 }
 _Counts = Counter[tuple[str, PushRefusal]]

@@ -19,10 +19,12 @@ from tocsin.events import Notifiers
 from tocsin.hookspecs import Investigator, Provider
 from tocsin.incidents import (
     DriftGauges,
+    IntakeBacklog,
     ProviderFacts,
     ProviderSync,
     SyncContext,
     SyncMeters,
+    list_backlogs,
     load_drift,
     load_read_until,
 )
@@ -209,6 +211,22 @@ def register_drift_gauges(
     gauges = DriftGauges(metrics, {facts.name: facts.retirements for facts in providers})
     register_database_gauges(metrics, database, load_drift, gauges.show, gauges.clear)
     return gauges
+
+
+def measure_backlogs(metrics: Metrics, database: Database, clock: Clock) -> None:
+    """Register the gauge of the pushes that wait in the intake."""
+    gauge = metrics.gauge(
+        "tocsin_intake_waiting_seconds",
+        "Age of the oldest push that the intake has accepted and that is not stored, by provider",
+        "provider",
+    )
+
+    def show(backlogs: Sequence[IntakeBacklog]) -> None:
+        gauge.clear()
+        for each in backlogs:
+            gauge.labels(each.provider).set((clock.now() - each.since).total_seconds())
+
+    register_database_gauges(metrics, database, list_backlogs, show, gauge.clear)
 
 
 def _measure_lag(metrics: Metrics, database: Database) -> None:

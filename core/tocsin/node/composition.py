@@ -43,6 +43,7 @@ from tocsin.node.components import (
     build_scheduler,
     explain_missing_investigator,
     make_sync_loops,
+    measure_backlogs,
     register_drift_gauges,
 )
 from tocsin.node.configuration import settle_configuration
@@ -143,6 +144,7 @@ async def open_node(
         )
         providers = describe_providers(configuration, plugins.absent)
         gauges = register_drift_gauges(metrics, database, providers)
+        measure_backlogs(metrics, database, clock)
         roles = dict.fromkeys((role.value for role in settings.roles), False)
         clocks = ClockWatch(database, clock, workers.number, metrics, name=name)
         rotation = KeyRotation(
@@ -296,6 +298,8 @@ def _build_workers(
     )
     scheduler = build_scheduler(settings, database, clock, notifiers, metrics)
     read = SyncMeters(metrics)
+    providers = plugins.providers.values()
+    inbox = PushInbox(providers, context, read.of, plugins.intake)
     return Workers(
         number=number,
         notifiers=notifiers,
@@ -313,8 +317,10 @@ def _build_workers(
         pool=pool,
         context=context,
         read=read,
-        syncs=LoopGroup(make_sync_loops(plugins.providers.values(), context, read)),
-        inbox=PushInbox(plugins.providers.values(), context, read.of),
+        syncs=LoopGroup(
+            {**make_sync_loops(providers, context, read), **inbox.make_readers(providers)}
+        ),
+        inbox=inbox,
         investigations=build_investigations(
             plugins,
             database,

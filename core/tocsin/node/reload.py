@@ -107,6 +107,7 @@ class Reloader:
         self._is_alone = is_alone
         self._settings = node.settings
         self._retention = node.configuration.retention
+        self._intake = node.configuration.file.intake
         self._plugin_digests = digest_plugins(node.configuration)
         self._template_digest = digest_templates(node.configuration)
         self._destination_digests: dict[str, object] = {}
@@ -206,8 +207,8 @@ class Reloader:
             except BaseException:
                 await prepared.close()
                 raise
-            is_same = configuration.retention == self._retention
-            unused = [] if is_same else ["retention"]
+            unused = [] if configuration.retention == self._retention else ["retention"]
+            unused += [] if configuration.file.intake == self._intake else ["intake"]
             changed = [f"{step.section}.{step.name}" for step in plan] if self._is_alone else []
             changed += await self._take_over(configuration, prepared)
             changed += self._use_templates(configuration, channels, renderer)
@@ -299,13 +300,12 @@ class Reloader:
         workers, plugins = self._node.workers, self._node.state.plugins
         changed = select_names("providers", prepared.changed)
         started: dict[str, Provider] = prepared.select("providers")
-        await workers.syncs.replace(changed, {})
+        await workers.syncs.replace([*changed, *(f"intake {name}" for name in changed)], {})
         prepared.update("providers", plugins.providers)
         workers.inbox.replace(changed, started.values())
         await workers.investigations.write_backs.replace(plugins.providers)
-        await workers.syncs.replace(
-            (), make_sync_loops(started.values(), workers.context, workers.read)
-        )
+        syncs = make_sync_loops(started.values(), workers.context, workers.read)
+        await workers.syncs.replace((), {**syncs, **workers.inbox.make_readers(started.values())})
 
     async def _retire(self, prepared: PreparedPlugins) -> None:
         """Close what was replaced at the last reload; requests of the replaced may be under way."""

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import structlog
 
-from tocsin.hookspecs import Channel, Enricher, Investigator, Provider
+from tocsin.hookspecs import Channel, Enricher, Intake, Investigator, Provider
 from tocsin.loop_monitor import LoopMonitor, Stack, StackFrame, Stall, format_stack
 from tocsin.metrics import Metrics
 from tocsin.plugin_health import PluginHealth
@@ -30,6 +30,7 @@ _SECTIONS = (
     (Channel, "destinations", "destination"),
     (Enricher, "enrichers", "enricher"),
     (Investigator, "investigator", "investigator"),
+    (Intake, "intake", "intake"),
 )
 _log = structlog.get_logger()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tocsin.errors import ConfigurationError, ConfigurationProblem
-from tocsin.hookspecs import Channel, Enricher, Investigator, Provider
+from tocsin.hookspecs import Channel, Enricher, Intake, Investigator, Provider
 from tocsin.model import Marking
 from tocsin.observables import EnvironmentSettings
 from tocsin.recurrence import ScheduleDefinition
@@ -40,6 +40,7 @@ class Configuration:
     strict: bool
     templates_dir: Path | None = None
     """The operator's own templates, which take precedence."""
+    intake: ConfiguredPlugin[Intake] | None = None
     schedules: Mapping[str, ScheduleDefinition] = field(default_factory=dict)
     """Recurring investigations, by name."""
     retention: RetentionSettings = field(default_factory=RetentionSettings)
@@ -129,6 +130,7 @@ async def check_configuration(
         enrichers=enrichers,
         investigator=investigator,
         environment=environment,
+        intake=reading.intake(),
         schedules=schedules,
         retention=retention,
         channels=offers.channels,

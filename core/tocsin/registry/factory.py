@@ -16,9 +16,11 @@ from tocsin.hookspecs import (
     AttemptLog,
     Channel,
     Enricher,
+    Intake,
     Investigator,
     Knowledge,
     NoAttempts,
+    NoIntake,
     NoKnowledge,
     Provider,
     Tools,
@@ -39,7 +41,7 @@ _NET_OPTIONS = ("allow_networks", *CERTIFICATE_FILES)
 _log = structlog.get_logger()
 
 
-Made = Provider | Channel | Enricher | Investigator
+Made = Provider | Channel | Enricher | Investigator | Intake
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,31 +149,38 @@ class LivePlugins:
     channels: dict[str, Channel] = field(default_factory=dict)
     enrichers: dict[str, Enricher] = field(default_factory=dict)
     investigator: Investigator | None = None
+    intake: Intake = field(default_factory=NoIntake)
     absent: list[AbsentPlugin] = field(default_factory=list)
     clients: dict[str, GuardedClient] = field(default_factory=dict)
     """Their clients, by the path of their tables."""
 
     def find_objects(self, plugin: str) -> dict[str, Made]:
-        """Return the running providers, enrichers and investigator of a plugin, by table."""
+        """Return the running objects of a plugin, except its channels, by table."""
         objects: dict[str, Made] = {}
         objects |= {f"providers.{name}": made for name, made in self.providers.items()}
         objects |= {f"enrichers.{name}": made for name, made in self.enrichers.items()}
         if self.investigator is not None:
             objects["investigator"] = self.investigator
+        if not isinstance(self.intake, NoIntake):
+            objects["intake"] = self.intake
         return {path: made for path, made in objects.items() if made.settings.plugin == plugin}
 
     async def close(self) -> None:
         """Close every connection of the plugins."""
+        await self.intake.close()
         await asyncio.gather(*(client.close() for client in self.clients.values()))
 
 
 async def start_providers(configuration: Configuration, maker: PluginFactory) -> LivePlugins:
-    """Return the started providers; one that fails to start is left out with its reason.
+    """Return the started providers and intake; one that fails to start is left out with its reason.
 
     Raises ConfigurationError if the configuration is strict and something was left out.
     """
     live = LivePlugins(absent=list(configuration.absent))
     live.providers.update(await _start_all("providers", configuration.providers, maker, live))
+    intakes = [configuration.intake] if configuration.intake else []
+    for _, intake in await _start_all("intake", intakes, maker, live):
+        live.intake = intake
     await _refuse_absent(configuration, live)
     return live
 

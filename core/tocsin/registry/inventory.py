@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from tocsin.errors import OperatorError
 from tocsin.fields import PluginSettings
-from tocsin.hookspecs import Channel, ConsolePage, Enricher, Investigator, Provider, Route
+from tocsin.hookspecs import Channel, ConsolePage, Enricher, Intake, Investigator, Provider, Route
 from tocsin.registry.entry_points import (
     DEFAULT_INVESTIGATOR,
     ON_BY_DEFAULT,
@@ -148,7 +148,7 @@ def _find_flaw(name: str, offers: PluginOffers) -> str | None:
     return None
 
 
-Offered = type[Provider | Channel | Enricher | Investigator]
+Offered = type[Provider | Channel | Enricher | Investigator | Intake]
 
 
 def _list_offered(name: str, offers: PluginOffers) -> Iterator[tuple[Offered, str]]:
@@ -161,6 +161,8 @@ def _list_offered(name: str, offers: PluginOffers) -> Iterator[tuple[Offered, st
         yield enricher, "enrichers"
     if name in offers.investigators:
         yield offers.investigators[name], "investigator"
+    if name in offers.intakes:
+        yield offers.intakes[name], "intake"
 
 
 def _list_kinds(name: str, offers: PluginOffers) -> Iterator[OfferedKind]:
@@ -205,6 +207,8 @@ def _list_users(name: str, file: PluginsFile) -> Iterator[str]:
                 yield f"{section}.{table}"
     if file.investigator.get("plugin", DEFAULT_INVESTIGATOR) == name:
         yield "investigator"
+    if file.intake.get("plugin") == name:
+        yield "intake"
 
 
 class PluginInventory:

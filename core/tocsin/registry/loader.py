@@ -14,7 +14,7 @@ import structlog
 
 from tocsin import hookspecs
 from tocsin.errors import ConfigurationProblem, OperatorError
-from tocsin.hookspecs import Channel, ConsolePage, Enricher, Investigator, Provider, Route
+from tocsin.hookspecs import Channel, ConsolePage, Enricher, Intake, Investigator, Provider, Route
 from tocsin.plugin_results import find_wrong_signature, require_items, require_kind
 from tocsin.registry.entry_points import (
     ON_BY_DEFAULT,
@@ -50,6 +50,7 @@ class PluginOffers:
     channels: dict[str, type[Channel]] = field(default_factory=dict)
     enrichers: dict[str, list[type[Enricher]]] = field(default_factory=dict)
     investigators: dict[str, type[Investigator]] = field(default_factory=dict)
+    intakes: dict[str, type[Intake]] = field(default_factory=dict)
     observers: dict[str, dict[str, Callable[..., Any]]] = field(default_factory=dict)
     commands: dict[str, Callable[[], Any]] = field(default_factory=dict)
     routes: dict[str, Sequence[Route]] = field(default_factory=dict)
@@ -191,6 +192,8 @@ async def _collect(manager: pluggy.PluginManager, name: str, offers: PluginOffer
         offers.enrichers[name] = _enrichers(hook, await _call(hook), offers)
     for hook in _implementations(manager.hook.tocsin_investigators, name):
         offers.investigators[name] = _of_kind(hook, await _call(hook), Investigator)
+    for hook in _implementations(manager.hook.tocsin_intakes, name):
+        offers.intakes[name] = _of_kind(hook, await _call(hook), Intake)
     for caller in (
         manager.hook.tocsin_event,
         manager.hook.tocsin_incident_changed,

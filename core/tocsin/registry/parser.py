@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from tocsin.errors import ConfigurationProblem
 from tocsin.fields import PluginSettings, SettingsOrigin
-from tocsin.hookspecs import Capability, Channel, Enricher, Investigator, Provider
+from tocsin.hookspecs import Capability, Channel, Enricher, Intake, Investigator, Provider
 from tocsin.observables import EnvironmentSettings
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.registry.entry_points import DEFAULT_INVESTIGATOR, describe_unknown
@@ -46,7 +46,7 @@ def find_unsupported_write_back(
         yield "write_back_status", found, "set `write_back = true` as well, or remove this setting"
 
 
-Kind = TypeVar("Kind", Provider, Channel, Enricher, Investigator)
+Kind = TypeVar("Kind", Provider, Channel, Enricher, Investigator, Intake)
 Section = TypeVar("Section", bound=BaseModel)
 
 
@@ -71,6 +71,7 @@ BASES: Mapping[str, type[PluginSettings]] = MappingProxyType(
         "destinations": Channel.Settings,
         "enrichers": Enricher.Settings,
         "investigator": Investigator.Settings,
+        "intake": Intake.Settings,
     }
 )
 
@@ -84,7 +85,7 @@ def _common_settings(
 
 
 def table_path(section: str, name: str) -> str:
-    """Return the path of a table; the investigator is a section by itself."""
+    """Return the path of a table; the investigator and the intake are sections by themselves."""
     return section if section == name else f"{section}.{name}"
 
 
@@ -209,6 +210,13 @@ class ConfigurationParser:
         return next(
             self._configured("investigator", "investigator", named, kinds.get(plugin)), None
         )
+
+    def intake(self) -> ConfiguredPlugin[Intake] | None:
+        """Return the configured intake; None if there is none."""
+        table, kinds = self.file.intake, self.offers.intakes
+        if not table or (plugin := self._plugin("intake", "intake", table, list(kinds))) is None:
+            return None
+        return next(self._configured("intake", "intake", table, kinds.get(plugin)), None)
 
     def environment(self) -> EnvironmentSettings:
         """Return [environment], or its defaults if it is invalid."""

@@ -44,6 +44,9 @@ class PluginsFile(BaseModel):
     investigator: dict[str, Any] = Field(
         default={}, description="[investigator]: settings of investigations."
     )
+    intake: dict[str, Any] = Field(
+        default={}, description="[intake]: where pushes are accepted before they are stored."
+    )
     environment: dict[str, Any] = Field(
         default={}, description="[environment]: internal and well-known entities."
     )

@@ -318,6 +318,22 @@ stream_positions = Table(
     Column("updated_at", Timestamp, nullable=False),
 )
 
+# Pushes to each provider that an intake has accepted, by their number in its stream: those up to
+# `stored` are stored, those up to `accepted` are known to be accepted. One node reads them.
+intake_positions = Table(
+    "intake_positions",
+    metadata,
+    Column("provider", String(100), primary_key=True),
+    Column("stream", String(100), nullable=False),
+    Column("stored", BigInteger, nullable=False),
+    Column("accepted", BigInteger, nullable=False),
+    Column("waiting_since", Timestamp),
+    Column("node", BigInteger),
+    Column("lease", String(40)),
+    Column("leased_until", Timestamp),
+    Column("updated_at", Timestamp, nullable=False),
+)
+
 # Shapes of the records of providers, by stream or kind of detail: paths, times
 # and counts, no values. `drift` is what the last sample made of them.
 record_shapes = Table(

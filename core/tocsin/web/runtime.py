@@ -82,7 +82,7 @@ class ApiRuntime:
             self.usage.run(),
             self.sealer.run(),
             services.refusals.run(services.database),
-            services.inbox.run(),
+            *services.inbox.loops(),
             run_forever(
                 self._renew_keys, services.clock, "signing key renewal", silence=_HOUR + SILENCE
             ),
@@ -92,11 +92,11 @@ class ApiRuntime:
     async def finish(self) -> None:
         """Write what is still in memory; a failure of one part does not stop the others."""
         refusals = self.services.refusals
-        refused_pushes = self.services.inbox.flush
+        pushes = self.services.inbox.flush
         for write in (
             self.usage.flush,
             partial(refusals.flush, self.services.database),
-            refused_pushes,
+            pushes,
         ):
             await _flush_safely(write)
         await _flush_safely(self.sealer.seal)

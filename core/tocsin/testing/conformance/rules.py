@@ -18,7 +18,7 @@ OWN_SHAPE = ", when `refuse` responds"
 _SHOWN = 500
 _NO_BLOCKING = "test_the_event_loop_is_not_blocked"
 """The rule that every other rule checks too; with an exemption, none does."""
-_PLUGINS = ("provider", "enricher", "channel")
+_PLUGINS = ("provider", "enricher", "channel", "intake")
 
 S = TypeVar("S")
 

@@ -17,6 +17,7 @@ from tocsin.testing.conformance.events import EventRules, HttpEventRules
 from tocsin.testing.conformance.failures import FailureRules
 from tocsin.testing.conformance.files import FileRules
 from tocsin.testing.conformance.identity import IdentityRules
+from tocsin.testing.conformance.intakes import IntakeRules
 from tocsin.testing.conformance.pagination import PaginationRules
 from tocsin.testing.conformance.positions import PositionRules
 from tocsin.testing.conformance.push_requests import PushRequestRules
@@ -143,4 +144,19 @@ class ObjectChannelConformance(
 
             def template_paths(self):
                 return [Path(tocsin_acme.__file__).parent / "templates"]
+    """
+
+
+class IntakeConformance(IntakeRules):
+    """Contract of an intake.
+
+    ::
+
+        class TestAcme(IntakeConformance):
+            intake = Acme
+
+            @asynccontextmanager
+            async def serve(self):
+                async with acme_server() as server:
+                    yield {"url": server.url}
     """

@@ -7,12 +7,13 @@ from contextlib import contextmanager
 
 from aiohttp import web
 
-from tocsin.errors import CredentialsRefused, Refused
+from tocsin.errors import ConflictError, CredentialsRefused, Refused
 from tocsin.hookspecs import PushRequest
-from tocsin.incidents import PushRefusal, ReadCounts
+from tocsin.incidents import PushRefusal, PushResult
 from tocsin.web.authentication import RATE_LIMIT_FIELDS
 from tocsin.web.client_addresses import address_key
 from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
+from tocsin.web.idempotency import read_idempotency_key
 from tocsin.web.parsing import require_json
 from tocsin.web.problems import ProblemError
 from tocsin.web.record_problems import (
@@ -23,7 +24,8 @@ from tocsin.web.record_problems import (
     PUSHES_UNDER_WAY,
     TOO_MANY_PUSHES,
 )
-from tocsin.web.schemas.push import PushBody, PushResult
+from tocsin.web.request_problems import IDEMPOTENCY_KEY_REUSED, INVALID_IDEMPOTENCY_KEY
+from tocsin.web.schemas.push import PushBody, PushSummary
 
 _REFUSALS = {
     401: PushRefusal.CREDENTIALS,
@@ -42,8 +44,10 @@ _SUSPENDED_RETRY = {"Retry-After": "10"}
 async def push_incidents(call: RequestContext) -> Response:
     """Accept incidents from another system.
 
-    After a 200 response, they are stored. A repeated push changes nothing, so it is safe to retry
-    if no response arrives. A payload that cannot be parsed is quarantined with the reason.
+    After a 200 response, they are stored. After a 202 response, the configured intake keeps them
+    until they are stored, and `new` and `changed` are null; an `Idempotency-Key` then identifies
+    the push for ten minutes. A repeated push changes nothing, so it is safe to retry if no response
+    arrives. A payload that cannot be parsed is quarantined with the reason.
     A suspended node responds with 503, because it would store incorrect times.
     """
     name = call.path["provider"]
@@ -52,15 +56,17 @@ async def push_incidents(call: RequestContext) -> Response:
     if (reason := call.services.node.suspension) is not None:
         raise NODE_SUSPENDED.error(_SUSPENDED_RETRY, reason=reason)
     with _count_refusals(call, name):
-        counts = await _receive(call, name)
+        result = await _receive(call, name)
+    counts = result.counts
     return Response(
         {
             "provider": name,
             "received": counts.records,
-            "new": counts.new,
-            "changed": counts.changed,
+            "new": counts.new if result.is_stored else None,
+            "changed": counts.changed if result.is_stored else None,
             "rejected": counts.rejected,
-        }
+        },
+        status=None if result.is_stored else 202,
     )
 
 
@@ -68,14 +74,17 @@ async def push_incidents(call: RequestContext) -> Response:
 def _count_refusals(call: RequestContext, name: str) -> Iterator[None]:
     try:
         yield
+    except ConflictError:
+        call.services.inbox.refuse(name, PushRefusal.KEY_REUSED)
+        raise IDEMPOTENCY_KEY_REUSED.error() from None
     except ProblemError as error:
         if refusal := _REFUSALS.get(error.status):
             call.services.inbox.refuse(name, refusal)
         raise
 
 
-async def _receive(call: RequestContext, name: str) -> ReadCounts:
-    """Store a push; raises ProblemError if it is refused."""
+async def _receive(call: RequestContext, name: str) -> PushResult:
+    """Store a push, or hand it to the intake; raises ProblemError if it is refused."""
     services, request = call.services, call.request
     await services.push_attempt_limits.require_allowed(request, name)
     require_json(request)
@@ -86,14 +95,16 @@ async def _receive(call: RequestContext, name: str) -> ReadCounts:
     address = None if is_authentic else address_key(services.addresses.find(request))
     limit = services.inbox.get_body_limit(name)
     async with services.push_bodies.receive(request, limit, address) as body:
-        counts = await _take(call, name, PushRequest(headers=request.headers, body=body))
+        result = await _take(call, name, PushRequest(headers=request.headers, body=body))
     services.push_attempt_limits.remember(request, name)
-    return counts
+    return result
 
 
-async def _take(call: RequestContext, name: str, request: PushRequest) -> ReadCounts:
+async def _take(call: RequestContext, name: str, request: PushRequest) -> PushResult:
     try:
-        return await call.services.inbox.take(name, request)
+        inbox = call.services.inbox
+        key = read_idempotency_key(call.request) if inbox.uses_intake(name) else None
+        return await inbox.take(name, request, key)
     except CredentialsRefused:
         raise await _reject(call, name) from None
     except Refused as error:
@@ -116,7 +127,8 @@ ENDPOINTS = (
         summary="Push incidents to a provider",
         handler=push_incidents,
         body=PushBody,
-        response=PushResult,
+        response=PushSummary,
+        other_statuses=(202,),
         problems=(
             PUSH_PROVIDER_NOT_FOUND,
             PUSH_TOO_LARGE,
@@ -124,6 +136,8 @@ ENDPOINTS = (
             TOO_MANY_PUSHES,
             PUSHES_UNDER_WAY,
             NODE_SUSPENDED,
+            INVALID_IDEMPOTENCY_KEY,
+            IDEMPOTENCY_KEY_REUSED,
         ),
     ),
 )

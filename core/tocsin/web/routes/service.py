@@ -9,6 +9,7 @@ from aiohttp import hdrs, web
 from sqlalchemy import Connection
 
 from tocsin.errors import OperatorError
+from tocsin.hookspecs import NoIntake
 from tocsin.metrics import MEDIA_TYPE
 from tocsin.model import Json
 from tocsin.web.client_addresses import FORWARDED, UNKNOWN_ADDRESS
@@ -34,15 +35,24 @@ async def get_health(_call: RequestContext) -> Response:
 
 
 async def get_readiness(call: RequestContext) -> Response:
-    """Report whether the node can currently store and deliver; the status is 503 if it cannot."""
+    """Report whether the node can currently store and deliver; the status is 503 if it cannot.
+
+    While the database does not accept writes, a node whose intake accepts pushes is ready for them.
+    """
     node = call.services.node
     fault = await node.check_database()
     roles, stalled = dict(node.roles), list(node.stalled)
     suspension = node.suspension
     waits = suspension is not None or node.routing_hold is not None
-    ready = fault is None and not waits and not stalled and all(roles.values())
+    intake = call.services.inbox.intake
+    accepts = intake.is_available
+    if fault is None:
+        ready = not waits and not stalled and all(roles.values())
+    else:  # loops stall without a database, and do not matter to senders
+        ready = accepts and suspension is None
     content = {
         "status": "ready" if ready else "not ready",
+        "intake": None if isinstance(intake, NoIntake) else accepts,
         "database": fault is None,
         "fault": None if fault is None else fault.value,
         "roles": roles,

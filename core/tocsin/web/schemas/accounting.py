@@ -338,6 +338,17 @@ class PeriodTriage(ResponseModel):
     )
 
 
+class WaitingPushes(ResponseModel):
+    """Pushes to a provider that the intake has accepted, and that are not stored yet."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"provider": "push", "stored": 4711, "accepted": 4713}
+
+    provider: str
+    stored: int = Field(description="Number of the last stored push in the intake.")
+    accepted: int = Field(description="Number of the last accepted push in the intake.")
+    since: datetime = Field(description="When the oldest of them was received.")
+
+
 class Proof(ResponseModel):
     """Audit of a period."""
 
@@ -350,6 +361,7 @@ class Proof(ResponseModel):
         "failures": [],
         "silent": [],
         "quarantined": 0,
+        "waiting_pushes": [],
         "incidents": {
             "alerted": 1,
             "below-threshold": 0,
@@ -379,6 +391,9 @@ class Proof(ResponseModel):
     failures: list[StreamFailure]
     silent: list[SilentStream]
     quarantined: int = Field(description="Number of records that could not be parsed.")
+    waiting_pushes: list[WaitingPushes] = Field(
+        description="Pushes that the intake has accepted and that are not stored yet."
+    )
     incidents: dict[str, int] = Field(
         description="Number of new incidents, by alert outcome. `removed` is the number of those "
         "that retention has removed since; without any, it is absent."

@@ -31,15 +31,17 @@ class PushBody(BodyModel):
     }
 
 
-class PushResult(ResponseModel):
-    """Result of a push, after everything is stored."""
+class PushSummary(ResponseModel):
+    """Result of a push, after everything is stored or accepted by the intake."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"provider": PROVIDER, "changed": 0, "rejected": 0}
 
     provider: str
     received: int = Field(description="Number of incidents in the push.")
-    new: int = Field(description="Number of new incidents.")
-    changed: int = Field(description="Number of changed incidents.")
+    new: int | None = Field(
+        description="Number of new incidents; null in a 202 response, before they are stored."
+    )
+    changed: int | None = Field(description="Number of changed incidents; null in a 202 response.")
     rejected: int = Field(
         description="Number of incidents that could not be parsed or that the sender omitted; "
         "they are quarantined with the reason."

@@ -31,8 +31,8 @@ class ReloadSummary(ResponseModel):
         "in effect."
     )
     restart_required: list[str] = Field(
-        description="Settings, and `retention` of plugins.toml, that changed and take effect after "
-        "a restart."
+        description="Settings, and `retention` and `intake` of plugins.toml, that changed and take "
+        "effect after a restart."
     )
     differing: list[str] = Field(
         description="Destinations and schedules in which this node's plugins.toml differs from "
@@ -44,6 +44,7 @@ class Readiness(ResponseModel):
     """Readiness of this node to store and deliver, regardless of providers and destinations."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
+        "intake": None,
         "database": True,
         "fault": None,
         "roles": {
@@ -56,6 +57,10 @@ class Readiness(ResponseModel):
     }
 
     status: Literal["ready", "not ready"]
+    intake: bool | None = Field(
+        description="Whether the intake accepts pushes; null if none is configured. A node whose "
+        "intake does is ready while the database does not accept writes."
+    )
     database: bool = Field(
         description="Whether a test write was committed in time, to the database with which the "
         "node started and with the schema of this version."
