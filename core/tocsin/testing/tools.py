@@ -20,6 +20,7 @@ from tocsin.hookspecs import (
     Enricher,
     HttpClient,
     HttpResponse,
+    Intake,
     Investigator,
     Knowledge,
     NoAttempts,
@@ -33,7 +34,9 @@ from tocsin.net import GuardedClient, open_client, open_sockets
 from tocsin.observables import Environment
 from tocsin.testing.clock import ManualClock
 
-Kind: TypeAlias = type[Provider] | type[Channel] | type[Enricher] | type[Investigator]
+Kind: TypeAlias = (
+    type[Provider] | type[Channel] | type[Enricher] | type[Investigator] | type[Intake]
+)
 P = TypeVar("P", bound=Provider)
 E = TypeVar("E", bound=Enricher)
 

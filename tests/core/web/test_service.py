@@ -32,7 +32,7 @@ async def test_readyz_means_database_schema_and_roles(api):
     assert response.status == 200
     answer = await response.json()
     Readiness.model_validate(answer)
-    rest = {"roles": {"api": True}, "stalled": [], "differing": []}
+    rest = {"roles": {"api": True}, "stalled": [], "differing": [], "intake": None}
     rest |= {"suspended": None, "routing_on_hold": None}
     assert answer == {"status": "ready", "database": True, "fault": None, **rest}
 
@@ -52,7 +52,7 @@ async def test_readyz_notices_another_schema_and_keeps_the_reason_to_itself(api)
     assert response.status == 503
     answer = await response.json()
     Readiness.model_validate(answer)
-    rest = {"roles": {"api": True}, "stalled": [], "differing": []}
+    rest = {"roles": {"api": True}, "stalled": [], "differing": [], "intake": None}
     rest |= {"suspended": None, "routing_on_hold": None}
     assert answer == {"status": "not ready", "database": False, "fault": "schema", **rest}
     assert "tocsin db upgrade" in logs[0]["reason"]

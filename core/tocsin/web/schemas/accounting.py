@@ -15,7 +15,9 @@ from tocsin.web.parsing import QueryModel, ResponseModel
 from tocsin.web.schemas.deliveries import DeliveryStatusItem, TracedAttempt
 from tocsin.web.schemas.examples import DELIVERY_ID, EVENT_ID, FINISHED, SESSION_ID
 from tocsin.web.schemas.fields import Timestamp
+from tocsin.web.schemas.push import WaitingPushes
 from tocsin.web.schemas.sessions import WriteBackOutcome
+from tocsin.web.schemas.triage import TracedTriage
 
 _DAY = timedelta(days=1)
 
@@ -165,27 +167,6 @@ class TracedInvestigation(ResponseModel):
     completed_at: datetime | None
     events: list[TracedEvent]
     write_backs: list[TracedWriteBack]
-
-
-class ChangedMember(ResponseModel):
-    """One changed member of the triage of an incident."""
-
-    EXAMPLE: ClassVar[dict[str, Json]] = {"name": "assignee", "from": None, "to": "ana"}
-
-    name: str = Field(description="Name of the member, or `comments` for a new comment.")
-    from_: str | list[str] | list[int] | None = Field(alias="from")
-    to: str | list[str] | list[int] | None = Field(description="For a comment, its ID.")
-
-
-class TracedTriage(ResponseModel):
-    """One change of the triage of an incident."""
-
-    EXAMPLE: ClassVar[dict[str, Json]] = {"by": "ana", "actor": "admin:ana"}
-
-    at: datetime
-    by: str
-    actor: str = Field(description="The user or credential, as in the audit log.")
-    members: list[ChangedMember]
 
 
 class Trace(ResponseModel):
@@ -338,17 +319,6 @@ class PeriodTriage(ResponseModel):
     )
 
 
-class WaitingPushes(ResponseModel):
-    """Pushes to a provider that the intake has accepted, and that are not stored yet."""
-
-    EXAMPLE: ClassVar[dict[str, Json]] = {"provider": "push", "stored": 4711, "accepted": 4713}
-
-    provider: str
-    stored: int = Field(description="Number of the last stored push in the intake.")
-    accepted: int = Field(description="Number of the last accepted push in the intake.")
-    since: datetime = Field(description="When the oldest of them was received.")
-
-
 class Proof(ResponseModel):
     """Audit of a period."""
 
@@ -391,9 +361,7 @@ class Proof(ResponseModel):
     failures: list[StreamFailure]
     silent: list[SilentStream]
     quarantined: int = Field(description="Number of records that could not be parsed.")
-    waiting_pushes: list[WaitingPushes] = Field(
-        description="Pushes that the intake has accepted and that are not stored yet."
-    )
+    waiting_pushes: list[WaitingPushes] = Field(description="Accepted pushes, not stored yet.")
     incidents: dict[str, int] = Field(
         description="Number of new incidents, by alert outcome. `removed` is the number of those "
         "that retention has removed since; without any, it is absent."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, ClassVar
 
 from pydantic import ConfigDict, Field
@@ -46,3 +47,14 @@ class PushSummary(ResponseModel):
         description="Number of incidents that could not be parsed or that the sender omitted; "
         "they are quarantined with the reason."
     )
+
+
+class WaitingPushes(ResponseModel):
+    """Pushes to a provider that the intake has accepted, and that are not stored yet."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"provider": PROVIDER, "stored": 4711, "accepted": 4713}
+
+    provider: str
+    stored: int = Field(description="Number of the last stored push in the intake.")
+    accepted: int = Field(description="Number of the last accepted push in the intake.")
+    since: datetime = Field(description="When the oldest of them was received.")

@@ -223,3 +223,24 @@ class CommentList(ResponseModel):
     total: int
     total_relation: TotalRelation
     next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+
+
+class ChangedMember(ResponseModel):
+    """One changed member of the triage of an incident."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"name": "assignee", "from": None, "to": "ana"}
+
+    name: str = Field(description="Name of the member, or `comments` for a new comment.")
+    from_: str | list[str] | list[int] | None = Field(alias="from")
+    to: str | list[str] | list[int] | None = Field(description="For a comment, its ID.")
+
+
+class TracedTriage(ResponseModel):
+    """One change of the triage of an incident."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"by": "ana", "actor": "admin:ana"}
+
+    at: datetime
+    by: str
+    actor: str = Field(description="The user or credential, as in the audit log.")
+    members: list[ChangedMember]
