@@ -116,7 +116,7 @@ async def check_configuration(
     destinations = list(reading.objects("destinations", file.destinations, offers.channels))
     enrichers, investigator = list(reading.enrichers()), reading.investigator()
     environment, schedules = reading.environment(), reading.schedules()
-    retention = reading.retention()
+    retention, intake = reading.retention(), reading.intake()
     reading.check_providers(destinations)
     reading.check_templates(destinations, _receivers(offers.template_paths, templates_dir))
     problems += not_chosen + reading.problems
@@ -130,7 +130,7 @@ async def check_configuration(
         enrichers=enrichers,
         investigator=investigator,
         environment=environment,
-        intake=reading.intake(),
+        intake=intake,
         schedules=schedules,
         retention=retention,
         channels=offers.channels,

@@ -1,0 +1,90 @@
+"""Health of the servers: whether they can lose a push that they have acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+
+from nats.js.api import DiscardPolicy, StorageType, StreamInfo
+
+from tocsin import Health, PluginFailure, Tools, TryLater, parse_json
+from tocsin_nats.connection import DUPLICATE_SECONDS, MAX_MESSAGE, NatsConnection
+from tocsin_nats.settings import NatsSettings
+
+OLDEST = (2, 10)
+"""The first version with `sync_interval`."""
+_CONNECT_SECONDS = 5
+_POLL_SECONDS = 0.05
+
+
+async def find_problems(connection: NatsConnection, settings: NatsSettings, tools: Tools) -> Health:
+    """Return the health of the servers; raises TryLater if none responds."""
+    await _wait_until_connected(connection)
+    found = connection.client.connected_server_version
+    version = f"{found.major}.{found.minor}.{found.patch}"
+    if (found.major, found.minor) < OLDEST:
+        needed = ".".join(map(str, OLDEST))
+        problem = f"found nats-server {version}; use {needed} or later"
+        return Health(detail="", problems=(problem,))
+    stream = await connection.load_stream()
+    problems = [*_find_stream_problems(stream, settings)]
+    problems += [each async for each in _find_sync_problems(stream, settings, tools)]
+    if connection.client.max_payload < MAX_MESSAGE:
+        payload = connection.client.max_payload
+        problems.append(f"found max_payload {payload:,}; use {MAX_MESSAGE:,}, the server's default")
+    detail = (
+        f"nats-server {version}, replicas: {stream.config.num_replicas}, "
+        f"pushes kept: {stream.state.messages:,}"
+    )
+    return Health(detail=detail, problems=tuple(problems))
+
+
+async def _wait_until_connected(connection: NatsConnection) -> None:
+    for _ in range(int(_CONNECT_SECONDS / _POLL_SECONDS)):
+        if connection.is_connected:
+            return
+        await asyncio.sleep(_POLL_SECONDS)
+    raise TryLater(f"no NATS server is connected: {connection.last_error}")
+
+
+def _find_stream_problems(stream: StreamInfo, settings: NatsSettings) -> Iterator[str]:
+    config = stream.config
+    if config.storage != StorageType.FILE:
+        yield "the stream is in memory; use file storage"
+    if config.discard != DiscardPolicy.NEW:
+        yield "the full stream would discard accepted pushes; set discard to `new`"
+    if not (config.max_age is None or config.max_age == 0):
+        kept = timedelta(seconds=config.max_age)
+        if kept < settings.keep_for:
+            yield f"the stream keeps pushes for {kept}; `keep_for` is {settings.keep_for}"
+    if not config.duplicate_window or config.duplicate_window < DUPLICATE_SECONDS:
+        yield f"the stream forgets keys early; set its duplicate window to {DUPLICATE_SECONDS} s"
+    if f"{settings.subject}.*" not in (config.subjects or ()):
+        yield f"the stream does not take the subjects {settings.subject}.*"
+    for replica in (stream.cluster.replicas or ()) if stream.cluster else ():
+        if replica.offline:
+            yield f"the replica {replica.name} is offline"
+
+
+async def _find_sync_problems(
+    stream: StreamInfo, settings: NatsSettings, tools: Tools
+) -> AsyncIterator[str]:
+    """Yield why an acknowledged push might not be on a disk, if one server alone keeps it."""
+    if (stream.config.num_replicas or 1) > 1:
+        return
+    remedy = "use a cluster of three servers and 3 replicas, or `sync_interval: always`"
+    if settings.monitoring is None:
+        yield (
+            "the stream has 1 replica, and without `monitoring` it cannot be verified that the "
+            f"server writes each push to the disk; {remedy} and `monitoring`"
+        )
+        return
+    try:
+        answer = await tools.http.request("GET", f"{settings.monitoring}/jsz?config=true")
+        config = parse_json(answer.body)["config"]
+    except (PluginFailure, ValueError, KeyError, TypeError) as error:
+        yield f"monitoring: {settings.monitoring} does not respond with /jsz: {error!r}"
+        return
+    if not (isinstance(config, dict) and config.get("sync_always")):
+        yield f"the stream has 1 replica, and the server writes to the disk later; {remedy}"

@@ -1,0 +1,111 @@
+"""Settings of the intake on NATS JetStream."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from tocsin import Duration, Intake, LocalPath, ServerUrl
+
+
+class NatsSettings(Intake.Settings):
+    """Settings under [intake]."""
+
+    servers: tuple[str, ...] = Field(
+        min_length=1,
+        max_length=9,
+        description="Addresses of the servers, such as tls://nats-1.example.org:4222. All of them: "
+        "a node uses another one when one is away.",
+    )
+    allow_plain: bool = Field(
+        default=False,
+        description="Accept nats:// addresses of other machines, to which bodies and credentials "
+        "are sent unencrypted.",
+    )
+    user: str | None = Field(default=None, description="Name of the NATS user.")
+    password: SecretStr | None = Field(default=None, description="Password of the NATS user.")
+    token: SecretStr | None = Field(default=None, description="Token, instead of a user.")
+    credentials_file: LocalPath | None = Field(
+        default=None, description="File with a JWT and its seed, instead of a user."
+    )
+    ca_file: LocalPath | None = Field(
+        default=None,
+        description="PEM file with the certificate authorities of the servers, in place of the "
+        "system's.",
+    )
+    client_certificate: LocalPath | None = Field(
+        default=None, description="PEM file with a client certificate, for mutual TLS."
+    )
+    client_key: LocalPath | None = Field(
+        default=None, description="PEM file with the key of the client certificate."
+    )
+    stream: str = Field(
+        default="TOCSIN_INTAKE",
+        pattern=r"^[A-Za-z0-9_-]{1,64}$",
+        description="Name of the stream. Several deployments on the same servers need different "
+        "ones, and different subjects.",
+    )
+    subject: str = Field(
+        default="tocsin.intake",
+        pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$",
+        max_length=64,
+        description="First part of the subjects; the name of the provider is the last part.",
+    )
+    replicas: Literal[1, 3, 5] = Field(
+        default=3, description="Number of servers that keep each push, when the stream is created."
+    )
+    keep_for: Duration = Field(
+        default=timedelta(days=7),
+        ge=timedelta(hours=1),
+        description="How long pushes are kept after they are accepted, when the stream is created. "
+        "A restored backup continues from its own position, so keep them longer than your backups "
+        "are apart.",
+    )
+    max_mib: int = Field(
+        default=10_240,
+        ge=1,
+        le=100_000_000,
+        description="Maximum size of the stream in MiB, when it is created. A full stream accepts "
+        "no pushes; they are stored at once.",
+    )
+    monitoring: ServerUrl | None = Field(
+        default=None,
+        description="Address of the monitoring port of a single server, such as "
+        "http://127.0.0.1:8222, where `tocsin check` verifies `sync_interval: always`.",
+    )
+
+    @property
+    def allow_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """The address of the monitoring port, which needs no encryption."""
+        host = urlsplit(str(self.monitoring or "")).hostname or ""
+        return (ip_network(host),) if _is_local(host) and host != "localhost" else ()
+
+    @field_validator("servers")
+    @classmethod
+    def _are_addresses(cls, servers: tuple[str, ...]) -> tuple[str, ...]:
+        for server in servers:
+            parts = urlsplit(server)
+            if parts.scheme not in {"nats", "tls"} or not parts.hostname or parts.path.strip("/"):
+                raise ValueError(f"found {server!r}; write tls://host:port or nats://host:port")
+            if parts.username or parts.password:
+                raise ValueError("found credentials in an address; use `user` and `password`")
+        return servers
+
+    @model_validator(mode="after")
+    def _are_encrypted(self) -> Self:
+        for server in self.servers:
+            parts = urlsplit(server)
+            if parts.scheme == "nats" and not (self.allow_plain or _is_local(parts.hostname or "")):
+                raise ValueError(f"found {server!r}; use tls://, or set `allow_plain = true`")
+        return self
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

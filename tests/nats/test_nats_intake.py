@@ -1,0 +1,135 @@
+"""The intake on NATS JetStream, with a real server."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from pydantic import ValidationError
+
+from nats_servers import NatsServer, find_ports, needs_servers, run_server
+
+pytest.importorskip("nats", reason="needs the package nats-py of the development requirements")
+
+from tocsin import TryLater
+from tocsin.testing import loopback_client, make_settings, make_tools
+from tocsin.testing.conformance import IntakeConformance
+from tocsin.testing.conformance.intakes import PROVIDER, make_push
+from tocsin_nats.intake import NatsIntake
+from tocsin_nats.settings import NatsSettings
+
+ALWAYS = ", sync_interval: always"
+
+pytestmark = needs_servers
+
+
+async def wait_until(condition, seconds: float = 15) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.02)
+
+
+class TestNats(IntakeConformance):
+    intake = NatsIntake
+
+    @asynccontextmanager
+    async def serve(self):
+        with TemporaryDirectory() as folder:
+            async with run_server(Path(folder)) as self.server:
+                yield {"servers": [self.server.url], "replicas": 1, "max_mib": 10}
+
+    async def wait_until_available(self, intake):
+        await wait_until(lambda: intake.is_available)
+
+    async def lose_stream(self):
+        await self.server.kill()
+        self.server.lose_data()
+        await self.server.start()
+        await asyncio.sleep(1.5)  # until the client has noticed
+
+    async def stop_servers(self):
+        await self.server.kill()
+
+
+@asynccontextmanager
+async def open_intake(server: NatsServer, **settings):
+    client = loopback_client()
+    values = {"servers": [server.url], "replicas": 1, "max_mib": 10, **settings}
+    made = NatsIntake(make_settings(NatsIntake, "intake", **values), make_tools(client, "intake"))
+    await made.start()
+    try:
+        yield made
+    finally:
+        await made.close()
+        await client.close()
+
+
+async def test_one_replica_is_refused_unless_each_push_is_written_to_the_disk(tmp_path):
+    async with run_server(tmp_path / "lazy") as server:
+        async with open_intake(server) as intake:
+            [problem] = (await intake.check()).problems
+            assert "without `monitoring`" in problem
+        async with open_intake(server, monitoring=server.monitoring) as intake:
+            [problem] = (await intake.check()).problems
+            assert "writes to the disk later" in problem
+    async with (
+        run_server(tmp_path / "always", extra_jetstream=ALWAYS) as server,
+        open_intake(server, monitoring=server.monitoring) as intake,
+    ):
+        health = await intake.check()
+        assert health.problems == ()
+        assert health.detail.startswith("nats-server 2.")
+
+
+async def test_a_full_store_refuses_pushes_and_keeps_what_it_has(tmp_path):
+    async with run_server(tmp_path) as server, open_intake(server, max_mib=1) as intake:
+        await wait_until(lambda: intake.is_available)
+        for number in range(4):
+            await intake.publish(make_push(str(number), body=b"x" * 200_000))
+        for number in range(4, 6):
+            with pytest.raises(TryLater, match="maximum bytes"):
+                await intake.publish(make_push(str(number), body=b"x" * 300_000))
+        page = await intake.fetch(PROVIDER, None, 100)
+        assert [push.sequence for push in page.pushes] == [1, 2, 3, 4]
+
+
+async def test_an_old_server_is_refused_with_its_version():
+    async def answer(reader, writer):
+        writer.write(b'INFO {"server_id":"x","version":"2.9.10","max_payload":1048576}\r\n')
+        while line := await reader.readline():
+            if line == b"PING\r\n":
+                writer.write(b"PONG\r\n")
+        writer.close()
+
+    [port] = find_ports(1)
+    async with await asyncio.start_server(answer, "127.0.0.1", port) as server:
+        old = NatsServer("old", Path(), port, 0)
+        async with open_intake(old) as intake:
+            [problem] = (await intake.check()).problems
+        server.close()
+    assert problem == "found nats-server 2.9.10; use 2.10 or later"
+
+
+async def test_servers_that_are_away_fail_the_check():
+    away = NatsServer("away", Path(), *find_ports(2))
+    async with open_intake(away) as intake:
+        assert not intake.is_available
+        with pytest.raises(TryLater, match="no NATS server is connected"):
+            await intake.check()
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"servers": ["nats://nats.example.org:4222"]}, "allow_plain"),
+        ({"servers": ["http://127.0.0.1"]}, "tls://host:port"),
+        ({"servers": ["tls://ana:secret@nats.example.org"]}, "`user` and `password`"),
+        ({"servers": ["tls://a.example.org"], "replicas": 2}, "replicas"),
+    ],
+)
+def test_wrong_settings_are_explained(values, expected):
+    with pytest.raises(ValidationError, match=expected):
+        NatsSettings.model_validate({"plugin": "nats", **values})

