@@ -1,13 +1,13 @@
 """Positions of the intake, which accepts pushes before they are stored.
 
-Nodes of 0030 work with it: they do not know the table.
+Nodes of 0031 work with it: they do not know the table.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0031"
-down_revision = "0030"
+revision = "0032"
+down_revision = "0031"
 branch_labels = None
 depends_on = None
 compatible_with = "0022"
