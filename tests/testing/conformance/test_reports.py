@@ -8,6 +8,7 @@ import inspect
 import os
 import subprocess
 import sys
+import time
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -18,10 +19,11 @@ from pydantic import Field
 from tocsin_example.provider import ExampleProvider
 
 import tocsin
-from tocsin import Duration, Window
+from tocsin import Duration, Tracker, Window
 from tocsin.testing.conformance import exempt
-from tocsin.testing.conformance.loop_blocks import run_watched
+from tocsin.testing.conformance.loop_blocks import LoopBlocked, run_watched
 from tocsin.testing.conformance.rules import RuleBroken
+from tocsin_plugins.ticketing import Ticketing
 
 SUITE = """
 from tocsin import Provider
@@ -145,6 +147,15 @@ def test_code_of_tocsin_that_a_plugin_calls_is_not_blamed_on_the_plugin():
             exec(slow)
 
     asyncio.run(run_watched(Caller().read(), Caller))
+
+
+def test_code_of_a_tracker_that_blocks_is_named_in_the_suite_of_its_channel():
+    class SlowTracker(Tracker):
+        async def find(self, key):
+            time.sleep(0.3)  # noqa: ASYNC251
+
+    with pytest.raises(LoopBlocked, match=r"SlowTracker\.find"):
+        asyncio.run(run_watched(SlowTracker.find(None, "key"), Ticketing))
 
 
 def test_no_collection_of_garbage_is_blamed_on_a_plugin():

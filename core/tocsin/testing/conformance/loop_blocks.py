@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import tocsin
+from tocsin.channels import Tracker
 from tocsin.loop_monitor import LoopMonitor, Stack, StackFrame, Stall
 
 LONGEST_BLOCK = 0.2
@@ -67,10 +68,20 @@ def _no_collections() -> Iterator[None]:
 
 
 def _list_folders(plugin: type) -> list[str]:
-    """Return the folders of a plugin's classes, without those of Tocsin and of Python."""
-    modules = {kind.__module__ for kind in plugin.__mro__}
-    own = (name for name in modules if _is_own(name))
+    """Return the folders of a plugin's classes, without those of Tocsin and of Python.
+
+    Trackers belong to the channel that uses them, and may lie in a folder of their own.
+    """
+    kinds = (kind for each in (plugin, *_list_subclasses(Tracker)) for kind in each.__mro__)
+    own = (name for name in {kind.__module__ for kind in kinds} if _is_own(name))
     return [f"{Path(inspect.getfile(sys.modules[name])).parent}{os.sep}" for name in own]
+
+
+def _list_subclasses(kind: type[object]) -> Iterator[type]:
+    each: type
+    for each in kind.__subclasses__():
+        yield each
+        yield from _list_subclasses(each)
 
 
 def _is_own(module: str) -> bool:
