@@ -236,9 +236,8 @@ async def observe(fleet_parts, hook):
         from tocsin import Tools
 
         tools = Tools(name=made.name, http=None, clock=clock, log=None)
-        return LivePlugin(
-            ObserverChannel(ObserverChannel.Settings(plugin="watcher"), tools, hook), Nothing()
-        )
+        settings = ObserverChannel.Settings(plugin="watcher")
+        return LivePlugin(ObserverChannel(settings, tools, {"tocsin_event": hook}), Nothing())
 
     queue = DeliveryQueue(database)
     return WorkerPool(
